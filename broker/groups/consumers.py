@@ -1,7 +1,12 @@
-"""Who consumes: the members of each group and what the group subscribes to. RocketMQ: ConsumerManager.
+"""The members of each consumer group, and the subscriptions of the group. RocketMQ: ConsumerManager.
 
-`consumer_table` has the groups, a group's `channel_info_table` its members by connection: what clients compute their
-rebalance from. The class is pure; it returns which groups changed, and `handlers/clients.py` notifies their members.
+`consumer_table` contains the groups. A group's `channel_info_table` contains its members by connection; from these the
+clients compute their rebalance. The class does no I/O: it returns which groups changed, and `handlers/clients.py`
+notifies their members.
+
+A member counts if it gets a share of the queues. With protection (protection.py) a new member may have to wait until it
+counts, and a member that lost its connection may continue to count for a while: it is away. `let_in` applies what
+changes because time has passed.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,13 +29,13 @@ class Member(msgspec.Struct, gc=False):
     joined_ms: UptimeMs
     last_seen_ms: UptimeMs
     data: ConsumerData
-    """Its last heartbeat."""
+    """Its part of the last heartbeat."""
     subscriptions: dict[str, SubscriptionData] = {}
-    """What it said itself; the group's are the newest of all members."""
+    """The member's own subscriptions. The group has the newest subscriptions of all members."""
     counts: bool = True
-    """Whether it has its share of the queues: protection.py."""
+    """Whether it gets a share of the queues: protection.py."""
     in_order: bool | None = None
-    """Whether it listens in order, if that is known: findings.py."""
+    """Whether it consumes in order; None if that is not known: findings.py."""
 
 
 class ConsumerGroup(msgspec.Struct):
@@ -43,22 +48,22 @@ class ConsumerGroup(msgspec.Struct):
     channel_info_table: dict[Connection, Member] = {}
     subscriptions: dict[str, SubscriptionData] = {}
     resubscribed: list[str] = []
-    """Topics of which something else is wanted now; who looks at the held pulls of these empties it."""
+    """Topics whose subscription has changed. The caller that tries the held pulls of these again empties the list."""
     fingerprint: int | None = None
-    """Of the last heartbeat, 0 of those in full: see `knows`."""
+    """The fingerprint of the last heartbeat, 0 for one without a fingerprint: see `knows`."""
 
     def counts(self, client_id: str) -> bool:
-        """Whether a client is here and counts as a member."""
+        """Return whether a client is connected and counts as a member."""
         return any(member.counts and member.client_id == client_id for member in self.channel_info_table.values())
 
     def has_stable(self, uptime_ms: UptimeMs, stable_ms: int) -> bool:
-        """Whether a member is here that counts and has been for so long."""
+        """Return whether the group has a member that counts and has been connected for this time."""
         return any(
             member.counts and uptime_ms - member.joined_ms >= stable_ms for member in self.channel_info_table.values()
         )
 
     def knows(self, fingerprint: int, is_short: bool) -> bool:
-        """Tell whether the last heartbeat said the same; a short one, without subscriptions, needs those of before."""
+        """Return whether the last heartbeat had this fingerprint; for a short one there must be subscriptions, too."""
         return self.fingerprint in (None, fingerprint) and bool(self.subscriptions or not is_short)
 
 
@@ -70,14 +75,14 @@ class ConsumerManager:
     """All online groups."""
 
     def __init__(self, protection_of: Callable[[str], ProtectionTimes] = _unprotected) -> None:
-        """`protection_of`: the times of a group, as they are now."""
+        """`protection_of`: returns the current protection times of a group."""
         self.consumer_table: dict[str, ConsumerGroup] = {}
         self._protection_of = protection_of
         self._away = AwayMembers()
         self._waiting: dict[tuple[str, Connection], None] = {}
         """Members that don't count yet."""
 
-    # -- coming --------------------------------------------------------------------------------------------------
+    # -- registration --------------------------------------------------------------------------------------------
 
     def register(
         self,
@@ -87,10 +92,10 @@ class ConsumerManager:
         uptime_ms: UptimeMs,
         keep_subscriptions: bool = False,
     ) -> bool:
-        """Take in one group of a heartbeat; return whether members or subscribed topics changed.
+        """Register one group of a heartbeat; return whether members or subscribed topics changed.
 
-        Type, model and start are overwritten by the latest heartbeat, and topics that it doesn't name are dropped:
-        two clients of one group with different subscriptions keep flipping the table, as in RocketMQ.
+        Type, model and start are overwritten by the latest heartbeat, and topics that it doesn't contain are removed:
+        two clients of one group with different subscriptions overwrite each other's again and again, as in RocketMQ.
         """
         group = self.consumer_table.get(data.group_name)
         if group is None:
@@ -112,7 +117,7 @@ class ConsumerManager:
         return is_changed
 
     def _join(self, group: ConsumerGroup, member: Member) -> bool:
-        """Decide whether somebody new counts; return whether that changes who does."""
+        """Decide whether a new member counts; return whether the members that count have changed."""
         away = self._away.take(group.name, member.client_id)
         if away is not None:
             member.joined_ms = away.joined_ms
@@ -126,12 +131,12 @@ class ConsumerManager:
 
     @property
     def awaits_time(self) -> bool:
-        """Whether somebody will count, or count no more, because time passes: `let_in` is to be called."""
+        """Whether a member will start or stop counting when time passes: then `let_in` must be called."""
         return bool(self._waiting or self._away)
 
     def let_in(self, uptime_ms: UptimeMs) -> list[ConsumerGroup]:
-        """Count those who have been stable for long enough, or have nobody stable beside them, and give up those who
-        have been away for too long; return the groups that changed by it."""
+        """Let members count that have waited for the stable time, or that no longer have a stable member in their
+        group. Remove members that have been away for too long. Return the groups that changed."""
         if not self.awaits_time:
             return []
         changed = dict.fromkeys(self._away.expire(uptime_ms))
@@ -146,16 +151,16 @@ class ConsumerManager:
                 changed[name] = None
         return [self.consumer_table[name] for name in changed if name in self.consumer_table]
 
-    # -- going ---------------------------------------------------------------------------------------------------
+    # -- removal -------------------------------------------------------------------------------------------------
 
     def unregister(self, group_name: str, connection: Connection, client_id: str | None) -> ConsumerGroup | None:
-        """Remove a member; return the group if it is still there, so that its members can be notified."""
+        """Remove a member; return its group if it still has members, so that they can be notified."""
         group, member = self._remove(group_name, connection)
         self._away.take(group_name, member.client_id if member is not None else client_id or "")
         return None if group is None or (member is not None and not member.counts) else group
 
     def disconnect(self, connection: Connection, uptime_ms: UptimeMs) -> list[ConsumerGroup]:
-        """Remove a connection from every group; return the groups that lost a member and have others."""
+        """Remove a connection from every group; return the groups that lost a member and still have others."""
         changed = []
         for name in [name for name, group in self.consumer_table.items() if connection in group.channel_info_table]:
             group, member = self._remove(name, connection)
@@ -165,17 +170,17 @@ class ConsumerManager:
         return changed
 
     def _stays(self, name: str, group: ConsumerGroup | None, member: Member, uptime_ms: UptimeMs) -> bool:
-        """Whether a member that lost its connection counts on."""
+        """Return whether a member that lost its connection continues to count."""
         grace_ms = self._protection_of(name).grace_ms
         if not grace_ms:
             return False
         if group is not None and group.counts(member.client_id):
-            return True  # It had come back before we noticed.
+            return True  # The client had connected again before the loss was noticed.
         away = AwayMember(member.joined_ms, UptimeMs(uptime_ms + grace_ms))
         return self._away.keep(name, member.client_id, away)
 
     def _remove(self, group_name: str, connection: Connection) -> tuple[ConsumerGroup | None, Member | None]:
-        """Take a member out; return its group unless that was the last one, and the member if there was one."""
+        """Remove a member; return its group, None if that was its last member, and the member, if there was one."""
         group = self.consumer_table.get(group_name)
         if group is None:
             return None, None
@@ -187,7 +192,7 @@ class ConsumerManager:
         return group, member
 
     def expire(self, uptime_ms: UptimeMs, silent_ms_max: int) -> list[Connection]:
-        """Remove and return the connections without a heartbeat for that long. Nobody is notified, as in RocketMQ."""
+        """Remove and return the connections without a recent heartbeat. No member is notified, as in RocketMQ."""
         silent = []
         for group in list(self.consumer_table.values()):
             for member in list(group.channel_info_table.values()):
@@ -197,24 +202,24 @@ class ConsumerManager:
         return list(dict.fromkeys(silent))
 
     def saw_order(self, group_name: str, connection: Connection, in_order: bool) -> None:
-        """Note how a member was seen to consume that doesn't say so itself."""
+        """Note whether a member was observed to consume in order, if it hasn't reported that itself."""
         group = self.consumer_table.get(group_name)
         member = None if group is None else group.channel_info_table.get(connection)
         if member is not None and member.in_order is None:
             member.in_order = in_order
 
     def take_over(self, before: "ConsumerManager") -> None:
-        """Go on with the members that another one knew, which is used no more."""
+        """Take over the members of another manager, which is not used any more."""
         self.consumer_table, self._away, self._waiting = before.consumer_table, before._away, before._waiting
 
     def forget_away(self) -> None:
-        """Start anew with those who are here: the broker was reset."""
+        """Forget the members that are away: the broker was reset."""
         self._away = AwayMembers()
 
-    # -- who is there --------------------------------------------------------------------------------------------
+    # -- clients -------------------------------------------------------------------------------------------------
 
     def client_ids(self, group_name: str) -> list[str]:
-        """Return the client ids of the members that count, in the order in which they joined; those away stand last."""
+        """Return the client ids of the members that count, in the order in which they joined; those away are last."""
         group = self.consumer_table.get(group_name)
         if group is None:
             return []
@@ -229,7 +234,7 @@ class ConsumerManager:
 
 
 def _speak_for(group: ConsumerGroup, member: Member, keep_subscriptions: bool) -> bool:
-    """Let the group be as a member says; return whether topics came or went."""
+    """Apply a member's heartbeat to its group; return whether topics were added or removed."""
     data = member.data
     group.consume_type = data.consume_type or group.consume_type
     group.message_model = data.message_model or group.message_model
@@ -238,7 +243,7 @@ def _speak_for(group: ConsumerGroup, member: Member, keep_subscriptions: bool) -
 
 
 def _subscribe(group: ConsumerGroup, wanted: list[SubscriptionData]) -> bool:
-    """Bring a group's subscriptions up to a heartbeat's; return whether topics came or went."""
+    """Update a group's subscriptions to those of a heartbeat; return whether topics were added or removed."""
     table, changed = group.subscriptions, False
     for subscription in wanted:
         old = table.get(subscription.topic)

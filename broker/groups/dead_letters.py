@@ -1,6 +1,6 @@
-"""Where messages go that nobody could consume: the queue of their group's %DLQ% topic, made when it is needed.
+"""The %DLQ% topics, which receive the messages that a group could not consume. They are created when needed.
 
-Whether a message is dead is decided in retries.py.
+retries.py decides whether a message is dead.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ class DeadLetters:
         self._state = state
 
     def queue_of(self, group: str) -> Queue:
-        """Return the queue to which a group's dead letters go. Raises: BrokerAnswer (its name is too long)."""
+        """Return the queue for a group's dead letters. Raises: BrokerAnswer (the name of the topic is too long)."""
         name = dead_letter_topic(group)
         if not fits_store(name):
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "MESSAGE_ILLEGAL")
@@ -30,7 +30,7 @@ class DeadLetters:
         return self._state.store.queue(name, 0)
 
     def counted(self, group: str, properties: bytes, on_stored: OnStored) -> OnStored:
-        """Return an `on_stored` that counts the dead letter when it is there, then calls that one."""
+        """Return a callback that counts the dead letter when it is stored, then calls `on_stored`."""
         topic, watch = dead_letter_topic(group), self._state.retries
 
         def dead_letter_stored(context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:

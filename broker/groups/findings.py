@@ -1,7 +1,7 @@
-"""What is wrong with a group: members that don't go together. Pure. RocketMQ accepts all of it silently.
+"""Find the problems of a group: members that don't fit together. Pure. RocketMQ accepts all of them silently.
 
-What members say comes from their own heartbeats. Whether one listens in order is said by our clients only; of others it
-shows: who locks a queue consumes in order, and who pulls from a queue that it hasn't locked doesn't.
+The data about a member is from its own heartbeats. Only our clients report whether they consume in order. For others it
+is observed: a client that locks a queue consumes in order, and one that pulls from a queue without a lock doesn't.
 """
 
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ MIXED_MODELS = "MIXED_MODELS"
 DIFFERENT_SUBSCRIPTIONS = "DIFFERENT_SUBSCRIPTIONS"
 SAME_CLIENT_ID = "SAME_CLIENT_ID"
 
+# How many clients a report names for each side; it gives only the number of the others.
 NAMED_MAX = 4
-# Clients that are named for each side; the rest are counted.
 FINDINGS_MAX = 20
 _NOTHING = "nothing"
 
 
 def findings_of(group: ConsumerGroup) -> list[GroupFinding]:
-    """Return what is wrong with a group, FINDINGS_MAX findings at most; nothing when its members go together."""
+    """Return the problems of a group, FINDINGS_MAX at most; none if its members fit together."""
     members = list(group.channel_info_table.values())
     if len(members) < 2:
         return []
@@ -53,7 +53,7 @@ def _knows_order(member: Member) -> bool:
 
 
 def _different_subscriptions(group: ConsumerGroup, members: list[Member]) -> Iterable[GroupFinding]:
-    """Compare the members that have subscribed to anything: the others have chosen their queues by hand."""
+    """Compare the members that have subscribed to anything; the others have chosen their queues themselves."""
     subscribed = [member for member in members if member.subscriptions]
     first = subscribed[0].subscriptions if subscribed else {}
     if all(member.subscriptions.keys() == first.keys() for member in subscribed):
@@ -77,7 +77,7 @@ def _wanted(member: Member, topic: str) -> str:
 
 
 def _same_client_ids(members: list[Member]) -> Iterable[GroupFinding]:
-    """Find ids that two clients use at the same time; not the connection that one has lost and replaced."""
+    """Find client ids that two clients use at the same time. A lost connection and its successor don't count as two."""
     for client_id, same in _grouped((member.client_id, member) for member in members).items():
         newest_ms = max(member.joined_ms for member in same)
         alive = [member for member in same if member.last_seen_ms >= newest_ms]
@@ -88,7 +88,7 @@ def _same_client_ids(members: list[Member]) -> Iterable[GroupFinding]:
 
 
 def _grouped(pairs: Iterable[tuple[str, Member]]) -> dict[str, list[Member]]:
-    """Return members by what they have in common."""
+    """Return the members by their key."""
     groups: dict[str, list[Member]] = {}
     for key, member in pairs:
         groups.setdefault(key, []).append(member)
@@ -96,7 +96,7 @@ def _grouped(pairs: Iterable[tuple[str, Member]]) -> dict[str, list[Member]]:
 
 
 def _sides(groups: dict[str, list[Member]]) -> str:
-    """Return who is on which side, in words."""
+    """Return as text which clients are on which side."""
     return "; ".join(f"{key}: {_names(members)}" for key, members in sorted(groups.items()))
 
 

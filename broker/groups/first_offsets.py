@@ -1,13 +1,13 @@
-"""Where a new group begins that wants to begin at the end of a queue. Pure.
+"""Where a new group begins to consume a queue, if it wants to begin at the end. Pure.
 
-A RocketMQ client finds that out with two requests: QUERY_CONSUMER_OFFSET, whose answer is that there is none, and then
-GET_MAX_OFFSET. A message that is stored between the two is before the offset of the second answer: the group never gets
-it. On an empty queue that is the first message of all.
+A RocketMQ client finds the end with two requests: QUERY_CONSUMER_OFFSET, which returns that the group has no offset,
+and then GET_MAX_OFFSET. A message that is stored between the two is before the offset in the second response: the group
+never gets it. On an empty queue that is the first message of all.
 
-Here the end of the queue is remembered at the first of the two requests, and is the answer to the second one. It is
-remembered for the group as long as it has members: a member that takes over the queue, before anything of it was
-committed, begins there, too. GET_MAX_OFFSET doesn't name a group, so the next one of that connection for that queue
-is the second request, if it comes soon.
+Here the broker remembers the end of the queue at the first of the two requests, and returns it to the second one. It is
+remembered for the group as long as the group has members: a member that takes over the queue, before an offset was
+committed, begins there, too. GET_MAX_OFFSET doesn't name a group. So the next GET_MAX_OFFSET of that connection for
+that queue counts as the second request, if it arrives soon.
 """
 
 from typing import NamedTuple
@@ -20,13 +20,15 @@ from staticfire.runtime.connection import Connection
 
 FROM_LAST = "CONSUME_FROM_LAST_OFFSET"
 PUSH = "CONSUME_PASSIVELY"
+# How much later the second request of a push consumer may arrive. It is sent at once, but a machine can be busy.
 PUSH_FOLLOWS_MS_MAX = 10_000
-# The second request of a push consumer comes at once, on a busy machine later.
+# The same for a pull consumer. It is short, because such a client always reports CONSUME_FROM_LAST_OFFSET, and its
+# program may request the end for another reason.
 PULL_FOLLOWS_MS_MAX = 1_000
-# A pull consumer says CONSUME_FROM_LAST_OFFSET whatever it wants, and its program may request the end for itself.
+# The limits of queues with a remembered end, and of queues whose offset one connection has requested. The oldest are
+# forgotten.
 BEGINNINGS_MAX = 100_000
 QUESTIONS_MAX = 10_000
-# Queues of groups, and queues that one connection has requested the offset of. The oldest are forgotten.
 
 Place = tuple[str, int]
 """Topic and queue id."""
@@ -35,9 +37,9 @@ Place = tuple[str, int]
 class _Beginning(NamedTuple):
     offset: int
     group: ConsumerGroup
-    """As long as this one is the group, it has had members all the time."""
+    """If this is still the object of the group, the group has had members all the time."""
     queue: Queue
-    """Of a topic that was deleted and made again there is another one."""
+    """If a topic is deleted and created again, its queue is another object."""
 
 
 class _Question(NamedTuple):
@@ -46,7 +48,7 @@ class _Question(NamedTuple):
 
 
 class FirstOffsets:
-    """Where groups without an offset begin."""
+    """Remembers where groups without an offset begin."""
 
     def __init__(self) -> None:
         self._beginnings: dict[tuple[str, str, int], _Beginning] = {}
@@ -57,7 +59,7 @@ class FirstOffsets:
         return len(self._questions)
 
     def has_none(self, group: ConsumerGroup, member: Member, queue: Queue, uptime_ms: UptimeMs) -> None:
-        """A member was answered that its group has no offset in a queue."""
+        """Note that a member was answered that its group has no offset in a queue."""
         data, place = member.data, (queue.topic, queue.queue_id)
         if (data.consume_from_where or FROM_LAST) != FROM_LAST or is_retry_topic(place[0]):
             return
@@ -74,7 +76,7 @@ class FirstOffsets:
             del questions[next(iter(questions))]
 
     def end_for(self, connection: Connection, queue: Queue, uptime_ms: UptimeMs) -> int:
-        """Return the end of a queue for who requests it: where its group begins, if that is why; else as it is."""
+        """Return the end of a queue that was remembered for the group of this connection, else the real end."""
         place, end = (queue.topic, queue.queue_id), queue.max_offset
         questions = self._questions.get(connection)
         question = questions.pop(place, None) if questions else None
@@ -84,10 +86,10 @@ class FirstOffsets:
         return end if known is None or known.queue is not queue else min(known.offset, end)
 
     def disconnected(self, connection: Connection) -> None:
-        """A connection is gone."""
+        """Forget the requests of a closed connection."""
         self._questions.pop(connection, None)
 
     def forget_group(self, group_name: str) -> None:
-        """The offsets of a group were deleted."""
+        """Forget a group whose offsets were deleted."""
         for key in [key for key in self._beginnings if key[0] == group_name]:
             del self._beginnings[key]

@@ -1,6 +1,6 @@
-"""How many messages for a topic wait: for a delay level, a time of their own, or the end of their transaction.
+"""Count the messages for a topic that wait: for a delay level, a time of their own, or the end of their transaction.
 
-Nothing counts them by topic while they come and go, so whoever asks has them read, up to a limit.
+These messages are not counted by topic while they arrive and leave, so they are read for each request, up to a limit.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,15 +11,15 @@ from staticfire.protocol.errors import ProtocolError, StorageError
 from staticfire.protocol.record import decode_record
 from staticfire.protocol.requests.group_state import WaitingState
 
+# How many messages of each kind are read: some ten milliseconds in which the broker does nothing else.
 READ_MAX = 2_000
-# Of each kind: some ten milliseconds in which the broker does nothing else.
 
 Places = Iterable[tuple[int, int]]
-"""Of messages that wait: when each is due, and where in the log it lies."""
+"""Waiting messages: when each is due, and its position in the log."""
 
 
 def count_waiting(store: MessageStore, kinds: Mapping[str, Places], topics: set[str]) -> list[WaitingState]:
-    """Return how many messages wait, by kind and topic, for those of these topics that any waits for."""
+    """Return how many messages wait for these topics, by kind and topic; topics without any are left out."""
     found: dict[tuple[str, str], WaitingState] = {}
     for kind, places in kinds.items():
         is_all = True
@@ -40,7 +40,7 @@ def count_waiting(store: MessageStore, kinds: Mapping[str, Places], topics: set[
 
 
 def _topic_of(store: MessageStore, log_position: int) -> str:
-    """Return where a waiting message goes, empty where that can't be read."""
+    """Return the topic of a waiting message; empty if the message can't be read."""
     try:
         data = store.record_at(log_position)
         place = None if data is None else real_place(decode_record(data).properties)

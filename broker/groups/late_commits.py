@@ -1,13 +1,15 @@
-"""Commits of a member that has lost its queue to another one.
+"""Ignore commits of a member that has lost its queue to another member.
 
-A member that was cut off or frozen commits what it knew before that. RocketMQ stores it, the group goes back, and if
-the new owner dies before its next commit, messages are delivered again. Here a commit is ignored when all of this is
-known; anything that isn't known speaks for the client, so that no administrator, tool, proxy or pull consumer that
-commits for a queue of others is refused:
+A member that was disconnected or frozen commits an old offset when it is back. RocketMQ stores it, and the group's
+offset goes back. If the new owner then dies before its next commit, messages are delivered again. Here such a commit is
+ignored if all of these conditions are known to be true:
 
 - its offset is lower than the group's,
 - its connection is that of a member of the group that pushes in clustering mode: such members share the queues,
 - another member has the queue: it holds the lock, or it pulled the queue after this one did.
+
+If a condition is unknown, the commit is stored. So a commit for the queue of another client is never refused to an
+administrator, a tool, a proxy or a pull consumer.
 """
 
 from collections.abc import Callable
@@ -23,7 +25,7 @@ PUSH = "CONSUME_PASSIVELY"
 
 
 class LateCommits:
-    """Finds out which commits come too late."""
+    """Decides which commits are too late."""
 
     def __init__(
         self,
@@ -38,7 +40,7 @@ class LateCommits:
         self._uptime_ms = uptime_ms
 
     def newer_owner(self, connection: Connection, group: str, queue: MessageQueue) -> str | None:
-        """Return the client that has the queue by now; None when a commit of this connection must be stored."""
+        """Return the client that has the queue by now; None if a commit of this connection must be stored."""
         members = self._consumers.consumer_table.get(group)
         member = None if members is None else members.channel_info_table.get(connection)
         if members is None or member is None or members.message_model == BROADCASTING:

@@ -1,9 +1,9 @@
-"""What a start does with offsets that say more than there is.
+"""Correct the offsets at the start if they are after the end of their queue.
 
-consumerOffset.json is saved behind the log, so it never does after a loss of power. It does when the disk lost what it
-had promised, when somebody put files there, and when topics were deleted and the broker killed before the file was
-written. A group left there would skip as many new messages as are missing: it is taken back, and the file is written
-before the next message is stored.
+consumerOffset.json is always saved after the log, so a loss of power alone never causes this. It happens when the disk
+lost data that it had confirmed, when a user put files there, and when topics were deleted and the broker was killed
+before the file was written. With such an offset a group would skip as many new messages as are missing. So the group is
+set back to the end of the queue, and the file is written before the next message is stored.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from staticfire.protocol.errors import StorageError
 
 
 class TakenBack(NamedTuple):
-    """A group that stood behind the end of a queue."""
+    """A group whose offset was after the end of a queue."""
 
     group: str
     topic: str
@@ -24,10 +24,10 @@ class TakenBack(NamedTuple):
 
 
 def take_back_offsets(offsets: OffsetTable, store: MessageStore, is_doubtful: bool) -> list[TakenBack]:
-    """Correct the restored offsets and return what was wrong. Raises: OSError.
+    """Correct the restored offsets and return those that were wrong. Raises: OSError.
 
-    `is_doubtful`: the log may have lost something; else any offset stays, as RocketMQ has it. A queue is looked at only
-    where it isn't known to end behind the offset: that costs a read of its files.
+    `is_doubtful`: whether the log may have lost data; if not, any offset is kept, as in RocketMQ. A queue is read only
+    if it isn't known to be long enough, because that costs a read of its files.
     """
     taken_back = []
     saved_position = offsets.saved_position

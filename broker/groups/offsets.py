@@ -1,8 +1,8 @@
-"""How far each group has come in each queue. RocketMQ: ConsumerOffsetManager.
+"""The offset of each group in each queue. RocketMQ: ConsumerOffsetManager.
 
-Kept in memory, saved every few seconds and at stop. Any value and any queue id is taken, as RocketMQ does; a negative
-one reads as absent. A reset waits until the queue's owner has taken it (pending_resets.py); until then commits of that
-queue are ignored.
+Offsets are kept in memory, and saved every few seconds and at the stop. Any value and any queue id is accepted, as in
+RocketMQ; a negative offset counts as none. A reset is pending until the queue's owner has taken it
+(pending_resets.py); until then commits of that queue are ignored.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -18,8 +18,8 @@ from staticfire.protocol.times import UptimeMs
 if TYPE_CHECKING:
     from staticfire.broker.groups.pending_resets import PendingReset
 
+# For how many groups and queues the latest reset is remembered.
 LAST_RESETS_MAX = 10_000
-# Of so many queues and groups the latest reset is remembered.
 GroupTopic = tuple[str, str]
 """(group, topic)"""
 
@@ -35,12 +35,12 @@ class OffsetTable:
         self._resets: dict[GroupTopic, dict[int, PendingReset]] = {}
         self.dirty = False
         self.saved_position: int | None = None
-        """Where the log ended when the restored file was made; None when it doesn't say."""
+        """Where the log ended when the restored file was written; None if the file doesn't contain it."""
         self.left_out: list[str] = []
-        """Queues whose offset in the restored file is none."""
+        """Queues whose offset in the restored file is not valid."""
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Store where a group stands; lower values are taken, too."""
+        """Store the offset of a group; a lower one is accepted, too."""
         queues = self._committed.get((group, topic))
         if queues is None:
             queues = self._committed[group, topic] = {}
@@ -49,7 +49,7 @@ class OffsetTable:
         self._on_commit(group, topic, queue_id, offset)
 
     def committed(self, group: str, topic: str, queue_id: int) -> int:
-        """Return where a group stands, a waiting reset first; -1 when there is nothing."""
+        """Return the offset of a group, or that of its pending reset; -1 if there is none."""
         key = (group, topic)
         reset = self._resets.get(key, {}).get(queue_id)
         if reset is not None:
@@ -57,23 +57,23 @@ class OffsetTable:
         return self._committed.get(key, {}).get(queue_id, -1)
 
     def pulled(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
-        """Remember where a group's pulls have come to."""
+        """Remember how far a group has pulled."""
         queues = self._pulled.get((group, topic))
         if queues is None:
             queues = self._pulled[group, topic] = {}
         queues[queue_id] = next_offset
 
     def pull_offset(self, group: str, topic: str, queue_id: int) -> int:
-        """Return where a group's pulls have come to; -1 when it never pulled."""
+        """Return how far a group has pulled; -1 if it never pulled."""
         return self._pulled.get((group, topic), {}).get(queue_id, -1)
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Let pulls of that queue be answered with this offset until its owner goes on there."""
+        """Move a group: its pulls of that queue receive this offset until the owner continues there."""
         self._wait_for_owner(group, topic, {queue_id: offset})
         self.commit(group, topic, queue_id, offset)
 
     def _wait_for_owner(self, group: str, topic: str, offsets: dict[int, int]) -> None:
-        from staticfire.broker.groups.pending_resets import PendingReset  # here: most brokers reset no group
+        from staticfire.broker.groups.pending_resets import PendingReset  # imported here: most brokers reset no group
 
         waiting = self._resets.setdefault((group, topic), {})
         for queue_id, offset in offsets.items():
@@ -84,10 +84,10 @@ class OffsetTable:
         return bool(resets) and queue_id in resets.get((group, topic), {})
 
     def answer_reset(self, request: PullMessage, reader: Hashable, may_end: bool) -> int | None:
-        """Return the offset at which a pull's client must go on, None when no reset concerns it.
+        """Return the offset from which the client of a pull must continue, None if it isn't affected by a reset.
 
-        `reader`: the pull's connection. `may_end`: whether the pull came just now, and so can show that the reset is
-        taken; one that was held before it can't.
+        `reader`: the pull's connection. `may_end`: whether the pull arrived just now, and so can show that the reset
+        was taken; one that was held before can't.
         """
         if not self._resets:
             return None
@@ -102,7 +102,7 @@ class OffsetTable:
         return reset.offset
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """Remove and return a waiting reset."""
+        """Remove and return a pending reset."""
         if not self._resets:
             return None
         queues = self._resets.get((group, topic))
@@ -115,15 +115,15 @@ class OffsetTable:
         return None if reset is None else reset.offset
 
     def topics_of(self, group: str) -> list[str]:
-        """Return the topics in which a group stands somewhere."""
+        """Return the topics in which a group has an offset."""
         return sorted(topic for owner, topic in self._committed if owner == group)
 
     def groups_of(self, topic: str) -> list[str]:
-        """Return the groups that stand somewhere in a topic."""
+        """Return the groups that have an offset in a topic."""
         return sorted(group for group, name in self._committed if name == topic)
 
     def places(self) -> list[GroupTopic]:
-        """Return which groups stand somewhere in which topics."""
+        """Return all pairs of group and topic with an offset."""
         return list(self._committed)
 
     def queues_of(self, group: str, topic: str) -> dict[int, int]:
@@ -151,7 +151,7 @@ class OffsetTable:
         self.dirty = True
 
     def all_committed(self) -> list[tuple[str, str, int, int]]:
-        """Return where all groups stand: group, topic, queue id, offset."""
+        """Return the offsets of all groups: group, topic, queue id, offset."""
         return [
             (group, topic, queue_id, offset)
             for (group, topic), queues in self._committed.items()
@@ -161,7 +161,7 @@ class OffsetTable:
     def snapshot(self, log_position: int) -> bytes:
         """Return consumerOffset.json, with keys as RocketMQ writes them: topic@group.
 
-        `log_position`: where the log ends; it is no place for the file before the disk has so much of it.
+        `log_position`: where the log ends. The file must not be written before the disk has the log up to there.
         """
         table = {f"{topic}@{group}": queues for (group, topic), queues in self._committed.items()}
         topics: dict[str, list[str]] = {}
@@ -182,14 +182,14 @@ class OffsetTable:
         return msgspec.json.format(msgspec.json.encode(saved), indent=1)
 
     def restore(self, data: bytes) -> None:
-        """Take over consumerOffset.json. Raises: msgspec.MsgspecError, ValueError when it is none."""
+        """Load consumerOffset.json. Raises: msgspec.MsgspecError, ValueError (the content is not valid)."""
         saved = msgspec.json.decode(data, type=_SavedOffsets)
         self.saved_position = saved.log_position
         for key, queues in saved.offset_table.items():
             topic, separator, group = key.partition("@")
             if not separator:
                 raise ValueError(f"{key!r} is no topic@group")
-            # Offsets beyond 64 bits were let in once; what can't be told to anybody is forgotten.
+            # Earlier versions accepted offsets beyond 64 bits. They fit into no response, so they are forgotten.
             legal = {queue_id: offset for queue_id, offset in queues.items() if INT64_MIN <= offset <= INT64_MAX}
             self.left_out += [f"{key} queue {queue_id}" for queue_id in queues.keys() - legal.keys()]
             self._committed[group, topic] = legal
@@ -210,13 +210,13 @@ class LastReset(msgspec.Struct, gc=False, frozen=True):
     topic: str
     queue_id: int
     before: int
-    """The committed offset before it; -1: there was none."""
+    """The committed offset before the reset; -1 if there was none."""
     offset: int
     at_ms: UptimeMs
 
 
 class LastResets:
-    """The latest resets on one broker, since it was started, for people who look.
+    """The latest resets since the broker was started, for people who look for the cause of missing messages.
 
     A reset that skips messages leaves no other trace: the group has nothing left to consume there.
     """
@@ -233,5 +233,5 @@ class LastResets:
             del self._resets[next(iter(self._resets))]
 
     def of_group(self, group: str) -> Iterator[LastReset]:
-        """Yield those of a group, oldest first."""
+        """Yield the resets of a group, oldest first."""
         return (reset for (name, _, _), reset in self._resets.items() if name == group)

@@ -1,4 +1,4 @@
-"""Who produces: the clients of each producer group, for check-backs and replies. RocketMQ: ProducerManager."""
+"""The clients of each producer group, for transaction checks and replies. RocketMQ: ProducerManager."""
 
 import msgspec
 
@@ -23,7 +23,7 @@ class ProducerManager:
         self._turns: dict[str, int] = {}
 
     def register(self, group: str, connection: Connection, client_id: str, uptime_ms: UptimeMs) -> None:
-        """Take in one producer of a heartbeat."""
+        """Register one producer of a heartbeat."""
         self.producer_table.setdefault(group, {})[connection] = ProducerClient(client_id, connection, uptime_ms)
         self._by_client_id[client_id] = connection
 
@@ -55,15 +55,15 @@ class ProducerManager:
         return list(dict.fromkeys(silent))
 
     def connection_of(self, client_id: str) -> Connection | None:
-        """Return where a client can be reached."""
+        """Return the connection of a client."""
         return self._by_client_id.get(client_id)
 
     def connections_of(self, group: str) -> list[Connection]:
-        """Return all clients of a group that can be asked."""
+        """Return the open connections of a group's clients."""
         return [connection for connection in self.producer_table.get(group, {}) if connection.is_open]
 
     def next_connection(self, group: str) -> Connection | None:
-        """Return one client of a group that can be asked, in turn."""
+        """Return the open connection of one client of a group; another client each time, in turn."""
         open_ones = self.connections_of(group)
         if not open_ones:
             return None

@@ -1,16 +1,17 @@
-"""Who of a group counts as a member: protection against clients that come and go. Pure. By default it is off, as in
-RocketMQ, and everybody counts from its first heartbeat to the end of its connection.
+"""Decide which members of a group count: protection against clients that often join and leave. Pure. By default it is
+off, as in RocketMQ, and every member counts from its first heartbeat to the end of its connection.
 
-Each join and each loss makes the whole group share its queues anew, and messages under way come twice. So a group, or
-the broker for all groups, can be given two times:
+Whenever a member joins or is lost, the whole group rebalances, and messages in flight are delivered twice.
+So a group, or the broker for all groups, can have two times:
 
-    stable time   a client that joins a group of stable members counts when it has been there for so long; until then
-                  it is heard, but gets no queues, and its subscription isn't the group's. Whoever has been there for
-                  the stable time is stable. Where nobody is, as after a start of the broker, everybody counts at once.
-    grace time    a member whose connection is lost counts on for so long. If it is back by then, under the same client
-                  id, nobody notices. Not for a goodbye: who says it is gone.
+    stable time   A client that joins a group with stable members counts only after it has been connected for this time.
+                  Until then its heartbeats are accepted, but it gets no queues, and its subscription isn't the group's.
+                  A member is stable after this time. If no member is stable, as after a start of the broker, every
+                  member counts at once.
+    grace time    A member whose connection is lost counts for this time on. If it is back by then, with the same client
+                  id, nothing changes for the others. This doesn't apply to a client that unregisters: it is gone.
 
-Both concern one broker: each keeps its own table of who is there.
+Both are per broker: each broker has its own table of members.
 """
 
 from typing import NamedTuple
@@ -20,29 +21,29 @@ from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.times import UptimeMs
 
 STABLE_TIME, GRACE_TIME = "stableTimeMs", "graceTimeMs"
-"""Attributes of a group; a broker's settings have the same names."""
+"""Attributes of a group. The settings of a broker have the same names."""
 PROTECTION_MS_MAX = 600_000
+# How many members of all groups may count without a connection. Beyond that, a member stops counting at once.
 AWAY_MAX = 100_000
-# Members of all groups that count without a connection. One more doesn't.
 
 
 class ProtectionTimes(NamedTuple):
-    """Those of one group, 0 for none."""
+    """The protection times of one group, 0 for none."""
 
     stable_ms: int = 0
     grace_ms: int = 0
 
 
 class AwayMember(NamedTuple):
-    """A member whose connection is lost."""
+    """A member whose connection is lost, but which still counts."""
 
     joined_ms: UptimeMs
     until_ms: UptimeMs
-    """Then it has left."""
+    """When it stops counting."""
 
 
 class AwayMembers:
-    """Those of all groups."""
+    """The members without a connection, of all groups."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, AwayMember]] = {}
@@ -52,7 +53,7 @@ class AwayMembers:
         return self._count
 
     def keep(self, group: str, client_id: str, member: AwayMember) -> bool:
-        """Let a member count on; return False when there are too many already."""
+        """Let a member count on; return False if there are too many already."""
         members = self._groups.get(group, {})
         if client_id not in members:
             if self._count >= AWAY_MAX:
@@ -63,7 +64,7 @@ class AwayMembers:
         return True
 
     def take(self, group: str, client_id: str) -> AwayMember | None:
-        """Remove and return a member that is back, or gone for good; None when it wasn't away."""
+        """Remove and return a member that is back, or gone; None if it wasn't away."""
         members = self._groups.get(group, {})
         member = members.pop(client_id, None)
         if member is not None:
@@ -73,11 +74,11 @@ class AwayMembers:
         return member
 
     def client_ids(self, group: str) -> list[str]:
-        """Return those of a group."""
+        """Return the client ids of a group's members that are away."""
         return list(self._groups.get(group, ()))
 
     def expire(self, uptime_ms: UptimeMs) -> list[str]:
-        """Let those go whose time is over; return their groups."""
+        """Remove the members whose grace time is over; return their groups."""
         over = [
             (group, client_id)
             for group, members in self._groups.items()
@@ -92,7 +93,7 @@ class AwayMembers:
 def change_group_attributes(old: dict[str, str] | None, changes: dict[str, str]) -> dict[str, str]:
     """Return a group's attributes after changes whose names begin with `+` or `-`. RocketMQ: AttributeUtil.
 
-    `old` None: a new group. Raises: BrokerAnswer, in RocketMQ's words.
+    `old` None: a new group. Raises: BrokerAnswer, with RocketMQ's remarks.
     """
     attributes = dict(old or {})
     for sign_and_name, value in changes.items():
@@ -115,7 +116,7 @@ def change_group_attributes(old: dict[str, str] | None, changes: dict[str, str])
 
 
 def check_times(attributes: dict[str, str]) -> None:
-    """Refuse times that can't be. Raises: BrokerAnswer."""
+    """Refuse times that are not valid. Raises: BrokerAnswer."""
     for name in (STABLE_TIME, GRACE_TIME):
         text = attributes.get(name, "0")
         if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) <= PROTECTION_MS_MAX):

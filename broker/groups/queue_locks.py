@@ -1,7 +1,7 @@
-"""Which consumer may work on a queue alone, for ordered consumption. RocketMQ: RebalanceLockManager.
+"""Locks on queues, so that only one consumer works on a queue, for ordered consumption. RocketMQ: RebalanceLockManager.
 
-A lock is held for 60 s from its last renewal and is in memory only. It doesn't end with its holder's connection: only
-time or the holder end it, so that two consumers never have a queue at once. Pure.
+A lock lasts 60 s from its last renewal and is in memory only. It doesn't end with its holder's connection: only the
+time or the holder ends it, so that two consumers never have a queue at once. Pure.
 """
 
 from collections.abc import Iterable
@@ -11,21 +11,21 @@ import msgspec
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.times import UptimeMs
 
+# RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime. Clients renew a lock every 20 s and stop using it after 30 s.
 LOCK_MS_MAX = 60_000
-# RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime. Clients renew every 20 s and distrust a lock after 30 s.
+# A client can lock any queue of any group, even if it doesn't exist, so the number of locks is limited.
 LOCKS_MAX = 1_000_000
-# Any group and any queue may be named, whether it exists or not.
+# How many waiting clients are remembered per lock: a request may contain any id. The others try again on their own.
 WAITING_MAX = 1_000
-# Clients that are remembered per lock: any id may be named. One that isn't remembered asks again by itself.
 
 
 class QueueLock(msgspec.Struct, gc=False):
-    """Who holds a queue, and since when."""
+    """The holder of a queue, and when it last renewed the lock."""
 
     client_id: str
     renewed_ms: UptimeMs
     waiting: dict[str, None] | None = None
-    """The clients that were refused meanwhile."""
+    """The clients that were refused the queue in the meantime."""
 
     def has_expired(self, uptime_ms: UptimeMs) -> bool:
         return uptime_ms - self.renewed_ms > LOCK_MS_MAX
@@ -44,7 +44,7 @@ class QueueLocks:
     def lock(
         self, group: str, client_id: str, queues: Iterable[MessageQueue], uptime_ms: UptimeMs
     ) -> list[MessageQueue]:
-        """Give a client the queues that are free, its own, or whose lock has expired; return those, and no others."""
+        """Lock the queues that are free, the client's own, or whose lock has expired; return these queues."""
         locks = self._locks.setdefault(group, {})
         granted = [queue for queue in queues if self._grant(locks, queue, client_id, uptime_ms)]
         if not locks:
@@ -72,7 +72,7 @@ class QueueLocks:
         return True
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> list[str]:
-        """Take a client's own locks away; others' stay. Return the clients that were refused one of them meanwhile."""
+        """Remove the client's own locks. Return the clients that were refused one of these queues in the meantime."""
         locks = self._locks.get(group)
         if locks is None:
             return []
@@ -88,7 +88,7 @@ class QueueLocks:
         return list(waiting)
 
     def holds_any(self, group: str, uptime_ms: UptimeMs) -> bool:
-        """Whether anybody in the group holds a lock: then it consumes in order. RocketMQ: not isLockAllExpired."""
+        """Return whether a client holds a lock: then the group consumes in order. RocketMQ: not isLockAllExpired."""
         locks = self._locks.get(group)
         return locks is not None and any(not lock.has_expired(uptime_ms) for lock in locks.values())
 
@@ -98,11 +98,11 @@ class QueueLocks:
         return None if lock is None or lock.has_expired(uptime_ms) else lock.client_id
 
     def of_group(self, group: str, uptime_ms: UptimeMs) -> list[tuple[MessageQueue, QueueLock]]:
-        """Return what a group's clients hold."""
+        """Return the locks of a group that haven't expired."""
         return [(queue, lock) for queue, lock in self._locks.get(group, {}).items() if not lock.has_expired(uptime_ms)]
 
     def expire(self, uptime_ms: UptimeMs) -> None:
-        """Forget the locks that nobody holds any more; they are as good as none already."""
+        """Remove expired locks. They already have no effect."""
         for group, locks in list(self._locks.items()):
             for queue in [queue for queue, lock in locks.items() if lock.has_expired(uptime_ms)]:
                 del locks[queue]
@@ -111,6 +111,6 @@ class QueueLocks:
                 del self._locks[group]
 
     def forget_all(self) -> None:
-        """Start anew: the broker was reset."""
+        """Remove all locks: the broker was reset."""
         self._locks.clear()
         self._count = 0

@@ -1,8 +1,8 @@
-"""What becomes of a message whose consumption failed: another try, when, or the dead letters. RocketMQ:
+"""Decide what happens to a message whose consumption failed: a retry, and when, or the dead-letter topic. RocketMQ:
 AbstractSendMessageProcessor.consumerSendMsgBack, handleRetryAndDLQ.
 
-Pure: `dead_letters.py` carries it out. By default a message is delivered once and then 16 times more, at levels 3 to
-18: for 4 hours, 45 minutes and 40 seconds. Then it is a dead letter.
+Pure: the callers act on the decision. By default a message is delivered once and then up to 16 times more, at the delay
+levels 3 to 18: over 4 hours, 45 minutes and 40 seconds. Then it is a dead letter.
 """
 
 from collections.abc import Callable
@@ -12,29 +12,29 @@ import msgspec
 from staticfire.protocol.delay_levels import retry_level
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 
+# V3_4_9. Older clients don't send a maximum of their own.
 CLIENT_DECIDES_FROM_VERSION = 121
-# V3_4_9: clients before that don't know how often they want a message.
 
 
 def reconsume_times_max(group: SubscriptionGroupConfig, asked: int | None, client_version: int) -> int:
-    """Return how often a message comes back: as the client says, else as its group is set."""
+    """Return how often a message is redelivered: the client's maximum if it sends one, else that of the group."""
     if asked is not None and client_version >= CLIENT_DECIDES_FROM_VERSION:
         return asked
     return group.retry_max_times
 
 
 def is_dead(came_back: int, times_max: int, is_given_up: bool) -> bool:
-    """Whether a message that failed once more never comes again. All that sets messages aside asks here.
+    """Return whether a message that failed once more is dead. Everything that redelivers messages uses this function.
 
-    `came_back`: how often it had come back when it failed. `is_given_up`: the client wants no other try.
+    `came_back`: how often it had been redelivered when it failed. `is_given_up`: the client wants no other try.
     """
     return is_given_up or came_back >= times_max
 
 
 def level_after_failure(came_back: int, times_max: int, asked_level: int) -> int | None:
-    """Return at which delay level a message comes back that a consumer sent back; None for never: it is dead.
+    """Return the delay level at which a message that was sent back is redelivered; None if it is dead.
 
-    `asked_level`: above 0 the client's choice, 0 for the broker's, below 0 the client doesn't want it any more.
+    `asked_level`: above 0: the client's choice; 0: the broker decides; below 0: the client doesn't want it any more.
     """
     if is_dead(came_back, times_max, is_given_up=asked_level < 0):
         return None
@@ -42,35 +42,35 @@ def level_after_failure(came_back: int, times_max: int, asked_level: int) -> int
 
 
 def is_dead_on_arrival(reconsume_times: int, times_max: int, group_holds_locks: bool) -> bool:
-    """Whether a message that a client sent to the retry topic itself goes to the dead letters.
+    """Return whether a message that a client sent to the retry topic itself must go to the dead-letter topic.
 
-    The client has counted this failure already. Orderly consumers give a message up that way, so a group that holds a
-    queue lock sends nothing else there.
+    The client has already counted this failure. Orderly consumers give up a message in this way, and a group that holds
+    a queue lock sends nothing else there.
     """
     return is_dead(reconsume_times - 1, times_max, is_given_up=group_holds_locks)
 
 
 class SentBack(msgspec.Struct, frozen=True):
-    """A message that a consumer gave back, as hooks see it. RocketMQ: ConsumeMessageContext."""
+    """A message that a consumer sent back, as hooks get it. RocketMQ: ConsumeMessageContext."""
 
     group: str
     topic: str
-    """Where the consumer had it from: its retry topic, when it wasn't the first try."""
+    """The topic from which the consumer got it: the retry topic, if it wasn't the first try."""
     queue_id: int
     queue_offset: int
     log_position: int
     origin_message_id: str
     origin_topic: str
     reconsume_times: int
-    """Of the new message."""
+    """The count of the new message."""
     delay_level: int | None
-    """None: it is a dead letter."""
+    """None if it is a dead letter."""
     client: str
     """The address of the consumer."""
     status: str
     """SUCCESS, or why it could not be stored."""
     client_id: str = ""
-    """Its client id, where it has told one."""
+    """The client id of the consumer; empty if unknown."""
 
     @property
     def success(self) -> bool:
@@ -78,18 +78,18 @@ class SentBack(msgspec.Struct, frozen=True):
 
 
 class DeadLetterStored(msgspec.Struct, frozen=True):
-    """A message that is a dead letter now, as hooks see it."""
+    """A dead letter that was stored, as hooks get it."""
 
     group: str
     topic: str
-    """The one of dead letters."""
+    """The dead-letter topic."""
     queue_id: int
     queue_offset: int
     log_position: int
     message_id: str
     """The unique id that its producer gave it."""
     origin_topic: str
-    """Where it came from, as far as it says."""
+    """The topic that it was sent to originally, if its properties contain it."""
 
 
 ConsumeHook = Callable[[SentBack], None]
@@ -97,22 +97,22 @@ DeadLetterHook = Callable[[DeadLetterStored], None]
 
 
 class RetryWatch(msgspec.Struct):
-    """Who wants to know of failed consumption, and how much of it there was. Hooks must not raise."""
+    """Counts dead letters, and calls hooks when consumption fails. Hooks must not raise."""
 
     consume_hooks: list[ConsumeHook] = []
-    """Called for each send-back when it is stored or refused by the store, before the answer (consumeMessageAfter)."""
+    """Called for a message sent back when it is stored or refused, before the response (consumeMessageAfter)."""
     dead_letter_hooks: list[DeadLetterHook] = []
-    """Called for each dead letter when it is stored."""
+    """Called for each dead letter after it is stored."""
     dead_letters: dict[str, int] = {}
-    """How many there were since the broker started, by group."""
+    """The number of dead letters since the start of the broker, by group."""
 
     def dead_letter_stored(self, letter: DeadLetterStored) -> None:
-        """Count a dead letter that was stored."""
+        """Count a dead letter that was stored, and call the hooks."""
         self.dead_letters[letter.group] = self.dead_letters.get(letter.group, 0) + 1
         for hook in self.dead_letter_hooks:
             hook(letter)
 
     def sent_back(self, sent_back: SentBack) -> None:
-        """Let the hooks see it."""
+        """Call the hooks for a message that was sent back."""
         for hook in self.consume_hooks:
             hook(sent_back)

@@ -1,4 +1,4 @@
-"""The consumer groups of a broker and what each may do. RocketMQ: SubscriptionGroupManager."""
+"""The consumer groups of a broker and their permissions. RocketMQ: SubscriptionGroupManager."""
 
 from collections.abc import Callable
 
@@ -22,8 +22,8 @@ from staticfire.protocol.requests.topics import DataVersion
 from staticfire.protocol.times import MessageMs
 
 GROUPS_MAX = 100_000
-FORBIDDEN_READ = 0x4
 # RocketMQ: PermName.INDEX_PERM_READ, as a bit.
+FORBIDDEN_READ = 0x4
 
 
 class GroupTable:
@@ -38,13 +38,13 @@ class GroupTable:
         self._changed = changed
         self._created: list[Callable[[str], None]] = []
         self.groups: dict[str, SubscriptionGroupConfig] = {}
-        """One dictionary for good: handlers hold it."""
+        """This is always the same dictionary: handlers keep a reference to it."""
         self.forbidden: dict[str, dict[str, int]] = {}
-        """What groups may not do with topics, as bits; `FORBIDDEN_READ` is the only one in use."""
+        """What groups may not do with topics, as bits; only `FORBIDDEN_READ` is in use."""
         self.version = DataVersion()
 
     def add_system_groups(self) -> None:
-        """Create what is missing of them."""
+        """Create the system groups that are missing."""
         for name in sorted(SYSTEM_GROUPS):
             broadcast = name.startswith("CID_ONS")
             self.groups.setdefault(
@@ -55,7 +55,7 @@ class GroupTable:
             )
 
     def use(self, settings: BrokerSettings) -> None:
-        """Go on with other settings."""
+        """Use other settings from now on."""
         self._settings = settings
 
     def get(self, name: str) -> SubscriptionGroupConfig | None:
@@ -63,11 +63,11 @@ class GroupTable:
         return self.groups.get(name)
 
     def on_created(self, tell: Callable[[str], None]) -> None:
-        """Have `tell` called with each group that comes to be with its first member."""
+        """Call `tell` with the name of each group that is created automatically."""
         self._created.append(tell)
 
     def find(self, name: str) -> SubscriptionGroupConfig | None:
-        """Return a group, created with defaults where that is allowed. RocketMQ: findSubscriptionGroupConfig."""
+        """Return a group; create it with defaults if that is allowed. RocketMQ: findSubscriptionGroupConfig."""
         group = self.groups.get(name)
         if group is not None:
             return group
@@ -87,7 +87,7 @@ class GroupTable:
         self._moved()
 
     def delete(self, name: str) -> bool:
-        """Forget a group; return whether there was one."""
+        """Delete a group; return whether there was one."""
         was_forbidden = self.forbidden.pop(name, None) is not None
         if self.groups.pop(name, None) is None and not was_forbidden:
             return False
@@ -95,11 +95,11 @@ class GroupTable:
         return True
 
     def may_read(self, group: str, topic: str) -> bool:
-        """Whether a group may consume a topic: all may, but for what was forbidden one by one."""
+        """Return whether a group may consume a topic: every topic that was not forbidden to it."""
         return not self.forbidden.get(group, {}).get(topic, 0) & FORBIDDEN_READ
 
     def let_read(self, group: str, topic: str, allowed: bool) -> None:
-        """Allow or forbid a group to consume a topic; the group needn't be there."""
+        """Allow or forbid a group to consume a topic. The group needn't exist."""
         if self.may_read(group, topic) == allowed:
             return
         topics = self.forbidden.setdefault(group, {})
@@ -111,7 +111,7 @@ class GroupTable:
         self._moved()
 
     def protection_of(self, name: str) -> ProtectionTimes:
-        """Return how a group is protected against members that come and go: by its own times, or else the broker's."""
+        """Return the protection times of a group: its own, or else the broker's."""
         group = self.groups.get(name)
         own = {} if group is None else group.attributes
         settings = self._settings
@@ -125,7 +125,7 @@ class GroupTable:
         return msgspec.json.format(msgspec.json.encode(table), indent=1)
 
     def restore(self, data: bytes) -> None:
-        """Take over subscriptionGroup.json. Raises: msgspec.MsgspecError, ValueError, BrokerAnswer when it is none."""
+        """Load subscriptionGroup.json. Raises: msgspec.MsgspecError, ValueError, BrokerAnswer (it is not valid)."""
         saved = msgspec.json.decode(data, type=_SavedGroups)
         for name, group in saved.subscription_group_table.items():
             if group.group_name != name:
@@ -142,7 +142,7 @@ class GroupTable:
 
 
 def changed_group(group: SubscriptionGroupConfig, old: SubscriptionGroupConfig | None) -> SubscriptionGroupConfig:
-    """Return a group as it is stored: its attributes come as changes. `old`: what it is now. Raises: BrokerAnswer."""
+    """Return a group with its attributes, which are sent as changes to the `old` ones. Raises: BrokerAnswer."""
     attributes = change_group_attributes(None if old is None else old.attributes, group.attributes)
     changed = msgspec.structs.replace(group, attributes=attributes)
     check_group(changed)
@@ -150,7 +150,7 @@ def changed_group(group: SubscriptionGroupConfig, old: SubscriptionGroupConfig |
 
 
 def check_group(group: SubscriptionGroupConfig) -> None:
-    """Refuse a group whose retry topic couldn't be made, since no member could join it, or whose times are none.
+    """Refuse a group whose retry topic can't be created, since no member could join it, or whose times are not valid.
 
     Raises: BrokerAnswer.
     """

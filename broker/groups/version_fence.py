@@ -1,9 +1,10 @@
-"""Whether a subscription is outdated: older than the group's, and for something else. Pure. The setting is
-fenceOlderSubscriptions; RocketMQ refuses the opposite, a pull that is newer than all heartbeats.
+"""Check whether a subscription is outdated: older than the group's, and different. Pure. The setting is
+fenceOlderSubscriptions; RocketMQ refuses the opposite case, a pull that is newer than all heartbeats.
 
-A version is a time, of when its subscription was first told of; the group has the newest of its members. Whoever is
-older and wants something else is refused, shares queues anew and takes over the group's version, without raising it: so
-members whose subscriptions differ for good, as they shouldn't, are each refused once and not in turn.
+A version is the time at which its subscription was first sent. The group has the newest version of its members. A
+member with an older and different subscription is refused. It then rebalances and takes over the group's version,
+without raising it. So if the subscriptions of members differ permanently, which they shouldn't, each member is refused
+once, and not again and again.
 """
 
 from functools import lru_cache
@@ -13,13 +14,13 @@ from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 
 EXPRESSIONS_MAX = 4_096
+# Longer expressions are compared unchanged, and not cached.
 EXPRESSION_CHARACTERS_MAX = 1_024
-# Longer ones are compared as they are, and not kept.
 _TAG = "TAG"
 
 
 def is_outdated(version: int, own: str, newest: SubscriptionData) -> bool:
-    """Whether a member of that version, who wants `own`, is behind its group. 0: it has no version, and is not."""
+    """Return whether a member that wants `own` is outdated. Version 0 means no version, which is not outdated."""
     return 0 < version < newest.sub_version and own != wanted_by(newest)
 
 
@@ -34,12 +35,12 @@ def newer_versions(group: ConsumerGroup, member: Member) -> dict[str, int]:
 
 
 def wanted_by(subscription: SubscriptionData) -> str:
-    """Return what a subscription asks for, so that it can be compared and read."""
+    """Return a subscription's expression in a form that can be compared and read."""
     return wanted(subscription.sub_string, subscription.expression_type)
 
 
 def wanted(expression: str, kind: str | None) -> str:
-    """Return an expression in one of its forms: tags sorted, each once; anything else as it is, with its kind."""
+    """Return an expression in normal form: tags sorted, each once; any other kind unchanged, after its name."""
     if kind not in (None, "", _TAG):
         return f"{kind} {expression}"
     return _sorted_tags(expression) if len(expression) <= EXPRESSION_CHARACTERS_MAX else expression

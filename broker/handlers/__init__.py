@@ -1,18 +1,17 @@
-"""What the broker does for each request, one module per family.
+"""The request handlers of the broker, one module per family of requests.
 
-- `send.py`: one message; `send_batch.py`: one queue's, all or none; `send_many.py`: any, each with its own result;
-  `send_runs.py`: what is plain of these, all at once where there is a compiled twin
-- `pull.py`: messages go out; `send_back.py`: one comes back; `reply.py`: an answer is passed on;
-  `transactions.py`: half messages end; `recall.py`: messages that wait are called back
-- `pop.py`: messages are taken for a while; `acks.py`: they are done, or hidden for longer;
-  `assignment.py`: who takes which queues
-- `offsets.py`, `locks.py`: where groups stand, and queues that one member has for itself
-- `clients.py`: clients come and go; `group_watch.py`: what is wrong with their groups
-- `connections.py`: who is connected, and questions to them; `group_state.py`: a group from all sides
-- `topics.py`, `groups.py`, `config.py`: what administrators create and set; `queues.py`: queues, found but not created
-- `queries.py`: messages by key, id and place
-- `statistics.py`, `runtime_info.py`: figures; `metrics.py`: those of Prometheus; `journal.py`: what happened;
-  `faults.py`: what goes wrong on purpose
-- `reset_offset.py`, `upkeep.py`, `reset.py`, `snapshots.py`: groups are moved, a broker is cleaned up, is as if it were
-  new, or as it was; `imports.py`: messages that were stored elsewhere
+- `send.py`: sends of one message; `send_batch.py`: a batch for one queue, all messages or none; `send_many.py`:
+  messages for any queues, each with its own result; `send_runs.py`: runs of plain sends, handled by the compiled twin
+- `pull.py`: pulls; `send_back.py`: messages that a consumer sends back; `reply.py`: replies, passed on to the
+  requester; `transactions.py`: the end of half messages; `recall.py`: recalls of waiting messages
+- `pop.py`: pops; `acks.py`: acknowledgements and changes of the invisible time; `assignment.py`: assignment of queues
+- `offsets.py`: offsets of queues and groups; `locks.py`: queues that one member locks for itself
+- `clients.py`: heartbeats and unregistration of clients; `group_watch.py`: reports problems of consumer groups
+- `connections.py`: lists of clients, and requests passed on to a client; `group_state.py`: the whole state of a group
+- `topics.py`, `groups.py`, `config.py`: changes by administrators; `queues.py`: finds a queue without creating it
+- `queries.py`: finds messages by key, id and position
+- `statistics.py`, `runtime_info.py`: figures; `metrics.py`: figures for Prometheus; `journal.py`: reads the journal;
+  `faults.py`: fault rules
+- `reset_offset.py`: moves groups; `upkeep.py`: cleans up; `reset.py`: empties the broker; `snapshots.py`: saves and
+  restores it; `imports.py`: stores copies of messages from another cluster
 """

@@ -1,13 +1,15 @@
-"""Popped messages are done, or hidden for longer. RocketMQ: AckMessageProcessor, ChangeInvisibleTimeProcessor.
+"""Acknowledge popped messages, or change how long they stay invisible.
+
+RocketMQ: AckMessageProcessor, ChangeInvisibleTimeProcessor.
 
 Behaviour
-- The checks of RocketMQ 5.3 in its order, with its codes and remarks. Whatever a handle says that means nothing (any
-  more), the answer is 0 and nothing happens.
-- Answered when it is noted in the log: a kill forgets no acknowledgement.
+- The checks are those of RocketMQ 5.3, in the same order, with the same codes and remarks. If a handle is unknown or
+  has expired, the response code is 0 and nothing happens.
+- The response is sent after the change is written to the log, so a kill loses no acknowledgement.
 
 Different from RocketMQ
-- A change by a handle that is spent makes no second check-point: the message comes once.
-- A batch of which an entry can't be read is refused as a whole.
+- A change with an expired handle makes no second check-point, so the message is delivered only once.
+- A batch with an entry that can't be read is refused as a whole.
 """
 
 from staticfire.broker.pop.acks import Acknowledger
@@ -27,7 +29,7 @@ NO_REMARK = "not set any response code"
 
 
 class AckHandlers:
-    """Takes acknowledgements and changes of invisible times."""
+    """Handles acknowledgements and changes of the invisible time."""
 
     def __init__(self, tables: PopTables, holding: Holding) -> None:
         self._tables = tables
@@ -37,7 +39,7 @@ class AckHandlers:
         self._acknowledger = Acknowledger(tables)
 
     def ack(self, call: Call) -> Answer | None:
-        """Take note that a message is done. Raises: BrokerAnswer, ProtocolError."""
+        """Acknowledge a message. Raises: BrokerAnswer, ProtocolError."""
         request: AckMessage = call.request
         first, end = self._bounds(request, call)
         if not first <= request.offset <= end:
@@ -53,7 +55,7 @@ class AckHandlers:
         return self._when_noted(call, Answer())
 
     def batch_ack(self, call: Call) -> Answer | None:
-        """Take note that messages are done. Raises: ProtocolError."""
+        """Acknowledge several messages. Raises: ProtocolError."""
         request: BatchAck = call.request
         if request.body is None or not request.body.acks:
             return Answer(code=int(ResponseCode.NO_MESSAGE))
@@ -72,7 +74,7 @@ class AckHandlers:
         return self._when_noted(call, answer)
 
     def change(self, call: Call) -> Answer | None:
-        """Hide a message until another time. Raises: BrokerAnswer, ProtocolError."""
+        """Change until when a message is invisible. Raises: BrokerAnswer, ProtocolError."""
         request: ChangeInvisibleTime = call.request
         try:
             first, end = self._bounds(request, call)
@@ -87,16 +89,16 @@ class AckHandlers:
         changed = self._acknowledger.change(place, handle, request.offset, times)
         return self._when_noted(call, ChangeInvisibleAnswer(*changed, remark=NO_REMARK))
 
-    # -- together ------------------------------------------------------------------------------------------------
+    # -- common parts --------------------------------------------------------------------------------------------
 
     def _bounds(self, request: AckMessage | ChangeInvisibleTime, call: Call) -> tuple[int, int]:
-        """Return the first and the end offset of the queue that is spoken of. Raises: BrokerAnswer."""
+        """Return the first and the end offset of the request's queue. Raises: BrokerAnswer."""
         self._checks.check_place(request.topic, request.queue_id, call.connection)
         queue = self._state.store.queue(request.topic, request.queue_id)
         return queue.min_offset, queue.max_offset
 
     def _within(self, place: GroupQueue, offsets: tuple[int, ...]) -> list[int]:
-        """Return those of some offsets that a queue has; none of a queue that isn't there."""
+        """Return the offsets that the queue has; an empty list if the queue doesn't exist."""
         config = self._state.topics.get(place.topic)
         if config is None or not 0 <= place.queue_id < config.read_queue_nums:
             return []
@@ -110,7 +112,7 @@ class AckHandlers:
             raise BrokerAnswer(ResponseCode.SERVICE_NOT_AVAILABLE, words)
 
     def _when_noted(self, call: Call, answer: Answer) -> Answer | None:
-        """Return an answer, or give it when what it says is noted."""
+        """Return the response, or send it later, when its changes are written to the log."""
         freed, self._acknowledger.freed = self._acknowledger.freed, []
         for place in freed:
             self._holding.wake_queue(place)
@@ -130,7 +132,7 @@ class AckHandlers:
 
 
 def _handle_to_change(text: str) -> PopHandle:
-    """Return a handle; of one in order the first four parts are enough. Raises: ProtocolError."""
+    """Parse a handle. Of a handle for ordered messages the first four parts are enough. Raises: ProtocolError."""
     parts = text.split(" ") if text else []
     if text and len(parts) < 4:
         words = f"getReviveQid fail, extraInfoStrs length {len(parts)}"

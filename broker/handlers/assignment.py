@@ -1,11 +1,13 @@
-"""Who takes which queues, and by pulls or pops. RocketMQ: QueryAssignmentProcessor.
+"""Assign the queues of a topic to the members of a group, for pulls or for pops. RocketMQ: QueryAssignmentProcessor.
 
 Behaviour
-- The checks of RocketMQ 5.3 in its order, with its codes and remarks. Queues are those of the topic's route.
-- A mode is answered when it is saved.
+- The checks are those of RocketMQ 5.3, in the same order, with the same codes and remarks. The queues are those of the
+  topic's route.
+- The response to a change of the mode is sent after the mode is saved.
 
 Different from RocketMQ
-- Routes are asked for anew after a second (RocketMQ: 30 s). A broker without a nameserver knows its own queues.
+- A route is kept for one second, then requested again (RocketMQ: 30 s). A broker without a nameserver uses its own
+  queues.
 """
 
 from typing import TYPE_CHECKING
@@ -37,13 +39,13 @@ if TYPE_CHECKING:
 
 ROUTE_MS_MAX = 1_000
 ROUTES_MAX = 1_000
+# Must be shorter than the 3 s that clients wait.
 ROUTE_TIMEOUT_MS = 2_000
-# Clients wait for 3 s.
 CLUSTERING, BROADCASTING = "CLUSTERING", "BROADCASTING"
 
 
 class AssignmentHandlers:
-    """Assigns queues."""
+    """Handles requests for assignments and for the mode (pull or pop) of a group."""
 
     def __init__(self, state: BrokerState, registration: Registration, pool: ConnectionPool) -> None:
         self._state = state
@@ -53,13 +55,13 @@ class AssignmentHandlers:
         self._routes: dict[str, tuple[int, list[QueueData]]] = {}
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.QUERY_ASSIGNMENT, self.query)
         dispatcher.handle(RequestCode.SET_MESSAGE_REQUEST_MODE, self.set_mode)
         dispatcher.handle(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, self.all_modes)
 
     def restore(self) -> None:
-        """Read what was set for groups, if there is anything. Raises: StorageError (the file can't be read)."""
+        """Read the saved modes, if there is a file of them. Raises: StorageError (the file can't be read)."""
         state = self._state
         if state.machine.files.exists(f"{state.settings.store_path_root_dir}/config/{MODES_FILE}"):
             self._all()
@@ -67,7 +69,7 @@ class AssignmentHandlers:
     def _all(self) -> "RequestModes":
         modes = self._modes
         if modes is None:
-            from staticfire.broker.pop.request_modes import RequestModes  # here: few brokers need it
+            from staticfire.broker.pop.request_modes import RequestModes  # imported here: few brokers need it
 
             modes = self._modes = RequestModes(self._state.config_files)
         return modes
@@ -75,12 +77,12 @@ class AssignmentHandlers:
     # -- modes ---------------------------------------------------------------------------------------------------
 
     async def forget(self) -> None:
-        """Forget what was set for any group. It is saved with whatever else changes."""
+        """Forget the modes of all groups. The caller saves the change together with others."""
         self._routes.clear()
         self._all().forget()
 
     async def set_mode(self, call: Call) -> Answer:
-        """Have a group pull a topic, or pop it. Raises: BrokerAnswer, StorageError."""
+        """Set whether a group pulls or pops a topic. Raises: BrokerAnswer, StorageError."""
         mode: MessageRequestMode | None = call.request.body
         if mode is None:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "a request mode needs a body with a topic and a group")
@@ -96,13 +98,13 @@ class AssignmentHandlers:
         return Answer()
 
     def all_modes(self, _: Call) -> Answer:
-        """What was set for all groups."""
+        """Return the modes of all groups."""
         return MessageRequestModesAnswer(body=self._all().modes)
 
     # -- assignments ---------------------------------------------------------------------------------------------
 
     async def query(self, call: Call) -> Answer:
-        """A client's queues of a topic. Raises: BrokerAnswer."""
+        """Return the queues of a topic that are assigned to a client. Raises: BrokerAnswer."""
         question: AssignmentQuestion | None = call.request.body
         if question is None:
             words = "an assignment needs a body with a topic and a messageModel"
@@ -110,7 +112,7 @@ class AssignmentHandlers:
         return AssignmentAnswer(body=QueueAssignments(await self._assigned(question)))
 
     async def _assigned(self, asked: AssignmentQuestion) -> list[QueueAssignment] | None:
-        from staticfire.broker.pop.assignment import Question, assigned, in_mode  # here: as above
+        from staticfire.broker.pop.assignment import Question, assigned, in_mode  # imported here: few brokers need it
 
         group, settings = asked.consumer_group or "", self._state.settings
         mode = self._all().find(asked.topic, group, settings)
@@ -126,7 +128,7 @@ class AssignmentHandlers:
         )
 
     async def _queues(self, topic: str) -> list[MessageQueue] | None:
-        """Return the readable queues of a topic, on all brokers; None without a route."""
+        """Return the readable queues of a topic, on all brokers; None if there is no route."""
         datas = await self._route(topic)
         queues = [
             MessageQueue(topic, data.broker_name, queue_id)

@@ -1,13 +1,13 @@
-"""Clients make themselves known and leave. RocketMQ: ClientManageProcessor, ConsumerManageProcessor.
+"""Register clients and unregister them. RocketMQ: ClientManageProcessor, ConsumerManageProcessor.
 
 Behaviour
-- A group's members are notified at once when one joins, leaves or changes what it subscribes to; on the joining
-  connection the notification is written before the heartbeat's answer.
-- Heartbeats with a fingerprint (useHeartbeatV2) may come without subscriptions as long as the broker knows them: the
-  answer says in IS_SUB_CHANGE whether the next one has to be whole. It says so, too, when a short one came that the
-  broker can do nothing with; RocketMQ doesn't.
-- The held pulls of a group that wants something else of a topic now look again, at what they have passed over, too.
-- A client that falls silent for two minutes is removed without a notification, as in RocketMQ.
+- A group's members are notified at once when a member joins, leaves or changes its subscription. On the connection of
+  the new member the notification is written before the response to the heartbeat.
+- A heartbeat with a fingerprint (useHeartbeatV2) may leave out the subscriptions as long as the broker has them.
+  IS_SUB_CHANGE in the response requests a full heartbeat next time. It does so, too, when the broker can't use a short
+  heartbeat; RocketMQ doesn't.
+- When a group's subscription changes, its held pulls are tried again, also for messages that they have skipped.
+- A client without a heartbeat for two minutes is removed without a notification, as in RocketMQ.
 """
 
 from collections.abc import Callable, Iterable
@@ -37,15 +37,15 @@ from staticfire.runtime.service import Alarm
 
 log = logger("broker")
 
+# A member that counts from a certain time on is counted at most this much later.
 LET_IN_STEP_MS = 250
-# Members that count from some time on do so within it.
 
 
 class ClientHandlers:
-    """Keeps the tables of consumers and producers."""
+    """Handles heartbeats and maintains the tables of consumers and producers."""
 
     def __init__(self, state: BrokerState, look_anew: Callable[[str, Iterable[str]], None]) -> None:
-        """`look_anew`: looks again at the held pulls of a group on topics of which it wants something else now."""
+        """`look_anew`: tries the held pulls of a group again, on topics whose subscription has changed."""
         self._state = state
         self._look_anew = look_anew
         self._uptime_ms = state.machine.clock.uptime_ms
@@ -53,13 +53,13 @@ class ClientHandlers:
         self._let_in = Alarm(state.machine.clock, LET_IN_STEP_MS)
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.HEART_BEAT, self.heartbeat)
         dispatcher.handle(RequestCode.UNREGISTER_CLIENT, self.unregister)
         dispatcher.handle(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self.consumer_list)
 
     def heartbeat(self, call: Call) -> Answer:
-        """Take in a client with all its groups."""
+        """Register a client with all its groups."""
         request: Heartbeat = call.request
         data = request.body
         if data is None or data.client_id is None:
@@ -84,7 +84,7 @@ class ClientHandlers:
         return answer
 
     def _is_whole_wanted(self, data: HeartbeatData) -> bool:
-        """Return whether the client's next heartbeat has to have its subscriptions."""
+        """Return whether the client's next heartbeat must contain its subscriptions."""
         if data.heartbeat_fingerprint == 0:
             return True
         groups = [self._state.consumers.consumer_table.get(consumer.group_name) for consumer in data.consumer_data_set]
@@ -96,7 +96,7 @@ class ClientHandlers:
     def _register_consumer(
         self, data: ConsumerData, connection: Connection, client_id: str, uptime_ms: UptimeMs, without_sub: bool
     ) -> None:
-        """Take in one group; a group with an illegal name is skipped, as in RocketMQ, but not silently."""
+        """Register a consumer in its group. A group that may not be created is skipped, as in RocketMQ, but logged."""
         config = self._state.groups.find(data.group_name)
         if config is None:
             log.warning(
@@ -112,7 +112,7 @@ class ClientHandlers:
         self._look_again_later(uptime_ms)
 
     def notify(self, group: ConsumerGroup) -> None:
-        """Notify a group's members: they should rebalance."""
+        """Notify a group's members to rebalance."""
         config = self._state.groups.get(group.name)
         allowed = config is None or config.notify_consumer_ids_changed_enable
         if (
@@ -131,7 +131,7 @@ class ClientHandlers:
             self._look_anew(group.name, dict.fromkeys(topics))
 
     def unregister(self, call: Call) -> Answer:
-        """Let a client's producer or consumer go."""
+        """Unregister a client's producer or consumer."""
         request: UnregisterClient = call.request
         if request.producer_group:
             self._state.producers.unregister(request.producer_group, call.connection)
@@ -143,7 +143,7 @@ class ClientHandlers:
         return Answer()
 
     def consumer_list(self, call: Call) -> Answer:
-        """Who is in a group."""
+        """Return the client ids of a group's members."""
         request: GetConsumerList = call.request
         ids = self._state.consumers.client_ids(request.consumer_group)
         if not ids:
@@ -151,7 +151,7 @@ class ClientHandlers:
         return ConsumerListAnswer(body=ConsumerIdList(ids))
 
     def disconnected(self, connection: Connection) -> None:
-        """Remove a connection's clients and notify those who stay."""
+        """Remove the clients of a closed connection and notify the remaining members of their groups."""
         self._state.producers.disconnect(connection)
         uptime_ms = self._uptime_ms()
         for group in self._state.consumers.disconnect(connection, uptime_ms):
@@ -159,7 +159,7 @@ class ClientHandlers:
         self.let_in(uptime_ms)
 
     def let_in(self, uptime_ms: UptimeMs) -> None:
-        """Notify the groups of which somebody counts now, or counts no more, because time has passed."""
+        """Notify the groups in which the members that count have changed because time has passed."""
         for group in self._state.consumers.let_in(uptime_ms):
             self._wake_pulls(group)
             self.notify(group)
@@ -170,14 +170,14 @@ class ClientHandlers:
             self._let_in.ring_by(UptimeMs(uptime_ms + 1))
 
     async def let_in_loop(self) -> None:
-        """Loop: count members whose time has come."""
+        """Loop: let members count when their time has come."""
         self._look_again_later(self._uptime_ms())
         while True:
             await self._let_in.wait()
             self.let_in(self._uptime_ms())
 
     def expire(self, uptime_ms: UptimeMs) -> None:
-        """Remove the clients that fell silent and close their connections."""
+        """Remove the clients without a recent heartbeat and close their connections."""
         silent_ms_max = self._state.settings.channel_expired_timeout_ms
         silent = self._state.consumers.expire(uptime_ms, silent_ms_max)
         silent += self._state.producers.expire(uptime_ms, silent_ms_max)

@@ -1,14 +1,14 @@
-"""Settings, read and changed while the broker runs, and message time for any admin client.
+"""Read and change the settings while the broker runs, and control message time with any admin client.
 
 RocketMQ: AdminBrokerProcessor.getBrokerConfig, updateBrokerConfig.
 
 Behaviour
-- All settings under RocketMQ's names; LIVE ones change at once. What isn't understood, is out of its range or can't
-  change is refused, and with it all that came along. RocketMQ answers a success.
-- `staticfireClock` is read as what the clock shows. Written, it moves message time (`+2h`, `freeze`, `run`, `skip`,
-  `60x`, `now`) through the first nameserver and is answered when that is done, with its refusal if it refuses.
-- What routes depend on (permission, auto-created groups) is answered when the nameservers know it.
-- A change lasts until the process ends: it isn't written to the configuration file.
+- All settings have RocketMQ's names; those in LIVE can be changed at once. If one setting of a request is unknown, out
+  of its range or can't be changed, the whole request is refused. RocketMQ returns success.
+- `staticfireClock` reads as the state of message time. A write changes message time (`+2h`, `freeze`, `run`, `skip`,
+  `60x`, `now`) by a request to the first nameserver. The response is sent when that is done; a refusal is passed on.
+- A change of what routes depend on (permission, auto-created groups) is answered when the nameservers have it.
+- A change is lost when the process ends: it isn't written to the configuration file.
 """
 
 import asyncio
@@ -36,8 +36,8 @@ log = logger("broker")
 
 CLOCK_PROPERTY = "staticfireClock"
 BLACK_LIST = frozenset({"brokerConfigPath", "rocketmqHome", "configBlackList"})
+# How long to wait for the nameservers. One that isn't available gets the change when it is back.
 REGISTRATION_WAIT_MS_MAX = 3_000
-# A nameserver that is away learns the change when it is back.
 
 LIVE = frozenset(
     {
@@ -99,13 +99,13 @@ LIVE = frozenset(
         "wake_pops_of_returning",
     }
 )
-"""What is looked up in `state.settings` whenever it matters, or kept by who hears of `on_settings`. Everything else is
-read at the start."""
+"""Settings that can change while the broker runs: the code reads them from `state.settings` each time, or is notified
+by `on_settings`. All others are read once, at the start."""
 IN_ROUTES = frozenset({"auto_create_topic_enable", "auto_create_subscription_group", "broker_permission"})
 
 
 class ConfigHandlers:
-    """Requests about the broker's settings."""
+    """Handles requests about the broker's settings."""
 
     def __init__(self, state: BrokerState, registration: Registration, pool: ConnectionPool) -> None:
         self._state = state
@@ -115,12 +115,12 @@ class ConfigHandlers:
         self._at_start = state.settings
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.GET_BROKER_CONFIG, self.get)
         dispatcher.handle(RequestCode.UPDATE_BROKER_CONFIG, self.update)
 
     def get(self, _: Call) -> Answer:
-        """All settings, and message time."""
+        """Return all settings, and the state of message time."""
         properties = as_properties(self._state.settings)
         properties[CLOCK_PROPERTY] = clock_text(self._state.clock.reading())
         version = msgspec.json.encode(self._version).decode()
@@ -149,12 +149,12 @@ class ConfigHandlers:
         return Answer()
 
     async def forget(self) -> None:
-        """Put the settings of the start in place again."""
+        """Restore the settings of the start."""
         if self._state.settings is not self._at_start:
             await self._apply(change_settings(self._state.settings, as_properties(self._at_start)))
 
     async def _apply(self, change: Change[BrokerSettings]) -> None:
-        """Put other settings in place and make them known where they show."""
+        """Use other settings, and let the nameservers know if routes depend on them."""
         state = self._state
         self._version = DataVersion(0, state.clock.message_ms(), self._version.counter + 1)
         state.use(change.settings)
@@ -170,7 +170,7 @@ class ConfigHandlers:
                 log.warning("registration_awaited_in_vain", waited_ms=REGISTRATION_WAIT_MS_MAX)
 
     async def _move_clock(self, move: Clock) -> None:
-        """Have the owner of message time move it. Raises: BrokerAnswer."""
+        """Request a change of message time from the nameserver that controls it. Raises: BrokerAnswer."""
         nameservers = self._registration.nameservers
         if not nameservers:
             words = "this broker has no nameserver (namesrvAddr), and a nameserver drives message time"

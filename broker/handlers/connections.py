@@ -1,12 +1,14 @@
-"""Who is connected, and questions to a client by way of its broker. RocketMQ: AdminBrokerProcessor, Broker2Client.
+"""List the connected clients, and pass requests on to one of them. RocketMQ: AdminBrokerProcessor, Broker2Client.
 
 Behaviour
-- What is asked of a client goes out on its own connection, in the codec that it has shown; its code, remark and body
-  come back as they are. One that no consumer here is known by may be behind a gRPC endpoint: these are asked.
-- A group's topics are those in which it stands somewhere; online members count by what they subscribe to.
+- A request is passed on over the client's own connection, in the codec of that connection. Code, remark and body of the
+  client's response are returned unchanged. A client that isn't registered here may be connected to a gRPC endpoint,
+  so the request is then passed to these endpoints.
+- A group's topics are those in which it has an offset. The groups of a topic are those with an offset in it and the
+  online groups that subscribe to it.
 
 Different from RocketMQ
-- The groups of a topic are named by their own names (5.3.3 names an online group like the topic).
+- The groups of a topic are listed under their own names (5.3.3 lists an online group under the topic's name).
 
 Not done
 - Subscriptions of pulls without a heartbeat aren't kept.
@@ -60,14 +62,14 @@ _LANGUAGES = {int(language): language.name for language in LanguageCode}
 
 
 class ConnectionHandlers:
-    """Shows who is there, and passes questions on."""
+    """Lists clients, and passes requests on to them."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._consumers = state.consumers.consumer_table
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.GET_CONSUMER_CONNECTION_LIST, self.consumers)
         dispatcher.handle(RequestCode.GET_PRODUCER_CONNECTION_LIST, self.producers)
         dispatcher.handle(RequestCode.GET_ALL_PRODUCER_INFO, self.all_producers)
@@ -78,10 +80,10 @@ class ConnectionHandlers:
         dispatcher.handle(RequestCode.CONSUME_MESSAGE_DIRECTLY, self.consume_directly)
         dispatcher.handle(RequestCode.CHECK_CLIENT_CONFIG, self.check_config)
 
-    # -- who is there ------------------------------------------------------------------------------------------------
+    # -- clients -----------------------------------------------------------------------------------------------------
 
     def consumers(self, call: Call) -> Answer:
-        """The members of a group."""
+        """Return the members of a group."""
         request: GetConsumerConnections = call.request
         group = self._consumers.get(request.consumer_group)
         if group is None:
@@ -95,7 +97,7 @@ class ConnectionHandlers:
         )
 
     def producers(self, call: Call) -> Answer:
-        """The clients of a producer group."""
+        """Return the clients of a producer group."""
         request: GetProducerConnections = call.request
         clients = self._state.producers.producer_table.get(request.producer_group)
         if not clients:
@@ -104,7 +106,7 @@ class ConnectionHandlers:
         return ProducerConnectionsAnswer(body=ProducerConnections(shown))
 
     def all_producers(self, call: Call) -> Answer:
-        """All producers."""
+        """Return all producers."""
         clock = self._state.machine.clock
         wall_before_ms = clock.wall_ms() - clock.uptime_ms()
         table: dict[str, list[ProducerInfo]] = {}
@@ -118,27 +120,27 @@ class ConnectionHandlers:
         return ProducerTableAnswer(body=ProducerTable(table))
 
     def groups_of_topic(self, call: Call) -> Answer:
-        """Who consumes a topic."""
+        """Return the groups that consume a topic."""
         request: QueryGroupsOfTopic = call.request
         stored = self._state.offsets.groups_of(request.topic)
         online = [group.name for group in self._consumers.values() if request.topic in group.subscriptions]
         return GroupListAnswer(body=GroupList(sorted({*stored, *online})))
 
     def topics_of_group(self, call: Call) -> Answer:
-        """What a group consumes."""
+        """Return the topics that a group consumes."""
         request: QueryTopicsOfGroup = call.request
         topics = self._state.offsets.topics_of(request.group)
         return TopicListAnswer(body=TopicList(topics, host_text(call.connection.store_host)))
 
     def subscription(self, call: Call) -> Answer:
-        """What a group subscribes to in a topic."""
+        """Return a group's subscription to a topic."""
         request: QuerySubscription = call.request
         group = self._consumers.get(request.group)
         subscription = None if group is None else group.subscriptions.get(request.topic)
         return GroupSubscribedAnswer(body=GroupSubscribed(request.group, request.topic, subscription))
 
     def check_config(self, call: Call) -> Answer:
-        """Whether the broker can filter by a subscription."""
+        """Check whether the broker can filter by a subscription."""
         request: CheckClientConfig = call.request
         wanted = None if request.body is None else request.body.subscription_data
         if wanted is None or wanted.expression_type in ("", "TAG"):
@@ -148,17 +150,17 @@ class ConnectionHandlers:
         choice = make_choice(wanted.sub_string, wanted.expression_type)
         return refusal(ResponseCode.SUBSCRIPTION_PARSE_FAILED, choice) if isinstance(choice, str) else Answer()
 
-    # -- questions to clients ----------------------------------------------------------------------------------------
+    # -- requests to clients -----------------------------------------------------------------------------------------
 
     async def running_info(self, call: Call) -> Answer:
-        """What a consumer is doing, in its own words."""
+        """Return a consumer's own report of what it is doing."""
         request: GetConsumerRunningInfo = call.request
         passed_on = GetConsumerRunningInfo(request.consumer_group, request.client_id, request.jstack_enable)
         answer = await self._ask(request.consumer_group, request.client_id, lambda _: passed_on)
         return RunningInfoAnswer(code=answer.code, remark=answer.remark, body=answer.body)
 
     async def consume_directly(self, call: Call) -> Answer:
-        """Let a consumer consume a message now."""
+        """Make a consumer consume a message now."""
         request: ConsumeDirectly = call.request
 
         def passed_on(connection: Connection) -> Request:
@@ -172,7 +174,7 @@ class ConnectionHandlers:
         return ConsumedDirectlyAnswer(code=answer.code, remark=answer.remark, body=answer.body)
 
     async def _ask(self, group: str, client_id: str, passed_on: Callable[[Connection], Request]) -> Answer:
-        """Ask a member of a group, or the endpoint that it is behind. Raises: BrokerAnswer (it isn't online)."""
+        """Send a request to a group's member, or to its gRPC endpoint. Raises: BrokerAnswer (not online)."""
         if self._state.consumers.find_member(group, client_id) is None:
             for connection in self._state.producers.connections_of(GRPC_ENDPOINTS_GROUP):
                 answer = await ask_client(connection, client_id, group, passed_on(connection))
@@ -182,7 +184,7 @@ class ConnectionHandlers:
         return await ask_member(member, group, passed_on(member.connection))
 
     def _record(self, request: ConsumeDirectly) -> bytes:
-        """Return the message that an id names. Raises: BrokerAnswer."""
+        """Return the message with the id in the request. Raises: BrokerAnswer."""
         try:
             record = self._state.store.record_at(parse_offset_id(request.msg_id or "")[1])
         except (ProtocolError, StorageError, OSError):
@@ -194,12 +196,12 @@ class ConnectionHandlers:
 
 
 async def ask_member(member: Member, group: str, request: Request) -> Answer:
-    """Return what a client answers to a request. Raises: BrokerAnswer."""
+    """Send a request to a member and return its response. Raises: BrokerAnswer."""
     return await ask_client(member.connection, member.client_id, group, request)
 
 
 async def ask_client(connection: Connection, client_id: str, group: str, request: Request) -> Answer:
-    """Return what a client answers, or the endpoint that it is behind. Raises: BrokerAnswer."""
+    """Send a request over a client's or endpoint's connection and return the response. Raises: BrokerAnswer."""
     try:
         return await connection.ask(request, CLIENT_TIMEOUT_MS)
     except AnswerTimeout as error:
@@ -211,7 +213,7 @@ async def ask_client(connection: Connection, client_id: str, group: str, request
 
 
 def find_member(state: BrokerState, group: str, client_id: str) -> Member:
-    """Return a member of a group that can be asked. Raises: BrokerAnswer (not online, or too old)."""
+    """Return a member of a group that can receive requests. Raises: BrokerAnswer (not online, or too old)."""
     member = state.consumers.find_member(group, client_id)
     if member is None:
         raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")

@@ -1,9 +1,9 @@
-"""What goes wrong on purpose on this broker. staticfire's own; docs/faults.md.
+"""Inject faults into this broker, by rules. Specific to staticfire, see docs/faults.md.
 
 Behaviour
-- Rules come, are shown and go: `faults/desk.py`, which is loaded with the first one.
-- Read-only: its routes lose the permission to write, and sends that come all the same are refused.
-- Disk full: the store refuses, as it does above diskSpaceWarningLevelRatio.
+- Rules are added, listed and removed by `faults/desk.py`, which is imported when the first rule is added.
+- Read-only: the broker's routes lose the write permission, and the broker refuses sends that still arrive.
+- Disk full: the store refuses messages, as it does above diskSpaceWarningLevelRatio.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,44 +25,44 @@ CAUSE = "fault rule"
 
 
 class FaultHandlers:
-    """Requests about fault rules."""
+    """Handles requests about fault rules."""
 
     def __init__(
         self, state: BrokerState, dispatcher: Dispatcher, connections: Callable[[], Iterable[Connection]]
     ) -> None:
-        """`dispatcher`: what rules are about. `connections`: those that are open."""
+        """`dispatcher`: the dispatcher that the rules apply to. `connections`: returns the open connections."""
         self._state = state
         self._dispatcher = dispatcher
         self._connections = connections
         self._opened: FaultDesk | None = None
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.ADD_FAULT, self.add)
         dispatcher.handle(RequestCode.GET_FAULTS, self.get)
         dispatcher.handle(RequestCode.REMOVE_FAULT, self.remove)
 
     def add(self, call: Call) -> Answer:
-        """Do something wrong from now on."""
+        """Add a rule."""
         return self._desk.add(call)
 
     def get(self, call: Call) -> Answer:
-        """Show what goes wrong."""
+        """Return the rules."""
         return FaultsAnswer(body=FaultsThere()) if self._opened is None else self._opened.get(call)
 
     def remove(self, call: Call) -> Answer:
-        """Do it right again."""
+        """Remove a rule."""
         return FaultRemovedAnswer() if self._opened is None else self._opened.remove(call)
 
     @property
     def _desk(self) -> "FaultDesk":
-        """Who keeps the rules, from the first one on."""
+        """The object that keeps the rules. It is made for the first rule."""
         if self._opened is None:
             self._opened = self._open()
         return self._opened
 
     def _open(self) -> "FaultDesk":
-        from staticfire.faults import actions  # here: most brokers never have a rule
+        from staticfire.faults import actions  # imported here: most brokers never have a rule
         from staticfire.faults.desk import FaultDesk
         from staticfire.faults.site import FaultSite
 
@@ -100,7 +100,7 @@ class FaultHandlers:
         return unseen
 
     def _knows_any(self, wanted: Sequence[str]) -> bool:
-        """Tell whether one of these clients is connected; an address may connect at any time."""
+        """Return whether a client is connected. An address counts as connected: it may connect at any time."""
         ids = [connection.client_id for connection in self._connections() if connection.client_id]
         return any(":" in one or one.replace(".", "").isdecimal() for one in wanted) or any(
             is_client(client, one) for client in ids for one in wanted if one

@@ -1,4 +1,4 @@
-"""A group as its broker sees it: who is in it, who holds what, what is held back, and what doesn't go together."""
+"""The state of a group on this broker: members, locks, popped messages, waiting messages and problems."""
 
 from collections.abc import Iterator
 
@@ -26,12 +26,12 @@ from staticfire.protocol.requests.group_state import (
 )
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
+# How many held pulls are examined at most.
 HELD_MAX = 10_000
-# Held pulls that are looked at.
 
 
 class GroupStateHandlers:
-    """Tells of groups."""
+    """Handles requests for the state of a group."""
 
     def __init__(
         self,
@@ -46,11 +46,11 @@ class GroupStateHandlers:
         self._delays, self._timers, self._transactions = delays, timers, transactions
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handler."""
+        """Register the handler."""
         dispatcher.handle(RequestCode.GET_GROUP_STATE, self.group_state)
 
     def group_state(self, call: Call) -> Answer:
-        """What the broker sees of a group."""
+        """Return the state of a group."""
         request: GetGroupState = call.request
         state, clock = self._state, self._state.machine.clock
         reading = state.clock.reading()

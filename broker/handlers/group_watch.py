@@ -1,7 +1,7 @@
-"""Looks at a group whenever one of its members sends a heartbeat, and tells what is wrong with it, once.
+"""Examine a group with each heartbeat of a member, and report a problem once.
 
-What is wrong is found in groups/findings.py. The log has it when it is new and when it is over; members that want news
-have it in the answers to their heartbeats.
+groups/findings.py finds the problems. The log gets an entry when a problem begins and when it ends. Members that ask
+for news receive the problems in the responses to their heartbeats.
 """
 
 from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup
@@ -15,22 +15,22 @@ from staticfire.runtime.log import logger
 
 log = logger("broker")
 
+# For how many groups the reported problems are remembered. Beyond that a problem may be reported again.
 TOLD_GROUPS_MAX = 1_000
-# Groups of which is remembered what was told. Of one more it may be told again.
 
 Told = dict[tuple[str, str], None]
-"""Kinds and subjects."""
+"""The reported problems of a group: kind and subject of each."""
 
 
 class GroupWatch:
-    """That of one broker."""
+    """Watches the groups of one broker."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._told: dict[str, Told] = {}
 
     def news(self, group: ConsumerGroup, connection: Connection) -> GroupNews | None:
-        """Return what a member should know, None when that is nothing."""
+        """Return what the member's group must be informed of; None if there is nothing."""
         findings = self._look(group)
         member = group.channel_info_table.get(connection)
         fences = self._state.settings.fence_older_subscriptions
@@ -38,7 +38,7 @@ class GroupWatch:
         return GroupNews(group.name, newer, findings) if newer or findings else None
 
     def _look(self, group: ConsumerGroup) -> list[GroupFinding]:
-        """Return what is wrong with a group; log what is new."""
+        """Return the problems of a group, and log the new ones."""
         if len(group.channel_info_table) > 1:
             self._watch_pulls(group)
         findings = findings_of(group)
@@ -52,7 +52,7 @@ class GroupWatch:
         return findings
 
     def _watch_pulls(self, group: ConsumerGroup) -> None:
-        """Note who pulls from queues that it hasn't locked, where somebody consumes in order."""
+        """In a group with ordered consumers, note the members that pull from queues which they haven't locked."""
         members = group.channel_info_table
         orders = {member.in_order for member in members.values()}
         if not (True in orders and None in orders) or group.message_model == BROADCASTING:

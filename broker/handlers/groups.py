@@ -1,11 +1,12 @@
-"""Consumer groups are created, changed and deleted. RocketMQ: AdminBrokerProcessor.updateAndCreateSubscriptionGroup.
+"""Create, change and delete consumer groups. RocketMQ: AdminBrokerProcessor.updateAndCreateSubscriptionGroup.
 
 Behaviour
-- Any name is stored, as in 5.3; auto-creation checks names, this does not. Of a list all groups are made, or none.
-- More retry queues than a topic may have are refused. RocketMQ takes any number.
-- Answered when it is saved.
-- A deleted group may come back by itself, with defaults. Its retry and dead-letter topics stay: tools delete those.
-- A group can be forbidden a topic; its pulls are refused then.
+- Any name is stored, as in RocketMQ 5.3: only auto-creation checks names. Of a list either all groups are made or none.
+- More retry queues than a topic may have are refused. RocketMQ accepts any number.
+- The response is sent after the change is saved.
+- A deleted group may be created again automatically, with defaults. Its retry and dead-letter topics are kept: tools
+  delete those.
+- A group can be forbidden to read a topic; then its pulls of the topic are refused.
 """
 
 from staticfire.broker.groups.subscription_groups import changed_group
@@ -29,14 +30,14 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class GroupHandlers:
-    """Administers consumer groups."""
+    """Handles requests that administer consumer groups."""
 
     def __init__(self, state: BrokerState, pops: PopDoor) -> None:
         self._state = state
         self._pops = pops
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, self.update)
         dispatcher.handle(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, self.update_all)
         dispatcher.handle(RequestCode.DELETE_SUBSCRIPTIONGROUP, self.delete)
@@ -55,7 +56,7 @@ class GroupHandlers:
         return Answer()
 
     def config(self, call: Call) -> Answer:
-        """One group's configuration."""
+        """Return the configuration of one group."""
         request: GetGroupConfig = call.request
         group = self._state.groups.find(request.group)
         if group is None:
@@ -74,7 +75,7 @@ class GroupHandlers:
         return Answer()
 
     async def delete(self, call: Call) -> Answer:
-        """Forget a group, and where it stands if that is wanted."""
+        """Delete a group, and its offsets if requested."""
         request: DeleteGroup = call.request
         self._state.groups.delete(request.group_name)
         self._pops.forget_group(request.group_name)
@@ -87,12 +88,12 @@ class GroupHandlers:
         return Answer()
 
     def all_configs(self, call: Call) -> Answer:
-        """All groups' configurations."""
+        """Return the configurations of all groups."""
         groups = self._state.groups
         return AllGroupsAnswer(body=GroupConfigTable(groups.groups, groups.forbidden, groups.version))
 
     async def forbid(self, call: Call) -> Answer:
-        """Allow or forbid a group a topic, and answer what holds now."""
+        """Allow or forbid a group to read a topic, and return whether it may now."""
         request: ForbidGroup = call.request
         groups = self._state.groups
         if request.readable is not None:

@@ -1,12 +1,13 @@
-"""Messages that were stored elsewhere, stored as they are. staticfire's own: `staticfire copy` asks for it.
+"""Store messages that were stored elsewhere, unchanged. Specific to staticfire: `staticfire copy` sends these requests.
 
 Behaviour
-- Unique ids, properties, born times, born hosts, flags and retry counts stay; stored times are this broker's.
-- Nothing waits, whatever the properties say: it was delivered where it comes from.
-- All of a request is written with one write, and stands side by side in its queue.
+- Unique ids, properties, born times, born hosts, flags and retry counts are kept; stored times are those of this
+  broker.
+- No message is delayed, whatever its properties request: it was already delivered in its original cluster.
+- All messages of a request are written with one write, and are next to each other in their queue.
 
 Not done
-- Messages of system topics: what waits, half messages, POP's own.
+- Messages of system topics: delayed messages, half messages, those of POP.
 """
 
 from typing import Any
@@ -31,7 +32,7 @@ HOST_SIZES = (8, 20)
 
 
 class Import(msgspec.Struct, gc=False):
-    """One request while its messages are stored."""
+    """A request while its messages are stored."""
 
     call: Call
     missing: int
@@ -40,17 +41,17 @@ class Import(msgspec.Struct, gc=False):
 
 
 class ImportHandlers:
-    """Stores what comes from elsewhere."""
+    """Handles imports of messages."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.IMPORT_MESSAGES, self.put)
 
     def put(self, call: Call) -> Answer | None:
-        """Store all of them, or none where one can't be."""
+        """Store all messages of a request, or none if one of them can't be stored."""
         request: ImportMessages = call.request
         messages: list[ImportedMessage] = request.body or []
         queue = find_queue(self._state, request.topic, request.queue_id)

@@ -1,8 +1,9 @@
-"""What happened on this broker is read. staticfire's own.
+"""Read the journal of this broker. Specific to staticfire.
 
 Behaviour
-- Records from a number on, oldest first, as many as fit; the answer says where to go on, and how many are gone.
-- A broker that keeps no journal, or records no requests, says so, with the setting that would.
+- The response contains records from a given number on, oldest first, as many as fit. It also contains the number from
+  which to continue, and how many records were dropped.
+- A broker that keeps no journal, or records no requests, refuses and names the setting that turns it on.
 """
 
 from staticfire.broker.state import BrokerState
@@ -17,17 +18,17 @@ NO_REQUESTS = "no requests are recorded here: the setting recordRequests=true, g
 
 
 class JournalHandlers:
-    """Reads the journal."""
+    """Handles requests for the journal."""
 
     def __init__(self, state: BrokerState) -> None:
         self._journals = state.journals
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.GET_JOURNAL, self.read)
 
     async def read(self, call: Call) -> Answer:
-        """A part of the journal, or of the recorded requests."""
+        """Return a part of the journal, or of the recorded requests."""
         request: GetJournal = call.request
         journals = self._journals
         if journals is None or (journals.tap if request.requests else journals.events) is None:

@@ -1,10 +1,10 @@
-"""Queues are locked and unlocked for ordered consumption. RocketMQ: AdminBrokerProcessor.lockBatchMQ, unlockBatchMQ.
+"""Lock and unlock queues for ordered consumption. RocketMQ: AdminBrokerProcessor.lockBatchMQ, unlockBatchMQ.
 
 Behaviour
-- The answer names the queues that the client has now; that others have the rest is no error.
+- The response lists the queues that the client holds now. It is no error if other clients hold the rest.
 - Group, topic, queue and broker name are not checked, and nothing is created.
-- Who was refused a queue is notified as soon as it is unlocked. RocketMQ's broker says nothing: its clients
-  ask again after 500 ms.
+- A client that was refused a queue is notified as soon as the queue is unlocked. RocketMQ's broker doesn't notify: its
+  clients try again after 500 ms.
 
 Not done
 - A broker decides alone, also when it has slaves (RocketMQ: lockInStrictMode).
@@ -21,7 +21,7 @@ NO_BODY = "a request for locks needs a body with a consumerGroup, a clientId and
 
 
 class LockHandlers:
-    """Grants queue locks."""
+    """Handles requests to lock and unlock queues."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
@@ -29,7 +29,7 @@ class LockHandlers:
         self._uptime_ms = state.machine.clock.uptime_ms
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.LOCK_BATCH_MQ, self.lock)
         dispatcher.handle(RequestCode.UNLOCK_BATCH_MQ, self.unlock)
 
@@ -44,7 +44,7 @@ class LockHandlers:
         return LockAnswer(body=LockBatchResponseBody(granted))
 
     def unlock(self, call: Call) -> Answer:
-        """Give locks back."""
+        """Release locks."""
         request: UnlockQueues = call.request
         given = request.body
         if given is None:
@@ -55,7 +55,7 @@ class LockHandlers:
         return Answer()
 
     def _tell(self, group: str, client_ids: list[str]) -> None:
-        """Let members of a group look again for queues that they can have."""
+        """Notify members of a group to rebalance, because queues that they were refused are free now."""
         members = self._state.consumers.consumer_table.get(group)
         config = self._state.groups.get(group)
         allowed = config is None or config.notify_consumer_ids_changed_enable

@@ -1,13 +1,13 @@
-"""Where queues end and where groups stand. RocketMQ: ConsumerManageProcessor, AdminBrokerProcessor.
+"""Query and commit offsets. RocketMQ: ConsumerManageProcessor, AdminBrokerProcessor.
 
 Behaviour
-- A group without an offset is answered 0 where the queue still has its first message, so a new group on a young queue
-  starts at 0 even with CONSUME_FROM_LAST_OFFSET; else QUERY_NOT_FOUND.
-- GET_MAX_OFFSET right after such an answer gets the end that the queue had then (groups/first_offsets.py).
-- Any offset and any queue id is stored; commits are ignored while a reset waits.
+- A group without an offset gets 0 if the queue still has its first message, so a new group on a young queue starts at 0
+  even with CONSUME_FROM_LAST_OFFSET; otherwise the response is QUERY_NOT_FOUND.
+- GET_MAX_OFFSET right after such a response returns the end that the queue had at that time (groups/first_offsets.py).
+- Any offset and any queue id is stored; commits are ignored while a reset is pending.
 
 Different from RocketMQ
-- A lower commit of a member whose queue another member has by now is ignored (groups/late_commits.py).
+- A lower commit of a member is ignored if another member has its queue by now (groups/late_commits.py).
 """
 
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ LATE_COMMIT = "The offset is lower than the group's, and another member has the 
 
 
 class OffsetHandlers:
-    """Answers questions about offsets and stores those of groups."""
+    """Handles queries of offsets and commits."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
@@ -45,7 +45,7 @@ class OffsetHandlers:
         self._uptime_ms = state.machine.clock.uptime_ms
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.QUERY_CONSUMER_OFFSET, self.query)
         dispatcher.handle(RequestCode.UPDATE_CONSUMER_OFFSET, self.update)
         dispatcher.handle(RequestCode.GET_MAX_OFFSET, self.max_offset)
@@ -54,14 +54,14 @@ class OffsetHandlers:
         dispatcher.handle(RequestCode.GET_EARLIEST_MSG_STORETIME, self.earliest)
 
     def _find_queue(self, topic: str, queue_id: int) -> Queue | None:
-        """Return a queue that the topic has; asking for others must not create them."""
+        """Return a queue of a topic. None if the topic doesn't have it: a query must not create queues."""
         config = self._state.topics.get(topic)
         if config is None or not 0 <= queue_id < max(config.read_queue_nums, config.write_queue_nums):
             return None
         return self._store.queue(topic, queue_id)
 
     def query(self, call: Call) -> Answer:
-        """Where a group stands in a queue."""
+        """Return the offset of a group in a queue."""
         request: QueryConsumerOffset = call.request
         offset = self._state.offsets.committed(request.consumer_group, request.topic, request.queue_id)
         if offset >= 0:
@@ -78,7 +78,7 @@ class OffsetHandlers:
         return refusal(ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
 
     def _began(self, call: Call, offset: int) -> None:
-        """Note where a member's group begins (-1: it decides); others only look."""
+        """Note where a group with members begins to consume (-1: the client decides). Ignore other groups."""
         request: QueryConsumerOffset = call.request
         group = self._state.consumers.consumer_table.get(request.consumer_group)
         if group is None:
@@ -92,13 +92,13 @@ class OffsetHandlers:
 
     def _first_offsets(self) -> "FirstOffsets":
         if self._state.first_offsets is None:
-            from staticfire.broker.groups.first_offsets import FirstOffsets  # here: many brokers never need it
+            from staticfire.broker.groups.first_offsets import FirstOffsets  # imported here: many brokers never need it
 
             self._state.first_offsets = FirstOffsets()
         return self._state.first_offsets
 
     def update(self, call: Call) -> Answer:
-        """Store where a group stands."""
+        """Commit the offset of a group."""
         request: UpdateConsumerOffset = call.request
         group, topic = request.consumer_group, request.topic
         if self._state.groups.get(group) is None:
@@ -117,7 +117,7 @@ class OffsetHandlers:
         return Answer()
 
     def max_offset(self, call: Call) -> Answer:
-        """The offset that the next message will get; 0 for an unknown queue."""
+        """Return the offset that the next message will get; 0 for an unknown queue."""
         request: GetMaxOffset = call.request
         queue = self._find_queue(request.topic, request.queue_id)
         if queue is None:
@@ -128,13 +128,13 @@ class OffsetHandlers:
         return OffsetAnswer(first_offsets.end_for(call.connection, queue, self._uptime_ms()))
 
     def min_offset(self, call: Call) -> Answer:
-        """The oldest offset; 0 for an unknown queue."""
+        """Return the oldest offset; 0 for an unknown queue."""
         request: GetMinOffset = call.request
         queue = self._find_queue(request.topic, request.queue_id)
         return OffsetAnswer(0 if queue is None else queue.min_offset)
 
     def search(self, call: Call) -> Answer:
-        """The offset at a stored time; 0 for an unknown queue."""
+        """Return the offset at a stored time; 0 for an unknown queue."""
         request: SearchOffset = call.request
         queue = self._find_queue(request.topic, request.queue_id)
         if queue is None:
@@ -144,7 +144,7 @@ class OffsetHandlers:
         return OffsetAnswer(self._store.search_offset(queue, MessageMs(request.timestamp), boundary))
 
     def earliest(self, call: Call) -> Answer:
-        """When a queue's oldest message was stored; -1 when it has none."""
+        """Return when a queue's oldest message was stored; -1 if it has none."""
         request: GetEarliestStoreTime = call.request
         queue = self._find_queue(request.topic, request.queue_id)
         stored_ms = None if queue is None else self._store.stored_ms_of(queue, queue.min_offset)

@@ -1,14 +1,17 @@
-"""Messages are taken for a while. RocketMQ: PopMessageProcessor, NotificationProcessor, PeekMessageProcessor.
+"""Pop messages: take them for a limited time. RocketMQ: PopMessageProcessor, NotificationProcessor,
+PeekMessageProcessor.
 
 Behaviour
-- The checks of RocketMQ 5.3 in its order, with its codes and remarks; records are slices of the log.
-- A pop is answered when what it has taken is noted in the log: a kill loses none of it.
-- A pop that finds nothing and may wait is held; what wakes it is in pop/holding.py. At its end all is checked anew.
+- The checks are those of RocketMQ 5.3, in the same order, with the same codes and remarks. Records in a response are
+  slices of the log.
+- The response to a pop is sent after the log has what the pop took, so a kill loses none of it.
+- A pop that finds nothing and may wait is held. pop/holding.py decides when it looks again; each time, and at its
+  deadline, all checks are made again.
 
 Different from RocketMQ
-- A pop whose client has gone meanwhile takes nothing.
-- When nothing can be noted (the disk is full), nothing is handed out: SERVICE_NOT_AVAILABLE.
-- With `wakePopsOfReturning` a held pop gets a message that has come back at once, and not at its deadline.
+- A pop takes nothing if its client has disconnected in the meantime.
+- While nothing can be written (the disk is full), a pop is refused with SERVICE_NOT_AVAILABLE.
+- With `wakePopsOfReturning` a held pop receives a returned message at once, and not at the pop's deadline.
 """
 
 from collections.abc import Callable
@@ -36,14 +39,14 @@ from staticfire.protocol.requests.pop import (
 from staticfire.runtime.dispatcher import Call, failure
 
 NO_REMARK = "not set any response code"
-"""What RocketMQ says where nobody has said anything."""
+"""The remark of RocketMQ's responses when no code sets another one."""
 
 
 class PopHandlers:
-    """Answers pops and the questions around them, now or when a message comes."""
+    """Handles pops and related requests, at once or when a message arrives."""
 
     def __init__(self, tables: PopTables, settle: Callable[[], None]) -> None:
-        """`settle` writes the burst."""
+        """`settle`: writes the burst."""
         self._tables = tables
         self._state = tables.state
         self._journal = None if tables.state.journals is None else tables.state.journals.pulls
@@ -56,7 +59,7 @@ class PopHandlers:
     # -- pops ----------------------------------------------------------------------------------------------------
 
     def pop(self, call: Call) -> Answer | None:
-        """Answer a pop, or hold it."""
+        """Answer a pop, or hold it until a message arrives."""
         request: PopMessage = call.request
         now_ms = self._wall_ms()
         born_ms = request.born_time or now_ms
@@ -80,7 +83,7 @@ class PopHandlers:
         return None
 
     def _hand_out(self, call: Call, popped: OnePop) -> None:
-        """Answer when what was taken is noted in the log."""
+        """Send the response when the log has what the pop took."""
         request = popped.request
         if popped.rest > 0:
             self.holding.wake(request.topic, (request.consumer_group, request.queue_id))
@@ -97,7 +100,7 @@ class PopHandlers:
         self._tables.log.when_written(written)
 
     def _note(self, call: Call, popped: OnePop) -> None:
-        """Tell the journal who got what."""
+        """Write to the journal which client received which messages."""
         journal, request = self._journal, popped.request
         if journal is None:
             return
@@ -110,7 +113,7 @@ class PopHandlers:
             journal.note(journal.make(journal.uptime_ns(), client, group, topic, queue_id, first, end, count))
 
     def _pop_again(self, held: HeldPop, is_last: bool) -> bool:
-        """Look again for a held pop; False when it goes on waiting."""
+        """Try a held pop again; return False if it continues to wait."""
         call, request = held.call, held.call.request
         answer: Answer
         try:
@@ -129,10 +132,10 @@ class PopHandlers:
         call.answer(answer)
         return True
 
-    # -- questions -----------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------
 
     def peek(self, call: Call) -> Answer:
-        """Show what a pop would take."""
+        """Return the messages that a pop would take, without taking them."""
         request: PeekMessage = call.request
         try:
             self._checks.check_look(request.consumer_group, request.topic, request.queue_id, call.connection)
@@ -141,7 +144,7 @@ class PopHandlers:
         return self._looker.peek(request)
 
     def notification(self, call: Call) -> Answer | None:
-        """Answer whether there is something to pop, as soon as there is."""
+        """Report that there is something to pop, as soon as there is."""
         request: Notification = call.request
         try:
             self._checks.check_look(request.consumer_group, request.topic, request.queue_id, call.connection)
@@ -178,7 +181,7 @@ class PopHandlers:
         return False
 
     def polling_info(self, call: Call) -> Answer:
-        """Say how many pops are held under exactly these names."""
+        """Return how many pops are held for exactly this topic, group and queue id."""
         request: PollingInfo = call.request
         try:
             self._checks.check_look(request.consumer_group, request.topic, request.queue_id, call.connection)
@@ -188,5 +191,5 @@ class PopHandlers:
         return PollingInfoAnswer(self.holding.pops.count_of(request.topic, key), remark=NO_REMARK)
 
     def rollback(self, call: Call) -> Answer:
-        """Say yes: in RocketMQ this does nothing with the settings that it has by default."""
+        """Return success without doing anything: with default settings RocketMQ does nothing here, too."""
         return refusal(ResponseCode.SUCCESS, NO_REMARK)

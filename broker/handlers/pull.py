@@ -1,17 +1,18 @@
-"""Messages go out. RocketMQ: PullMessageProcessor, DefaultPullMessageResultHandler.
+"""Pull messages. RocketMQ: PullMessageProcessor, DefaultPullMessageResultHandler.
 
 Behaviour
-- The checks of RocketMQ 5.3 in its order, with its codes and remarks; what is found is slices of the log.
-- A pull that finds nothing and may wait is held; each arrival in its queue looks again, and so does a heartbeat with
-  another subscription. It ends with a message, at its deadline, or with its connection. What a look means is decided
-  in pulls/decision.py.
-- The committed offset that rides along is stored on the first pass, also when the pull is then held.
+- The checks are those of RocketMQ 5.3, in the same order, with the same codes and remarks. Records in a response are
+  slices of the log.
+- A pull that finds nothing and may wait is held. It is tried again when a message arrives in its queue, or when a
+  heartbeat changes the group's subscription. It ends with a message, at its deadline, or with its connection.
+  pulls/decision.py decides what follows from the result of a try.
+- The commit offset in a pull is stored at the first try, even if the pull is then held.
 
 Not done
 - Slaves, broadcast offsets of proxies.
 
 Different from RocketMQ
-- A pull that brings a condition with it which is none is refused; RocketMQ gives it every message.
+- A pull with a condition that can't be parsed is refused; RocketMQ returns every message to it.
 """
 
 from collections.abc import Iterable
@@ -36,13 +37,13 @@ from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, failure
 from staticfire.runtime.service import Alarm
 
+# Held pulls that expire within this time are answered together.
 EXPIRY_STEP_MS = 250
-# Held pulls that expire within it are answered together.
 _CAME, _WOKEN, _LAST = Occasion.CAME, Occasion.WOKEN, Occasion.LAST
 
 
 class PullHandlers:
-    """Answers pulls, now or when a message comes."""
+    """Handles pulls, at once or when a message arrives."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
@@ -53,21 +54,22 @@ class PullHandlers:
         self._uptime_ms = state.machine.clock.uptime_ms
         self._expiry = Alarm(state.machine.clock, EXPIRY_STEP_MS)
         self._began_ms = self._uptime_ms()
-        """When the look at the pull at hand began."""
+        """When the current try began."""
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.PULL_MESSAGE, self.pull)
         dispatcher.handle(RequestCode.LITE_PULL_MESSAGE, self.pull)
 
     def pull(self, call: Call) -> Answer | None:
-        """Answer a pull, or hold it."""
+        """Answer a pull, or hold it until a message arrives."""
         request: PullMessage = call.request
         try:
             outcome = self._look(call, request.queue_offset, _CAME)
         except Forbidden as error:
             return _forbidden(error)
-        # Before the pull makes its client the owner: what it knew of the queue before that doesn't count.
+        # This check must come before the pull makes its client the owner of the queue: the offset that comes with the
+        # pull is from the time before.
         commits = request.sys_flag & FLAG_COMMIT_OFFSET and not self._is_late(call)
         answer = None if outcome.hold_ms and self._hold(call, outcome) else self._filled(call, outcome, True)
         self._pulled(request, outcome)
@@ -83,14 +85,14 @@ class PullHandlers:
         return self._state.is_late_commit(call.connection, group, topic, queue_id, offset)
 
     def _commit(self, request: PullMessage) -> None:
-        """Store the offset that rides along, unless a reset is waiting to be taken: it is older than that."""
+        """Store the offset that comes with the pull, unless a reset is pending: the offset is older than the reset."""
         offsets, settings = self._state.offsets, self._state.settings
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         if settings.any_pull_takes_resets or not offsets.has_reset(group, topic, queue_id):
             offsets.commit(group, topic, queue_id, request.commit_offset)
 
     def _look(self, call: Call, offset: int, occasion: Occasion) -> Outcome:
-        """Return what a pull gets now. Raises: BrokerAnswer, Forbidden (the checks), StorageError."""
+        """Try a pull and return the outcome. Raises: BrokerAnswer, Forbidden (the checks), StorageError."""
         self._began_ms = self._uptime_ms()
         state, request = self._state, call.request
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
@@ -111,7 +113,7 @@ class PullHandlers:
         return decide(found, request, offset, occasion, state.settings)
 
     def _reset_for(self, call: Call, occasion: Occasion) -> int | None:
-        """Return the offset of a waiting reset that a pull is answered with."""
+        """Return the offset of a pending reset that the pull must be answered with; None if there is none."""
         state, request = self._state, call.request
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         settings, offsets = state.settings, state.offsets
@@ -120,13 +122,13 @@ class PullHandlers:
             return reset if settings.use_server_side_reset_offset else None
         online = state.consumers.consumer_table.get(group)
         if online is not None and call.connection not in online.channel_info_table:
-            return None  # It reads on its own, whatever the group does: the reset is for the members.
+            return None  # This client reads independently of the group; the reset is for the members.
         return offsets.answer_reset(request, call.connection, may_end=occasion is _CAME)
 
     def _filled(self, call: Call, outcome: Outcome, has_come: bool) -> Answer:
-        """Return the answer with its messages; from now on they are delivered. Raises: StorageError, OSError.
+        """Return the response with its messages, and count them as delivered. Raises: StorageError, OSError.
 
-        `has_come`: just now, and not held before.
+        `has_come`: whether the pull arrived just now; False if it was held before.
         """
         answer, found = outcome.answer, outcome.found
         if found is None:
@@ -141,7 +143,7 @@ class PullHandlers:
         return answer
 
     def _watch(self, call: Call, found: ReadResult, has_come: bool) -> None:
-        """Note what a pull was given, or that it found nothing up to the queue's end."""
+        """Note what was delivered to a pull, or that the pull found nothing up to the end of the queue."""
         request: PullMessage = call.request
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         progress: Progress | None = None
@@ -171,14 +173,14 @@ class PullHandlers:
             )
 
     def _pulled(self, request: PullMessage, outcome: Outcome) -> None:
-        """Note from where a group pulls next."""
+        """Remember the offset from which the group pulls next."""
         next_offset = outcome.answer.next_begin_offset
         self._state.offsets.pulled(request.consumer_group, request.topic, request.queue_id, next_offset)
 
     # -- waiting -------------------------------------------------------------------------------------------------
 
     def _hold(self, call: Call, outcome: Outcome) -> bool:
-        """Keep a pull that found nothing; False when there are too many already."""
+        """Hold a pull that found nothing; return False if too many are held already."""
         request, found = call.request, outcome.found
         assert found is not None
         deadline_ms = UptimeMs(self._uptime_ms() + outcome.hold_ms)
@@ -191,7 +193,7 @@ class PullHandlers:
         return True
 
     def arrived(self, queues: Iterable[Queue]) -> None:
-        """Look again at the pulls held on queues that got messages."""
+        """Try the held pulls of these queues again: messages have arrived."""
         if not self._state.settings.long_polling_enable:
             return
         held = self._state.held
@@ -204,14 +206,14 @@ class PullHandlers:
                     self._look_again(pull, _WOKEN)
                 elif connection.is_open:
                     held.hold(pull)
-        # These leave before the answers to those who sent: the way to a listener is the longer one.
+        # These responses are sent before the responses to the producers, because the path to a listener is longer.
         for connection in woken:
             connection.flush()
 
     def look_anew(self, group: str, topics: Iterable[str]) -> None:
-        """Look again at the pulls of a group that wants something else of these topics now.
+        """Try the held pulls of a group again, because it wants other messages of these topics now.
 
-        From where they began: what they have passed over since then may be wanted.
+        Each starts from its original offset again: the group may want messages that the pull has skipped since then.
         """
         held = self._state.held
         for topic in topics:
@@ -224,13 +226,13 @@ class PullHandlers:
                     self._look_again(pull, _WOKEN)
 
     async def expiry_loop(self) -> None:
-        """Loop: answer the pulls whose time is over."""
+        """Loop: answer the held pulls at their deadlines."""
         while True:
             await self._expiry.wait()
             self.expire(self._uptime_ms())
 
     def expire(self, uptime_ms: UptimeMs) -> None:
-        """Answer the pulls whose time is over."""
+        """Answer the held pulls whose deadline has passed."""
         held = self._state.held
         for pull in held.expire(uptime_ms):
             self.look_last(pull)
@@ -238,17 +240,18 @@ class PullHandlers:
             self._expiry.ring_by(held.next_deadline_ms)
 
     def disconnected(self) -> None:
-        """A connection is gone: drop what it has waiting soon, with that of all others that go meanwhile."""
+        """Drop the held pulls of closed connections soon. One pass handles all connections that close until then."""
         if len(self._state.held):
             self._expiry.ring_by(self._uptime_ms())
 
     def look_last(self, pull: HeldPull) -> None:
-        """Answer a pull with whatever there is now, if anybody is there: all checks are made again."""
+        """Try a pull the last time, with all checks, and answer it with the result. Skip it if its client is gone."""
         if pull.call.connection.is_open:
             self._look_again(pull, _LAST)
 
     def _look_again(self, pull: HeldPull, occasion: Occasion) -> None:
-        """Answer a pull that was held, or hold it on; when its peer takes no answers, once it does."""
+        """Try a held pull again: answer it or hold it again. If the peer reads too slowly, do so when it has caught
+        up."""
         call = pull.call
         if not call.connection.takes_answers:
             call.connection.when_taken(partial(self._look_again, pull, occasion))
@@ -266,7 +269,7 @@ class PullHandlers:
         call.answer(answer)
 
     def _hold_on(self, pull: HeldPull, outcome: Outcome) -> bool:
-        """Hold a pull again, behind what it didn't want; False when there are too many already."""
+        """Hold a pull again, after the messages that it didn't want; return False if too many are held already."""
         found = outcome.found
         assert found is not None
         pull.offset = found.next_offset

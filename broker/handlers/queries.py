@@ -1,15 +1,16 @@
-"""Messages are looked up by key, by id and by place. RocketMQ: QueryMessageProcessor, AdminBrokerProcessor.
+"""Find messages by key, by id and by position. RocketMQ: QueryMessageProcessor, AdminBrokerProcessor.
 
 Behaviour
-- Unique ids and keys are one kind of key. Of too many messages the newest win; they are answered oldest first.
-- A look-up sees everything that was stored before it. When the index can't be brought up to that in time, the answer
-  says how much of the log wasn't looked through.
-- indexType K asks for keys, U for unique ids; lastKey, an offset message id, for what is older: the next page.
-- Only what is still in its queue is found: nothing of a deleted topic.
+- Unique ids and keys are searched together. Of too many messages the newest are returned, in the order oldest first.
+- A query finds everything that was stored before it. If the index can't catch up with that in time, the response states
+  how much of the log was not searched.
+- indexType K searches keys only, U unique ids only. lastKey is an offset message id; the query then returns older
+  messages: the next page.
+- Only messages that are still in their queue are found; none of a deleted topic.
 
 Different from RocketMQ
 - A message with the same key twice is found once; times are compared to the millisecond.
-- An id that is no record's position is refused instead of answered with whatever lies there.
+- An id that isn't the position of a record is refused; RocketMQ returns whatever is stored there.
 """
 
 from collections.abc import Callable
@@ -38,31 +39,31 @@ from staticfire.protocol.requests.queries import (
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
+# RocketMQ: maxMsgsNumBatch, defaultQueryMaxNum.
 MESSAGES_MAX = 64
 UNIQUE_KEY_MESSAGES_MAX = 32
-# RocketMQ: maxMsgsNumBatch, defaultQueryMaxNum.
 ENTRIES_MAX = 16_384
-KEY_TYPE, UNIQUE_TYPE = "K", "U"
 # RocketMQ: MessageConst.INDEX_KEY_TYPE, INDEX_UNIQUE_TYPE, since 5.4.
+KEY_TYPE, UNIQUE_TYPE = "K", "U"
 MIB = 1024 * 1024
 _LOOK_UP = 128
 _END = (1 << 63) - 1
 
 
 class KeyQuery(NamedTuple):
-    """What a query asks for."""
+    """The conditions of a query."""
 
     topic: str
     key: bytes
     is_keys: bool
     is_unique_id: bool
-    """Of which kind the key may be; both, unless the query says."""
+    """`is_keys` and `is_unique_id`: what the key may be; both, unless the query is restricted to one."""
     below: int
-    """Only what lies before that in the log: behind the last page of earlier answers."""
+    """Only messages before this position in the log are returned: those after it were on an earlier page."""
 
     @classmethod
     def by(cls, request: QueryMessage) -> "KeyQuery":
-        """Return what a query asks for. Raises: BrokerAnswer (it can't be asked)."""
+        """Return the conditions of a request. Raises: BrokerAnswer (they are not valid)."""
         kind = request.index_type or ""
         if kind not in ("", KEY_TYPE, UNIQUE_TYPE):
             words = f"indexType {kind} is not supported: {KEY_TYPE} (keys) and {UNIQUE_TYPE} (unique ids) are"
@@ -72,7 +73,7 @@ class KeyQuery(NamedTuple):
         return cls(request.topic, key, kind != UNIQUE_TYPE, kind != KEY_TYPE, below)
 
     def has_key(self, record: StoredRecord) -> bool:
-        """Whether a record has the key."""
+        """Return whether a record has the key."""
         if record.topic != self.topic:
             return False
         if self.is_keys and self.key in (find_property(record.properties, KEYS) or b"").split(b" "):
@@ -81,7 +82,7 @@ class KeyQuery(NamedTuple):
 
 
 def _position_of(last_key: str) -> int:
-    """Return the log position that the last key of a page says: an offset message id. Raises: BrokerAnswer."""
+    """Return the log position in `last_key`, an offset message id. Raises: BrokerAnswer."""
     try:
         return parse_offset_id(last_key)[1]
     except ProtocolError as error:
@@ -90,7 +91,7 @@ def _position_of(last_key: str) -> int:
 
 
 class QueryHandlers:
-    """Finds messages."""
+    """Handles queries for messages."""
 
     def __init__(self, state: BrokerState, index: KeyIndexer) -> None:
         self._state = state
@@ -98,13 +99,13 @@ class QueryHandlers:
         self._index = index
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.QUERY_MESSAGE, self.query)
         dispatcher.handle(RequestCode.VIEW_MESSAGE_BY_ID, self.view)
         dispatcher.handle(RequestCode.QUERY_CONSUME_QUEUE, self.queue_entries)
 
     async def query(self, call: Call) -> Answer:
-        """The newest messages with a key."""
+        """Return the newest messages with a key."""
         request: QueryMessage = call.request
         messages_max = UNIQUE_KEY_MESSAGES_MAX if request.unique_key_query else min(request.max_num, MESSAGES_MAX)
         wanted = KeyQuery.by(request)
@@ -125,7 +126,7 @@ class QueryHandlers:
         return self._answer(found, self._index.lacks(end))
 
     def _answer(self, found: list[bytes], lacks_bytes: int) -> Answer:
-        """Answer what was found, and how much of the log wasn't looked through."""
+        """Return the response with the messages found, and how much of the log was not searched."""
         remark = None
         if lacks_bytes:
             remark = (
@@ -139,7 +140,7 @@ class QueryHandlers:
         return QueryAnswer(last_stored_ms, last_position, body=Records(found, len(found)), remark=remark)
 
     def _fits(self, record: StoredRecord, wanted: "KeyQuery") -> bool:
-        """Whether the record has the key, and its queue still has the record."""
+        """Return whether the record has the key, and the queue still has the record."""
         if not wanted.has_key(record):
             return False
         queue = find_queue(self._state, record.topic, record.queue_id)
@@ -149,7 +150,7 @@ class QueryHandlers:
         return bool(entries) and entries[0].log_position == record.log_position
 
     def view(self, call: Call) -> Answer:
-        """The message at a position of the log."""
+        """Return the message at a position of the log."""
         request: ViewMessage = call.request
         try:
             record = self._store.record_at(request.offset)
@@ -160,7 +161,7 @@ class QueryHandlers:
         return ViewAnswer(body=Records([record], 1))
 
     def queue_entries(self, call: Call) -> Answer:
-        """What a consume queue has from an index on."""
+        """Return the entries of a consume queue from an index on."""
         request: QueryConsumeQueue = call.request
         queue = find_queue(self._state, request.topic, request.queue_id)
         if queue is None:
@@ -179,7 +180,7 @@ class QueryHandlers:
                 queue.min_offset,
                 queue.max_offset,
                 subscription,
-                "null",  # what an expression was compiled to, as text
+                "null",  # RocketMQ returns the text of the compiled expression here.
             )
         )
 
@@ -189,7 +190,7 @@ class QueryHandlers:
 
 
 def _test_of(subscription: SubscriptionData | None) -> Callable[[int], bool]:
-    """Return which tags codes a subscription wants; all of them where that can't be said."""
+    """Return a test for the tags codes that a subscription matches. It is true for all if that can't be decided."""
     if subscription is None or subscription.expression_type != "TAG":
         return lambda code: True
     try:

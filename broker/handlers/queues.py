@@ -1,4 +1,4 @@
-"""Queues that a topic has, found without creating others."""
+"""Find a queue of a topic without creating it."""
 
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
@@ -6,7 +6,7 @@ from staticfire.protocol.requests.locks import MessageQueue
 
 
 def find_queue(state: BrokerState, topic: str, queue_id: int) -> Queue | None:
-    """Return a queue of a topic; None when the topic has no such queue."""
+    """Return a queue of a topic; None if the topic has no such queue."""
     config = state.topics.get(topic)
     if config is None or not 0 <= queue_id < max(config.read_queue_nums, config.write_queue_nums):
         return None
@@ -14,10 +14,10 @@ def find_queue(state: BrokerState, topic: str, queue_id: int) -> Queue | None:
 
 
 def named(state: BrokerState, topic: str, queue_id: int) -> MessageQueue:
-    """Return a queue of this broker as clients call it."""
+    """Return a queue of this broker in the form that clients use."""
     return MessageQueue(topic, state.settings.broker_name, queue_id)
 
 
 def stored_ms_before(state: BrokerState, queue: Queue, offset: int) -> int | None:
-    """Return when the message before an offset was stored; None when there is none."""
+    """Return when the message before an offset was stored; None if there is none."""
     return state.store.stored_ms_of(queue, offset - 1)

@@ -1,12 +1,12 @@
-"""Messages that wait are called back. RocketMQ: RecallMessageProcessor.
+"""Recall messages that wait for their delivery time. RocketMQ: RecallMessageProcessor.
 
 Behaviour
-- The checks of RocketMQ 5.3 in its order, with its codes and remarks.
-- Answered when the recall is stored. 0 also when no such message waits (any more), with a remark that says so: as
-  RocketMQ, which stores a marker for every handle and can't know.
+- The checks are those of RocketMQ 5.3, in the same order, with the same codes and remarks.
+- The response is sent after the recall is stored. The code is also 0 if no such message waits (any more), and the
+  remark states it. RocketMQ also returns 0 then: it stores a marker for every handle and can't tell.
 
 Different from RocketMQ
-- A handle whose time has come is good for as long as its message waits: RocketMQ rounds the time down to a second.
+- A handle whose time has come is valid as long as its message waits: RocketMQ rounds the time down to a second.
 """
 
 from typing import Any
@@ -25,18 +25,18 @@ NOTHING_WAITS = "no message of this handle waits: it was recalled before, or the
 
 
 class RecallHandlers:
-    """Takes recalls."""
+    """Handles recalls."""
 
     def __init__(self, state: BrokerState, timers: TimerService) -> None:
         self._state = state
         self._timers = timers
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.RECALL_MESSAGE, self.recall)
 
     def recall(self, call: Call) -> Answer | None:
-        """Call back what a handle means. Raises: StorageError."""
+        """Recall the message of a handle. Raises: StorageError."""
         request: RecallMessage = call.request
         settings = self._state.settings
         if not settings.recall_message_enable:
@@ -73,7 +73,7 @@ class RecallHandlers:
         return None
 
     def _refusal(self, code: ResponseCode, remark: str) -> RecallAnswer:
-        """Return an answer that says no, and where: RocketMQ's clients trace no recall whose answer has no region."""
+        """Return a refusal with the region: RocketMQ's clients trace no recall whose response has no region."""
         return RecallAnswer(None, self._state.settings.region_id, code=int(code), remark=remark)
 
     def _answer(self, handle: RecallHandle, remark: str) -> RecallAnswer:

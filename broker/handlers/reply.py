@@ -1,13 +1,13 @@
-"""Replies: passed on to who asked, and stored. RocketMQ: ReplyMessageProcessor.
+"""Pass replies on to the client that sent the request, and store them. RocketMQ: ReplyMessageProcessor.
 
 Behaviour
-- The checks of a send. REPLY_TO_CLIENT names the client that waits; it hears of the reply on its own connection, in the
-  codec that it has shown, before the reply is stored.
-- A reply that nobody takes is stored all the same (storeReplyMessageEnable), and answered with RocketMQ's code, remark,
-  and where it is.
+- The checks are those of a send. REPLY_TO_CLIENT names the client that waits. The reply is pushed to this client before
+  it is stored, on the client's own connection and in the codec of that connection.
+- A reply that could not be pushed is still stored (storeReplyMessageEnable). Its response has RocketMQ's code and
+  remark, and where the reply is stored.
 
 Different from RocketMQ
-- A client that takes the reply with another code than SUCCESS is told of with its own remark behind RocketMQ's.
+- If the client returns another code than SUCCESS, its remark is added to RocketMQ's remark.
 """
 
 from collections.abc import Callable
@@ -36,17 +36,17 @@ PUSH_TIMEOUT_MS = 10_000
 
 
 class ReplyHandlers:
-    """Takes replies."""
+    """Handles replies."""
 
     def __init__(self, state: BrokerState, targets: TargetTable, settle: Callable[[], None]) -> None:
-        """`settle` writes what was stored."""
+        """`settle`: writes what was stored."""
         self._state = state
         self._targets = targets
         self._settle = settle
         self._sending = Sending(state)
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.SEND_REPLY_MESSAGE, self.reply)
         dispatcher.handle(RequestCode.SEND_REPLY_MESSAGE_V2, self.reply)
 
@@ -70,7 +70,7 @@ class ReplyHandlers:
         return None
 
     async def _push(self, call: Call, request: SendMessage, properties: bytes) -> str | None:
-        """Pass a reply on; return why nobody has it, None when somebody does."""
+        """Push a reply to its client; return why that failed, or None."""
         client_id = text_property(properties, REPLY_TO_CLIENT)
         if not client_id:
             return f"reply message properties[{REPLY_TO_CLIENT}] is null"
@@ -109,7 +109,7 @@ class ReplyHandlers:
         )
 
     def _store(self, call: Call, request: SendMessage, target: Target, prepared: Prepared, fault: str | None) -> None:
-        """Store a reply where it was sent to. Raises: BrokerAnswer, StorageError, ProtocolError."""
+        """Store a reply in the queue that it was sent to. Raises: BrokerAnswer, StorageError, ProtocolError."""
         properties, unique_id, tags_code, _ = prepared
         queue = target.queue(request.queue_id, call.peer)
         record = NewRecord(

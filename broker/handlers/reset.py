@@ -1,14 +1,14 @@
-"""A broker as if it were new. staticfire's own.
+"""Empty a broker, so that it is like a new one. Specific to staticfire.
 
 Behaviour
-- All messages are gone, those of system topics and delayed ones included; topics, groups, request modes and settings
-  are those of a first start; no group stands anywhere. Queues begin with offset 0 again.
-- Pulls that are held look once more, so that those of a forgotten topic are answered that there is none.
-- Clients stay connected and registered: the next send creates its topic anew.
-- The answer comes when all of it is on the disk.
+- All messages are removed, also delayed ones and those of system topics. Topics, groups, request modes and settings are
+  those of a first start, and no group has an offset. Queues begin at offset 0 again.
+- Held pulls are tried once more, so that pulls of a removed topic are answered that the topic doesn't exist.
+- Clients stay connected and registered: the next send creates its topic again.
+- The response is sent when all of it is on the disk.
 
 Not done
-- The log keeps its records; retention removes them with their segments.
+- The records are still in the log; retention removes them with their segments.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class ResetHandlers:
-    """Empties the broker."""
+    """Handles requests to empty the broker."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class ResetHandlers:
         forget_with: Mapping[str, Callable[[], None]],
         more: Sequence[Callable[[], Awaitable[None]]],
     ) -> None:
-        """`forget_with`: what to forget together with the messages of a topic. `more`: whatever else there is."""
+        """`forget_with`: called when the messages of a topic are removed. `more`: called to empty everything else."""
         self._state = state
         self._targets = targets
         self._pulls = pulls
@@ -46,11 +46,11 @@ class ResetHandlers:
         self._more = more
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.RESET, self.reset)
 
     async def reset(self, call: Call) -> Answer:
-        """Forget everything, in one go: no other request sees a half-empty broker."""
+        """Remove everything in one step, so that no other request sees a half-empty broker."""
         state = self._state
         forgotten = Forgotten(sorted(state.topics.user_topics()), self._user_groups())
         self._forget_messages(sorted(state.topics.topics))
@@ -73,10 +73,11 @@ class ResetHandlers:
         return ResetAnswer(body=forgotten)
 
     def _forget_messages(self, topics: list[str]) -> None:
-        """Remove the queues of all topics with what refers to them.
+        """Remove the queues of all topics, and the data that refers to them, in one step.
 
-        Together: ends of transactions without what they end would take new ones for ended, and each topic by itself is
-        a file to be replaced. Raises: StorageError (nothing has happened, or it isn't safe).
+        If the end of a transaction remained without its half message, a new half message would count as ended. And a
+        removal per topic would replace a file each time. Raises: StorageError (nothing was removed, or the removal
+        isn't durable).
         """
         trouble = None
         try:

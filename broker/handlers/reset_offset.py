@@ -1,18 +1,18 @@
-"""Groups are moved, copied and compared by administrators. RocketMQ: AdminBrokerProcessor.resetOffset, Broker2Client.
+"""Reset, copy and compare the offsets of groups. RocketMQ: AdminBrokerProcessor.resetOffset, Broker2Client.
 
 Behaviour
-- A reset is answered to the group's pulls, and at once to those that are held, until the owner of the queue goes on
-  there: groups/pending_resets.py. No member has to be online for it. Commits of that queue are ignored until then.
-- A group that gets the offsets of another one is reset to them if it has members or a reset that waits: else the next
-  commit of a member would undo it.
-- With useServerSideResetOffset=false the online members are notified instead, and without any it is refused.
-- An offset that is named has to lie in the queue, or one behind its end.
+- Pulls of the group receive the offset of a reset, held ones at once, until the owner of the queue continues there:
+  groups/pending_resets.py. No member has to be online. Until then, commits of that queue are ignored.
+- When offsets are copied to a group that has members or a pending reset, the group is reset to them: otherwise the next
+  commit of a member would overwrite them.
+- With useServerSideResetOffset=false the online members are notified instead; without any, the reset is refused.
+- A requested offset must be in the queue, or at most one after its end.
 
 Different from RocketMQ
-- A held pull or pop is answered at once; RocketMQ's waits for a message or for its time to be over.
-- A reset waits for the owner; in RocketMQ any pull of the group takes it, also that of a former owner, which ignores
-  the answer. With anyPullTakesResets=true as in RocketMQ.
-- A queue that the topic doesn't have is refused, whether an offset is named or not.
+- A held pull or pop is answered at once; in RocketMQ it waits for a message or its deadline.
+- A reset waits for the owner. In RocketMQ any pull of the group takes the reset, also a pull of a former owner, which
+  ignores the response. With anyPullTakesResets=true it is as in RocketMQ.
+- A queue that the topic doesn't have is refused, with or without a requested offset.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ OFFSET_MAX = (1 << 63) - 1
 
 
 class ResetOffsetHandlers:
-    """Moves groups."""
+    """Handles requests that move groups to other offsets."""
 
     def __init__(self, state: BrokerState, pulls: PullHandlers, pops: PopDoor) -> None:
         self._state = state
@@ -64,7 +64,7 @@ class ResetOffsetHandlers:
         self._pops = pops
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, self.reset)
         dispatcher.handle(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, self.status)
         dispatcher.handle(RequestCode.CLONE_GROUP_OFFSET, self.clone)
@@ -73,7 +73,7 @@ class ResetOffsetHandlers:
     # -- resets ------------------------------------------------------------------------------------------------------
 
     async def reset(self, call: Call) -> Answer:
-        """Move a group in one queue or in all of a topic; answered when it is saved."""
+        """Reset a group in one queue or in all queues of a topic; answer after the offsets are saved."""
         request: ResetOffset = call.request
         topic = self._check(request)
         if not self._state.settings.use_server_side_reset_offset:
@@ -109,7 +109,7 @@ class ResetOffsetHandlers:
         return topic
 
     def _target(self, request: ResetOffset, queue_id: int) -> int:
-        """Return where the group is to go on. Raises: BrokerAnswer (outside of the queue)."""
+        """Return the offset to reset the group to. Raises: BrokerAnswer (not in the queue)."""
         queue = find_queue(self._state, request.topic, queue_id)
         if queue is not None and (request.queue_id < 0 or request.offset == -1):
             return self._offset_at(queue, request.timestamp)
@@ -125,7 +125,7 @@ class ResetOffsetHandlers:
         return self._state.store.search_offset(queue, MessageMs(timestamp), Boundary.LOWER)
 
     def _free_held_pulls(self, group: str, topic: str, queue_id: int) -> None:
-        """Answer the group's pulls that wait on a queue: the reset is what they get."""
+        """Answer the group's held pulls of a queue with the reset."""
         held = self._state.held
         for pull in held.take(topic, queue_id):
             if pull.call.request.consumer_group == group:
@@ -136,7 +136,7 @@ class ResetOffsetHandlers:
     # -- with useServerSideResetOffset=false ---------------------------------------------------------------------------
 
     def _tell_members(self, call: Call, request: ResetOffset, topic: TopicConfig) -> Answer:
-        """Let the members move themselves. RocketMQ: Broker2Client.resetOffset. Raises: BrokerAnswer."""
+        """Notify the members, which reset themselves. RocketMQ: Broker2Client.resetOffset. Raises: BrokerAnswer."""
         moved: Offsets = {}
         for queue_id in range(topic.write_queue_nums):
             committed = self._offsets.committed(request.group, request.topic, queue_id)
@@ -161,10 +161,10 @@ class ResetOffsetHandlers:
                 member.connection.tell(told)
         return QueueOffsetsAnswer(body=ResetOffsetBody(moved))
 
-    # -- where members stand -------------------------------------------------------------------------------------------
+    # -- offsets of members --------------------------------------------------------------------------------------------
 
     async def status(self, call: Call) -> Answer:
-        """Where a group's members stand, each asked for itself; who doesn't answer is left out."""
+        """Return the offsets of a group's members. Each member is queried; one that doesn't respond is left out."""
         request: GetConsumerStatus = call.request
         online = self._state.consumers.consumer_table.get(request.group)
         if online is None:
@@ -185,7 +185,7 @@ class ResetOffsetHandlers:
     # -- copies and comparisons ----------------------------------------------------------------------------------------
 
     def clone(self, call: Call) -> Answer:
-        """Let a group stand where another one does; in a topic in which that has been nowhere, nothing happens."""
+        """Copy the offsets of a group to another one. Topics in which the source group has no offset don't change."""
         request: CloneGroupOffset = call.request
         topics = [request.topic] if request.topic else self._offsets.topics_of(request.src_group)
         for topic in topics:
@@ -195,7 +195,7 @@ class ResetOffsetHandlers:
         return Answer()
 
     def _place(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Let a group go on at an offset, whether it has members or not."""
+        """Set the offset of a group, whether it has members or not."""
         settings = self._state.settings
         is_at_work = group in self._state.consumers.consumer_table
         waits = self._offsets.has_reset(group, topic, queue_id)
@@ -207,7 +207,7 @@ class ResetOffsetHandlers:
             self._offsets.commit(group, topic, queue_id, offset)
 
     def correction(self, call: Call) -> Answer:
-        """The smallest offset of each queue over the groups; the largest number where the compared one is behind it."""
+        """Return each queue's smallest offset over the groups, or OFFSET_MAX if the compared group's is smaller."""
         request: QueryCorrectionOffset = call.request
         left_out = {group.strip() for group in (request.filter_groups or "").split(",")}
         smallest: dict[int, int] = {}

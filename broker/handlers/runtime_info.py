@@ -1,6 +1,6 @@
-"""What a broker reports of itself as names and texts. RocketMQ: prepareRuntimeInfo, StoreStatsService.
+"""The runtime information of a broker, as names and texts. RocketMQ: prepareRuntimeInfo, StoreStatsService.
 
-Tools parse these texts: `putTps` is three rates, of the last 10 s, the last minute and the last hour.
+Tools parse these texts: `putTps` contains three rates, of the last 10 s, the last minute and the last hour.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ _POOLS = ("send", "pull", "litePull", "query", "ack")
 
 
 class RuntimeInfo:
-    """Collects it."""
+    """Collects the runtime information."""
 
     def __init__(self, state: BrokerState, delays: DelayService) -> None:
         self._state = state
@@ -26,12 +26,12 @@ class RuntimeInfo:
         self._started_uptime_ms = 0
 
     def started(self) -> None:
-        """Count from now on."""
+        """Note the time of the start."""
         self._started_ms = self._state.clock.message_ms()
         self._started_uptime_ms = self._state.machine.clock.uptime_ms()
 
     def table(self) -> dict[str, str]:
-        """Return everything, by name."""
+        """Return all texts by name."""
         rows = (*self._broker_rows(), *self._store_rows(), *self._rate_rows(), *self._pool_rows(), *self._delay_rows())
         return {name: str(value) for name, value in sorted(rows)}
 
@@ -91,7 +91,7 @@ class RuntimeInfo:
         yield "putLatency99", f"{times.percentile(0.99):.2f}"
         yield "putLatency999", f"{times.percentile(0.999):.2f}"
         for what, counter in (("Put", counts.put), ("Get", counts.got)):
-            # Days aren't told apart: what a broker has counted since it started is of today.
+            # Days are not distinguished: everything counted since the start of the broker counts as today's.
             yield f"msg{what}TotalYesterdayMorning", 0
             yield f"msg{what}TotalTodayMorning", 0
             yield f"msg{what}TotalTodayNow", counter.value

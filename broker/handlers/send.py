@@ -1,17 +1,21 @@
-"""Messages come in: one, a batch of one queue, or many of anything. RocketMQ: SendMessageProcessor.
+"""Store messages: single ones, batches for one queue, or many for any queues. RocketMQ: SendMessageProcessor.
+
+The requests that one read of a connection brings are a burst. Their messages are appended in memory, then the burst is
+written at once. After the write the store calls back, and all messages of the burst are answered together.
 
 Behaviour
-- The checks, codes and remarks of RocketMQ 5.3 in its order; `TargetTable` keeps their outcome per topic, so that the
-  hot path asks one dictionary.
-- A message is answered when the burst that brought it is written (or, with SYNC_FLUSH, on the disk): the store calls
-  back, so nothing is acknowledged that isn't stored. The messages of a burst share one look at the clock.
-- The first messages of a new topic wait until the nameservers know it (new_topics.py), but for those of a SEND_MANY.
-- A message for a static topic is stored where its logical queue is mapped to: static_topics/sends.py.
-- What is added to the properties: sending.py. A batch is all or nothing (send_batch.py); of a SEND_MANY each message
-  succeeds or fails by itself (send_many.py).
+- The checks are those of RocketMQ 5.3, in the same order, with the same codes and remarks. `TargetTable` keeps the
+  result per topic, so that the hot path needs only one look-up in a dictionary.
+- A message is answered after its burst is written (with SYNC_FLUSH: after it is on the disk), so nothing is
+  acknowledged that isn't stored. The clock is read once for all messages of a burst.
+- The first messages of a new topic wait until the nameservers have the topic (new_topics.py), except those of a
+  SEND_MANY.
+- A message for a static topic is stored in the queue that its logical queue is mapped to: static_topics/sends.py.
+- sending.py adds properties to the messages. A batch is stored as a whole or not at all (send_batch.py); in a SEND_MANY
+  each message succeeds or fails independently (send_many.py).
 
 Not done
-- Property strings are stored as they came, not parsed and written anew as RocketMQ does, so broken entries stay.
+- Property strings are stored as they arrive; RocketMQ parses them and writes them again. So malformed entries are kept.
 """
 
 from typing import Any
@@ -39,11 +43,11 @@ from staticfire.protocol.sys_flag import UNUSUAL
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
 Sent = tuple[Call, int, str, int, int]
-"""A message on the burst: call, queue id, unique id, queue offset, log position."""
+"""A message of the current burst: call, queue id, unique id, queue offset, log position."""
 
 
 class SendHandlers:
-    """Stores what producers send."""
+    """Handles sends."""
 
     def __init__(
         self, state: BrokerState, targets: TargetTable, intake: Intake, transactions: TransactionService
@@ -68,7 +72,7 @@ class SendHandlers:
         self._sent: list[Sent] = []
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         for code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE):
             dispatcher.handle(code, self.send)
         dispatcher.handle(RequestCode.SEND_MANY, self._many.send)
@@ -76,12 +80,12 @@ class SendHandlers:
             dispatcher.routes.offer_sends(self._runs)
 
     def send(self, call: Call) -> Answer | None:
-        """Store one message, or a batch when it is marked as one."""
+        """Store one message, or a batch if the request is marked as one."""
         request: SendMessage = call.request
         try:
             target = self._find_target(request.topic)
             if target is None and request.topic in self._mappings:
-                from staticfire.broker.static_topics.sends import placed  # here: few topics are static
+                from staticfire.broker.static_topics.sends import placed  # imported here: few topics are static
 
                 call = placed(call, self._mappings[request.topic], self._random)
                 request = call.request
@@ -113,18 +117,19 @@ class SendHandlers:
         except BrokerAnswer as error:
             return self._sending.refused(error.code, error.remark)
         except ProtocolError as error:
-            return self._sending.refused(ResponseCode.SYSTEM_ERROR, str(error))  # a number that fits no record
+            return self._sending.refused(ResponseCode.SYSTEM_ERROR, str(error))  # A number is too large for a record.
         except StorageError as error:
             return self._sending.refused(ResponseCode.SERVICE_NOT_AVAILABLE, self._sending.unavailable(error))
         return None
 
     def _begin_burst(self) -> list[Sent]:
-        """Return the list of the burst's messages; for the first of them the store calls back for all.
+        """Begin the list of messages of a new burst. The store calls back once, with the first message, for all of
+        them.
 
-        What was on one that failed has been answered, and its list is empty.
+        If the last burst failed, its messages have been answered, and its list is empty.
         """
         self._burst_number = self._store.burst_number
-        self._clock.message_ms()  # all of them are stored at the time that it shows now, or at a newer one
+        self._clock.message_ms()  # Updates `shown_ms`: all messages are stored at this time, or at a newer one.
         self._sent = []
         return self._sent
 
@@ -167,7 +172,7 @@ class SendHandlers:
     def _send_slow_path(
         self, call: Call, request: SendMessage, target: Target, prepared: Prepared, queue: Queue
     ) -> None:
-        """Store a message that may wait, or for a topic that is special. Raises: BrokerAnswer, StorageError."""
+        """Store a message that may be delayed, or whose topic is special. Raises: BrokerAnswer, StorageError."""
         properties, unique_id, tags_code, _ = prepared
         self._sending.refuse_not_built(properties, request.sys_flag, request.reconsume_times or 0)
         record = NewRecord(

@@ -1,14 +1,14 @@
-"""A consumer gives a message back: it comes again later, or is a dead letter. RocketMQ: consumerSendMsgBack.
+"""Take messages back from a consumer, for a retry or as dead letters. RocketMQ: consumerSendMsgBack.
 
 Behaviour
-- The checks of RocketMQ 5.3 in its order, with its codes and remarks.
-- The new message goes to the group's retry topic by way of its delay level; it keeps everything of the old one, and is
-  answered when it is stored.
-- A group that wants no retries (retryQueueNums 0) is told that all is well.
-- The random retry queue is one that the retry topic has, should it have fewer than the group says.
+- The checks are those of RocketMQ 5.3, in the same order, with the same codes and remarks.
+- The new message waits at its delay level and then goes to the group's retry topic. It keeps everything of the old one.
+  The response is sent after it is stored.
+- If a group has no retries (retryQueueNums 0), nothing is stored and the response is success.
+- The retry queue is chosen at random among those that the retry topic has, even if the group's setting is higher.
 
 Not done
-- Slaves pass nothing on to their master: they refuse.
+- Slaves don't pass requests on to their master: they refuse them.
 """
 
 import msgspec
@@ -46,7 +46,7 @@ _STATUS = {
 
 
 class SendBackHandlers:
-    """Takes messages back."""
+    """Handles messages that consumers send back."""
 
     def __init__(self, state: BrokerState, intake: Intake, dead_letters: DeadLetters) -> None:
         self._state = state
@@ -54,11 +54,11 @@ class SendBackHandlers:
         self._dead_letters = dead_letters
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.CONSUMER_SEND_MSG_BACK, self.send_back)
 
     def send_back(self, call: Call) -> Answer | None:
-        """Store a message again, for later or for good."""
+        """Store a message again, for a retry or as a dead letter."""
         request: SendBack = call.request
         group = self._check_group(request)
         if group.retry_queue_nums <= 0:
@@ -134,7 +134,7 @@ class SendBackHandlers:
             self._finish(call, sent_back, error.remark or ResponseCode(error.code).name)
 
     def _properties(self, call: Call, record: StoredRecord, level: int | None) -> bytes:
-        """Return all that the old message has, its way so far, and the level; whoever waits for the disk, not this."""
+        """Return the old properties with the origin and the delay level. The new message doesn't wait for the disk."""
         properties = record.properties
         if find_property(properties, RETRY_TOPIC) is None:
             properties = with_property(properties, RETRY_TOPIC, record.topic)

@@ -1,10 +1,11 @@
-"""A batch: messages of one queue, all of them or none. RocketMQ: SendMessageProcessor.sendBatchMessage.
+"""Store a batch: messages for one queue, all of them or none. RocketMQ: SendMessageProcessor.sendBatchMessage.
 
 Behaviour
-- Its messages lie side by side in the queue and are answered together; the properties of the request count for each.
-- It may be compressed as a whole: RocketMQ would store that as one message.
-- Whatever asks for a delay, a delivery time or a transaction is refused. RocketMQ stores for all to see what says so in
-  the properties of a message only.
+- The messages are stored next to each other in the queue, with one response. The properties of the request apply to
+  each message.
+- A batch may be compressed as a whole; RocketMQ would store it as one message.
+- A batch that requests a delay, a delivery time or a transaction is refused. If only a message's own properties request
+  it, RocketMQ stores the message visibly at once.
 """
 
 from typing import Any
@@ -32,7 +33,7 @@ TRANSACTION_FLAGS = 0xC
 
 
 class BatchHandler:
-    """Stores batches."""
+    """Handles batches."""
 
     def __init__(self, state: BrokerState, sending: Sending) -> None:
         self._append_batch = state.store.append_batch
@@ -59,7 +60,7 @@ class BatchHandler:
         positions += self._append_all(new, now_ms, self._stored, context)
 
     def _checked(self, request: SendMessage, target: Target, header: bytes) -> tuple[bytes, int]:
-        """Return the batch, not compressed as a whole, and the sysFlag of its messages. Raises: BrokerAnswer."""
+        """Return the batch, decompressed, and the sysFlag of its messages. Raises: BrokerAnswer."""
         body_bytes_max = self._sending.body_bytes_max
         sys_flag: int = request.sys_flag
         if target.is_retry:
@@ -75,14 +76,14 @@ class BatchHandler:
             self._refuse_to_wait(header)
         if not sys_flag & COMPRESSED:
             return request.body, sys_flag
-        # The C++ core compresses a batch as a whole; its messages are not compressed then.
+        # The C++ client compresses a batch as a whole; the messages inside are not compressed.
         try:
             return expand(request.body, sys_flag, body_bytes_max), sys_flag & ~(COMPRESSED | COMPRESSION_MASK)
         except ProtocolError as error:
             raise _unreadable(error) from None
 
     def _rows(self, batch: bytes, added: bytes) -> list[Row]:
-        """Return each message as it is stored. Raises: BrokerAnswer, if one is illegal."""
+        """Return the messages as they are stored. Raises: BrokerAnswer, if one of them is illegal."""
         try:
             messages = decode_batch(batch)
         except ProtocolError as error:
@@ -93,13 +94,13 @@ class BatchHandler:
             if b"DEL" in message.properties:
                 self._refuse_to_wait(with_last_end(message.properties))
             self._refuse_half(message.properties)
-        rows = batch_rows(messages, added)  # No body is larger than the batch, which was looked at.
+        rows = batch_rows(messages, added)  # No body is larger than the batch, whose size was checked.
         if rows is None:
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self._sending.illegal)
         return rows
 
     def _refuse_to_wait(self, properties: bytes) -> None:
-        """Raise for a message that wants to come later: RocketMQ delivers it at once. Raises: BrokerAnswer."""
+        """Refuse a message that asks for a later delivery; RocketMQ delivers it at once. Raises: BrokerAnswer."""
         self._sending.refuse_not_built(properties, 0, 0)
         if asks_for_a_time(properties):
             words = f"{self._sending.illegal} A message of a batch can't wait for a time of its own."
@@ -109,7 +110,7 @@ class BatchHandler:
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
 
     def _refuse_half(self, properties: bytes) -> None:
-        """Raise for half a message: RocketMQ delivers it, unless the sysFlag says so, too. Raises: BrokerAnswer."""
+        """Refuse a half message; RocketMQ delivers it, unless the sysFlag also marks it. Raises: BrokerAnswer."""
         if is_half(properties, 0):
             words = f"{self._sending.illegal} A batch can't be part of a transaction, and this one has a TRAN_MSG."
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)

@@ -1,8 +1,8 @@
-"""Many messages of any topics and queues in one request, each with a result of its own. Staticfire's own.
+"""Store many messages of any topics and queues in one request, each with its own result. Specific to staticfire.
 
 Behaviour
-- A message is checked, stored and refused as a single one would be; its neighbours don't care.
-- All results are known when the burst is written: there is one answer.
+- Each message is checked, stored or refused as if it were sent alone, independently of the others.
+- There is one response, sent after the burst is written, when all results are known.
 """
 
 from typing import Any
@@ -28,18 +28,18 @@ _STORED = OUTCOME_CODE[PutOutcome.STORED]
 
 
 class Many(msgspec.Struct, gc=False):
-    """One request while its messages are stored."""
+    """A request while its messages are stored."""
 
     call: Call
     results: list[ManyResult | None]
     missing: int = 0
-    """How many calls of the store are waited for."""
+    """How many callbacks of the store are still expected."""
     straight: list[int] = []
-    """The messages that the store settles with one call: a burst is written as a whole or not at all."""
+    """Indexes of the messages that share one callback of the store: a burst is written as a whole or not at all."""
 
 
 class ManyHandler:
-    """Stores many messages."""
+    """Handles requests with many messages."""
 
     def __init__(self, state: BrokerState, targets: TargetTable, intake: Intake, sending: Sending) -> None:
         self._append = state.store.append
@@ -50,12 +50,12 @@ class ManyHandler:
         self._sending = sending
 
     def send(self, call: Call) -> Answer | None:
-        """Store messages of any topics and queues, each with a result of its own."""
+        """Store messages of any topics and queues, each with its own result."""
         request: SendMany = call.request
         messages: list[ManyMessage] = request.body or []
         many = Many(call, [None] * len(messages))
         born_host, clock = call.connection.born_host, self._clock
-        clock.message_ms()  # they are stored at the time that it shows now
+        clock.message_ms()  # Updates `shown_ms`, the time at which all of these messages are stored.
         append, find_target, prepare = self._append, self._find_target, self._sending.prepare
         results, straight, on_stored = many.results, many.straight, self._stored
         for index, message in enumerate(messages):
@@ -87,7 +87,7 @@ class ManyHandler:
         return None if many.missing else SendManyAnswer(body=results)
 
     def _send_slow_path(self, many: Many, index: int, target: Target, queue: Queue, prepared: Prepared) -> None:
-        """Store a message that may wait, or for a topic that is special. Raises: as a single send."""
+        """Store a message that may be delayed, or whose topic is special. Raises: the errors of a single send."""
         call = many.call
         message: ManyMessage = call.request.body[index]
         properties, _, tags_code, _ = prepared
@@ -131,7 +131,7 @@ class ManyHandler:
 
 
 def _single(request: SendMany, message: ManyMessage) -> SendMessage:
-    """Return the same message as a request of its own, but for properties and body."""
+    """Return a message as a single send request, without properties and body."""
     return SendMessage(
         request.producer_group, message.topic, request.default_topic, request.default_topic_queue_nums,
         message.queue_id, message.sys_flag, message.born_timestamp, message.flag,

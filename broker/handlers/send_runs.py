@@ -1,13 +1,16 @@
-"""Plain sends that stand side by side in what a connection brings, taken all at once by the compiled twin.
+"""Handle runs of plain sends: sends that follow each other in the data of a connection. The compiled twin does the
+work.
+
+The twin reads the frames and makes the log records, the queue entries and the responses, without a Python object per
+message. The result is the same, byte by byte, as that of single requests (send.py, send_many.py); tests compare them.
+Without the compiled twin this module does nothing.
 
 Behaviour
-- Half messages and the ends of those that are kept in memory are taken with them.
-- From the frames to the log, the queues' entries and the answers without an object per message. What comes out is the
-  same to the byte as request by request (send.py, send_many.py), which tests hold; without the twin nothing is taken.
-- What isn't plain is left to these two: what may be refused, delayed or dead, is compressed or flagged, or looks
-  unusual. They take what is behind it in the same burst, too.
-- The answers are made with the records, as if they were stored. If the disk says otherwise they are read again, and
-  others are written.
+- Half messages, and the end of half messages that are kept in memory, are part of a run.
+- All other sends are left to send.py and send_many.py: those that may be refused, delayed or dead letters, that are
+  compressed or flagged, or unusual in another way. These modules then also handle what follows in the same burst.
+- The responses are made together with the records, as if these were stored. If the write fails, or the disk is late,
+  the responses are parsed again and replaced.
 """
 
 from typing import Any
@@ -30,12 +33,12 @@ from staticfire.protocol.frame_reader import AnswerFrame, Peer, answers_in
 from staticfire.protocol.requests.send import ManyResult, SendAnswer, SendManyAnswer
 from staticfire.runtime.connection import Connection
 
+# How many templates for responses are kept: one for each address under which clients reach the broker.
 FORMS_KEPT_MAX = 64
-# Of answers, one for each address that clients reach the broker under.
 
 
 class SendRunHandler:
-    """Stores runs of sends. Filed with `Routes.offer_sends`."""
+    """Stores runs of sends. Registered with `Routes.offer_sends`."""
 
     def __init__(
         self,
@@ -58,14 +61,14 @@ class SendRunHandler:
         state.on_settings(lambda _: self._forget())
 
     def pause(self, is_paused: bool) -> None:
-        """See `codecs.SendRuns`: what goes to no known topic isn't plain."""
+        """See `codecs.SendRuns`. While paused, no topic is known here, so that no send counts as plain."""
         self._find_target = _NO_TARGETS.get if is_paused else self._targets.get
         self._is_paused = is_paused
 
     def become(self, other: SendRuns) -> None:
-        """See `codecs.SendRuns`: the broker has another core, and connections hold this object."""
+        """See `codecs.SendRuns`: the broker has another core, but connections keep this object."""
         assert isinstance(other, SendRunHandler)
-        vars(self).update(vars(other))  # Its tables, too: what it forgets when settings change is forgotten here.
+        vars(self).update(vars(other))  # Shares the caches, too: a change of settings clears them here as well.
 
     @property
     def _halves(self) -> Halves | None:
@@ -76,7 +79,7 @@ class SendRunHandler:
         self._parts.clear()
 
     def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Connection) -> int:
-        """See `codecs.SendRuns`. Hot."""
+        """See `codecs.SendRuns`. Hot path."""
         prefix, sending, store = source.store_id_prefix, self._sending, self._store
         forms = self._forms.get(prefix) or self._new_forms(prefix)
         if forms is None:
@@ -89,7 +92,7 @@ class SendRunHandler:
         return at if taken is None else self._append(taken, source, _NATIVE)
 
     def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Connection) -> int:
-        """See `codecs.SendRuns`. Hot."""
+        """See `codecs.SendRuns`. Hot path."""
         prefix, sending, store = source.store_id_prefix, self._sending, self._store
         parts = self._parts.get(prefix) or self._new_parts(prefix)
         stored_ms = self._clock.message_ms()
@@ -114,7 +117,7 @@ class SendRunHandler:
             self._store.append_packed(packed, self._clock.shown_ms, self._stored_with_transactions, stored)
             self._transactions.end(transactions, None, None)
         else:
-            self._transactions.end(transactions, self._stored, context)  # All were rolled back.
+            self._transactions.end(transactions, self._stored, context)  # All of them were rolled back.
 
     def _stored_with_transactions(
         self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome
@@ -124,7 +127,7 @@ class SendRunHandler:
         self._stored(sends, queue_offset, log_position, outcome)
 
     def _place(self, topic: str, queue_id: int) -> tuple[Queue, bytes, int] | None:
-        """Return the queue that such messages simply go to, how its topic is packed, and its next offset."""
+        """Return the queue of a plain send, its packed topic and its next offset; None if the send isn't plain."""
         target = self._find_target(topic)
         if target is None or target.is_special:
             return None
@@ -133,11 +136,11 @@ class SendRunHandler:
 
     def _new_at_hand(self, target: Target, queue_id: int) -> Queue | None:
         if queue_id < 0:
-            return None  # Any queue: a matter of chance.
+            return None  # The send is for any queue, which is chosen at random.
         try:
             return target.queue(queue_id, _NOBODY)
         except (BrokerAnswer, StorageError, OSError):
-            return None  # It comes again, in words.
+            return None  # send.py handles it again, and returns the error.
 
     def _new_forms(self, prefix: str) -> tuple[bytes, bytes, bytes] | None:
         if len(self._forms) >= FORMS_KEPT_MAX:
@@ -165,7 +168,7 @@ class SendRunHandler:
             codec.write_answer(out, self._reworded(frame, outcome), frame.envelope.opaque, connection.store_host)
 
     def _reworded(self, frame: AnswerFrame, outcome: PutOutcome) -> Answer:
-        """Return what an answer says when the message isn't stored, or not as it should be."""
+        """Return the response to send instead, since the message isn't stored, or not flushed in time."""
         codec, envelope, body = frame
         if body:
             many = codec.decode_answer(answer_shape(SendManyAnswer), envelope, body)
@@ -185,8 +188,8 @@ class SendRunHandler:
         return ManyResult(OUTCOME_CODE[outcome], result.queue_id, result.queue_offset, result.log_position)
 
 
+# The fields in the header of a response to the end of a transaction: in JSON, and in the native codec.
 _OF_ENDS = (None, b"\xc0")
-# What the headers of answers to ends of transactions have for fields, over JSON and natively.
 _NOBODY = Peer("?")
 _NO_TARGETS: dict[str, Target] = {}
 _NATIVE, _JSON = codec_for(NATIVE), codec_for(JSON)

@@ -1,12 +1,12 @@
-"""What the broker has, put away under a name and put back. staticfire's own; broker/snapshots/ does it.
+"""Save the contents of the broker under a name, and restore them. Specific to staticfire; see broker/snapshots/.
 
 Behaviour
-- Saved are messages, topics, groups, offsets, what waits and what is half done, the key index, message time.
-- Put back is all of it at once. Clients stay connected; members of groups go on where their groups stood then.
-- Nobody is answered meanwhile: requests wait, some twenty milliseconds.
+- A snapshot has messages, topics, groups, offsets, waiting messages, open transactions, the key index, message time.
+- A restore replaces all of it at once. Clients stay connected, and group members continue at the restored offsets.
+- Meanwhile requests are not answered: they wait, for about twenty milliseconds.
 
 Not done
-- Fault rules, the journal, statistics and queue locks are of no moment: they stay as they are.
+- Fault rules, the journal, statistics and queue locks are temporary: they are not part of a snapshot and don't change.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,12 @@ from staticfire.protocol.requests.snapshots import SnapshotsAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
 SnapshotCalls = Callable[[Call], None]
-"""Answers a request to save, restore or remove, later: one at a time, and the core that was asked may end meanwhile."""
+"""Saves, restores or removes a snapshot, and answers the request later; one request at a time. Meanwhile the core of
+the broker that received the request may be replaced."""
 
 
 class SnapshotHandlers:
-    """Requests about snapshots."""
+    """Handles requests about snapshots."""
 
     def __init__(self, state: BrokerState, change: SnapshotCalls) -> None:
         self._machine = state.machine
@@ -30,15 +31,15 @@ class SnapshotHandlers:
         self._change = change
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.SAVE_SNAPSHOT, self._change)
         dispatcher.handle(RequestCode.RESTORE_SNAPSHOT, self._change)
         dispatcher.handle(RequestCode.GET_SNAPSHOTS, self.all)
         dispatcher.handle(RequestCode.REMOVE_SNAPSHOT, self._change)
 
     async def all(self, call: Call) -> Answer:
-        """Which there are."""
-        from staticfire.broker.snapshots.folder import SnapshotFolder  # here: most brokers never save one
+        """Return the list of snapshots."""
+        from staticfire.broker.snapshots.folder import SnapshotFolder  # imported here: most brokers never save one
 
         folder = SnapshotFolder(self._machine.files, self._root)
         return SnapshotsAnswer(body=await self._machine.workers.run(folder.all))

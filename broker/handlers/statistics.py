@@ -1,20 +1,20 @@
-"""How full queues are, how far groups have come, how busy the broker is. RocketMQ: AdminBrokerProcessor.
+"""Report how full queues are, how far groups have consumed, and the load of the broker. RocketMQ: AdminBrokerProcessor.
 
 Behaviour
-- Every queue of a topic is listed, also of an empty one: tools create a topic and wait for its queues.
-- A group without an offset in a queue counts as standing at 0. Of an online group only subscribed topics count, and
-  what was popped of these and comes again.
-- Ages count from stored times in message time; rates are measured on liveness time.
+- Every queue of a topic is listed, also an empty one: tools create a topic and wait for its queues.
+- A group without an offset in a queue counts as if its offset were 0. Of an online group only subscribed topics count,
+  and the POP retry topics of these.
+- Ages are differences of stored times in message time; rates are measured in uptime.
 
 Different from RocketMQ
-- Counters: BROKER_PUT_NUMS has whatever is stored, also waiting delayed messages and dead letters; an average of
+- Counters: BROKER_PUT_NUMS counts whatever is stored, also delayed messages that wait and dead letters; an average of
   TOPIC_PUT_* is per message. The hour and the day begin with the first sample, not with the next whole period.
-- A latency is in its counter from the first millisecond on; before that it is told as 0.
+- A latency counter exists from the first millisecond on; before that it is reported as 0.
 
 Not done
 - Counters of reads from disk, of POP, and those that only RocketMQ's commercial hooks count: they don't exist.
-- Thread pools: there are none. Their keys are there, with values of an idle one.
-- Times in words are UTC, not of the machine's zone.
+- Thread pools: there are none. Their keys are reported with the values of an idle pool.
+- Times in text form are UTC, not in the time zone of the machine.
 """
 
 from datetime import UTC, datetime
@@ -54,14 +54,14 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class StatisticsHandlers:
-    """Answers what dashboards ask."""
+    """Handles the requests of dashboards."""
 
     def __init__(self, state: BrokerState, runtime_info: RuntimeInfo) -> None:
         self._state = state
         self._runtime_info = runtime_info
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.GET_TOPIC_STATS_INFO, self.topic_stats)
         dispatcher.handle(RequestCode.GET_CONSUME_STATS, self.consume_stats)
         dispatcher.handle(RequestCode.GET_BROKER_CONSUME_STATS, self.broker_consume_stats)
@@ -70,7 +70,7 @@ class StatisticsHandlers:
         dispatcher.handle(RequestCode.VIEW_BROKER_STATS_DATA, self.view)
 
     def topic_stats(self, call: Call) -> Answer:
-        """How full a topic's queues are."""
+        """Return how full the queues of a topic are."""
         request: GetTopicStats = call.request
         topic = self._state.topics.get(request.topic)
         if topic is None:
@@ -86,10 +86,10 @@ class StatisticsHandlers:
     def _queue(self, topic: TopicConfig, queue_id: int) -> Queue:
         return self._state.store.queue(topic.topic_name, queue_id)
 
-    # -- how far groups have come ----------------------------------------------------------------------------------
+    # -- progress of groups ----------------------------------------------------------------------------------------
 
     def consume_stats(self, call: Call) -> Answer:
-        """How far a group has come."""
+        """Return how far a group has consumed."""
         request: GetConsumeStats = call.request
         wanted = [topic for topic in (request.topic_list or "").split(";") if topic]
         if not wanted:
@@ -102,7 +102,8 @@ class StatisticsHandlers:
         return ConsumeStatsAnswer(body=stats)
 
     def _counts(self, group: str, topic: str) -> bool:
-        """Whether a group consumes a topic: an online one, what it is subscribed to, and what comes again of that."""
+        """Return whether a topic counts for a group. For an online group only its subscriptions and their retries
+        do."""
         online = self._state.consumers.consumer_table.get(group)
         return online is None or not online.subscriptions or asked_for(topic, group) in online.subscriptions
 
@@ -111,7 +112,7 @@ class StatisticsHandlers:
         for queue_id in range(queues):
             queue = self._queue(topic, queue_id)
             committed = state.offsets.committed(group, topic.topic_name, queue_id)
-            # -1 tells readers of a static topic to look into an earlier stretch of the logical queue.
+            # -1 makes readers of a static topic look into an earlier segment of the logical queue.
             consumed = committed if topic.topic_name in state.static_topics.by_topic else max(0, committed)
             pulled = max(consumed, state.offsets.pull_offset(group, topic.topic_name, queue_id))
             stored_ms = stored_ms_before(state, queue, max(0, consumed)) or 0
@@ -120,7 +121,7 @@ class StatisticsHandlers:
         stats.consume_tps += state.statistics.get_tps(group, topic.topic_name)
 
     def broker_consume_stats(self, call: Call) -> Answer:
-        """How far all groups have come."""
+        """Return how far all groups have consumed."""
         request: GetBrokerConsumeStats = call.request
         found = BrokerConsumeStats([], host_text(call.connection.store_host))
         for group in list(self._state.groups.groups):
@@ -142,7 +143,7 @@ class StatisticsHandlers:
         return stats
 
     def time_spans(self, call: Call) -> Answer:
-        """How late a group is."""
+        """Return how much a group lags, in time."""
         request: QueryConsumeTimeSpan = call.request
         topic = self._state.topics.get(request.topic)
         if topic is None:
@@ -165,14 +166,14 @@ class StatisticsHandlers:
         words = _in_words(first), _in_words(last), _in_words(consumed_at)
         return QueueTimeSpan(where, first, last, consumed_at, late_ms, *words)
 
-    # -- how busy the broker is --------------------------------------------------------------------------------------
+    # -- load of the broker ------------------------------------------------------------------------------------------
 
     def runtime(self, call: Call) -> Answer:
-        """What the broker is doing."""
+        """Return the runtime information of the broker."""
         return RuntimeInfoAnswer(body=KVTable(self._runtime_info.table()))
 
     def view(self, call: Call) -> Answer:
-        """One counter."""
+        """Return one counter."""
         request: ViewStats = call.request
         spans = self._state.statistics.spans(request.stats_name, request.stats_key, self._state.cluster)
         if spans is None:

@@ -1,15 +1,15 @@
-"""Topics are created, changed and deleted. RocketMQ: AdminBrokerProcessor.updateAndCreateTopic, TopicAttributes.
+"""Create, change and delete topics. RocketMQ: AdminBrokerProcessor.updateAndCreateTopic, TopicAttributes.
 
 Behaviour
-- Queue numbers and permissions are taken as they are; a configuration that is there already is a success.
-- Of a list all topics are made, or none when one of them can't be.
+- Numbers of queues and permissions are accepted unchanged. A request for the existing configuration succeeds.
+- Of a list either all topics are made, or none if one of them can't be.
 - A static topic and its mapping are changed together, or neither is: see static_topics/acceptance.py.
-- Creation and change are answered when they are saved: a broker that dies right after has them. And when the
-  nameservers know of them.
+- The response is sent after the change is saved, so that a broker that dies right after it has the change, and after
+  the nameservers have it.
 
 Not done
-- Stretches of logical queues whose messages were all removed stay in the mapping (RocketMQ:
-  TopicQueueMappingCleanService). Readers pass over them.
+- Segments of logical queues whose messages were all removed are kept in the mapping (RocketMQ:
+  TopicQueueMappingCleanService). Readers skip them.
 """
 
 import msgspec
@@ -45,7 +45,7 @@ _ATTRIBUTES: dict[str, tuple[tuple[str, ...] | None, bool]] = {
     "message.type": (("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"), True),
     "reserve.time": (None, True),
 }
-"""Topic attributes: their values (None: a number from -1 on) and whether they can be changed later."""
+"""Topic attributes: the allowed values (None: a number from -1 on), and whether the attribute can be changed later."""
 _REFUSED = {
     "BatchCQ": "each message of a batch is stored by itself here, which every client can read",
     "COMPACTION": "it isn't built yet",
@@ -53,7 +53,7 @@ _REFUSED = {
 
 
 class TopicHandlers:
-    """Administers topics."""
+    """Handles requests that administer topics."""
 
     def __init__(self, state: BrokerState, registration: Registration, pops: PopDoor) -> None:
         self._state = state
@@ -61,7 +61,7 @@ class TopicHandlers:
         self._pops = pops
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.UPDATE_AND_CREATE_TOPIC, self.update)
         dispatcher.handle(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, self.update_all)
         dispatcher.handle(RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC, self.update_static)
@@ -80,8 +80,8 @@ class TopicHandlers:
         return Answer()
 
     async def update_static(self, call: Call) -> Answer:
-        """Create a static topic, or map its logical queues anew. Raises: BrokerAnswer, StorageError."""
-        from staticfire.broker.static_topics.acceptance import accepted, check_target  # here: few topics are static
+        """Create a static topic, or change the mapping of its logical queues. Raises: BrokerAnswer, StorageError."""
+        from staticfire.broker.static_topics.acceptance import accepted, check_target  # imported only if needed
 
         request: UpdateStaticTopic = call.request
         detail: MappingDetail | None = request.body
@@ -116,7 +116,7 @@ class TopicHandlers:
         return Answer()
 
     def _checked(self, wanted: TopicConfig, changes: str | None) -> TopicConfig:
-        """Return a configuration with its attributes, after RocketMQ's checks. Raises: BrokerAnswer."""
+        """Return a topic's configuration with its attributes, after RocketMQ's checks. Raises: BrokerAnswer."""
         self._check_name(wanted.topic_name)
         check_numbers(wanted)
         filter_type = wanted.topic_filter_type
@@ -130,7 +130,7 @@ class TopicHandlers:
         return msgspec.structs.replace(wanted, attributes=attributes)
 
     async def delete(self, call: Call) -> Answer:
-        """Forget a topic with its queues and offsets; its records stay in the log."""
+        """Delete a topic with its queues and offsets; its records are still in the log."""
         request: DeleteTopic = call.request
         if not request.topic.strip():
             return refusal(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
@@ -145,7 +145,7 @@ class TopicHandlers:
         return Answer()
 
     def _forget(self, topic: str) -> NotForGood | None:
-        """Remove a topic with all that refers to it; return why that may not be for good. Raises: StorageError."""
+        """Delete a topic and its data; return an error if the removal may not be durable. Raises: StorageError."""
         trouble = None
         try:
             self._state.store.delete_queues(topic)
@@ -157,13 +157,13 @@ class TopicHandlers:
         return trouble
 
     def _pop_retry_topics(self, topic: str) -> list[str]:
-        """Return the topics in which groups have what came back of a topic: they go with it."""
+        """Return the POP retry topics of a topic, which are deleted together with it."""
         groups = self._state.offsets.groups_of(topic)
         names = [pop_retry_topic(topic, group, version) for group in groups for version in (1, 2)]
         return [name for name in names if name in self._state.topics.topics]
 
     def config(self, call: Call) -> Answer:
-        """One topic's configuration."""
+        """Return the configuration of one topic."""
         request: GetTopicConfig = call.request
         topic = self._state.topics.get(request.topic)
         if topic is None:
@@ -172,15 +172,15 @@ class TopicHandlers:
         return TopicConfigAnswer(body=topic if mapping is None else with_mapping(topic, mapping))
 
     def all_configs(self, call: Call) -> Answer:
-        """All topics' configurations."""
+        """Return the configurations of all topics."""
         topics, static = self._state.topics, self._state.static_topics
         return AllTopicsAnswer(body=AllTopics(topics.topics, topics.version, static.version, static.by_topic))
 
     def _check_mapping(self, wanted: TopicConfig) -> None:
-        """Refuse to take away queues that logical ones are mapped to. Raises: BrokerAnswer."""
+        """Refuse to remove queues that logical queues are mapped to. Raises: BrokerAnswer."""
         mapping = self._state.static_topics.by_topic.get(wanted.topic_name)
         if mapping is not None:
-            from staticfire.broker.static_topics.acceptance import check_queues  # here: few topics are static
+            from staticfire.broker.static_topics.acceptance import check_queues  # imported here: few topics are static
 
             check_queues(mapping, wanted)
 
@@ -203,7 +203,7 @@ def _wanted(request: UpdateTopic) -> TopicConfig:
 
 
 def change_attributes(old: dict[str, str] | None, changes: str | None) -> dict[str, str]:
-    """Return a topic's attributes after `+key=value,-key`. `old` None: a new topic. Raises: BrokerAnswer."""
+    """Apply `+key=value,-key` to a topic's attributes. `old` is None for a new topic. Raises: BrokerAnswer."""
     attributes = dict(old or {})
     for change in (changes or "").split(","):
         change = change.strip()

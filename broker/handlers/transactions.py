@@ -1,13 +1,13 @@
-"""Transactions end. RocketMQ: EndTransactionProcessor.
+"""Commit transactions or roll them back. RocketMQ: EndTransactionProcessor.
 
 Behaviour
-- The checks of RocketMQ 5.3 in its order, with its codes and remarks. Unknown says nothing, and gets no
-  answer.
-- A commit is answered when the message is stored where it belongs.
+- The checks are those of RocketMQ 5.3, in the same order, with the same codes and remarks. The state "unknown" decides
+  nothing and gets no response.
+- A commit is answered after the message is stored in its real topic.
 
 Different from RocketMQ
-- What has been ended is answered with success, and nothing is stored again (`repeatEndedCommits`). What was only set
-  aside is stored when it is committed, as RocketMQ does it.
+- The end of a transaction that has ended already succeeds, and nothing is stored again (`repeatEndedCommits`). A half
+  message that was only set aside is stored when it is committed, as in RocketMQ.
 """
 
 from typing import Any
@@ -27,18 +27,18 @@ _KINDS = (TransactionKind.NONE, TransactionKind.COMMIT, TransactionKind.ROLLBACK
 
 
 class TransactionHandlers:
-    """Takes commits and rollbacks."""
+    """Handles commits and rollbacks."""
 
     def __init__(self, state: BrokerState, transactions: TransactionService) -> None:
         self._state = state
         self._transactions = transactions
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.END_TRANSACTION, self.end)
 
     def end(self, call: Call) -> Answer | None:
-        """End a half message. Raises: BrokerAnswer, StorageError."""
+        """End the transaction of a half message. Raises: BrokerAnswer, StorageError."""
         request: EndTransaction = call.request
         state, kind = self._state, request.commit_or_rollback
         if state.settings.broker_id != 0:
@@ -80,7 +80,7 @@ class TransactionHandlers:
 
 
 def ended(outcome: PutOutcome) -> Answer:
-    """Return the answer to the end of a transaction."""
+    """Return the response to the end of a transaction."""
     if outcome is PutOutcome.FAILED:
         return refusal(ResponseCode.SYSTEM_ERROR, "the end of the transaction could not be stored")
     return Answer()

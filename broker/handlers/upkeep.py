@@ -1,8 +1,8 @@
-"""What keeps a broker in order. RocketMQ: AdminBrokerProcessor.
+"""Clean up, and report the broker's own data. RocketMQ: AdminBrokerProcessor.
 
 Behaviour
-- The files that replicas copy are answered from memory, as they will be saved.
-- Cleaning ends before its answer, and keeps to the rules of retention: what isn't old stays.
+- The files that replicas copy are generated from memory, with the content that will be saved.
+- Cleaning is complete before its response is sent. It follows the rules of retention: what isn't old is kept.
 
 Not done
 - Slaves: a master has none here.
@@ -30,16 +30,16 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 class UpkeepHandlers:
-    """Cleans, and shows what there is to copy."""
+    """Handles requests to clean up, and requests for the files that replicas copy."""
 
     def __init__(self, state: BrokerState, delays: DelayService, remove_old: Callable[[], Awaitable[None]]) -> None:
-        """`remove_old`: removes now what retention lets go."""
+        """`remove_old`: removes at once what retention allows to remove."""
         self._state = state
         self._delays = delays
         self._remove_old = remove_old
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         dispatcher.handle(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, self.system_topics)
         dispatcher.handle(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, self.clean_queues)
         dispatcher.handle(RequestCode.CLEAN_UNUSED_TOPIC, self.clean_topics)
@@ -49,40 +49,40 @@ class UpkeepHandlers:
         dispatcher.handle(RequestCode.GET_BROKER_HA_STATUS, self.high_availability)
 
     def system_topics(self, call: Call) -> Answer:
-        """The topics that are the broker's own."""
+        """Return the broker's system topics."""
         names = sorted(SYSTEM_TOPICS | self._state.topics.system)
         return TopicListAnswer(body=TopicList(names, None))
 
     def clean_queues(self, call: Call) -> Answer:
-        """Nothing is left to clean: queues lose their old files together with the log."""
+        """Do nothing: the old files of queues are removed together with those of the log."""
         return Answer()
 
     def clean_topics(self, call: Call) -> Answer:
-        """Remove the queues of topics that aren't there any more."""
+        """Remove the queues of topics that don't exist any more."""
         unused = [topic for topic in self._state.store.topics() if self._state.topics.get(topic) is None]
         if unused:
             self._state.store.delete_queues(*unused)
         return Answer()
 
     async def delete_expired(self, call: Call) -> Answer:
-        """Remove now what retention lets go."""
+        """Remove at once what retention allows to remove."""
         await self._remove_old()
         return Answer()
 
     def all_offsets(self, call: Call) -> Answer:
-        """Where all groups stand."""
+        """Return the offsets of all groups."""
         offsets = self._state.offsets
         was_dirty = offsets.dirty
         snapshot = offsets.snapshot(self._state.store.max_position)
-        offsets.dirty = was_dirty  # looking at it saves nothing
+        offsets.dirty = was_dirty  # `snapshot` clears this flag, but nothing is saved here.
         return AllOffsetsAnswer(body=msgspec.json.decode(snapshot, type=ConsumerOffsetFile))
 
     def delay_offsets(self, call: Call) -> Answer:
-        """How far each level has been delivered."""
+        """Return how far each delay level has been delivered."""
         snapshot = self._delays.queue.snapshot(self._state.store.max_position)
         return DelayOffsetsAnswer(body=msgspec.json.decode(snapshot, type=DelayOffsetFile))
 
     def high_availability(self, call: Call) -> Answer:
-        """How far the slaves have come: there are none."""
+        """Return the state of replication. There are no slaves."""
         is_master = self._state.settings.broker_id == 0
         return HighAvailabilityAnswer(body=HighAvailability(is_master, self._state.store.max_position))

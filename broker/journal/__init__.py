@@ -1,12 +1,13 @@
-"""What happened on a broker and what was asked of it, for whoever wants to know afterwards. Off unless it is wanted.
+"""The journal: what happened on a broker, and the requests that it received, for later analysis. Off by default.
 
-What happens is noted as a small struct, with the uptime; what comes in is kept as it came. Nothing is made of either
-before somebody reads: then they become records (protocol/requests/journal.py) with both times. Both logs are bounded:
-of events, the oldest chunk goes to the spill file, and when that is full, too, it is dropped and counted.
+An event is noted as a small struct with the uptime. Received data is kept as it was read. Neither is processed until a
+client requests it: then both become records (protocol/requests/journal.py) with real time and message time. Both logs
+are bounded. The oldest chunk of events is moved to the spill file; if that is full, too, the chunk is dropped and
+counted.
 
-- `ring.py`: the entries, chunk by chunk; `spill.py`: the file behind it
-- `events.py`: what is noted of members, locks, deliveries, deaths; `watched.py`: the tables that note it
-- `heard.py`: what comes in
-- `reading.py`: events as records, and which records are wanted; `request_reading.py`: reads as records of requests
-- `logs.py`: both logs of a broker, put together
+- `ring.py`: the entries in memory, chunk by chunk; `spill.py`: the files for older chunks
+- `events.py`: notes events of members, locks, deliveries and dead letters; `watched.py`: the tables that report them
+- `heard.py`: the received data
+- `reading.py`: converts events to records, and selects records; `request_reading.py`: converts received data to records
+- `logs.py`: combines both logs of a broker
 """

@@ -1,6 +1,6 @@
-"""What is noted of members, queues and messages. One method per kind of event; docs/journal.md has what each says.
+"""Notes the events of members, queues and messages: one method per kind of event. docs/journal.md describes each.
 
-Deliveries are many, one for each answer to a pull: who answers notes them with what `PullNotes` has.
+Deliveries are frequent, one for each response to a pull. So the pull handler notes them itself, with `PullNotes`.
 """
 
 from collections.abc import Callable
@@ -19,11 +19,11 @@ from staticfire.protocol.requests.pull import PullMessage
 from staticfire.runtime.machine import Clock
 
 DEAD = -1
-"""The delay level of what never comes again."""
+"""The delay level of a message that is never redelivered."""
 
 
 class NotedDelivery(msgspec.Struct, array_like=True, gc=False, tag=1):
-    """A pull was answered with messages."""
+    """A delivery: a pull was answered with messages."""
 
     uptime_ns: int
     client: str
@@ -36,7 +36,7 @@ class NotedDelivery(msgspec.Struct, array_like=True, gc=False, tag=1):
 
 
 class NotedEvent(msgspec.Struct, array_like=True, gc=False, tag=2):
-    """Anything else. `details`: by name, as docs/journal.md has them."""
+    """Any other event. `details`: by name, as in docs/journal.md."""
 
     uptime_ns: int
     kind: str
@@ -52,7 +52,7 @@ Noted = NotedDelivery | NotedEvent
 
 
 class PullNotes(NamedTuple):
-    """How pulls are noted: the hot part, without a function of ours in between."""
+    """What a handler needs to note deliveries itself: this is a hot path, and saves a Python function call."""
 
     note: Callable[[Any], object]
     make: type[NotedDelivery]
@@ -61,7 +61,7 @@ class PullNotes(NamedTuple):
 
 
 class EventJournal:
-    """Notes events."""
+    """Notes events in a ring."""
 
     def __init__(self, ring: RecordRing, clock: Clock) -> None:
         self._note = ring.append
@@ -69,14 +69,14 @@ class EventJournal:
         self.pulls = PullNotes(ring.append, NotedDelivery, clock.uptime_ns, self._took_over)
 
     def _took_over(self, client: str, request: PullMessage, before: str) -> None:
-        """A pull came from another client than the last one of its queue."""
+        """A pull came from another client than the last pull of its queue."""
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         self._say(kinds.TOOK_OVER, client, group, topic, queue_id, request.queue_offset, before=before)
 
     # -- members -------------------------------------------------------------------------------------------------
 
     def joined(self, group: ConsumerGroup, member: Member) -> None:
-        """A client has become a member."""
+        """A client became a member."""
         peer = member.connection.peer
         self._say(
             kinds.JOINED,
@@ -93,46 +93,46 @@ class EventJournal:
         )
 
     def left(self, group: str, client_id: str, reason: str, members: int) -> None:
-        """A member is one no more: it said goodbye, its connection is gone, or it was silent for too long."""
+        """A member left: it unregistered, its connection was lost, or it sent no heartbeat for too long."""
         self._say(kinds.LEFT, client_id, group, reason=reason, members=members)
 
     def subscribed(self, group: str, client_id: str, topic: str, new: SubscriptionData | None, old: str) -> None:
-        """A member wants something else of a topic; nothing any more: `new` is None."""
+        """A member changed its subscription to a topic. `new` is None if it unsubscribed."""
         expression, version = ("", 0) if new is None else (new.sub_string, new.sub_version)
         self._say(kinds.SUBSCRIBED, client_id, group, topic, expression=expression, version=version, before=old)
 
     # -- queues --------------------------------------------------------------------------------------------------
 
     def locked(self, group: str, client_id: str, queue: MessageQueue, before: str) -> None:
-        """A client has got a queue for itself; `before`: who had it until it expired."""
+        """A client locked a queue. `before`: the client that held the lock until it expired."""
         self._say(kinds.LOCKED, client_id, group, queue.topic, queue.queue_id, before=before)
 
     def unlocked(self, group: str, client_id: str, queue: MessageQueue, reason: str) -> None:
-        """A queue is nobody's any more: it was given back, or its lock has expired."""
+        """A lock ended: it was released, or it expired."""
         self._say(kinds.UNLOCKED, client_id, group, queue.topic, queue.queue_id, reason=reason)
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int, before: int) -> None:
-        """An administrator has moved a group."""
+        """An administrator moved a group."""
         self._say(kinds.RESET_OFFSET, "", group, topic, queue_id, offset, before=before)
 
-    # -- what nobody has asked for -------------------------------------------------------------------------------
+    # -- automatic creation --------------------------------------------------------------------------------------
 
     def topic_made(self, topic: str, queues: int) -> None:
-        """A topic has come to be because somebody sent to it."""
+        """A topic was created automatically, by a send."""
         self._say(kinds.TOPIC_MADE, "", "", topic, queues=queues)
 
     def group_made(self, group: str) -> None:
-        """A group has come to be because somebody consumes in it."""
+        """A group was created automatically, by a consumer."""
         self._say(kinds.GROUP_MADE, "", group)
 
     def began(self, group: str, topic: str, queue_id: int, offset: int, wanted: str) -> None:
-        """A group without an offset begins in a queue; -1: where its client wants to, which is `wanted`."""
+        """A group without an offset begins in a queue. -1: the client chooses the place, as in `wanted`."""
         self._say(kinds.BEGAN, "", group, topic, queue_id, offset, consumeFromWhere=wanted)
 
     # -- messages ------------------------------------------------------------------------------------------------
 
     def sent_back(self, sent: SentBack) -> None:
-        """A consumer has given a message back, and it was stored for later, or refused."""
+        """A consumer sent a message back, and it was stored for a retry, or refused."""
         self._say(
             kinds.SENT_BACK,
             sent.client_id or sent.client,
@@ -148,22 +148,22 @@ class EventJournal:
         )
 
     def died(self, letter: DeadLetterStored) -> None:
-        """A message is a dead letter; topic and offset are those of the letter."""
+        """A message became a dead letter. Topic and offset are those of the dead letter."""
         details = {"messageId": letter.message_id, "originTopic": letter.origin_topic}
         self._say(kinds.DIED, "", letter.group, letter.topic, letter.queue_id, letter.queue_offset, **details)
 
     # -- the broker ----------------------------------------------------------------------------------------------
 
     def started(self, address: str, version: int) -> None:
-        """The broker listens."""
+        """The broker began to listen."""
         self._say(kinds.STARTED, address=address, version=version)
 
     def forgotten(self) -> None:
-        """All messages, topics, groups and offsets are gone."""
+        """All messages, topics, groups and offsets were removed."""
         self._say(kinds.FORGOTTEN)
 
     def clock_set(self, reading: ClockReading) -> None:
-        """Message time shows something else."""
+        """Message time was set, frozen or changed its rate."""
         self._say(kinds.CLOCK_SET, mode=reading.mode, rate=reading.rate)
 
     def _say(

@@ -1,29 +1,29 @@
-"""What comes in, read by read, as it came: requests are made of it when somebody asks for them.
+"""Keeps the received data, read by read, without decoding it. Requests are decoded only when a client asks for them.
 
-A request costs nothing here, only a read of a socket does, whatever it brings: decoding is what the broker does anyway
-and what nobody may need twice. So everything is there that was asked, what was refused and what can't be read included.
+So noting takes time per read of a socket, not per request: the broker decodes each request anyway, and often nothing
+needs a second decoding. The data contains all requests, also refused ones and those that can't be decoded.
 """
 
 import msgspec
 
 from staticfire.protocol.frame_reader import Peer
 
+# The memory that a note takes besides the data.
 READ_BYTES = 300
-# Of a note, besides what was read.
 
 
 class HeardRead(msgspec.Struct, gc=False):
-    """What one read of a connection has brought. See `runtime.dispatcher.Tap`."""
+    """The data of one read of a connection. See `runtime.dispatcher.Tap`."""
 
     uptime_ns: int
     client_id: str | None
-    """As far as the client had told it by then."""
+    """None if the client had not sent its id by then."""
     peer: Peer
     unread_bytes: int
-    """Of reads before this one: they are the beginning of the first frame, or wait to be handled."""
+    """The bytes of earlier reads that are not handled yet: the beginning of the first frame, or frames that wait."""
     data: bytes
 
 
 def size_of(read: HeardRead) -> int:
-    """Return how many bytes a note keeps."""
+    """Return how many bytes of memory a note takes."""
     return READ_BYTES + len(read.data)

@@ -1,4 +1,8 @@
-"""The two logs of a broker: events, with a spill behind them, and requests, which are in memory only. Read by pages."""
+"""The two logs of a broker: events, with spill files for older ones, and requests, which are only in memory.
+
+Both are read page by page. A page begins at a number and contains the wanted records after it, up to a limit. The scan
+for them is limited as well, so that a page may end early; `next_number` then tells where to continue.
+"""
 
 from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.clock.progress import ProgressTable
@@ -21,21 +25,21 @@ from staticfire.runtime.service import Pause
 
 log = logger("broker")
 
+# How many records a response may have, even if more are requested.
 RECORDS_MAX = 5_000
-# Of one answer, whatever was asked for.
+# How many events are examined for one response: the event loop does nothing else meanwhile.
 EVENTS_SCANNED_MAX = 10_000
-# By one answer: the event loop does nothing else meanwhile.
 REQUESTS_SCANNED_MAX = 20_000
+# How many reads are kept for requests. The real limit is in bytes.
 READS_MAX = 1_000_000
-# Of what is kept of requests; bytes are what limits it.
+# How often the logs are tidied. What is noted between two times may exceed the limits.
 TIDY_MS = 200
-# What is noted in that time is above the bounds.
 
 WatchedTables = tuple[WatchedConsumers, WatchedOffsets, WatchedLocks, RetryWatch]
 
 
 class Journals:
-    """What happened on a broker, and what was asked of it."""
+    """The events and the requests of a broker."""
 
     def __init__(self, machine: Machine, settings: BrokerSettings, clock: MessageClock) -> None:
         self._machine = machine
@@ -46,15 +50,15 @@ class Journals:
         self._events = RecordRing(settings.journal_events_max, clock.face, self._spill.put)
         self._reads = RecordRing(READS_MAX, clock.face, _forget, settings.recorded_requests_bytes_max, size_of)
         self.events = EventJournal(self._events, machine.clock) if settings.journal_enable else None
-        """Who notes events; None when they aren't kept."""
+        """Notes events; None if they aren't kept."""
         self.pulls = None if self.events is None else self.events.pulls
-        """How pulls are noted."""
+        """Notes deliveries to pulls; None if events aren't kept."""
         self.tap = Tap(self._reads.append, HeardRead, machine.clock.uptime_ns) if settings.record_requests else None
-        """How all that comes in is noted; None when it isn't kept."""
+        """Notes all received data; None if it isn't kept."""
         self.follow_clock()
 
     def watched_tables(self, groups: GroupTable, progress: ProgressTable) -> WatchedTables | None:
-        """Return a broker's tables of groups, which note what changes in them; None when events aren't kept."""
+        """Return tables of groups that report their changes to the journal; None if events aren't kept."""
         events = self.events
         if events is None:
             return None
@@ -65,7 +69,7 @@ class Journals:
         return consumers, WatchedOffsets(progress.committed, events), WatchedLocks(events), retries
 
     def follow_clock(self) -> None:
-        """Note when message time is set."""
+        """Note whenever message time is set."""
         self._clock.on_change(self._clock_set)
 
     def _clock_set(self) -> None:
@@ -74,10 +78,10 @@ class Journals:
         if self.events is not None:
             self.events.clock_set(self._clock.reading())
 
-    # -- from start to end ---------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------
 
     def open(self, address: str) -> None:
-        """Forget what an earlier process has left, and note that the broker listens."""
+        """Remove the files of an earlier process, and note that the broker listens."""
         try:
             self._spill.open()
         except OSError as error:
@@ -86,7 +90,7 @@ class Journals:
             self.events.started(address, VERSION)
 
     async def loop(self, pause: Pause) -> None:
-        """Loop: keep memory within its bounds, and write what it has no room for."""
+        """Loop: keep the memory within its limits, and write older events to files."""
         while True:
             await pause(TIDY_MS)
             self.tidy()
@@ -94,18 +98,18 @@ class Journals:
                 await self._machine.workers.run(self._spill.write, chunk)
 
     def tidy(self) -> None:
-        """Give up what there is no room for."""
+        """Remove the entries that exceed the limits."""
         self._events.tidy()
         self._reads.tidy()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._spill.close()
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     async def page(self, request: GetJournal) -> JournalPage:
-        """Return the wanted records from a number on, as many as fit an answer."""
+        """Return the wanted records from a number on, as many as fit into a response."""
         self.tidy()
         records_max = min(max(request.records_max, 1), RECORDS_MAX)
         wanted, first_number = Wanted.of(request), max(request.first_number, 1)
@@ -137,7 +141,7 @@ class Journals:
         return page
 
     async def _events_chunk(self, first_number: int) -> NotedChunk | None:
-        """Return the chunk with a number, or the next one; None: there is nothing yet."""
+        """Return the chunk that contains a number, or the next one after it; None if there is none yet."""
         if first_number < self._events.first_number:
             spilled: NotedChunk | None = await self._machine.workers.run(self._spill.read, first_number)
             if spilled is not None:
@@ -150,11 +154,11 @@ class Journals:
 
 
 def _forget(_: NotedChunk) -> None:
-    """Let a chunk go."""
+    """Drop a chunk."""
 
 
 def fill_with_requests(page: JournalPage, reads: Reads, wanted: Wanted, records_max: int, source: Source) -> None:
-    """Put the wanted requests of these reads into a page, from its next number on."""
+    """Add the wanted requests in these reads to a page, from its next number on."""
     first_number, scanned = page.next_number, 0
     page.dropped = max(0, reads.chunks[0].first_number - max(1, first_number // PLACES))
     reading = RequestReading(reads, source)

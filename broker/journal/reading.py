@@ -1,4 +1,4 @@
-"""What is in a journal as records, and which of them somebody wants. Pure."""
+"""Convert events to records, and select records. Pure."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ NS_PER_MS = 1_000_000
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a question asks for."""
+    """The conditions of a request for records."""
 
     kinds: frozenset[str]
     client: str
@@ -22,13 +22,13 @@ class Wanted(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, request: GetJournal) -> "Wanted":
-        """Return what a request asks for."""
+        """Return the conditions of a request."""
         kinds = frozenset(kind.strip() for kind in (request.kinds or "").split(",") if kind.strip())
         group, topic = request.group or "", request.topic or ""
         return cls(kinds, request.client or "", group, topic, request.queue_id, request.queue_offset)
 
     def has(self, record: JournalRecord) -> bool:
-        """Tell whether a record is one of them."""
+        """Return whether a record fulfils the conditions."""
         kind = record.code if record.kind == REQUEST else record.kind
         return (
             (not self.kinds or kind in self.kinds)
@@ -41,22 +41,22 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def _names(record: JournalRecord, offset: int) -> bool:
-    """Tell whether a record is about the message at an offset; a delivery is about many."""
+    """Return whether a record is about the message at an offset. A delivery is about many."""
     end: int = record.details["endOffset"] if record.kind == DELIVERED else record.queue_offset + 1
     return record.queue_offset <= offset < end
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Whose records they are."""
+    """The broker of the records, and what is needed to convert them."""
 
     broker: str
     wall_before_ms: int
-    """The wall clock less the uptime."""
+    """The wall clock minus the uptime."""
     names: dict[str, str] = {}
-    """Client ids by address, as far as the records that were looked at tell."""
+    """Client ids by address, collected from the records that were already converted."""
 
     def real_ms(self, uptime_ns: int) -> int:
-        """Return what the wall clock showed."""
+        """Return the time of the wall clock."""
         return self.wall_before_ms + uptime_ns // NS_PER_MS
 
 

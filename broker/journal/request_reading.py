@@ -1,10 +1,10 @@
-"""Requests made of the reads in which they came. Pure; it takes as long as decoding them does, so a worker does it.
+"""Decode requests from the received data. Pure. It takes as long as decoding always takes, so a worker does it.
 
-A read is looked at by itself: what it says of unread bytes tells how much of the reads before belongs to its first
-frame. What begins in a read that is gone already can't be told, and is left out.
+Each read is handled independently: its `unread_bytes` tell how much data of earlier reads belongs to its first frame. A
+request is left out if it begins in a read that was already dropped.
 
-The number of a request is that of the read that made it whole, times 65,536, and its place among the requests of that
-read. So numbers grow, and have gaps.
+The number of a request is the number of the read that completed it, times 65,536, plus its index among the requests of
+that read. So numbers increase, with gaps.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,10 +24,10 @@ from staticfire.protocol.requests.send import ManyMessage
 
 PLACES = 65_536
 HEAD_BYTES = 8
+# The requests by which a user reads the journal or the fault rules are left out.
 NOT_SHOWN = frozenset({RequestCode.GET_JOURNAL, RequestCode.GET_FAULTS})
-# Whoever looks doesn't want to see themselves.
+# The limit for a body that is shown; of a longer one only the size is shown.
 BODY_BYTES_MAX = 65_536
-# Of a body that is shown; of a longer one, its size.
 
 _NOT_FIELDS = frozenset({"code", "remark", "body"})
 _GROUPS = ("consumerGroup", "group", "producerGroup", "groupName")
@@ -35,29 +35,29 @@ _OFFSETS = ("queueOffset", "commitOffset", "offset")
 
 
 class Reads(msgspec.Struct):
-    """The reads that there are, as they were at one moment."""
+    """The reads that were available at one moment."""
 
     chunks: list[NotedChunk]
     lengths: list[int]
 
     @classmethod
     def of(cls, chunks: list[NotedChunk]) -> "Reads":
-        """Keep how many there are: more may come while these are looked at."""
+        """Remember how many reads there are: more may be added while these are handled."""
         return cls(chunks, [len(chunk.entries) for chunk in chunks])
 
     @property
     def next_number(self) -> int:
-        """The number behind the last one."""
+        """The number after the last read."""
         return self.chunks[-1].first_number + self.lengths[-1]
 
     def from_number(self, number: int) -> Iterator[tuple[int, HeardRead, NotedChunk]]:
-        """Yield number, read and chunk of each from a number on."""
+        """Yield number, read and chunk of each read from a number on."""
         for chunk, length in zip(self.chunks, self.lengths, strict=True):
             for index in range(max(0, number - chunk.first_number), length):
                 yield chunk.first_number + index, chunk.entries[index], chunk
 
     def before(self, number: int, address: str) -> Iterator[bytes]:
-        """Yield what a connection brought before a read, newest first."""
+        """Yield the data that a connection received before a read, newest first."""
         for chunk in reversed(self.chunks):
             for index in range(min(number - chunk.first_number, len(chunk.entries)) - 1, -1, -1):
                 read: HeardRead = chunk.entries[index]
@@ -66,16 +66,16 @@ class Reads(msgspec.Struct):
 
 
 class RequestReading:
-    """Makes requests of reads, one after the other."""
+    """Decodes the requests of successive reads."""
 
     def __init__(self, reads: Reads, source: Source) -> None:
         self._reads = reads
         self._source = source
+        # By address, the incomplete frame at the end of the last decoded read: most reads continue it.
         self._tails: dict[str, bytes] = {}
-        # By address, what the last read that was looked at has left: most reads go on there.
 
     def requests_in(self, number: int, read: HeardRead, chunk: NotedChunk) -> Iterator[JournalRecord]:
-        """Yield the requests that became whole with a read."""
+        """Yield the requests that were completed by a read."""
         begin = self._begin_of(number, read)
         if begin is None:
             return
@@ -89,7 +89,7 @@ class RequestReading:
                 yield record
 
     def _begin_of(self, number: int, read: HeardRead) -> bytes | None:
-        """Return the unread bytes before a read; None if they are gone."""
+        """Return the unread bytes before a read; None if they were dropped."""
         missing = read.unread_bytes
         if not missing:
             return b""
@@ -106,7 +106,7 @@ class RequestReading:
 
 
 def split_frames(begin: bytes, data: bytes) -> tuple[list[bytes], bytes]:
-    """Return the frames that end in `data`, and what is behind them. Frames that end before are told already."""
+    """Return the frames that end in `data`, and the rest after them. Frames that end in `begin` are skipped."""
     stream, at, frames = begin + data, 0, []
     while len(stream) - at >= HEAD_BYTES:
         stop = at + 4 + int.from_bytes(stream[at : at + 4], "big")
@@ -119,7 +119,7 @@ def split_frames(begin: bytes, data: bytes) -> tuple[list[bytes], bytes]:
 
 
 def _request(frame: bytes, read: HeardRead, number: int, chunk: NotedChunk, source: Source) -> JournalRecord | None:
-    """Return what a frame asks, None for an answer or for what is no frame."""
+    """Return the record of a request; None for a response, and for data that is no frame."""
     word = int.from_bytes(frame[4:8], "big")
     body_at = HEAD_BYTES + (word & 0xFFFFFF)
     try:
@@ -156,9 +156,9 @@ def _record(details: dict[str, Any], read: HeardRead, number: int, chunk: NotedC
     fields, body = details["fields"], details.get("body")
     client, address = read.client_id, read.peer.address
     if client is None and isinstance(body, dict) and "clientID" in body:
-        source.names[address] = body["clientID"]  # A first heartbeat says who its connection is.
+        source.names[address] = body["clientID"]  # The first heartbeat names the client of its connection.
     if isinstance(body, list):
-        fields.setdefault("topic", body[0]["topic"])  # of a SEND_MANY, that of its first message
+        fields.setdefault("topic", body[0]["topic"])  # A SEND_MANY is shown with the topic of its first message.
     details["address"] = address
     real_ms = source.real_ms(read.uptime_ns)
     offsets = (fields[name] for name in _OFFSETS if fields.get(name) is not None)
@@ -171,15 +171,15 @@ def _record(details: dict[str, Any], read: HeardRead, number: int, chunk: NotedC
 
 
 def fields_of(request: Request, declaration: Declaration) -> dict[str, Any]:
-    """Return the header fields of a request under RocketMQ's names; those that were left out aren't there."""
-    command = declaration.request.command  # Of a V2 send the request itself has letters.
+    """Return the header fields of a request under RocketMQ's names, without those that were left out."""
+    command = declaration.request.command  # A V2 send has single letters as names of fields.
     names = zip(command.__struct_fields__, command.__struct_encode_fields__, strict=True)
     values = {wire: getattr(request, name) for name, wire in names if name not in _NOT_FIELDS}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _shown_body(body: Any, body_bytes: int) -> Any:
-    """Return a body in plain values; None for bytes, records, and whatever is too long."""
+    """Return a body in plain values; None for bytes, records, and a body that is too long."""
     if isinstance(body, list) and body and isinstance(body[0], ManyMessage):
         return _shown_messages(body)
     if body is None or isinstance(body, bytes) or body_bytes > BODY_BYTES_MAX:

@@ -1,9 +1,10 @@
-"""A bounded list of entries, oldest first, whose end is cheap: `append` is a list's own.
+"""A bounded list of entries, oldest first. Adding an entry is cheap: `append` is the method of a Python list.
 
-What that list has is put into chunks a few times a second; the oldest chunks go when there is no room. Each has the
-clock face that the times of its entries need: when message time is set, a new chunk begins. This module doesn't look
-into entries. They are structs that the garbage collector doesn't follow, or keeping thousands of them would cost more
-than making them. They are numbered from 1 on, without gaps.
+A few times a second the entries of that list are moved into chunks, and the oldest chunks are removed if there are too
+many. Each chunk has the clock face that converts the times of its entries: when message time is set, a new chunk
+begins. This module doesn't depend on the type of the entries. They should be structs that the garbage collector doesn't
+track: otherwise keeping thousands of them would take more time than making them. They are numbered from 1 on, without
+gaps.
 """
 
 from collections import deque
@@ -15,27 +16,27 @@ import msgspec
 from staticfire.protocol.clock_face import ClockFace
 
 CHUNK_ENTRIES = 1_024
+# The entries are divided into at least this many chunks, since they are removed chunk by chunk.
 CHUNKS = 8
-# At least so many share what there is room for: it is given up chunk by chunk.
 
 
 class NotedChunk(msgspec.Struct, gc=False):
-    """Entries that stand side by side."""
+    """Successive entries."""
 
     first_number: int
     face: ClockFace
-    """Message time by wall time, while they were noted."""
+    """Converts wall time to message time, for the time when the entries were noted."""
     entries: list[Any]
     held_bytes: int = 0
 
     @property
     def next_number(self) -> int:
-        """The number behind the last one."""
+        """The number after the last entry."""
         return self.first_number + len(self.entries)
 
 
 class RecordRing:
-    """The newest entries."""
+    """The newest entries, up to a limit."""
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class RecordRing:
         bytes_max: int = 0,
         size_of: Callable[[Any], int] | None = None,
     ) -> None:
-        """`evicted` gets each chunk that there is no room for. `bytes_max`: of the sizes of all entries."""
+        """`evicted` receives each chunk that is removed. `bytes_max`: the limit for the total size of the entries."""
         self._entries_max = entries_max
         self._face = face
         self._evicted = evicted
@@ -53,22 +54,22 @@ class RecordRing:
         self._size_of = size_of
         self._chunk_entries = max(1, min(CHUNK_ENTRIES, entries_max // CHUNKS))
         self._sealed: deque[NotedChunk] = deque()
+        # The number of entries in sealed chunks.
         self._count = 0
-        # Of entries in sealed chunks.
         self._held_bytes = 0
+        # The number of the first entry that is in no chunk yet.
         self._next_number = 1
-        # Of the first entry in no chunk.
         self._entries: list[Any] = []
         self.append = self._entries.append
-        """Notes an entry."""
+        """Adds an entry."""
 
     def tidy(self) -> None:
-        """Put what was noted into chunks, and give up what there is no room for. Often enough: see logs.py."""
+        """Move the entries into chunks, and remove the chunks that exceed the limit. logs.py calls this regularly."""
         if len(self._entries) >= self._chunk_entries or self._size_of is not None:
             self._seal()
 
     def clock_set(self, face: ClockFace) -> None:
-        """From now on entries have another face of the clock."""
+        """Use another clock face for all later entries."""
         self._seal()
         self._face = face
 
@@ -87,7 +88,7 @@ class RecordRing:
             self._evicted(oldest)
 
     def _parts(self, entries: list[Any]) -> Iterator[tuple[list[Any], int]]:
-        """Yield what becomes a chunk, and how many bytes it has."""
+        """Yield the entries of each new chunk, and their size in bytes."""
         sizes = [] if self._size_of is None else list(map(self._size_of, entries))
         step = self._chunk_entries
         if sum(sizes) > self._bytes_max // CHUNKS:
@@ -97,7 +98,7 @@ class RecordRing:
 
     @property
     def first_number(self) -> int:
-        """The oldest entry that is here."""
+        """The number of the oldest entry."""
         return self._sealed[0].first_number if self._sealed else self._next_number
 
     @property
@@ -106,5 +107,5 @@ class RecordRing:
         return self._next_number + len(self._entries)
 
     def chunks(self) -> list[NotedChunk]:
-        """Return what there is now, oldest first."""
+        """Return the current chunks, oldest first."""
         return [*self._sealed, NotedChunk(self._next_number, self._face, self._entries[:])]

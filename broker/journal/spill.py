@@ -1,10 +1,12 @@
-"""Where the chunks go that a ring has no room for: bounded files in `<store>/journal`, of which the oldest go first.
+"""Spill files: chunks that a ring has no room for are written to bounded files in `<store>/journal`. The oldest files
+are removed first.
 
-    u32 length | msgpack [first_number, face, entries]        one chunk, over and over
+    u32 length | msgpack [first_number, face, entries]        one chunk, repeated
 
-What is written is what was noted, in msgpack; an index of the chunks is in memory, with their checksums. A journal
-begins with its broker's start, so older files are removed then. Writing and reading block: they are done in workers. A
-disk that takes nothing costs the chunk, and is logged once; a damaged chunk is logged when it is read, and left out.
+The entries are written in msgpack, as they were noted; an index of the chunks, with their checksums, is in memory. A
+journal begins with the start of its broker, so older files are removed then. Writing and reading block, so they are
+done in workers. If the disk fails, the chunk is lost, and that is logged once. A damaged chunk is logged when it is
+read, and left out.
 """
 
 from collections import deque
@@ -21,10 +23,10 @@ from staticfire.runtime.machine import File, Files
 log = logger("broker")
 
 NAME = "events"
+# This many files share the allowed bytes, so that the oldest quarter is removed at once.
 FILES = 4
-# So many share the allowed bytes: the oldest quarter goes at once.
+# How many entries may wait to be written. If there are more, the disk is too slow, and the oldest ones are dropped.
 PENDING_MAX = 32_768
-# Entries that wait to be written. With more the disk is too slow, and the oldest of them are dropped.
 
 _HEAD_BYTES = 4
 _encode = msgspec.msgpack.Encoder().encode
@@ -32,7 +34,7 @@ _decode = msgspec.msgpack.Decoder(tuple[int, ClockFace, list[Noted]]).decode
 
 
 class SpilledChunk(msgspec.Struct, gc=False, frozen=True):
-    """A chunk in a file."""
+    """The place of a chunk in a file."""
 
     first_number: int
     next_number: int
@@ -46,13 +48,13 @@ class JournalSpill:
     """The spill files of the events."""
 
     def __init__(self, files: Files, folder: str, bytes_max: int) -> None:
-        """`bytes_max`: of all files together; 0: nothing is kept."""
+        """`bytes_max`: the limit for all files together; 0: nothing is kept."""
         self._files = files
         self._folder = folder
         self._bytes_max = bytes_max
         self._pending: deque[NotedChunk] = deque()
+        # The number of entries in `_pending`.
         self._pending_count = 0
-        # Of entries.
         self._writing: NotedChunk | None = None
         self._index: deque[SpilledChunk] = deque()
         self._file: File | None = None
@@ -62,7 +64,7 @@ class JournalSpill:
         self._trouble = ""
 
     def open(self) -> None:
-        """Remove what an earlier process has left. Blocks. Raises: OSError."""
+        """Remove the files of an earlier process. Blocks. Raises: OSError."""
         for name in self._files.list_folder(self._folder):
             if name.startswith(NAME):
                 self._files.remove(f"{self._folder}/{name}")
@@ -70,7 +72,7 @@ class JournalSpill:
     # -- in the event loop ---------------------------------------------------------------------------------------
 
     def put(self, chunk: NotedChunk) -> None:
-        """Take a chunk; it is written by and by."""
+        """Accept a chunk; it is written later."""
         if self._bytes_max <= 0:
             return
         self._pending.append(chunk)
@@ -79,7 +81,7 @@ class JournalSpill:
             self._pending_count -= len(self._pending.popleft().entries)
 
     def take(self) -> NotedChunk | None:
-        """Return the next chunk to `write`, None if there is nothing to do."""
+        """Return the next chunk to `write`, None if there is none."""
         self._writing = self._pending.popleft() if self._pending else None
         if self._writing is not None:
             self._pending_count -= len(self._writing.entries)
@@ -87,23 +89,23 @@ class JournalSpill:
 
     @property
     def first_number(self) -> int | None:
-        """The oldest entry that is here; None without any."""
+        """The number of the oldest entry that is kept here; None if there is none."""
         there: list[SpilledChunk | NotedChunk] = [*list(self._index)[:1], *self._in_memory()]
         return there[0].first_number if there else None
 
     def _in_memory(self) -> list[NotedChunk]:
-        """Return what isn't written yet, or is about to be."""
+        """Return the chunks that are not written yet, or are being written."""
         writing = self._writing
         return [*([] if writing is None else [writing]), *self._pending]
 
     # -- in workers ----------------------------------------------------------------------------------------------
 
     def write(self, chunk: NotedChunk) -> None:
-        """Write a chunk. Blocks; one at a time."""
+        """Write a chunk. Blocks. Only one call at a time is allowed."""
         try:
             self._write(chunk)
             self._trouble = ""
-        except (OSError, ValueError) as error:  # ValueError: it was closed meanwhile.
+        except (OSError, ValueError) as error:  # ValueError: the file was closed meanwhile.
             if self._trouble != str(error):
                 self._trouble = str(error)
                 log.warning("journal_not_spilled", folder=self._folder, error=self._trouble)
@@ -132,7 +134,7 @@ class JournalSpill:
         self._file = self._files.open(self._path)
 
     def read(self, first_number: int) -> NotedChunk | None:
-        """Return the chunk that has a number, or the next one behind it; None if none is here. Blocks."""
+        """Return the chunk that contains a number, or the next one after it; None if there is none. Blocks."""
         for spilled in list(self._index):
             if spilled.next_number > first_number and (chunk := self._read(spilled)) is not None:
                 return chunk
@@ -154,7 +156,7 @@ class JournalSpill:
         return NotedChunk(first_number, face, list(entries))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,6 +1,6 @@
-"""The tables of a broker that tell its journal what changes in them. In use when the journal is on.
+"""The tables of a broker that report their changes to the journal. They are used if the journal is on.
 
-They do what the plain ones do, by their public faces; so without a journal nothing of this is in the way.
+They are subclasses that only use the public methods of the plain tables. So without a journal they cost nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,7 @@ GIVEN_BACK, EXPIRED = "given back", "expired"
 
 
 class WatchedConsumers(ConsumerManager):
-    """Tells of joins, leaves and changed subscriptions."""
+    """Reports members that join or leave, and changed subscriptions."""
 
     def __init__(self, protection_of: Callable[[str], ProtectionTimes], journal: EventJournal) -> None:
         super().__init__(protection_of)
@@ -60,7 +60,7 @@ class WatchedConsumers(ConsumerManager):
 
     @contextmanager
     def _leaving(self, reason: str, connection: Connection | None = None) -> Iterator[None]:
-        """Tell who is gone afterwards, of one connection or of all, and why."""
+        """Report afterwards which members have left, of one connection or of all, and why."""
         before = [
             (name, member)
             for name, group in self.consumer_table.items()
@@ -84,7 +84,7 @@ def _only(group: ConsumerGroup, connection: Connection) -> list[Member]:
 
 
 class WatchedLocks(QueueLocks):
-    """Tells of locks that are new, and of those that end."""
+    """Reports new locks, and the end of locks."""
 
     def __init__(self, journal: EventJournal) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class WatchedLocks(QueueLocks):
 
 
 class WatchedOffsets(OffsetTable):
-    """Tells of groups that are moved."""
+    """Reports groups that are moved."""
 
     def __init__(self, on_commit: Callable[[str, str, int, int], None], journal: EventJournal) -> None:
         super().__init__(on_commit)

@@ -1,7 +1,8 @@
-"""Messages that are done, or hidden for longer. RocketMQ: AckMessageProcessor, ChangeInvisibleTimeProcessor.
+"""Acknowledge messages, or change their invisible time. RocketMQ: AckMessageProcessor, ChangeInvisibleTimeProcessor.
 
-An acknowledgement counts when its handle means a check-point that has the message; all others do nothing, and are
-answered as if they had. So is a change, which moves its message to a check-point of its own.
+An acknowledgement has an effect if its handle refers to a check-point that contains the message. All others have no
+effect and get the same response. A change of the invisible time follows the same rule: it moves its message to a new
+check-point.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from staticfire.runtime.connection import Connection
 
 
 class Changed(NamedTuple):
-    """What a change of the invisible time is answered with."""
+    """The values in the response to a change of the invisible time."""
 
     pop_ms: int = 0
     invisible_ms: int = 0
@@ -29,16 +30,16 @@ class Changed(NamedTuple):
 
 
 class Acknowledger:
-    """Works on handles."""
+    """Applies acknowledgements and changes of the invisible time."""
 
     def __init__(self, tables: PopTables) -> None:
         self._tables = tables
         self._state = tables.state
         self.freed: list[GroupQueue] = []
-        """Queues that an acknowledgement in order has made free; who wakes pops takes them away."""
+        """Queues that became free by acknowledgements in order. The caller that wakes the pops empties the list."""
 
     def ack(self, place: GroupQueue, handle: PopHandle, offsets: Sequence[int], peer: str) -> None:
-        """Take note that messages are done. Raises: BrokerAnswer (in order, and one isn't of that pop)."""
+        """Acknowledge messages. Raises: BrokerAnswer (in order, and a message isn't part of that pop)."""
         if handle.revive_queue == ORDERLY_REVIVE_QUEUE:
             for offset in offsets:
                 self._ack_in_order(place, handle, offset, peer)
@@ -50,7 +51,8 @@ class Acknowledger:
     def change(
         self, place: GroupQueue, handle: PopHandle, offset: int, times: tuple[int, Connection | None]
     ) -> Changed:
-        """Hide a message until another time. `times`: for how long from now on, and for whom; None: given back."""
+        """Change until when a message is invisible. `times`: for how long from now, and the connection of the owner,
+        None if the message is given back."""
         invisible_ms, connection = times
         now_ms = self._state.clock.message_ms()
         if handle.revive_queue == ORDERLY_REVIVE_QUEUE:
@@ -60,7 +62,7 @@ class Acknowledger:
         if found is not None and self._remove(*found, [offset]):
             queue = found[0]
             while queue.find(offset, pop_ms) is not None or (offset, pop_ms) == (handle.start_offset, found[1].pop_ms):
-                pop_ms += 1  # time stands: each check-point has a name of its own all the same
+                pop_ms += 1  # Message time may be frozen, but each check-point needs a different name.
             if connection is None or self._gives_back(place.group):
                 owner = GIVEN_BACK
             else:
@@ -71,7 +73,7 @@ class Acknowledger:
     # -- check-points --------------------------------------------------------------------------------------------
 
     def _find(self, place: GroupQueue, handle: PopHandle) -> tuple[PoppedQueue, CheckPoint] | None:
-        """Return the check-point that a handle means."""
+        """Return the check-point of a handle."""
         is_ours = handle.broker_name == self._state.settings.broker_name and handle.revive_queue == REVIVE_QUEUE
         if not is_ours or handle.flag != flag_of(place.topic):
             return None
@@ -80,7 +82,7 @@ class Acknowledger:
         return None if queue is None or found is None else (queue, found)
 
     def _remove(self, queue: PoppedQueue, found: CheckPoint, offsets: Sequence[int]) -> bool:
-        """Take messages out of a check-point; return whether one was in it."""
+        """Remove messages from a check-point; return whether it contained any of them."""
         size, messages = found.messages.bit_length(), 0
         for offset in offsets:
             if 0 <= offset - found.start < size:
@@ -111,7 +113,7 @@ class Acknowledger:
         tables.log.when_written(undo)
 
     def _gives_back(self, group: str) -> bool:
-        """Whether who changes an invisible time has failed to consume the message: push consumers do it then only."""
+        """Return whether a change means that the client failed to consume: push consumers send one only then."""
         online = self._state.consumers.consumer_table.get(group)
         return online is not None and online.consume_type == PUSH
 
@@ -143,7 +145,7 @@ class Acknowledger:
         old, key = tables.orders.find(place), (place.group, place.topic, place.queue_id)
         stood = offsets.committed(*key)
         if offsets.has_reset(*key):
-            committed = NO_OFFSET  # the next pop begins where it was moved to
+            committed = NO_OFFSET  # The next pop begins at the offset of the reset.
         tables.put_order(place, state, committed)
         if committed != NO_OFFSET:
             tables.commit(place, committed)

@@ -1,4 +1,4 @@
-"""Records as a pop's answer has them. Pure."""
+"""The records in the response to a pop. Pure."""
 
 from collections.abc import Iterable, Iterator
 
@@ -18,7 +18,7 @@ def offsets_of(found: ReadResult, slices: list[bytes]) -> list[int]:
 
 
 def single_records(slices: list[bytes], sizes: Iterable[int]) -> Iterator[bytes]:
-    """Yield records one by one that may lie side by side in one slice."""
+    """Yield the records one by one; a slice may contain several."""
     sizes = list(sizes)
     if len(slices) == len(sizes):
         yield from slices
@@ -31,7 +31,7 @@ def single_records(slices: list[bytes], sizes: Iterable[int]) -> Iterator[bytes]
 
 
 def rewritten(stored: bytes, packed_topic: bytes, handle: PopHandle) -> bytes:
-    """Return a record of a retry topic as one of that topic. `handle`: the check-point's. Raises: ProtocolError."""
+    """Return a record of a retry topic under another topic. `handle`: the check-point's. Raises: ProtocolError."""
     parts = cut(stored)
     text = format_handle(handle._replace(queue_offset=parts.queue_offset))
     return renamed(parts, packed_topic, with_property(parts.properties, POP_CK, text))

@@ -1,4 +1,4 @@
-"""Who takes which queues, decided by the broker. Pure. RocketMQ: QueryAssignmentProcessor."""
+"""Assign queues to clients, decided by the broker. Pure. RocketMQ: QueryAssignmentProcessor."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ Queues = list[MessageQueue]
 
 
 class Question(NamedTuple):
-    """Who asks, and among whom."""
+    """The client that requests an assignment, and the group's clients."""
 
     client_id: str
     client_ids: list[str]
@@ -22,7 +22,7 @@ class Question(NamedTuple):
 
 
 def average(queues: Sequence[MessageQueue], index: int, count: int) -> Queues:
-    """Return a client's share: neighbouring queues."""
+    """Return a client's share: queues next to each other."""
     share, more = divmod(len(queues), count)
     first = index * share + min(index, more)
     return list(queues[first : first + share + (index < more)])
@@ -40,7 +40,7 @@ _STRATEGIES: dict[str, Callable[[Sequence[MessageQueue], int, int], Queues]] = {
 
 
 def assigned(queues: Queues, question: Question) -> list[QueueAssignment] | None:
-    """Return the queues of a client; None: it keeps what it has."""
+    """Return the queues of a client; None if it must keep what it has."""
     strategy = _STRATEGIES.get(question.strategy)
     if strategy is None or not question.client_ids:
         return None
@@ -73,5 +73,5 @@ def _as(queues: Queues, mode: str | None) -> list[QueueAssignment]:
 
 
 def in_mode(queues: Queues, mode: str | None) -> list[QueueAssignment]:
-    """Return all of the queues as assignments."""
+    """Return all queues as assignments."""
     return _as(queues, mode)

@@ -1,4 +1,4 @@
-"""What requests of POP have to pass: RocketMQ's checks in their order, with its codes and remarks."""
+"""The checks of POP requests: those of RocketMQ, in the same order, with the same codes and remarks."""
 
 from staticfire.broker.pulls.checks import Wanted
 from staticfire.broker.pulls.choosing import ConditionTable
@@ -13,13 +13,13 @@ from staticfire.protocol.requests.topics import TopicConfig
 from staticfire.protocol.tags import TagExpressionError
 from staticfire.runtime.connection import Connection
 
+# A pop is refused if it arrives more than this after its own deadline.
 LATE_MS_MAX = 500
-# A pop that arrives so long after it gave up is refused.
 _TAG, _PARSE_FAILED = "TAG", "parse the consumer's subscription failed"
 
 
 class PopChecks:
-    """Checks requests against topics and groups as they are now."""
+    """Checks requests against the current topics and groups."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
@@ -27,7 +27,7 @@ class PopChecks:
         self._conditions = ConditionTable()
 
     def check_pop(self, request: PopMessage, born_ms: int, connection: Connection) -> Wanted:
-        """Return what a pop wants, None for all. `born_ms`: when it was sent. Raises: BrokerAnswer."""
+        """Check a pop; return its filter, None for all messages. `born_ms`: when it was sent. Raises: BrokerAnswer."""
         settings, ip = self._state.settings, self._ip
         if self._state.machine.clock.wall_ms() - born_ms - request.poll_time > LATE_MS_MAX:
             raise BrokerAnswer(ResponseCode.POLLING_TIMEOUT, f"the broker[{ip}] pop message is timeout too much")
@@ -47,13 +47,13 @@ class PopChecks:
         return wanted
 
     def check_look(self, group: str, topic: str, queue_id: int, connection: Connection) -> None:
-        """Check a peek, a notification, a question about held pops. Raises: BrokerAnswer."""
+        """Check a peek, a notification or a query about held pops. Raises: BrokerAnswer."""
         self._check_broker("peeking message")
         self._check_queue(topic, queue_id, connection)
         self._check_group(group)
 
     def check_place(self, topic: str, queue_id: int, connection: Connection) -> None:
-        """Check of whom an acknowledgement speaks. Raises: BrokerAnswer."""
+        """Check the topic and the queue of an acknowledgement. Raises: BrokerAnswer."""
         config = self._topic(topic)
         if not 0 <= queue_id < config.read_queue_nums:
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, _illegal_queue(queue_id, config, connection))
@@ -88,7 +88,7 @@ class PopChecks:
             raise BrokerAnswer(ResponseCode.NO_PERMISSION, f"subscription group no permission, {name}")
 
     def _wanted(self, request: PopMessage) -> Wanted:
-        """Return what an expression means. Raises: BrokerAnswer."""
+        """Return the filter of a pop's expression. Raises: BrokerAnswer."""
         if not request.exp:
             return None
         kind = request.exp_type or _TAG

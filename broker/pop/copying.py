@@ -1,7 +1,8 @@
-"""Copies of messages that come again, on their way into a retry topic.
+"""Store copies of messages in a retry topic, so that they are redelivered.
 
-They are packed side by side from the stored bytes, since a hundred thousand of them may be due in the same second; what
-has no room where the log is just now, or a host of IPv6, goes the way of all records.
+A hundred thousand messages may be due in the same second. So the copies are packed next to each other from the stored
+bytes. A copy that doesn't fit at the current end of the log, and any copy on an IPv6 host, is stored as a normal
+record.
 """
 
 from staticfire.broker.store.consume_queue import Queue
@@ -19,10 +20,10 @@ _pack_entry = ENTRY.pack
 
 
 class Copies:
-    """Copies for one retry queue; `flush` puts them on the burst, after which there may be more of them."""
+    """Makes copies for one retry queue. `flush` adds them to the burst; after that more can be added."""
 
     def __init__(self, store: MessageStore, target: Queue, host: bytes, now_ms: MessageMs) -> None:
-        """`host`: of the broker, which copies are born of."""
+        """`host`: the broker's, which is the born host of the copies."""
         self._store = store
         self._target = target
         self._host = host
@@ -37,7 +38,7 @@ class Copies:
         self._entries: list[bytes] = []
 
     def add(self, parts: Parts, first_pop: bytes) -> None:
-        """Have a message copied. `first_pop`: when it was popped, in ms. Raises: ProtocolError, StorageError."""
+        """Copy a message. `first_pop`: when it was popped, in ms. Raises: ProtocolError, StorageError."""
         properties = without_property(parts.properties, POP_CK)
         if parts.reconsume_times == 0 or find_property(properties, FIRST_POP_TIME) is None:
             properties = with_property(properties, FIRST_POP_TIME, first_pop)
@@ -71,7 +72,7 @@ class Copies:
         self._begin()
 
     def flush(self) -> None:
-        """Put what was added on the burst."""
+        """Add the copies to the burst."""
         if self._records:
             records = b"".join(self._records)
             rows = [(self._target, b"".join(self._entries), len(records))]

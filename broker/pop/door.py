@@ -1,4 +1,7 @@
-"""The face of POP: what the rest of a broker sees. The rest is loaded when somebody pops, or has popped before."""
+"""The interface of POP for the rest of the broker.
+
+The other modules are imported at the first pop, or at the start if there were pops before.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -37,10 +40,10 @@ class PopDoor:
         self._pause = pause
         self._is_started = False
         self.service: PopService | None = None
-        """None: nobody has popped yet."""
+        """None until the first request of POP."""
 
     def register(self, dispatcher: Dispatcher) -> None:
-        """File the handlers."""
+        """Register the handlers."""
         for code, handler in (
             (RequestCode.POP_MESSAGE, lambda call: self._in_use().pops.pop(call)),
             (RequestCode.PEEK_MESSAGE, lambda call: self._in_use().pops.peek(call)),
@@ -56,7 +59,7 @@ class PopDoor:
     def _in_use(self) -> "PopService":
         service = self.service
         if service is None:
-            from staticfire.broker.pop.service import PopService  # here: most brokers never need it
+            from staticfire.broker.pop.service import PopService  # imported here: most brokers never need it
 
             service = self.service = PopService(self._state, self._topic, self._dead_letters, self._settle)
             if self._is_started:
@@ -66,23 +69,23 @@ class PopDoor:
     # -- start and stop ------------------------------------------------------------------------------------------
 
     def restore(self) -> None:
-        """Know again what was popped before. Raises: StorageError."""
+        """Restore what was popped before. Raises: StorageError."""
         if self._state.store.queue(self._topic, 0).max_offset > 0:
             self._in_use().restore()
 
     def start(self) -> None:
-        """Begin to work, or be ready to."""
+        """Start the loops, or let the first request start them."""
         self._is_started = True
         if self.service is not None:
             self.service.start(self._spawn, self._pause)
 
     async def stop(self) -> None:
-        """Hand out nothing more."""
+        """Stop the loops."""
         if self.service is not None:
             await self.service.stop()
 
     def answer_held(self) -> None:
-        """Answer what waits: the broker stops."""
+        """Answer the held requests: the broker stops."""
         if self.service is not None:
             self.service.holding.end_all()
             self._settle()
@@ -90,7 +93,7 @@ class PopDoor:
     # -- while running -------------------------------------------------------------------------------------------
 
     def settled(self, arrivals: Mapping[Queue, int]) -> bool:
-        """A burst is through; return whether there is another one to write now."""
+        """Handle the end of a burst; return whether there is another burst to write now."""
         return self.service is not None and self.service.settled(arrivals)
 
     def next_due_ms(self) -> MessageMs | None:
@@ -98,15 +101,15 @@ class PopDoor:
         return None if self.service is None else self.service.next_due_ms()
 
     async def return_until(self, message_ms: MessageMs) -> int:
-        """Have everything come again that is due by then; return how many messages. Raises: StorageError."""
+        """Redeliver all messages that are due by then; return how many. Raises: StorageError."""
         return 0 if self.service is None else await self.service.return_until(message_ms)
 
     def works_until_ms(self) -> MessageMs | None:
-        """Return up to when a skipping clock may go: a connected client has messages until then."""
+        """Return the limit for a skipping clock: until then a connected client has messages. None for no limit."""
         return None if self.service is None else self.service.works_until_ms()
 
     def unrest(self) -> list[Unrest]:
-        """Return which popped messages are in work."""
+        """Return which popped messages are still being consumed."""
         return [] if self.service is None else list(self.service.unrest())
 
     def taken_by(self, group: str) -> list[PoppedState]:
@@ -114,29 +117,29 @@ class PopDoor:
         return [] if self.service is None else list(self.service.taken_by(group))
 
     def in_flight(self, group: str, topic: str, queue_id: int) -> tuple[int, int]:
-        """Return how many messages of a queue a group has popped and not acknowledged, and how many of it in order.
+        """Return how many messages of a queue a group has popped and not acknowledged: not in order, and in order.
 
-        The group's offset is past the first, and stands before the second.
+        The group's offset is after the messages of the first number, and before those of the second.
         """
         return (0, 0) if self.service is None else self.service.in_flight(group, topic, queue_id)
 
     def disconnected(self, connection: Connection) -> None:
-        """A client is gone."""
+        """Handle the loss of a connection."""
         if self.service is not None:
             self.service.disconnected(connection)
 
     def group_moved(self, group: str, topic: str) -> None:
-        """Look again at the pops of a group that was reset: there may be messages for them now."""
+        """Try the held pops of a group again after a reset: there may be messages for them now."""
         if self.service is not None:
             self.service.holding.wake_group(topic, group)
             self._settle()
 
     def forget_topic(self, topic: str) -> None:
-        """Drop what there is of a topic that was deleted."""
+        """Remove the data of a deleted topic."""
         if self.service is not None:
             self.service.forget_topic(topic)
 
     def forget_group(self, group: str) -> None:
-        """Drop what there is of a group that was deleted."""
+        """Remove the data of a deleted group."""
         if self.service is not None:
             self.service.forget_group(group)

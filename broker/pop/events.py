@@ -1,8 +1,8 @@
-"""What the log says of POP: events, in the order in which they happened. Pure.
+"""The events of POP in the log, in the order in which they happened. Pure.
 
-A record of the revive topic has, as its body, the msgpack of [low_water, [event, ...]]. Below queue offset `low_water`
-no record is needed any more to know what is in flight (kept.py). Sets of messages are sets of bits, little-endian, from
-the check-point's start offset on.
+The body of a record in the revive topic is the msgpack of [low_water, [event, ...]]. Records below the queue offset
+`low_water` are not needed any more to restore what is in flight (kept.py). Sets of messages are sets of bits,
+little-endian, counted from the check-point's start offset.
 """
 
 import msgspec
@@ -14,7 +14,7 @@ NO_OFFSET = -1
 
 
 class GroupQueue(msgspec.Struct, array_like=True, gc=False, frozen=True):
-    """A queue, as one group has it. `topic`: where the messages really lie."""
+    """A queue for one group. `topic`: where the messages are really stored."""
 
     group: str
     topic: str
@@ -22,7 +22,7 @@ class GroupQueue(msgspec.Struct, array_like=True, gc=False, frozen=True):
 
 
 class Taken(msgspec.Struct, array_like=True, gc=False, tag=0):
-    """A check-point as it is now: made, or told again."""
+    """The current state of a check-point, when it is made or written again."""
 
     place: GroupQueue
     start: Int64
@@ -30,11 +30,11 @@ class Taken(msgspec.Struct, array_like=True, gc=False, tag=0):
     due_ms: Int64
     bits: bytes
     committed: Int64 = NO_OFFSET
-    """Where the group stands by it; NO_OFFSET: where it stood."""
+    """The group's new offset; NO_OFFSET if it doesn't change."""
 
 
 class Done(msgspec.Struct, array_like=True, gc=False, tag=1):
-    """Messages of a check-point that are done with: acknowledged, returned, in another check-point."""
+    """Messages of a check-point that are done: acknowledged, returned, or moved to another check-point."""
 
     place: GroupQueue
     start: Int64
@@ -43,24 +43,24 @@ class Done(msgspec.Struct, array_like=True, gc=False, tag=1):
 
 
 class OrderState(msgspec.Struct, array_like=True, gc=False):
-    """What a group has taken of a queue in order. RocketMQ: ConsumerOrderInfoManager.OrderInfo."""
+    """The messages of a queue that a group has popped in order. RocketMQ: ConsumerOrderInfoManager.OrderInfo."""
 
     pop_ms: Int64
     invisible_ms: Int64
     attempt_id: str | None
     offsets: list[Int64]
     acked: list[Int64] = []
-    """Those of them that are acknowledged."""
+    """The offsets that are acknowledged."""
     visible_ms: dict[Int64, Int64] = {}
-    """When one may be taken again, where that isn't popTime + invisibleTime."""
+    """When a message may be popped again, if that isn't popTime + invisibleTime."""
     counts: dict[Int64, Int32] = {}
-    """How often one was taken before, where it was."""
+    """How often a message was popped before; 0 is left out."""
     used_ms: Int64 = 0
-    """When somebody last had to do with it."""
+    """When the state was last used."""
 
 
 class Ordered(msgspec.Struct, array_like=True, gc=False, tag=2):
-    """A queue's order state as it is now; None: there is none any more."""
+    """The current order state of a queue; None if there is none any more."""
 
     place: GroupQueue
     state: OrderState | None
@@ -80,7 +80,7 @@ class PopRecord(msgspec.Struct, array_like=True, gc=False):
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(PopRecord)
 encode_event = _encoder.encode
-"""An event's bytes, to be joined by `join_events`."""
+"""Encodes an event for `join_events`."""
 
 
 def join_events(low_water: int, events: list[bytes]) -> bytes:
@@ -89,7 +89,7 @@ def join_events(low_water: int, events: list[bytes]) -> bytes:
 
 
 def read_events(body: bytes) -> PopRecord:
-    """Return what a record says. Raises: ProtocolError."""
+    """Decode the body of a record. Raises: ProtocolError."""
     try:
         return _decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -97,7 +97,7 @@ def read_events(body: bytes) -> PopRecord:
 
 
 def pack_bits(mask: int) -> bytes:
-    """Return a set of messages as it is kept."""
+    """Return a set of messages in the form of the log."""
     return mask.to_bytes((mask.bit_length() + 7) >> 3, "little")
 
 

@@ -1,8 +1,8 @@
 """Pops and notifications that found nothing and wait. Pure. RocketMQ: PopLongPollingService.
 
-They are held by topic, group and queue id as they asked for it. Each ends once: woken, expired, or gone with its
-connection. Of several that an arrival could wake it is one: of pops the one whose deadline comes first, of
-notifications the one whose comes last.
+They are kept by topic, group and queue id of their request. Each ends once: woken, expired, or dropped with its
+connection. If an arrival could wake several, it wakes one: the pop with the earliest deadline, or the notification with
+the latest deadline.
 """
 
 from bisect import insort
@@ -16,12 +16,12 @@ from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.dispatcher import Call
 
 Key = tuple[str, int]
-"""Group and queue id as asked for."""
+"""Group and queue id of the request."""
 _STALE_MIN = 1024
 
 
 class HeldPop(msgspec.Struct, gc=False, eq=False):
-    """One that waits."""
+    """A pop or a notification that waits."""
 
     call: Call
     topic: str
@@ -32,10 +32,10 @@ class HeldPop(msgspec.Struct, gc=False, eq=False):
 
 
 class HeldPops:
-    """All that wait, of one kind."""
+    """All held pops, or all held notifications."""
 
     def __init__(self, takes_last: bool = False) -> None:
-        """`takes_last`: what is woken first is what could wait longest."""
+        """`takes_last`: wake the one with the latest deadline first."""
         self._takes_last = takes_last
         self._by_topic: dict[str, dict[Key, list[HeldPop]]] = {}
         self._dues: list[tuple[int, int, HeldPop]] = []
@@ -46,19 +46,19 @@ class HeldPops:
         return self._count
 
     def count_of(self, topic: str, key: Key) -> int:
-        """Return how many wait under a key."""
+        """Return how many wait with this key."""
         return len(self._by_topic.get(topic, {}).get(key, ()))
 
     def keys_of(self, topic: str, queue_id: int) -> list[Key]:
-        """Return the keys whose pops a message in a queue is for."""
+        """Return the keys of the pops that a message in this queue can wake."""
         return [key for key in self._by_topic.get(topic, ()) if key[1] in (-1, queue_id)]
 
     def keys_of_group(self, topic: str, group: str) -> list[Key]:
-        """Return a group's keys, those of all queues first."""
+        """Return the keys of a group; that for all queues is first."""
         return sorted(key for key in self._by_topic.get(topic, ()) if key[0] == group)
 
     def hold(self, pop: HeldPop) -> None:
-        """Keep one."""
+        """Hold a pop."""
         insort(self._by_topic.setdefault(pop.topic, {}).setdefault(pop.key, []), pop, key=_deadline_of)
         pop.is_held = True
         self._count += 1
@@ -69,7 +69,7 @@ class HeldPops:
             heapify(self._dues)
 
     def take(self, topic: str, key: Key, fits: Callable[[HeldPop], bool]) -> HeldPop | None:
-        """Remove and return one that is to be woken; those whose connection is gone are dropped."""
+        """Remove and return a pop to wake. Pops whose connection is closed are dropped."""
         waiting = self._by_topic.get(topic, {}).get(key, [])
         for pop in [*reversed(waiting)] if self._takes_last else [*waiting]:
             if not pop.call.connection.is_open:
@@ -80,29 +80,29 @@ class HeldPops:
         return None
 
     def next_deadline_ms(self) -> UptimeMs | None:
-        """Return when the next one has waited long enough."""
+        """Return the earliest deadline."""
         while self._dues and not self._dues[0][2].is_held:
             heappop(self._dues)
         return UptimeMs(self._dues[0][0]) if self._dues else None
 
     def expire(self, uptime_ms: UptimeMs) -> Iterator[HeldPop]:
-        """Remove and yield those that have waited long enough."""
+        """Remove and yield the pops whose deadline has passed."""
         while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= uptime_ms:
             pop = heappop(self._dues)[2]
             self._remove(pop)
             yield pop
 
     def take_all(self) -> list[HeldPop]:
-        """Remove and return all."""
+        """Remove and return all pops."""
         pops = []
         for _, _, pop in sorted(self._dues, key=_order_of):
-            if pop.is_held:  # One that was held again stands in the list more than once.
+            if pop.is_held:  # A pop that was held again is in the list more than once.
                 self._remove(pop)
                 pops.append(pop)
         return pops
 
     def drop(self, is_gone: Callable[[HeldPop], bool]) -> None:
-        """Forget some."""
+        """Drop the pops for which `is_gone` is true."""
         for _, _, pop in self._dues:
             if pop.is_held and is_gone(pop):
                 self._remove(pop)

@@ -1,4 +1,8 @@
-"""Holds pops and notifications, and looks again: when something came, when a queue is free, at their deadline."""
+"""Hold pops and notifications. Try them again when a message arrives, when a queue becomes free, and at the deadline.
+
+During a burst a wake-up is only noted. At the end of the burst `settled` takes one held request for each key and tries
+it. A request that gets nothing is held again until its old deadline.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -16,16 +20,16 @@ from staticfire.protocol.requests.pop import ALL_QUEUES, PopMessage
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.dispatcher import Call
 
+# A held request is answered this much before its client's timeout.
 EARLY_MS = 50
-# A held one is answered that long before its client gives up.
 ARRIVALS_LOOKED_AT_MAX = 800
 
 LookAgain = Callable[[HeldPop, bool], bool]
-"""Answers a pop, or a notification; the second says that this is the last look. False: there was nothing for it."""
+"""Tries a held request again; the second argument: whether it is the last try. Returns False if it found nothing."""
 
 
 class Holding:
-    """What waits at one broker."""
+    """Holds the waiting requests of one broker."""
 
     def __init__(
         self, state: BrokerState, settle: Callable[[], None], look_pop: LookAgain, look_notification: LookAgain
@@ -44,24 +48,24 @@ class Holding:
     # -- holding -------------------------------------------------------------------------------------------------
 
     def is_full(self, held: HeldPops, topic: str, key: Key) -> bool:
-        """Whether no more can wait, under this key or at all."""
+        """Return whether no more can be held, with this key or in total."""
         settings = self._state.settings
         return held.count_of(topic, key) > settings.pop_polling_size or len(held) >= settings.max_pop_polling_size
 
     def hold(self, held: HeldPops, call: Call, left_ms: int, wanted: Wanted = None) -> None:
-        """Hold a request for so long."""
+        """Hold a request for this time."""
         request = call.request
         key = request.consumer_group, request.queue_id
         held.hold(HeldPop(call, request.topic, key, UptimeMs(self._uptime_ms() + left_ms), wanted))
         self._awake.set()
 
     def forget(self, connection: object) -> None:
-        """Drop what a connection that is gone has waiting."""
+        """Drop the requests of a closed connection."""
         for held in (self.pops, self.notifications):
             held.drop(lambda pop: pop.call.connection is connection)
 
     async def loop(self) -> None:
-        """Loop: end what has waited long enough."""
+        """Loop: answer requests at their deadlines."""
         while True:
             self._awake.clear()
             deadlines = [held.next_deadline_ms() for held in (self.pops, self.notifications)]
@@ -82,33 +86,33 @@ class Holding:
             self._look(notification, True)
 
     def end_all(self) -> None:
-        """Look a last time: the broker stops."""
+        """Try all requests the last time: the broker stops."""
         for pop in [*self.pops.take_all(), *self.notifications.take_all()]:
             self._look(pop, True)
 
     # -- waking --------------------------------------------------------------------------------------------------
 
     def wake(self, topic: str, key: Key) -> None:
-        """Let one pop of a key look again, when the burst is through."""
+        """Try one pop with this key again at the end of the burst."""
         self._wakes.append((topic, key))
 
     def wake_group(self, topic: str, group: str) -> None:
-        """The same for a pop and a notification of any key of a group."""
+        """Do the same for one pop and one notification of a group, of any key."""
         for held in (self.pops, self.notifications):
             self._wakes += [(topic, key) for key in held.keys_of_group(topic, group)[:1]]
 
     def wake_queue(self, place: GroupQueue) -> None:
-        """The same for a queue that has become free."""
+        """Do the same for a queue that has become free."""
         for queue_id in (ALL_QUEUES, place.queue_id):
             self.wake(place.topic, (place.group, queue_id))
 
     @property
     def is_busy(self) -> bool:
-        """Whether anybody waits, or is to be woken."""
+        """Whether a request is held or must be woken."""
         return bool(self._wakes or len(self.pops) or len(self.notifications))
 
     def settled(self, arrivals: Mapping[Queue, int]) -> None:
-        """A burst is through: wake whom it was for."""
+        """Handle the end of a burst: wake the requests that its messages are for."""
         if len(self.pops) or len(self.notifications):
             for queue, first in arrivals.items():
                 self._arrived(queue, first)
@@ -132,7 +136,7 @@ class Holding:
             self._look(pop, False)
 
     def _fits(self, queue: Queue, first: int, pop: HeldPop) -> bool:
-        """Whether a message that arrived is one that a pop wants; conditions are held against it by the look itself."""
+        """Return whether a pop wants a message that arrived. The try itself checks conditions over properties."""
         wanted = pop.wanted
         if wanted is None or isinstance(wanted, Choice):
             return True
@@ -143,7 +147,7 @@ class Holding:
         return any(wanted(entry.tags_code) for entry in entries)
 
     def _look(self, pop: HeldPop, is_last: bool) -> None:
-        """Look again, when its peer takes answers; what nothing was there for waits on until its old deadline."""
+        """Try a request again, if its peer accepts responses. Hold it until its old deadline if it gets nothing."""
         connection = pop.call.connection
         if not connection.is_open:
             return

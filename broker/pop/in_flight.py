@@ -1,12 +1,12 @@
-"""What was taken and isn't done, by queue and by due time. Pure.
+"""Popped messages that are not done, by queue and by due time. Pure.
 
-A check-point is two numbers, so that a hundred thousand of them are no objects:
+A check-point is stored as two numbers instead of an object, since there may be a hundred thousand of them:
 
-    key     start offset << 50 | pop time                 by it an acknowledgement finds it
-    value   messages << 88 | owner << 64 | due time       messages: bits from the start offset on
+    key     start offset << 50 | pop time                 an acknowledgement contains both
+    value   messages << 88 | owner << 64 | due time       messages: bits, counted from the start offset
 
-Due times lie in one heap of numbers. What was acknowledged leaves it later: when there are more of these than of the
-others, the heap is made anew.
+All due times are in one heap of numbers. The entry of an acknowledged check-point is removed later: when the heap has
+more such entries than others, it is rebuilt.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,18 +34,19 @@ _STALE_MIN = 1024
 
 
 class CheckPoint(NamedTuple):
-    """What one pop took of one queue, as far as it isn't done."""
+    """The messages that one pop took from one queue and that are not done."""
 
     start: int
     pop_ms: int
     messages: int
-    """Bits from `start` on."""
+    """Bits, counted from `start`."""
     due_ms: int
     owner: int
-    """The number of the client that has them; NOBODY after a restart, GIVEN_BACK by one that failed to consume them."""
+    """The number of the client that has them. NOBODY: after a restart. GIVEN_BACK: the client failed to consume
+    them."""
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """Yield the offsets of the messages, side by side as they are: the first and the last of each run."""
+        """Yield the runs of successive messages: the first and the last offset of each run."""
         messages, at = self.messages, self.start
         while messages:
             gap = _trailing_zeros(messages)
@@ -56,7 +57,7 @@ class CheckPoint(NamedTuple):
 
 
 class PoppedQueue:
-    """What one group has taken of one queue."""
+    """The messages that one group has popped from one queue."""
 
     __slots__ = ("check_points", "count", "number", "place")
 
@@ -65,10 +66,10 @@ class PoppedQueue:
         self.number = number
         self.check_points: dict[int, int] = {}
         self.count = 0
-        """So many messages."""
+        """The number of messages in all check-points."""
 
     def find(self, start: int, pop_ms: int) -> CheckPoint | None:
-        """Return a check-point; None when there is none, whatever the numbers are that somebody sent."""
+        """Return a check-point; None if there is none. Accepts any numbers, since clients send them."""
         if start < 0 or not 0 <= pop_ms <= POP_MS_MAX:
             return None
         value = self.check_points.get(start << POP_MS_BITS | pop_ms)
@@ -88,21 +89,21 @@ class InFlight:
         self._next_number = 0
         self._dues: list[int] = []
         self.check_points = 0
-        """So many of them there are."""
+        """The number of check-points."""
         self.soonest_ms = NEVER_MS
-        """The earliest due time that came since somebody asked by `take_soonest`."""
+        """The earliest due time that was added since the last call of `take_soonest`."""
 
     def take_soonest(self) -> int:
-        """Return the earliest due time that came since the last call, NEVER_MS for none."""
+        """Return the earliest due time that was added since the last call, NEVER_MS for none."""
         soonest_ms, self.soonest_ms = self.soonest_ms, NEVER_MS
         return soonest_ms
 
     def find(self, group: str, topic: str, queue_id: int) -> PoppedQueue | None:
-        """Return what a group has taken of a queue, None if nothing was ever."""
+        """Return the messages that a group has popped from a queue; None if it never popped from it."""
         return self._by_place.get((group, topic, queue_id))
 
     def queue_of(self, place: GroupQueue) -> PoppedQueue:
-        """Return what a group has taken of a queue."""
+        """Return the messages that a group has popped from a queue; create an empty object if there is none."""
         key = (place.group, place.topic, place.queue_id)
         queue = self._by_place.get(key)
         if queue is None:
@@ -117,7 +118,7 @@ class InFlight:
     # -- changes -------------------------------------------------------------------------------------------------
 
     def put(self, queue: PoppedQueue, new: CheckPoint) -> None:
-        """Add a check-point, or have one be so from now on."""
+        """Add or replace a check-point."""
         key = new.start << POP_MS_BITS | new.pop_ms
         old = queue.check_points.get(key)
         if old is None:
@@ -134,7 +135,7 @@ class InFlight:
             self._forget_stale()
 
     def remove(self, queue: PoppedQueue, start: int, pop_ms: int, messages: int) -> int:
-        """Take messages out of a check-point; return those that were in it."""
+        """Remove messages from a check-point; return those that it contained."""
         key = start << POP_MS_BITS | pop_ms
         value = queue.check_points.get(key)
         if value is None:
@@ -151,7 +152,7 @@ class InFlight:
         return found
 
     def forget_topic(self, topic: str) -> None:
-        """Drop all of a topic."""
+        """Remove all check-points of a topic."""
         for key in [key for key in self._by_place if key[1] == topic]:
             queue = self._by_place.pop(key)
             del self._by_number[queue.number]
@@ -160,18 +161,18 @@ class InFlight:
     # -- due times -----------------------------------------------------------------------------------------------
 
     def next_due_ms(self) -> int | None:
-        """Return when the next invisible time is over, None when nothing is in flight."""
+        """Return when the next invisible time is over; None if nothing is in flight."""
         found = self._front()
         return None if found is None else found[1].due_ms
 
     def take_due(self, message_ms: int) -> tuple[PoppedQueue, CheckPoint] | None:
-        """Return a check-point that is due by then; `put` it again if it isn't removed. None for no more."""
+        """Return a check-point that is due by then, or None. The caller must `remove` it, or `put` it again."""
         found = self._front()
         if found is None or found[1].due_ms > message_ms:
             return None
         due = heappop(self._dues)
         while self._dues and self._dues[0] == due:
-            heappop(self._dues)  # it was put there more than once
+            heappop(self._dues)  # The same entry was added more than once.
         return found
 
     def _front(self) -> tuple[PoppedQueue, CheckPoint] | None:
@@ -195,7 +196,7 @@ class InFlight:
 
 
 def joined_runs(check_points: Iterable[CheckPoint]) -> list[list[int]]:
-    """Return the offsets of the messages of check-points: the first and the last of each run, ascending."""
+    """Return the offsets of the messages in check-points: the first and the last of each run, ascending."""
     joined: list[list[int]] = []
     for first, last in sorted(run for one in check_points for run in one.runs()):
         if joined and first <= joined[-1][1] + 1:

@@ -1,12 +1,13 @@
-"""What a start has to know of POP: the events in the log, from the low water on.
+"""Restore the state of POP at the start, from the events in the log, beginning at the low water.
 
-A round tells everything that is in flight again, some at a time, while other events go on; when it is through, nothing
-before its beginning is needed any more, and the records say so. There is one when there are many more events than
-things in flight, so a start reads a few times what is in flight, and no file is written beside the log.
+To keep this short, a round writes everything in flight to the log again, a part at a time, while new events are also
+written. After the round no event before its beginning is needed any more: the records then contain its beginning as the
+low water. A round is done when there were many more events than there are things in flight. So a start reads only a few
+times as many events as are in flight, and no other file is needed.
 
-Where groups stand is in consumerOffset.json; pops that are behind the place up to which that file knows the log say
-the rest. After a failed fsync the log may have an event and not the messages it is about: what it says of offsets after
-the end of their queue is dropped, or the messages that get these offsets next would count as popped.
+The offsets of groups are in consumerOffset.json, which contains the log position of its own state; pops after that
+position add the rest. After a failed fsync the log may contain an event without the messages that it is about. So
+offsets after the end of their queue are dropped: otherwise the next messages with these offsets would count as popped.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -38,8 +39,8 @@ log = logger("broker")
 
 READ_MAX = 512
 TOLD_AT_ONCE = 1_000
+# A round begins after this many events plus two for each thing in flight.
 ROUND_EVENTS_MIN = 50_000
-# There is a round after so many events and twice what is in flight.
 
 
 class _Read(NamedTuple):
@@ -49,7 +50,7 @@ class _Read(NamedTuple):
 
 
 class KeptPops:
-    """Reads the log at a start, and keeps short what has to be read."""
+    """Restores the state of POP at the start, and limits how much of the log must be read."""
 
     def __init__(self, tables: PopTables, settle: Callable[[], None]) -> None:
         self._tables = tables
@@ -58,7 +59,7 @@ class KeptPops:
     # -- at start ------------------------------------------------------------------------------------------------
 
     def restore(self) -> None:
-        """Know again what is in flight and where groups stand. Raises: StorageError."""
+        """Restore what is in flight, and the offsets of groups. Raises: StorageError."""
         tables = self._tables
         queue = tables.log.queue
         known_to = tables.state.offsets.saved_position
@@ -77,7 +78,7 @@ class KeptPops:
         self._forget_lost(committed)
 
     def _low_water(self, queue: Queue) -> int:
-        """Return what the newest readable record says."""
+        """Return the low water in the newest readable record."""
         for offset in range(queue.max_offset - 1, queue.min_offset - 1, -1):
             for record in self._read(queue, offset, 1):
                 if record is not None:
@@ -85,7 +86,7 @@ class KeptPops:
         return queue.min_offset
 
     def _offset_at(self, queue: Queue, log_position: int) -> int:
-        """Return the first offset whose record lies at a position of the log or behind it. Raises: StorageError."""
+        """Return the first offset whose record is at this log position or after it. Raises: StorageError."""
         low, high, store = queue.min_offset, queue.max_offset, self._tables.state.store
         while low < high:
             middle = (low + high) // 2
@@ -105,7 +106,7 @@ class KeptPops:
                 offset += 1
 
     def _read(self, queue: Queue, offset: int, count: int) -> Iterator["_Read | None"]:
-        """Yield what the records say, None for a damaged one. Raises: StorageError."""
+        """Yield the decoded records, None for a damaged one. Raises: StorageError."""
         store = self._tables.state.store
         for entry in store.entries(queue, offset, min(count, queue.max_offset - offset)):
             try:
@@ -135,7 +136,7 @@ class KeptPops:
             tables.in_flight.put(queue, CheckPoint(event.start, event.pop_ms, messages, event.due_ms, NOBODY))
 
     def _commit(self, event: Event) -> bool:
-        """Let the group stand where the event says; return whether it says so."""
+        """Set the group's offset to that of the event; return whether the event has one."""
         if isinstance(event, Done) or event.committed == NO_OFFSET:
             return False
         place = event.place
@@ -144,7 +145,7 @@ class KeptPops:
         return True
 
     def _forget_lost(self, committed: Iterable[GroupQueue]) -> None:
-        """Drop what is after the end of its queue, and note that for the next start. Raises: StorageError."""
+        """Drop everything after the end of its queue, and note that for the next start. Raises: StorageError."""
         tables = self._tables
         for place in committed:
             end = self._end_if_below(place, tables.state.offsets.committed(place.group, place.topic, place.queue_id))
@@ -165,7 +166,7 @@ class KeptPops:
                 tables.put_order(place, _below(state, end))
 
     def _end_if_below(self, place: GroupQueue, offset: int) -> int | None:
-        """Return the end of a queue that ends below an offset. Raises: StorageError."""
+        """Return the end of a queue if it is below an offset, else None. Raises: StorageError."""
         store = self._tables.state.store
         if offset <= store.end_at_least(place.topic, place.queue_id):
             return None
@@ -175,7 +176,7 @@ class KeptPops:
     # -- rounds --------------------------------------------------------------------------------------------------
 
     async def round_if_due(self, pause: Callable[[int], Awaitable[None]]) -> bool:
-        """Tell everything in flight again if there have been many events; return whether that was so."""
+        """Do a round if there have been many events; return whether it was begun."""
         tables = self._tables
         live = tables.in_flight.check_points + len(tables.orders)
         if tables.log.events <= ROUND_EVENTS_MIN + 2 * live:
@@ -196,7 +197,7 @@ class KeptPops:
         return True
 
     def _told(self) -> Iterator[Event]:
-        """Yield everything in flight as it is when its turn comes."""
+        """Yield everything in flight, in its current state."""
         tables = self._tables
         for place, _ in tables.orders:
             yield Ordered(place, tables.orders.find(place))
@@ -208,6 +209,6 @@ class KeptPops:
 
 
 def _below(state: OrderState, end: int) -> OrderState | None:
-    """Return what a state says of the offsets below `end`; None when it is about none of them."""
+    """Return the part of a state that is about offsets below `end`; None if it is empty."""
     offsets, acked = ([offset for offset in found if offset < end] for found in (state.offsets, state.acked))
     return msgspec.structs.replace(state, offsets=offsets, acked=acked) if offsets else None

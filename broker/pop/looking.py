@@ -1,4 +1,4 @@
-"""What a pop would find, without taking it. RocketMQ: PeekMessageProcessor, NotificationProcessor."""
+"""Find what a pop would take, without taking it. RocketMQ: PeekMessageProcessor, NotificationProcessor."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from staticfire.protocol.requests.pop import Notification, PeekMessage, PopAnswe
 
 
 class Looker:
-    """Looks at queues as a group's pops would."""
+    """Reads queues from where a group's pops would begin."""
 
     def __init__(self, tables: PopTables) -> None:
         self._tables = tables
@@ -27,7 +27,7 @@ class Looker:
         rest, count = 0, 0
         slices: list[bytes] = []
         for queue, offset in self._queues(request, with_retries=True):
-            rest += max(0, queue.max_offset - offset)  # what is shown counts as well: nobody has taken it
+            rest += max(0, queue.max_offset - offset)  # The returned messages count as well: they were not taken.
             if left <= 0 or offset >= queue.max_offset:
                 continue
             found = self._state.store.read(queue, max(offset, queue.min_offset), left)
@@ -41,7 +41,7 @@ class Looker:
         return PopAnswer(0, 0, 0, rest, remark="FOUND", body=Records(slices, count))
 
     def has_message(self, request: Notification) -> bool:
-        """Whether there is something to pop; filters don't count. Raises: StorageError."""
+        """Return whether there is something to pop; filters are ignored. Raises: StorageError."""
         is_order = bool(request.order)
         for queue, offset in self._queues(request, with_retries=not is_order):
             if queue.max_offset <= offset:
@@ -54,7 +54,7 @@ class Looker:
         return False
 
     def _queues(self, request: Notification | PeekMessage, with_retries: bool) -> Iterator[tuple[Queue, int]]:
-        """Yield the queues of a pop, and where it would begin."""
+        """Yield the queues of a pop, and the offset at which it would begin."""
         topics, store = self._state.topics.topics, self._state.store
         group, topic = request.consumer_group, request.topic
         ids = [request.queue_id] if request.queue_id >= 0 else range(topics[topic].read_queue_nums)

@@ -1,8 +1,8 @@
-"""What was taken in order: one state per queue and group. Pure. RocketMQ: ConsumerOrderInfoManager.
+"""Messages that were popped in order: one state per queue and group. Pure. RocketMQ: ConsumerOrderInfoManager.
 
-A queue is blocked while a message of the last pop is neither acknowledged nor visible again, except for who repeats the
-same attempt. The group's offset stays at the first message that isn't acknowledged; nothing is copied, and how often a
-message came before is counted here.
+A queue is blocked while a message of the last pop is neither acknowledged nor visible again. Only a repetition of the
+same attempt may pop it. The group's offset is kept at the first message that isn't acknowledged. No message is copied;
+the state counts how often each was delivered before.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +15,8 @@ from staticfire.broker.pop.events import GroupQueue, OrderState
 from staticfire.broker.pop.in_flight import NEVER_MS
 from staticfire.protocol.pop_handles import OrderCounts, QueueKey
 
+# A state is dropped if it wasn't used for this time.
 UNUSED_MS_MAX = 24 * 3_600_000
-# Then a state is dropped.
 
 
 PlaceKey = tuple[str, str, int]
@@ -24,7 +24,7 @@ PlaceKey = tuple[str, str, int]
 
 
 class AckOutcome(Enum):
-    """What an acknowledgement in order did."""
+    """The effect of an acknowledgement in order."""
 
     COUNTED = "counted"
     IGNORED = "ignored"
@@ -40,7 +40,7 @@ class OrderStates:
         self._soonest_ms = NEVER_MS
 
     def take_soonest(self) -> int:
-        """Return the earliest due time that came since the last call, NEVER_MS for none."""
+        """Return the earliest due time that was added since the last call, NEVER_MS for none."""
         soonest_ms, self._soonest_ms = self._soonest_ms, NEVER_MS
         return soonest_ms
 
@@ -49,7 +49,7 @@ class OrderStates:
         return self._states.get((place.group, place.topic, place.queue_id))
 
     def put(self, place: GroupQueue, state: OrderState | None) -> None:
-        """Have a queue's state be so from now on."""
+        """Set or remove a queue's state."""
         key = (place.group, place.topic, place.queue_id)
         if state is None:
             self._states.pop(key, None)
@@ -61,7 +61,7 @@ class OrderStates:
             self._soonest_ms = min(self._soonest_ms, free_ms)
 
     def forget(self, is_gone: Callable[[GroupQueue], bool]) -> list[GroupQueue]:
-        """Drop states; return whose."""
+        """Drop the states for which `is_gone` is true; return their queues."""
         gone = [place for place, _ in self if is_gone(place)]
         for place in gone:
             self.put(place, None)
@@ -79,7 +79,7 @@ class OrderStates:
         return None
 
     def take_due(self, message_ms: int) -> tuple[GroupQueue, OrderState] | None:
-        """Return a queue that is free by then, each once for each pop of it. None for no more."""
+        """Return a queue that is free by then, once for each pop of it; None if there is no more."""
         due_ms = self.next_due_ms()
         if due_ms is None or due_ms > message_ms:
             return None
@@ -97,14 +97,14 @@ class OrderStates:
 
 
 def free_at_ms(state: OrderState) -> int | None:
-    """Return when all that isn't acknowledged is visible again; None when all is acknowledged."""
+    """Return when all messages that aren't acknowledged are visible again; None if all are acknowledged."""
     default_ms = state.pop_ms + state.invisible_ms
     left = [state.visible_ms.get(offset, default_ms) for offset in state.offsets if offset not in state.acked]
     return max(left) if left else None
 
 
 def is_blocked(state: OrderState | None, attempt_id: str | None, now_ms: int) -> bool:
-    """Whether nothing may be taken of a queue now."""
+    """Return whether nothing may be popped from a queue now."""
     if state is None or (state.attempt_id is not None and state.attempt_id == attempt_id):
         return False
     free_ms = free_at_ms(state)
@@ -112,7 +112,7 @@ def is_blocked(state: OrderState | None, attempt_id: str | None, now_ms: int) ->
 
 
 def taken(old: OrderState | None, offsets: Sequence[int], attempt_id: str | None, times: tuple[int, int]) -> OrderState:
-    """Return the state after messages were taken. `times`: pop time and invisible time."""
+    """Return the state after messages were popped. `times`: pop time and invisible time."""
     counts: dict[int, int] = {}
     if old is not None:
         is_same = old.attempt_id is not None and old.attempt_id == attempt_id
@@ -126,14 +126,14 @@ def taken(old: OrderState | None, offsets: Sequence[int], attempt_id: str | None
 
 
 def counts_of(state: OrderState, key: QueueKey) -> OrderCounts:
-    """Return how often the messages of a queue came before, as an answer tells it."""
+    """Return how often the messages of a queue were delivered before, in the form of a response."""
     flag, queue_id = key
     by_offset = {(flag, queue_id, offset): count for offset, count in state.counts.items()}
     return OrderCounts(by_offset, {key: min((state.counts.get(offset, 0) for offset in state.offsets), default=0)})
 
 
 def acknowledged(state: OrderState, offset: int, pop_ms: int, now_ms: int) -> tuple[AckOutcome, OrderState]:
-    """Return what comes of an acknowledgement."""
+    """Return the outcome of an acknowledgement, and the state after it."""
     if state.pop_ms != pop_ms:
         return AckOutcome.IGNORED, state
     if offset not in state.offsets:
@@ -144,10 +144,10 @@ def acknowledged(state: OrderState, offset: int, pop_ms: int, now_ms: int) -> tu
 
 
 def postponed(state: OrderState, offset: int, visible_ms: int, now_ms: int) -> OrderState:
-    """Return the state in which a message is visible again at another time."""
+    """Return the state after the visible time of a message was changed."""
     return replace(state, visible_ms={**state.visible_ms, offset: visible_ms}, used_ms=now_ms)
 
 
 def offset_behind(state: OrderState) -> int:
-    """Return where the group stands: at the first message that isn't acknowledged, else behind the last."""
+    """Return the group's offset: that of the first message that isn't acknowledged, else that after the last one."""
     return next((offset for offset in state.offsets if offset not in state.acked), state.offsets[-1] + 1)

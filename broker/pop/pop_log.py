@@ -1,7 +1,7 @@
-"""Writes the events of POP to the log, burst by burst, into queue 0 of the revive topic.
+"""Write the events of POP to the log, burst by burst, into queue 0 of the revive topic.
 
-What happens in one burst is noted here and put behind its messages when the burst is written: a copy and the end of
-its check-point are stored together or not at all. Whoever waits for that is called then.
+The events of a burst are collected here, and appended after its messages when the burst is written. So a copy and the
+end of its check-point are stored together or not at all. Then the callbacks that wait for the write are called.
 """
 
 from collections.abc import Callable
@@ -16,34 +16,34 @@ from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.errors import ProtocolError, StorageError
 
 OnWritten = Callable[[bool], None]
-"""Called once, with whether it is in the log."""
+"""Called once, with whether the events are in the log."""
 
+# The limit for the events in one record; a segment may be as small as 16 KiB.
 RECORD_BYTES_MAX = 8 * 1024
-# Of events in one record; a segment may be as small as 16 KiB.
 _NOWHERE = bytes(8)
 
 
 class PopLog:
-    """The events that aren't written yet."""
+    """Collects the events that aren't written yet."""
 
     def __init__(self, store: MessageStore, clock: MessageClock, topic: str) -> None:
         self._store = store
         self._clock = clock
         self.topic = topic
         self.pending: list[bytes] = []
-        """Events of the burst at hand."""
+        """The encoded events of the current burst."""
         self._waiting: list[OnWritten] = []
         self.low_water = 0
         self.events = 0
-        """So many were written since the last round (kept.py)."""
+        """How many events were written since the last round (kept.py)."""
 
     @property
     def queue(self) -> Queue:
-        """Where the records are."""
+        """The queue of the records."""
         return self._store.queue(self.topic, 0)
 
     def note(self, event: Event) -> None:
-        """Have an event written with the burst at hand."""
+        """Add an event to the current burst."""
         self.pending.append(encode_event(event))
 
     def when_written(self, on_written: OnWritten) -> None:
@@ -56,7 +56,7 @@ class PopLog:
         return bool(self.pending or self._waiting)
 
     def flush(self) -> None:
-        """Put what was noted on the burst, behind all that is there."""
+        """Append the noted events to the burst, after its messages."""
         events, waiting = self.pending, self._waiting
         self.pending, self._waiting = [], []
         self.events += len(events)
@@ -67,7 +67,8 @@ class PopLog:
                 is_last = end == len(events)
                 self._put(events[first:end], waiting if is_last else None)
         except (StorageError, ProtocolError, OSError):
-            # What is on the burst already is harmless: it tells of less than there is, or of what is taken back.
+            # The records that are already in the burst do no harm: they contain only a part of the events, or events
+            # that the callbacks undo.
             _tell(waiting, False)
 
     def _put(self, events: list[bytes], waiting: list[OnWritten] | None) -> None:
@@ -87,7 +88,7 @@ def _tell(waiting: list[OnWritten], is_written: bool) -> None:
 
 
 def _portions(events: list[bytes]) -> list[tuple[int, int]]:
-    """Return from where to where the events of each record go."""
+    """Divide the events into records: return the first and the end index of each."""
     portions, first, size = [], 0, 0
     for index, event in enumerate(events):
         if size + len(event) > RECORD_BYTES_MAX and index > first:

@@ -1,4 +1,4 @@
-"""How groups get the messages of topics: by pulls or by pops. Kept in messageRequestMode.json, as RocketMQ has it."""
+"""Whether a group pulls or pops the messages of a topic. Saved in messageRequestMode.json, as in RocketMQ."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ from staticfire.protocol.requests.assignment import MODE_PULL, MessageRequestMod
 
 
 class RequestModes:
-    """What was set, by topic and group. RocketMQ: MessageRequestModeManager."""
+    """The modes that were set, by topic and group. RocketMQ: MessageRequestModeManager."""
 
     def __init__(self, config_files: ConfigFiles) -> None:
         """Raises: StorageError (the file can't be read)."""
@@ -19,7 +19,7 @@ class RequestModes:
         config_files.restore(MODES_FILE, self._snapshot, self._take_in)
 
     def find(self, topic: str, group: str, settings: BrokerSettings) -> MessageRequestMode:
-        """Return how a group gets a topic."""
+        """Return the mode of a group for a topic."""
         mode = self.modes.message_request_mode_map.get(topic, {}).get(group)
         if mode is not None:
             return mode
@@ -30,13 +30,13 @@ class RequestModes:
         )
 
     async def put(self, mode: MessageRequestMode) -> None:
-        """Set one; return when it is saved. Raises: StorageError."""
+        """Set a mode; return after it is saved. Raises: StorageError."""
         self.modes.message_request_mode_map.setdefault(mode.topic, {})[mode.consumer_group or ""] = mode
         self._config_files.changed(MODES_FILE)
         await self._config_files.saved(MODES_FILE)
 
     def forget(self) -> None:
-        """Forget all of them. It is saved soon."""
+        """Forget all modes. The change is saved soon."""
         if self.modes.message_request_mode_map:
             self.modes = MessageRequestModes({})
             self._config_files.changed(MODES_FILE)

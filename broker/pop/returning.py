@@ -1,11 +1,11 @@
-"""The invisible time of messages is over: they come again. RocketMQ: PopReviveService.
+"""Redeliver messages whose invisible time is over. RocketMQ: PopReviveService.
 
-A message that came from the topic itself goes to the group's POP retry topic of it, one that came from there goes there
-again, as a copy with one more reconsumption. The copies and the end of their check-points are one burst, all of it
-stored or none. Messages are returned when they are due, in slices, in the order of their due times.
+A message is copied to the POP retry topic of its group and topic, with its reconsume count increased by one; a message
+of that retry topic is copied to the same topic again. The copies and the end of their check-points are one burst, which
+is stored as a whole or not at all. Messages are handled when they are due, in slices, in the order of their due times.
 
-With `popDeadLetters` a message that has come back as often as its group allows goes to the dead letters; RocketMQ's
-brokers hand it out for ever.
+With `popDeadLetters` a message that was redelivered as often as its group allows becomes a dead letter; RocketMQ's
+brokers redeliver it forever.
 """
 
 import asyncio
@@ -44,17 +44,17 @@ from staticfire.runtime.log import logger
 
 log = logger("broker")
 
+# How many messages are redelivered before the event loop continues.
 SLICE_MAX = 128
-# Messages returned between two looks at the sockets.
+# When a message is tried again if its copy can't be stored.
 UNWRITABLE_MS = 10_000
-# A message whose copy can't be stored where it belongs is tried again after so long.
 
 OnReturned = Callable[[str, str], None]
-"""Called with group and the topic that the group asks for."""
+"""Called with the group, and the topic of the popped message."""
 
 
 class Returner:
-    """Has messages come again."""
+    """Redelivers messages."""
 
     def __init__(
         self, tables: PopTables, dead_letters: DeadLetters, settle: Callable[[], None], on_returned: OnReturned
@@ -68,7 +68,7 @@ class Returner:
         self._host = pack_host(self._state.machine.identity.host_ip, self._state.settings.listen_port)
 
     async def return_until(self, message_ms: MessageMs) -> int:
-        """Return everything due by then; return how many messages that were. Raises: StorageError (none now)."""
+        """Redeliver everything due by then; return the number of messages. Raises: StorageError (not possible now)."""
         returned = 0
         while due := self._take_due(message_ms):
             returned += self._return(due, message_ms)
@@ -84,7 +84,7 @@ class Returner:
         return due
 
     def _return(self, due: list[tuple[PoppedQueue, CheckPoint]], message_ms: MessageMs) -> int:
-        """Store the copies of these, in one burst. Raises: StorageError, for all."""
+        """Store the copies of these check-points, in one burst. Raises: StorageError, which concerns all of them."""
         tables, returned = self._tables, 0
         if self._store.refusal is not None:
             self._put_back(due)
@@ -96,7 +96,7 @@ class Returner:
             try:
                 returned += self._return_all(queue, check_point)
             except OSError as error:
-                trouble = error  # the disk: nothing is dropped for it
+                trouble = error  # The disk failed: no message may be dropped because of that.
                 break
             except (BrokerAnswer, ProtocolError, StorageError) as error:
                 tables.in_flight.put(queue, check_point._replace(due_ms=message_ms + UNWRITABLE_MS))
@@ -123,7 +123,7 @@ class Returner:
     # -- one check-point -----------------------------------------------------------------------------------------
 
     def _return_all(self, popped: PoppedQueue, check_point: CheckPoint) -> int:
-        """Put the copies of a check-point on the burst, and its end; return how many. Raises: as `_copy`, OSError."""
+        """Add the copies of a check-point, and its end, to the burst; return how many. Raises: as `_copy`, OSError."""
         place, state = popped.place, self._state
         count = 0
         if place.topic in state.topics.topics and state.groups.find(place.group) is not None:
@@ -135,7 +135,7 @@ class Returner:
         return count
 
     def _copy(self, place: GroupQueue, records: list[bytes], pop_ms: int) -> None:
-        """Put copies on the burst, or dead letters. Raises: BrokerAnswer, ProtocolError, StorageError."""
+        """Add copies, or dead letters, to the burst. Raises: BrokerAnswer, ProtocolError, StorageError."""
         state, now_ms = self._state, self._state.clock.message_ms()
         has_dead, times_max = state.settings.pop_dead_letters, state.groups.groups[place.group].retry_max_times
         copies = Copies(self._store, self._target(place.group, place.topic), self._host, now_ms)
@@ -153,7 +153,7 @@ class Returner:
         copies.flush()
 
     def _target(self, group: str, topic: str) -> Queue:
-        """Return the queue of the retry topic, made if need be. Raises: ProtocolError (its name is too long)."""
+        """Return the queue of the retry topic, created if needed. Raises: ProtocolError (its name is too long)."""
         state, name = self._state, topic
         if not is_retry_topic(topic):
             name = pop_retry_topic(topic, group, 2 if state.settings.enable_retry_topic_v2 else 1)
@@ -171,7 +171,7 @@ class Returner:
         queue = self._store.queue(place.topic, place.queue_id)
         left = check_point.messages
         records: list[bytes] = []
-        if left & left + 1 == 0:  # Side by side: one look at all of them.
+        if left & left + 1 == 0:  # The messages are successive: one read is enough.
             found = self._store.read(queue, start, left.bit_length())
             if found.status is ReadStatus.FOUND:
                 slices = self._store.records(found)
@@ -181,7 +181,7 @@ class Returner:
         return records + self._single_records(place, queue, start, left) if left else records
 
     def _single_records(self, place: GroupQueue, queue: Queue, start: int, messages: int) -> list[bytes]:
-        """Return messages of a check-point, looked at one by one. Raises: OSError, StorageError."""
+        """Return messages of a check-point, read one by one. Raises: OSError, StorageError."""
         records: list[bytes] = []
         first = start + (messages & -messages).bit_length() - 1
         entries = self._store.entries(queue, first, start + messages.bit_length() - first)
@@ -212,4 +212,4 @@ class Returner:
 
 
 def _no_word(_context: Any, _queue_offset: int, _log_position: int, _outcome: PutOutcome) -> None:
-    """Nobody waits for this record."""
+    """Do nothing: no caller waits for this record."""

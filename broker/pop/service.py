@@ -1,4 +1,4 @@
-"""POP at one broker: its parts, and when they work."""
+"""POP at one broker: its parts, and the loops that run them."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -33,10 +33,10 @@ UPKEEPS_PER_CLEANING = 60
 
 
 class PopService:
-    """What is popped of one broker, who waits, and what comes again."""
+    """Combines the parts of POP: popped messages, waiting requests and redelivery."""
 
     def __init__(self, state: BrokerState, topic: str, dead_letters: DeadLetters, settle: Callable[[], None]) -> None:
-        """`topic`: where events are noted. `settle` writes the burst."""
+        """`topic`: the topic of the events. `settle` writes the burst."""
         self._state = state
         self._tables = tables = PopTables(state, PopLog(state.store, state.clock, topic))
         self.log = tables.log
@@ -48,19 +48,19 @@ class PopService:
         self._settle = settle
         self._due = DueLoop(
             state.clock, self.next_due_ms, self._return_due, "pops_not_returned", RETRY_MS, acts_while_frozen=True
-        )  # A message that is handed back is due at once.
+        )  # It also acts while message time is frozen: a message that is handed back is due at once.
         self._tasks: list[asyncio.Task[None]] = []
 
     # -- start and stop ------------------------------------------------------------------------------------------
 
     def restore(self) -> None:
-        """Know again what is in flight. Raises: StorageError."""
+        """Restore what is in flight. Raises: StorageError."""
         self._kept.restore()
         if self._tables.in_flight.check_points:
             log.info("pops_in_flight", check_points=self._tables.in_flight.check_points, next_due_ms=self.next_due_ms())
 
     def start(self, spawn: Spawn, pause: Pause) -> None:
-        """Begin to work."""
+        """Start the loops."""
         self._tasks = [
             spawn(self._due.run(), "pops_due"),
             spawn(self.holding.loop(), "pops_held"),
@@ -68,7 +68,7 @@ class PopService:
         ]
 
     async def stop(self) -> None:
-        """Hand out nothing more."""
+        """Stop the loops."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -76,7 +76,7 @@ class PopService:
     # -- bursts --------------------------------------------------------------------------------------------------
 
     def settled(self, arrivals: Mapping[Queue, int]) -> bool:
-        """A burst is through; return whether there is another one to write now."""
+        """Handle the end of a burst; return whether there is another burst to write now."""
         holding, tables = self.holding, self._tables
         if holding.is_busy:
             holding.settled(arrivals)
@@ -86,7 +86,7 @@ class PopService:
         return self.log.has_work
 
     def _returned(self, group: str, topic: str) -> None:
-        """Messages are on their way to a retry topic: pops hear of it in the way that is set."""
+        """Wake held pops because messages were copied to a retry topic, if the settings request it."""
         settings = self._state.settings
         if settings.wake_pops_of_returning or settings.enable_retry_topic_v2:
             for name in dict.fromkeys((topic, asked_for(topic, group))):
@@ -101,7 +101,7 @@ class PopService:
         return MessageMs(min(known)) if known else None
 
     async def return_until(self, message_ms: MessageMs) -> int:
-        """Have everything come again that is due by then; return how many messages. Raises: StorageError."""
+        """Redeliver all messages that are due by then; return how many. Raises: StorageError."""
         returned = await self._returner.return_until(message_ms)
         while (free := self._tables.orders.take_due(message_ms)) is not None:
             place, state = free
@@ -114,9 +114,9 @@ class PopService:
         await self.return_until(self._state.clock.message_ms())
 
     def works_until_ms(self) -> MessageMs | None:
-        """Return when the first invisible time ends of a message that a connected client has: its work takes real time.
+        """Return when the first invisible time of a message ends that a connected client has; None if there is none.
 
-        A skipping clock goes no further.
+        A skipping clock must not go further, because the client needs real time to consume the message.
         """
         owners = self._tables.owners
         dues = [
@@ -128,7 +128,7 @@ class PopService:
         return MessageMs(min(dues)) if dues else None
 
     def unrest(self) -> Iterator[Unrest]:
-        """Yield what push consumers are still at, and what has come back and will be popped in a moment."""
+        """Yield the queues from which push consumers have messages that they are still consuming."""
         state = self._state
         for queue in self._tables.in_flight:
             place = queue.place
@@ -142,7 +142,7 @@ class PopService:
                 yield self._described(place, [client.client_id or ""], "messages are being consumed")
 
     def taken_by(self, group: str) -> Iterator[PoppedState]:
-        """Yield what a group has popped and not acknowledged, by queue; what was given back by itself."""
+        """Yield what a group has popped and not acknowledged, by queue. Messages that were given back are separate."""
         for queue in self._tables.in_flight:
             taken = list(queue) if queue.place.group == group else []
             for failed in (False, True):
@@ -160,7 +160,7 @@ class PopService:
         )  # fmt: skip
 
     def in_flight(self, group: str, topic: str, queue_id: int) -> tuple[int, int]:
-        """Return how many messages of a queue a group has popped and not acknowledged, and how many of it in order."""
+        """Return how many messages of a queue a group has popped and not acknowledged: not in order, and in order."""
         queue = self._tables.in_flight.find(group, topic, queue_id)
         order = self._tables.orders.find(GroupQueue(group, topic, queue_id))
         in_order = 0
@@ -186,19 +186,19 @@ class PopService:
     # -- upkeep --------------------------------------------------------------------------------------------------
 
     def disconnected(self, connection: Connection) -> None:
-        """A client is gone: what it has comes again in its time."""
+        """Handle the loss of a connection: its messages are redelivered when their invisible time is over."""
         self._tables.owners.forget(connection)
         self.holding.forget(connection)
 
     def forget_topic(self, topic: str) -> None:
-        """Drop what there is of a topic that was deleted; when it is the one of the events, they begin anew."""
+        """Remove the data of a deleted topic. If it is the topic of the events, reset their count and the low water."""
         if topic == self.log.topic:
             self.log.low_water = self.log.events = 0
         self._tables.in_flight.forget_topic(topic)
         self._tables.orders.forget(lambda place: place.topic == topic)
 
     def forget_group(self, group: str) -> None:
-        """Drop the order states of a group that was deleted; what it has taken is dropped when it is due."""
+        """Drop the order states of a deleted group. Its other check-points are dropped when they are due."""
         for place in self._tables.orders.forget(lambda place: place.group == group):
             self._tables.put_order(place, None)
 

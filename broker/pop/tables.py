@@ -1,4 +1,4 @@
-"""What the parts of POP share: the tables of one broker, and who has what."""
+"""The tables that the parts of POP share, and the clients that have popped messages."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ from staticfire.runtime.connection import Connection
 
 
 class Owners:
-    """The connections that have taken something, by number."""
+    """Numbers for the connections that have popped messages."""
 
     def __init__(self) -> None:
         self._numbers: dict[Connection, int] = {}
@@ -19,7 +19,7 @@ class Owners:
         self._next = NOBODY
 
     def number_of(self, connection: Connection) -> int:
-        """Return the number of a connection."""
+        """Return the number of a connection; give it one if it has none."""
         number = self._numbers.get(connection)
         if number is None:
             self._next = self._next % (GIVEN_BACK - 1) + 1
@@ -28,18 +28,18 @@ class Owners:
         return number
 
     def connection(self, number: int) -> Connection | None:
-        """Return the connection that has something, None when it is gone."""
+        """Return the connection with a number; None if it is closed."""
         return self._connections.get(number)
 
     def forget(self, connection: Connection) -> None:
-        """Take a connection for gone."""
+        """Forget a closed connection."""
         number = self._numbers.pop(connection, None)
         if number is not None:
             self._connections.pop(number, None)
 
 
 class PopTables(msgspec.Struct):
-    """Tables and log. What changes them notes it for the log in the same breath."""
+    """The tables and the log. Each method changes a table and notes the change for the log at once."""
 
     state: BrokerState
     log: PopLog
@@ -48,23 +48,23 @@ class PopTables(msgspec.Struct):
     owners: Owners = msgspec.field(default_factory=Owners)
 
     def put(self, queue: PoppedQueue, new: CheckPoint, committed: int = NO_OFFSET) -> None:
-        """Add a check-point, and note it. `committed`: where the group stands by it."""
+        """Add a check-point, and note it. `committed`: the group's new offset."""
         self.in_flight.put(queue, new)
         bits = pack_bits(new.messages)
         self.log.note(Taken(queue.place, new.start, new.pop_ms, min(new.due_ms, 1 << 62), bits, committed))
 
     def remove(self, queue: PoppedQueue, start: int, pop_ms: int, messages: int) -> int:
-        """Take messages out of a check-point, and note it; return those that were in it."""
+        """Remove messages from a check-point, and note it; return those that it contained."""
         found = self.in_flight.remove(queue, start, pop_ms, messages)
         if found:
             self.log.note(Done(queue.place, start, pop_ms, pack_bits(found)))
         return found
 
     def put_order(self, place: GroupQueue, state: OrderState | None, committed: int = NO_OFFSET) -> None:
-        """Have an order state be so, and note it."""
+        """Set an order state, and note it."""
         self.orders.put(place, state)
         self.log.note(Ordered(place, state, committed))
 
     def commit(self, place: GroupQueue, offset: int) -> None:
-        """Let a group stand there."""
+        """Set the group's offset."""
         self.state.offsets.commit(place.group, place.topic, place.queue_id, offset)

@@ -1,7 +1,10 @@
-"""One pop: queue by queue what it takes. RocketMQ: PopMessageProcessor.popMsgFromTopic, popMsgFromQueue.
+"""Take the messages of one pop, queue by queue. RocketMQ: PopMessageProcessor.popMsgFromTopic, popMsgFromQueue.
 
-Everything is changed and noted for the log at once, so that two pops of one burst never take the same message; if the
-burst can't be written, `take_back` has it as it was.
+Everything is changed, and noted for the log, at once, so that two pops of one burst never take the same message. If the
+burst can't be written, `take_back` undoes the changes.
+
+One random number from 0 to 99 decides at which queue a pop begins, which version of the retry topic it reads, and
+whether it reads the retry topic first.
 """
 
 from collections.abc import Callable
@@ -39,10 +42,10 @@ from staticfire.runtime.log import logger
 
 log = logger("broker")
 
+# Handles contain the number of a revive queue. There are no revive queues, so it is always this one.
 REVIVE_QUEUE = 0
-# There are no revive queues; handles name this one.
+# How often one queue is read at most: its offset may have to be corrected first.
 READS_MAX = 3
-# Of one queue: its offset may have to be corrected first.
 
 _CORRECTED = frozenset(
     {
@@ -70,7 +73,7 @@ class OnePop:
         self.undo: list[Callable[[], None]] = []
 
     def answer(self) -> PopAnswer:
-        """Return the answer to a pop that has taken something."""
+        """Return the response to a pop that has taken something."""
         request = self.request
         return PopAnswer(
             self.pop_ms, request.invisible_time, ORDERLY_REVIVE_QUEUE if self.is_order else REVIVE_QUEUE, self.rest,
@@ -80,14 +83,14 @@ class OnePop:
         )  # fmt: skip
 
     def nothing(self, code: ResponseCode) -> PopAnswer:
-        """Return the answer to a pop that has taken nothing."""
+        """Return the response to a pop that has taken nothing."""
         return PopAnswer(
             self.pop_ms, self.request.invisible_time, ORDERLY_REVIVE_QUEUE if self.is_order else REVIVE_QUEUE,
             self.rest, "", "", "" if self.is_order else None, code=int(code), remark="NO_MESSAGE_IN_QUEUE",
         )  # fmt: skip
 
     def take_back(self) -> None:
-        """Have everything as it was: the burst could not be written."""
+        """Undo everything: the burst could not be written."""
         for undo in reversed(self.undo):
             undo()
 
@@ -101,7 +104,7 @@ class Taker:
         self._random = tables.state.machine.identity.random
 
     def take(self, request: PopMessage, wanted: Wanted, connection: Connection) -> OnePop:
-        """Return what a pop gets. Raises: BrokerAnswer (nothing can be noted now), StorageError."""
+        """Return what a pop gets. Raises: BrokerAnswer (nothing can be written now), StorageError."""
         state = self._state
         if (refusal := state.store.refusal) is not None:
             words = f"nothing is handed out that can't be noted: {refusal}"
@@ -121,7 +124,7 @@ class Taker:
         return popped
 
     def _try(self, popped: OnePop, where: tuple[str, int, int], owner: int) -> None:
-        """Visit a queue; when it can't be read, what others gave is handed out all the same. Raises: StorageError."""
+        """Visit a queue. If it can't be read, messages of other queues are still delivered. Raises: StorageError."""
         try:
             self._visit(popped, where, owner)
         except (StorageError, ProtocolError, OSError) as error:
@@ -149,7 +152,7 @@ class Taker:
     # -- one queue -----------------------------------------------------------------------------------------------
 
     def _visit(self, popped: OnePop, where: tuple[str, int, int], owner: int) -> None:
-        """Take what is there, as far as it is wanted and there is room. Raises: StorageError."""
+        """Take the messages that are wanted, up to the limits of the pop. Raises: StorageError."""
         topic, queue_id, flag = where
         place = GroupQueue(popped.request.consumer_group, topic, queue_id)
         queue = self._state.store.queue(topic, queue_id)
@@ -187,7 +190,7 @@ class Taker:
         self._state.statistics.delivered(place.group, topic, len(offsets), found.record_bytes)
 
     def start_offset(self, place: GroupQueue, queue: Queue, is_from_min: bool) -> int:
-        """Return where a pop begins; a reset is taken, and where there was no offset there is one now."""
+        """Return where a pop begins. This takes a pending reset, and commits an offset if there was none."""
         state, settings = self._state, self._state.settings
         offsets = state.offsets
         if offsets.has_reset(*_names(place)) and settings.use_server_side_reset_offset:
@@ -211,7 +214,7 @@ class Taker:
         return queue is not None and queue.count > settings.pop_inflight_message_threshold
 
     def _read(self, popped: OnePop, queue: Queue, place: GroupQueue, offset: int) -> tuple[ReadResult, int]:
-        """Return what is found, and from which offset on, corrected if need be. Raises: StorageError."""
+        """Return what is found, and the offset of the read, corrected if necessary. Raises: StorageError."""
         store, settings = self._state.store, self._state.settings
         bytes_max = min(settings.max_transfer_bytes_on_message_in_memory, PULL_ANSWER_BYTES_MAX)
         wanted: Any = popped.wanted
@@ -237,7 +240,7 @@ class Taker:
         tables = self._tables
         queue = tables.in_flight.queue_of(place)
         old = queue.find(new.start, new.pop_ms)
-        if old is not None:  # time stands, and the group was moved back: one check-point, and nothing comes too early
+        if old is not None:  # Frozen time, and a reset: both share one check-point, with the later due time.
             messages, due_ms = messages | old.messages, max(due_ms, old.due_ms)
         tables.put(queue, new._replace(messages=messages, due_ms=due_ms), next_offset)
         tables.commit(place, next_offset)
@@ -261,7 +264,7 @@ class Taker:
         popped.undo.append(lambda: tables.orders.put(place, old))
 
     def _go_back(self, place: GroupQueue, offset: int) -> None:
-        """Let a group stand where it stood, unless it has been moved further back."""
+        """Set a group back to an offset, unless it has been set further back in the meantime."""
         offsets = self._state.offsets
         if offsets.committed(*_names(place)) > offset:
             self._tables.commit(place, offset)
@@ -269,7 +272,7 @@ class Taker:
     def _as_asked_for(
         self, popped: OnePop, slices: list[bytes], found: ReadResult, where: tuple[int, int, int]
     ) -> list[bytes]:
-        """Return records of a retry topic as ones of the topic that was asked for, with their handles.
+        """Return records of a retry topic as records of the requested topic, with their handles.
 
         `where`: start offset, queue id and flag. Raises: ProtocolError.
         """
@@ -286,7 +289,7 @@ class Taker:
 
 
 def flag_of(topic: str) -> int:
-    """Return what handles say of a topic."""
+    """Return the flag of a topic in handles."""
     if not is_retry_topic(topic):
         return NORMAL
     return RETRY_V2 if "+" in topic else RETRY

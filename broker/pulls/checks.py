@@ -1,4 +1,4 @@
-"""What a pull has to pass, and what it filters by. RocketMQ: PullMessageProcessor, its checks in their order."""
+"""The checks of a pull, and its filter. RocketMQ: PullMessageProcessor, its checks in the same order."""
 
 from collections.abc import Callable
 
@@ -16,13 +16,13 @@ from staticfire.protocol.tags import TagExpressionError
 from staticfire.runtime.connection import Connection
 
 Wanted = Callable[[int], bool] | Choice | None
-"""Whether a message with this tags code is wanted, or a condition over properties; None: all are."""
+"""The filter of a pull: a test of the tags code, or a condition over properties; None: all messages are wanted."""
 
 FORBIDDEN_BROKER, FORBIDDEN_GROUP, FORBIDDEN_TOPIC, FORBIDDEN_BROADCAST, FORBIDDEN_SUBSCRIPTION = 1, 2, 3, 4, 5
 
+# Languages whose client filters the pulled messages again by its own subscription. A driver in tests/clients proves it
+# for each: it subscribes to one of two tags that a broker can't distinguish, since their hash is the same.
 FILTER_THEMSELVES = frozenset({int(LanguageCode.JAVA)})
-# Languages whose client filters what it pulled by its own subscription. A driver in tests/clients proves each: it
-# subscribes to one of two tags that a broker can't tell apart, since their hash is the same.
 _TAG = "TAG"
 _PARSE_FAILED = "parse the consumer's subscription failed"
 
@@ -36,7 +36,7 @@ class Forbidden(BrokerAnswer):
 
 
 class PullChecks:
-    """Checks pulls against topics, groups and subscriptions as they are now."""
+    """Checks pulls against the current topics, groups and subscriptions."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
@@ -46,7 +46,7 @@ class PullChecks:
         self._conditions = ConditionTable()
 
     def wanted(self, request: PullMessage, connection: Connection) -> Wanted:
-        """Return what is wanted, None for all. Raises: BrokerAnswer, Forbidden."""
+        """Check a pull; return its filter, None for all messages. Raises: BrokerAnswer, Forbidden."""
         state = self._state
         name = request.consumer_group
         if not state.readable:
@@ -80,7 +80,7 @@ class PullChecks:
         return self._wanted_by_heartbeat(request, connection)
 
     def _wanted_by_itself(self, request: PullMessage, connection: Connection) -> Wanted:
-        """Use what a pull says itself. Raises: BrokerAnswer."""
+        """Return the filter that the pull itself contains. Raises: BrokerAnswer."""
         kind = request.expression_type or _TAG
         expression = request.subscription or ("*" if kind == _TAG else "")
         if self._state.settings.fence_older_subscriptions:
@@ -98,7 +98,7 @@ class PullChecks:
         return choice
 
     def _wanted_by_heartbeat(self, request: PullMessage, connection: Connection) -> Wanted:
-        """Use what the group subscribed to in its heartbeats. Raises: BrokerAnswer, Forbidden."""
+        """Return the filter of the group's subscription in its heartbeats. Raises: BrokerAnswer, Forbidden."""
         name = request.consumer_group
         online = self._state.consumers.consumer_table.get(name)
         if online is None:
@@ -136,7 +136,7 @@ class PullChecks:
     def _refuse_outdated(
         self, request: PullMessage, connection: Connection, own: str, newest: SubscriptionData
     ) -> None:
-        """Raises: BrokerAnswer when a pull's subscription is older than its group's, and differs."""
+        """Refuse a pull whose subscription is older than its group's, and different. Raises: BrokerAnswer."""
         if is_outdated(request.sub_version, own, newest):
             words = (
                 f"the consumer's subscription [{own}] of topic [{request.topic}] is not latest: group"
@@ -150,10 +150,11 @@ class PullChecks:
         self._state.refusals.note(request.consumer_group, request.topic, client, words, uptime_ms)
 
     def _may_go_unfiltered(self, request: PullMessage, subscription: SubscriptionData, connection: Connection) -> bool:
-        """Whether a pull that is newer than the heartbeats may have all messages.
+        """Return whether a pull with a newer subscription than the heartbeats may get all messages.
 
-        RocketMQ's Java client starts with a heartbeat in which a new subscription may be missing (its rebalance and its
-        timer want the same lock, and who loses sends nothing). The next comes 30 s later.
+        RocketMQ's Java client begins with a heartbeat that may lack a new subscription: its rebalance and its timer
+        compete for a lock, and the one that doesn't get the lock sends no heartbeat. The next heartbeat is sent 30 s
+        later.
         """
         kinds = {subscription.expression_type or _TAG, request.expression_type or _TAG}
         is_on = self._state.settings.answer_newer_subscription_unfiltered
@@ -167,7 +168,7 @@ class PullChecks:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, no_property_filter(kind))
 
     def _tags(self, text: str) -> Wanted:
-        """Return the test of a tag expression, None for all. Raises: BrokerAnswer."""
+        """Return the test of a tag expression, None for all messages. Raises: BrokerAnswer."""
         try:
             return self._tag_table.test_of(text)
         except TagExpressionError:

@@ -1,8 +1,9 @@
-"""Pulls that choose by a condition over properties: which of a queue's messages they get.
+"""Pulls with a filter by properties: find the messages of a queue that fulfil a condition.
 
-A queue's entries know nothing of properties, so records are read: as a pull without a filter would get them, checked,
-some at a time. Of a record only the properties are looked at. How much one look may take is bounded, in records, bytes
-and terms; a pull that has found nothing by then is told where to go on, and comes again.
+The entries of a queue don't contain properties, so the records must be read. They are read as for a pull without a
+filter, a number at a time, and only their properties are examined. One try is limited in records, bytes and evaluated
+terms. A pull that has found nothing within these limits receives the offset from which to continue, and the client
+pulls again.
 """
 
 from collections.abc import Iterable
@@ -20,25 +21,25 @@ if TYPE_CHECKING:
     from staticfire.protocol.sql92.filters import PropertyFilter
 
 SQL92 = "SQL92"
+# The characters of all compiled conditions in the cache, which then takes about 20 MB.
 KEPT_CHARACTERS_MAX = 256 * 1024
-# Of conditions that are kept compiled, all together: 20 MB.
+# How many records are read at once if the ones before weren't wanted. The first read is as large as the request.
 STEP_MAX = 256
-# Records read at once when the ones before weren't wanted; it begins with as many as are asked for.
+# The record bytes that one try may read.
 EXAMINED_BYTES_MAX = 8 * 1024 * 1024
-# Of records, in one look.
+# The terms that one try may evaluate, which takes 20 ms: with a condition of a thousand terms it reads fewer messages.
 EXAMINED_TERMS_MAX = 65_536
-# Evaluated in one look, 20 ms: a condition of a thousand terms is held against fewer messages at a time.
 
 
 class Choice:
-    """A condition, as pulls use it. RocketMQ: ExpressionMessageFilter."""
+    """A compiled condition, as pulls use it. RocketMQ: ExpressionMessageFilter."""
 
     def __init__(self, wanted: "PropertyFilter") -> None:
         self._evaluate = wanted.evaluate
         self._records_max = max(1, min(READ_ENTRIES_MAX, EXAMINED_TERMS_MAX // wanted.weight))
 
     def read(self, store: MessageStore, queue: Queue, offset: int, messages_max: int, bytes_max: int) -> ReadResult:
-        """Return where wanted messages from `offset` on are: `MessageStore.read`. Raises: StorageError, OSError."""
+        """Return the wanted messages from `offset` on, as `MessageStore.read` does. Raises: StorageError, OSError."""
         taken = _Taken(max(messages_max, 1), bytes_max)
         records_left, bytes_left = self._records_max, EXAMINED_BYTES_MAX
         step = min(taken.messages_max, STEP_MAX)
@@ -57,7 +58,7 @@ class Choice:
                 return taken.result(at, found)
 
     def _wanted(self, store: MessageStore, found: ReadResult) -> list[tuple[bytes, int, int]]:
-        """Return where each wanted record lies: in which bytes, at what place, and its size. Raises: StorageError."""
+        """Return the wanted records: bytes that contain each, position in them, and size. Raises: StorageError."""
         if not found.positions:
             return []
         slices, sizes = store.records(found), found.sizes
@@ -69,26 +70,26 @@ class Choice:
     def wanted_of(
         self, slices: Iterable[bytes], starts: Iterable[int], sizes: Iterable[int]
     ) -> list[tuple[bytes, int, int]]:
-        """Return those of some places at which a wanted record lies."""
+        """Return those of the given records that are wanted."""
         evaluate, wanted = self._evaluate, []
         for place in zip(slices, starts, sizes, strict=False):
             try:
                 if evaluate(b"\x02" + properties_at(place[0], place[1]) + b"\x02") is True:
                     wanted.append(place)
             except ValueError:
-                pass  # NotANumber, Incomparable: that message isn't wanted.
+                pass  # NotANumber, Incomparable: the condition can't be evaluated, so the message isn't wanted.
         return wanted
 
 
 class ConditionTable:
-    """The conditions that pulls came with, each compiled once."""
+    """A cache of conditions, each compiled once."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Choice | str] = {}
         self._kept_characters = 0
 
     def find(self, text: str, expression_type: str) -> Choice | str:
-        """Return a condition, or what is wrong with it."""
+        """Return a compiled condition, or the text of its error."""
         kept = self._kept.get(text) if expression_type == SQL92 else None
         if kept is not None:
             return kept
@@ -103,7 +104,7 @@ class ConditionTable:
 
 
 def make_choice(text: str, expression_type: str) -> Choice | str:
-    """Compile a condition; return what is wrong with it where that can't be."""
+    """Compile a condition; return it, or the text of its error."""
     from staticfire.protocol.sql92.faults import FilterExpressionError
     from staticfire.protocol.sql92.filters import compile_filter
 
@@ -116,7 +117,7 @@ def make_choice(text: str, expression_type: str) -> Choice | str:
 
 
 class _Taken:
-    """The records that are wanted, as many as an answer may have."""
+    """The wanted records, up to the limits of a response."""
 
     def __init__(self, messages_max: int, bytes_max: int) -> None:
         self.messages_max = messages_max
@@ -131,7 +132,7 @@ class _Taken:
         return len(self._records) >= self.messages_max
 
     def take(self, data: bytes, start: int, size: int) -> bool:
-        """Take a record; False when there is no room for it any more."""
+        """Add a record; return False if there is no room for it."""
         if self._records and (self.is_full or self._bytes + size > self._bytes_max):
             return False
         self._records.append(data[start : start + size])
@@ -141,7 +142,7 @@ class _Taken:
         return True
 
     def result(self, next_offset: int, found: ReadResult) -> ReadResult:
-        """Return what a read comes to that goes on at `next_offset`."""
+        """Return the result of the whole read. The next read begins at `next_offset`."""
         if not self._records:
             status, first, end = ReadStatus.NO_MATCHED_MESSAGE, 0, 0
         else:

@@ -1,11 +1,11 @@
-"""What a pull gets: messages, a word of where to go on, or a place among those that wait. Pure.
+"""Decide what a pull gets: messages, an offset from which to continue, or that it waits. Pure.
 
-A pull is looked at when it comes, when a message arrives in its queue, and a last time, at its deadline or when
-something changed under it. What it finds means the same each time; only whether it may wait differs:
+A pull is tried when it arrives, when a message arrives in its queue, and a last time, at its deadline or when the topic
+or the group's offset has changed. The result of a try means the same each time; only whether the pull may wait differs:
 
-    found nothing          it waits if it came just now and wants to, else it is answered
-    found only others      it is answered, or waits on behind them if an arrival has woken it and nothing more is there:
-                           for a short time, so that its group's progress shows
+    found nothing                the pull waits if it has just arrived and requests it, else it is answered
+    found only other messages    it is answered. If it was woken by an arrival and nothing more follows, it waits after
+                                 these messages instead, but only for a short time, so that the group's progress is seen
 """
 
 from enum import Enum
@@ -25,8 +25,8 @@ from staticfire.protocol.limits import (
 from staticfire.protocol.requests.pull import FLAG_SUSPEND, OFFSET_RESET, PullAnswer, PullMessage
 
 MISMATCH_HOLD_MS_MAX = 5_000
+# With our own codec a response may have this many times the messages of maxTransferCountOnMessageInMemory.
 _NATIVE_SHARE = PULL_MANY_MAX // PULL_MESSAGES_MAX
-# Over our own codec an answer may have that many times the messages of maxTransferCountOnMessageInMemory.
 
 FOUND = int(ResponseCode.SUCCESS)
 _NOT_FOUND = int(ResponseCode.PULL_NOT_FOUND)
@@ -43,7 +43,7 @@ _CODES = {
 
 
 class Occasion(Enum):
-    """Why a pull is looked at."""
+    """Why a pull is tried."""
 
     CAME = "came"
     WOKEN = "woken"
@@ -51,18 +51,18 @@ class Occasion(Enum):
 
 
 class Outcome(msgspec.Struct, gc=False):
-    """What is to be done with a pull."""
+    """What to do with a pull."""
 
     answer: PullAnswer
-    """Complete but for the messages, whose places are in `found`."""
+    """The response, complete except for the messages: `found` has their positions."""
     found: ReadResult | None = None
     """None: nothing was read."""
     hold_ms: int = 0
-    """Above 0: instead of being answered it waits so long for messages from `found.next_offset` on, if it can."""
+    """Above 0: instead of answering, hold the pull this long for messages from `found.next_offset` on, if possible."""
 
 
 def most(asked: int, is_native: bool, settings: BrokerSettings) -> tuple[int, int]:
-    """Return how many messages and bytes an answer may have; one message it always may."""
+    """Return how many messages and bytes a response may have. One message is always allowed."""
     count_max = settings.max_transfer_count_on_message_in_memory
     if is_native:
         count_max *= _NATIVE_SHARE
@@ -73,12 +73,12 @@ def most(asked: int, is_native: bool, settings: BrokerSettings) -> tuple[int, in
 def decide(
     found: ReadResult, request: PullMessage, offset: int, occasion: Occasion, settings: BrokerSettings
 ) -> Outcome:
-    """Return what a pull gets that found this at an offset, which may be behind the one that it asked for."""
+    """Return the outcome of a read at `offset`, which may be after the offset that the pull requested."""
     status = found.status
     if status is ReadStatus.FOUND:
         return Outcome(_answer(found, FOUND, "FOUND"), found)
     code, remark, hold_ms = _CODES.get(status), status.value, 0
-    if code is None:  # the queue has no message
+    if code is None:  # The queue has no message.
         code = _NOT_FOUND if offset == 0 else _MOVED
     if code == _NOT_FOUND:
         if occasion is Occasion.CAME:
@@ -99,7 +99,7 @@ def _answer(found: ReadResult, code: int, remark: str) -> PullAnswer:
 
 
 def moved(queue: Queue, offset: int) -> Outcome:
-    """Return what a pull gets whose group was reset: the offset from which it goes on."""
+    """Return the outcome for a group that was reset: the offset from which to continue."""
     answer = PullAnswer(
         0, offset, queue.min_offset, queue.max_offset, None, 0, 0, code=_MOVED, remark=OFFSET_RESET
     )  # fmt: skip
@@ -107,7 +107,7 @@ def moved(queue: Queue, offset: int) -> Outcome:
 
 
 def hold_ms_of(request: PullMessage, settings: BrokerSettings) -> int:
-    """Return how long a pull that found nothing may wait, 0 for not at all."""
+    """Return how long a pull that found nothing may wait; 0: not at all."""
     if not request.sys_flag & FLAG_SUSPEND:
         return 0
     asked_ms = request.suspend_timeout_millis if settings.long_polling_enable else settings.short_polling_time_mills

@@ -1,8 +1,8 @@
 """Pulls that found nothing and wait for a message. RocketMQ: PullRequestHoldService.
 
 A held pull ends exactly once: woken by an arrival, expired at its deadline, or dropped because its connection is
-gone. The class is pure; `handlers/pull.py` answers what it returns. 10,000 of them cost 10 MB and nothing while idle:
-no task, no timer each.
+closed. The class does no I/O; `handlers/pull.py` answers the pulls that it returns. 10,000 held pulls take 10 MB, and
+no time while they wait: none has a task or a timer.
 """
 
 from collections.abc import Container, Iterator
@@ -14,7 +14,7 @@ from staticfire.runtime.dispatcher import Call
 
 
 class HeldPull(msgspec.Struct, gc=False):
-    """One pull in waiting. `offset` moves past messages that it doesn't want."""
+    """A pull that waits. `offset` moves on when the pull skips messages that it doesn't want."""
 
     call: Call
     topic: str
@@ -31,7 +31,7 @@ class HeldPulls:
         self._by_queue: dict[tuple[str, int], list[HeldPull]] = {}
         self._count = 0
         self.next_deadline_ms: UptimeMs | None = None
-        """No pull expires before that. It may be earlier than the first that does."""
+        """No pull expires before this time. It may be earlier than the first deadline."""
 
     def __len__(self) -> int:
         return self._count
@@ -41,7 +41,7 @@ class HeldPulls:
             yield from waiting
 
     def hold(self, pull: HeldPull) -> bool:
-        """Keep a pull; False when there are too many already."""
+        """Hold a pull; return False if there are too many already."""
         if self._count >= self._pulls_max:
             return False
         key = (pull.topic, pull.queue_id)
@@ -56,7 +56,7 @@ class HeldPulls:
         return True
 
     def take(self, topic: str, queue_id: int) -> list[HeldPull]:
-        """Remove and return the pulls of a queue, oldest first; what isn't answered is held again."""
+        """Remove and return the pulls of a queue, oldest first. The caller holds those again that it doesn't answer."""
         waiting = self._by_queue.pop((topic, queue_id), None)
         if waiting is None:
             return []
@@ -64,13 +64,13 @@ class HeldPulls:
         return waiting
 
     def of_topics(self, topics: Container[str]) -> Iterator[HeldPull]:
-        """Yield the pulls of some topics; they stay held."""
+        """Yield the pulls of some topics, without removing them."""
         for (topic, _), waiting in self._by_queue.items():
             if topic in topics:
                 yield from waiting
 
     def expire(self, uptime_ms: UptimeMs) -> list[HeldPull]:
-        """Remove and return the pulls whose deadline has passed; drop those whose connection is gone."""
+        """Remove and return the pulls whose deadline has passed; drop those whose connection is closed."""
         expired: list[HeldPull] = []
         self.next_deadline_ms = None
         for key, waiting in list(self._by_queue.items()):
@@ -92,11 +92,11 @@ class HeldPulls:
         return expired
 
     def take_topic(self, topic: str) -> list[HeldPull]:
-        """Remove and return all pulls of a topic: it was deleted or its permission changed."""
+        """Remove and return all pulls of a topic, since the topic or a subscription to it has changed."""
         keys = [key for key in self._by_queue if key[0] == topic]
         return [pull for key in keys for pull in self.take(*key)]
 
     def take_all(self) -> list[HeldPull]:
-        """Remove and return everything."""
+        """Remove and return all pulls."""
         keys = list(self._by_queue)
         return [pull for key in keys for pull in self.take(*key)]

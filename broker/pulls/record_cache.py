@@ -1,10 +1,11 @@
-"""RocketMQ's form of the records that were pulled last, for the next group that pulls them.
+"""Cache the newest pulled records in RocketMQ's format, for the next group that pulls them.
 
-To make it of a stored record takes longer than to find it here, and the end of a queue is pulled by every group of its
-topic, message by message or 32 at a time. What is pulled for the first time isn't kept: most messages are pulled once.
-Kept by log position, which is never given to another record, and by the store host that stands in it. Two generations:
-what is asked for moves into the young one; when that is full it becomes the old one, and the old one goes. So the
-newest `generation_bytes` are always there, and at most twice that.
+To convert a stored record takes longer than to find it here, and every group of a topic pulls the end of its queues,
+message by message or 32 at a time. A record isn't cached when it is pulled the first time, since most messages are
+pulled only once. The key is the log position, which no other record ever gets, and the store host, which is part of the
+record. There are two generations. A record that is requested is moved to the young one. When the young generation is
+full, it becomes the old one, and the previous old one is dropped. So the newest `generation_bytes` are always in the
+cache, and at most twice as much.
 """
 
 from staticfire.broker.store.outcomes import ReadResult
@@ -13,11 +14,11 @@ from staticfire.protocol.command import Records, RocketmqRecords
 from staticfire.protocol.rocketmq_record import rocketmq_records
 
 GENERATION_BYTES = 16 * 1024 * 1024
+# The memory that a record takes besides its bytes: the object, the key and the slot in the dictionary.
 _ENTRY_BYTES = 150
-# What a record takes besides its bytes: object, key and place in the dictionary.
 
 Generation = dict[bytes, dict[int, bytes]]
-"""By store host, then by log position."""
+"""Records by store host, then by log position."""
 
 
 QueueName = tuple[str, int]
@@ -25,7 +26,7 @@ QueueName = tuple[str, int]
 
 
 class RecordCache:
-    """Records in RocketMQ's form, made on demand."""
+    """Records in RocketMQ's format, converted on demand."""
 
     def __init__(self, store: MessageStore, generation_bytes: int = GENERATION_BYTES) -> None:
         self._store = store
@@ -33,13 +34,14 @@ class RecordCache:
         self._young: Generation = {}
         self._old: Generation = {}
         self._young_bytes = 0
-        self._pulled_ends: dict[QueueName, int] = {}
         # Up to which offset each queue was pulled.
+        self._pulled_ends: dict[QueueName, int] = {}
 
     def records(self, queue: QueueName, pulled: ReadResult, store_host: bytes) -> Records | RocketmqRecords:
-        """Return what was pulled, for a client of the broker at `store_host`; the first time as it is stored.
+        """Return the pulled records for a client that reaches the broker at `store_host`; the first time as they are
+        stored.
 
-        Raises: StorageError, OSError (it can't be read), ProtocolError (RocketMQ has no such record).
+        Raises: StorageError, OSError (they can't be read), ProtocolError (RocketMQ has no such record).
         """
         pulled_end = self._pulled_ends.get(queue, 0)
         if pulled.end_offset > pulled_end:
@@ -58,7 +60,7 @@ class RecordCache:
         return RocketmqRecords(found)  # type: ignore[arg-type]  # none is missing any more
 
     def _find_or_make(self, young: dict[int, bytes], pulled: ReadResult, store_host: bytes) -> None:
-        """Bring what is missing into the young generation."""
+        """Add the missing records to the young generation: from the old one, or converted."""
         old = self._old.get(store_host, {})
         missing: list[int] = []
         missing_sizes: list[int] = []

@@ -1,22 +1,22 @@
-"""Expressions of tags, each parsed once."""
+"""A cache of tag expressions, each parsed once."""
 
 from collections.abc import Callable
 
 from staticfire.protocol.tags import TagExpression
 
 EXPRESSIONS_MAX = 10_000
+# Longer expressions are not cached: a header may contain a megabyte of them.
 EXPRESSION_CHARACTERS_MAX = 1_024
-# So many are kept, if they aren't longer: a header may have a megabyte of them.
 
 
 class TagTable:
-    """The expressions that came with requests."""
+    """The expressions that were received with requests."""
 
     def __init__(self) -> None:
         self._expressions: dict[str, TagExpression] = {}
 
     def test_of(self, text: str) -> Callable[[int], bool] | None:
-        """Return whether a message with that tags code is wanted; None: all are. Raises: TagExpressionError."""
+        """Return a test of the tags code of a message; None if all messages are wanted. Raises: TagExpressionError."""
         if text == "*":
             return None
         expression = self._expressions.get(text)

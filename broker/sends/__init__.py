@@ -1,8 +1,8 @@
-"""What a message has to pass before it is stored, and the form in which it is stored.
+"""The checks of a message before it is stored, and the form in which it is stored.
 
-- `targets.py`: the topics that take messages, and why others don't
-- `intake.py`: what needs more than an append: messages that wait, or are dead on arrival
+- `targets.py`: the topics that accept messages, and why others don't
+- `intake.py`: messages that need more than an append, since they are delayed or may be dead letters
 - `sending.py`: the properties of a message, and how it is refused
-- `not_built.py`: what a message may ask for in vain where a setting says so
-- `new_topics.py`: sends that wait until the nameservers know their topic
+- `not_built.py`: refuses features that are not implemented, or turned off by a setting
+- `new_topics.py`: sends that wait until the nameservers have their topic
 """

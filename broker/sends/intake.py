@@ -1,7 +1,7 @@
-"""Messages that need more than an append: those that wait, and those that come to a retry topic.
+"""Store messages that need more than an append: those that may be delayed, and those for a retry topic.
 
-In this order: a message for a retry topic may be dead on arrival; what isn't, may wait; what doesn't, is stored where
-it was sent to. The hot path of sends appends by itself what is neither.
+First, a message for a retry topic may go to the dead-letter topic. Then a message may be delayed. Otherwise it is
+stored in the queue that it was sent to. The hot path of sends appends all other messages itself.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ from staticfire.protocol.times import MessageMs
 
 
 class Intake:
-    """Stores messages, or has them wait."""
+    """Stores messages, delayed if they request it."""
 
     def __init__(self, state: BrokerState, door: DelayDoor, timers: TimerService, dead_letters: DeadLetters) -> None:
         self._state = state
@@ -34,9 +34,9 @@ class Intake:
         self._dead_letters = dead_letters
 
     def put(self, record: NewRecord, on_stored: OnStored, context: Any) -> str | None:
-        """Store a message where it is to wait, or where it was sent to; return by what it can be recalled.
+        """Store a message where it waits, or in the queue that it was sent to; return the handle for a recall, if any.
 
-        Raises: StorageError, ProtocolError; BrokerAnswer (it can't wait as it asks to).
+        Raises: StorageError, ProtocolError; BrokerAnswer (the requested delay isn't possible).
         """
         stored_ms = self._state.clock.message_ms()
         waiting = self._door.waits(record, stored_ms)
@@ -48,7 +48,7 @@ class Intake:
         return None
 
     def check_time(self, record: NewRecord, stored_ms: MessageMs) -> None:
-        """Check when a message wants to be delivered that is stored later. Raises: BrokerAnswer."""
+        """Check the delivery time of a message that is stored later. Raises: BrokerAnswer."""
         if b"DELAY\x01" in record.properties:
             requested_level(record.properties)
         if b"TIMER_DEL" in record.properties:
@@ -57,7 +57,7 @@ class Intake:
     def put_retry(
         self, record: NewRecord, asked_max: int | None, client_version: int, on_stored: OnStored, context: Any
     ) -> None:
-        """Store a message that a client sent to a retry topic; `asked_max`: how often it wants it back.
+        """Store a message that a client sent to a retry topic. `asked_max`: how often the client wants it redelivered.
 
         RocketMQ: handleRetryAndDLQ. Raises: as `put`, and BrokerAnswer (unknown group).
         """

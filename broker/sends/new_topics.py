@@ -1,8 +1,8 @@
-"""Topics that were created a moment ago, of which the nameservers don't know yet.
+"""Topics that were just created, and that the nameservers don't have yet.
 
-RocketMQ registers a new topic before it stores the message that it was created for. So whoever has sent the first
-message of a topic can ask for its route at once: some clients ask once and give up. Invariants: sends to such a topic
-wait in the order in which they came; a nameserver that doesn't answer delays them by ANNOUNCED_MS_MAX at most
+RocketMQ registers a new topic before it stores the message that it was created for. So after the first send to a topic
+a client can request its route at once: some clients request it only once and then give up. Invariants: sends to such a
+topic wait, in the order of their arrival; a nameserver that doesn't respond delays them by ANNOUNCED_MS_MAX at most
 (registration.py). RocketMQ: TopicConfigManager.createTopicInSendMessageMethod.
 """
 
@@ -17,10 +17,10 @@ Send = Callable[[Call], Answer | None]
 
 
 class NewTopics:
-    """Sends that wait until the nameservers know their topics."""
+    """Holds sends until the nameservers have their topics."""
 
     def __init__(self, announced: Callable[[], Awaitable[None]], spawn: Spawn, settle: Callable[[], None]) -> None:
-        """`announced` returns when the nameservers know what there is; `settle` writes what was sent."""
+        """`announced` returns when the nameservers have all topics; `settle` writes what was sent."""
         self._announced = announced
         self._spawn = spawn
         self._settle = settle
@@ -30,13 +30,13 @@ class NewTopics:
         return topic in self._waiting
 
     def add(self, topic: str) -> None:
-        """Let sends to a topic wait from now on."""
+        """Let sends to a topic wait from now on, until it is announced."""
         if topic not in self._waiting:
             self._waiting[topic] = []
             self._spawn(self._announce(topic), f"announcement of {topic}")
 
     def hold(self, topic: str, call: Call, send: Send) -> None:
-        """Have a call sent when its topic is known."""
+        """Hold a send until its topic is announced."""
         self._waiting[topic].append(partial(_resume, call, send))
 
     async def _announce(self, topic: str) -> None:

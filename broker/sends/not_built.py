@@ -1,6 +1,6 @@
-"""What a message may ask for that can't be: it is refused in words, and never stored as something else.
+"""Refuse messages that request what is not implemented or turned off, so that they are not stored as something else.
 
-RocketMQ refuses the same with timerWheelEnable=false and rejectTransactionMessage=true, in these codes and words.
+RocketMQ refuses the same with timerWheelEnable=false and rejectTransactionMessage=true, with these codes and remarks.
 """
 
 from staticfire.broker.settings import BrokerSettings
@@ -21,9 +21,9 @@ from staticfire.protocol.sys_flag import INNER_BATCH, enters_consume_queue
 def refuse_not_built(
     properties: bytes, sys_flag: int, reconsume_times: int, settings: BrokerSettings, host_ip: str
 ) -> None:
-    """Raise for a batch in one message; where a setting says so, for part of a transaction and a delivery time.
+    """Refuse a batch in one message; if a setting requires it, also parts of a transaction and delivery times.
 
-    Half messages are let through: whoever can't store one refuses it. Raises: BrokerAnswer.
+    Half messages are accepted here: a caller that can't store one must refuse it. Raises: BrokerAnswer.
     """
     half = is_half(properties, reconsume_times)
     if settings.reject_transaction_message and (half or not enters_consume_queue(sys_flag)):
@@ -42,7 +42,7 @@ def refuse_not_built(
 
 
 def is_half(properties: bytes, reconsume_times: int) -> bool:
-    """Tell half messages. Clients before 4.6.1 leave the mark in a message that they send for a retry."""
+    """Return whether it is a half message. Clients before 4.6.1 leave the mark in messages for a retry."""
     if b"TRAN_MSG\x01" not in properties:
         return False
     marked = (find_property(properties, TRAN_MSG) or b"").lower() == b"true"
@@ -50,7 +50,7 @@ def is_half(properties: bytes, reconsume_times: int) -> bool:
 
 
 def asks_for_a_time(properties: bytes) -> bool:
-    """Whether a message is to be delivered at a time that isn't that of a delay level. RocketMQ: checkIfTimerMessage.
+    """Return whether a message requests a delivery time other than a delay level. RocketMQ: checkIfTimerMessage.
 
     Raises: BrokerAnswer (its level is no number).
     """

@@ -1,7 +1,7 @@
-"""What all kinds of sends share: the form in which a message is stored, and how it is refused.
+"""The common part of all kinds of sends: the stored form of a message, and how it is refused.
 
-The broker adds MSG_REGION, TRACE_ON and CLUSTER to the properties of a message, and UNIQ_KEY where it is missing; what
-the sender says under the names that only brokers may set is taken out before.
+The broker adds MSG_REGION, TRACE_ON and CLUSTER to the properties of a message, and UNIQ_KEY if it is missing. Before
+that it removes the properties of the sender whose names only brokers may use.
 """
 
 from staticfire.broker.delay.door import MAY_WAIT
@@ -38,11 +38,11 @@ OUTCOME_CODE = {
 _OF_BROKERS = (MSG_REGION, TRACE_ON, CLUSTER, POP_CK)
 
 Prepared = tuple[bytes, str, int, bool]
-"""Properties as they are stored, the unique id, the tags code, and whether the message has to pass the delay door."""
+"""The properties as they are stored, the unique id, the tags code, and whether the message may have to be delayed."""
 
 
 class Sending:
-    """Prepares messages and words refusals, for one broker."""
+    """Prepares messages and refusals, for one broker."""
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
@@ -55,14 +55,14 @@ class Sending:
         state.on_settings(self._use)
 
     def _use(self, settings: BrokerSettings) -> None:
-        """Keep what is put behind each message's properties, and how large it may be."""
+        """Prepare what depends on the settings: the added properties, and the limits of a message."""
         self.body_bytes_max = settings.max_message_size
         self.region = settings.region_id
         self.trace_on = "true" if settings.trace_on else "false"
         added = {"MSG_REGION": self.region, "TRACE_ON": self.trace_on, "CLUSTER": settings.broker_cluster_name}
         self._added_text = "".join([f"{name}\x01{value}\x02" for name, value in added.items()])
         self.added = self._added_text.encode()
-        """What is put behind the properties of every message."""
+        """The bytes that are added to the properties of every message."""
         self._properties_bytes_max = PROPERTIES_BYTES_MAX - len(self.added)
         self.illegal = (
             "the message is illegal, maybe msg body or properties length not matched. "
@@ -72,12 +72,12 @@ class Sending:
     # -- properties ----------------------------------------------------------------------------------------------
 
     def prepare(self, text: str, body: bytes, encoded: bytes | None = None) -> Prepared:
-        """Return how a message with these properties is stored. Raises: BrokerAnswer (no body, too large).
+        """Return the stored form of a message with these properties. Raises: BrokerAnswer (no body, too large).
 
-        `encoded`: the properties as bytes if that is how they came; `text` has one character for each of them then.
+        `encoded`: the properties as bytes, if they arrived as bytes; then `text` has one character for each byte.
 
-        Hot. The usual string, of ASCII and with a unique id, is searched as text: with bytes `find` takes three times
-        as long. Everything else goes the careful way, to the same end.
+        Hot path. Usual properties are ASCII and contain a unique id. They are searched as text, because `find` in bytes
+        takes three times as long. All others take the slow path, with the same result.
         """
         if not body or len(body) > self.body_bytes_max:
             self._refuse_size(body)
@@ -129,22 +129,22 @@ class Sending:
         raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self.illegal)
 
     def refuse_not_built(self, properties: bytes, sys_flag: int, reconsume_times: int) -> None:
-        """Raise for what isn't built. Raises: BrokerAnswer."""
+        """Refuse what is not implemented or turned off. Raises: BrokerAnswer."""
         state = self._state
         refuse_not_built(properties, sys_flag, reconsume_times, state.settings, state.machine.identity.host_ip)
 
     # -- refusals ------------------------------------------------------------------------------------------------
 
     def refused(self, code: int, remark: str) -> Answer:
-        """Return the answer that says no."""
+        """Return the response that refuses a send."""
         return SendAnswer(region=self.region, trace_on=self.trace_on, code=int(code), remark=remark)
 
     def not_stored(self) -> Answer:
-        """Return the answer to a message that could not be written."""
+        """Return the response for a message that could not be written."""
         return self.refused(ResponseCode.SERVICE_NOT_AVAILABLE, self.unavailable(self._store.failure))
 
     def unavailable(self, error: Exception | None) -> str:
-        """Return what is said when nothing can be stored."""
+        """Return the remark for the case that nothing can be stored."""
         return (
             "service not available now. It may be caused by one of the following reasons: the broker's disk is full "
             f"[{disk_words(self._state.disk_use)}], messages are put to the slave, message store has been shut down, "

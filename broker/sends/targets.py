@@ -1,6 +1,7 @@
-"""Which topics take messages: the checks of a send, kept per topic. RocketMQ: AbstractSendMessageProcessor.msgCheck.
+"""The topics that accept messages: the checks of a send, cached per topic. RocketMQ:
+AbstractSendMessageProcessor.msgCheck.
 
-A `Target` is a topic that passed the checks, with its queues at hand. It is forgotten when the topic changes.
+A `Target` is a topic that passed the checks, with its queues. All targets are forgotten when a topic changes.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from staticfire.protocol.sys_flag import MULTI_TAGS
 
 
 class Target:
-    """A topic that takes messages."""
+    """A topic that accepts messages."""
 
     __slots__ = (
         "_queue_limit",
@@ -45,14 +46,14 @@ class Target:
         self.sys_flag = MULTI_TAGS if config.topic_filter_type == MULTI_TAG else 0
         self._queue_limit = max(config.write_queue_nums, config.read_queue_nums)
         self.is_special = self.is_retry or self.sys_flag != 0 or is_static
-        """Whether a message needs more than to be stored."""
+        """Whether a message for this topic needs more than an append."""
         self.at_hand: dict[int, Queue] = {}
-        """Queues that were asked for, by their ids."""
+        """The queues that were used, by id."""
         self._queue_of = queue_of
         self._random = random
 
     def queue(self, queue_id: int, peer: Peer) -> Queue:
-        """Return a queue by its id, any for an id below 0. Raises: BrokerAnswer (no such queue)."""
+        """Return a queue by its id; a random one for an id below 0. Raises: BrokerAnswer (no such queue)."""
         if queue_id < 0 and self.config.write_queue_nums > 0:
             queue_id = self._random.randrange(self.config.write_queue_nums)
         if not 0 <= queue_id < self._queue_limit:
@@ -65,7 +66,7 @@ class Target:
 
 
 class TargetTable:
-    """Targets by topic."""
+    """The targets by topic."""
 
     def __init__(self, state: BrokerState, new_topics: NewTopics) -> None:
         self._state = state
@@ -78,19 +79,19 @@ class TargetTable:
         state.topics.on_change(lambda _: self.forget())
 
     def forget(self) -> None:
-        """Start anew: a topic or a setting changed."""
+        """Forget all targets: a topic or a setting has changed."""
         self.by_topic.clear()
         self._static.clear()
 
     def for_placed(self, request: SendMessage, peer: Peer) -> Target:
-        """Return the target of a send to a static topic, with the queue id that the broker has for it.
+        """Return the target of a send to a static topic, whose queue id is already translated to that of this broker.
 
-        It isn't among those that are found without a check, so each send is placed. Raises: BrokerAnswer.
+        It isn't in `by_topic`, so the queue id of each send is translated. Raises: BrokerAnswer.
         """
         return self._static.get(request.topic) or self._checked(request)
 
     def for_request(self, request: SendMessage, peer: Peer) -> Target:
-        """Return the target of a send, creating its topic where that is allowed. Raises: BrokerAnswer."""
+        """Return the target of a send; create its topic if that is allowed. Raises: BrokerAnswer."""
         target = self.by_topic.get(request.topic)
         if target is not None:
             return target

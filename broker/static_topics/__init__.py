@@ -1,15 +1,19 @@
-"""Static topics: logical queues that stay the same in number, mapped to queues of brokers.
+"""Static topics: a fixed number of logical queues, mapped to queues of brokers.
 
-A broker that has no static topic never comes here. Whatever a client says of a logical queue (queue id, offset) is
-translated before the ordinary handlers see it, and their answers are translated back: what is stored, committed and
-held is always in numbers of this broker's own queues.
+A broker without static topics doesn't use this package. A queue id or an offset of a logical queue in a request is
+translated before the ordinary handlers receive the request, and their responses are translated back. So everything that
+is stored, committed and held refers to this broker's own queues.
 
-- `mapping.py`: the arithmetic of logical and physical offsets; `acceptance.py`: which mappings are accepted
+A logical queue may be moved from broker to broker. It then consists of several items of the mapping, called stretches:
+each is a range of logical offsets in one broker's queue. The broker of the last stretch leads the logical queue: it
+stores the new messages, and answers all requests, if necessary by requests to the brokers of earlier stretches.
+
+- `mapping.py`: computes logical and physical offsets; `acceptance.py`: decides which mappings are accepted
 - `table.py`: the mappings of this broker, and their file
-- `pulling.py`: what the answer to a pull means in the logical queue
-- `translated_call.py`: a request in physical numbers whose answer is translated
-- `sends.py`: where messages for a logical queue are stored
-- `offsets.py`: questions about the offsets of a logical queue, answered from all its stretches
+- `pulling.py`: translates pulls and their responses
+- `translated_call.py`: a request with physical numbers whose response is translated
+- `sends.py`: finds where a message for a logical queue is stored
+- `offsets.py`: answers queries for offsets of a logical queue from all its stretches
 - `peers.py`: requests to other brokers, which hold earlier stretches
-- `front.py`: stands before the handlers of pulls and offsets; `translator.py`: has them do what it takes
+- `front.py`: intercepts requests for logical queues before the ordinary handlers; `translator.py`: handles them
 """

@@ -1,9 +1,9 @@
-"""Which mappings a broker accepts. Pure. RocketMQ: TopicQueueMappingManager.updateTopicQueueMapping.
+"""Decide which mappings a broker accepts. Pure. RocketMQ: TopicQueueMappingManager.updateTopicQueueMapping.
 
 Different from RocketMQ
-- A mapping that is refused changes nothing; RocketMQ has changed the topic's queue numbers by then.
-- Of a stretch that was mapped before nothing can be changed but an offset that wasn't decided. RocketMQ checks this
-  with Java assertions, which are off in production.
+- A mapping that is refused changes nothing; RocketMQ has already changed the topic's number of queues by then.
+- A stretch that was mapped before can't be changed, except for a logical offset that wasn't decided. RocketMQ checks
+  this with Java assertions, which are off in production.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from staticfire.protocol.limits import QUEUES_OF_TOPIC_MAX
 from staticfire.protocol.requests.static_topics import MappingDetail, MappingItem
 from staticfire.protocol.requests.topics import TopicConfig
 
+# How many stretches one logical queue may have: how often it can be mapped to another queue.
 ITEMS_MAX = 1_000
-# Of one logical queue: it was mapped to another broker that many times.
 
 
 def accepted(old: MappingDetail | None, new: MappingDetail, force: bool) -> MappingDetail:
-    """Return what a broker knows after it was given a mapping. Raises: BrokerAnswer (it doesn't fit)."""
+    """Return the mapping of a broker after it received a new one. Raises: BrokerAnswer (it doesn't fit)."""
     for queue_id, items in sorted(new.hosted_queues.items()):
         _check_items(f"{new.topic}-{queue_id}", items)
     if old is None:
@@ -57,7 +57,7 @@ def check_target(detail: MappingDetail, topic: str, broker_name: str, config: To
 
 
 def check_queues(detail: MappingDetail, config: TopicConfig) -> None:
-    """Refuse fewer queues than a mapping needs. Raises: BrokerAnswer."""
+    """Refuse a topic with fewer queues than its mapping needs. Raises: BrokerAnswer."""
     needed = queues_needed(detail)
     if min(config.read_queue_nums, config.write_queue_nums) < needed:
         words = (
@@ -80,7 +80,7 @@ def _check_age(old: MappingDetail, new: MappingDetail) -> None:
 
 
 def _check_items(name: str, items: Sequence[MappingItem]) -> None:
-    """Refuse items that no logical queue can have. Raises: BrokerAnswer."""
+    """Refuse items that are not valid for a logical queue. Raises: BrokerAnswer."""
     if not items:
         raise _refused(f"{name} is mapped to nothing")
     if len(items) > ITEMS_MAX:
@@ -101,7 +101,7 @@ def _check_items(name: str, items: Sequence[MappingItem]) -> None:
 
 
 def _check_kept(name: str, old: Sequence[MappingItem], new: Sequence[MappingItem], same_epoch: bool) -> None:
-    """Refuse a mapping that says something else of a stretch than the last one did. Raises: BrokerAnswer."""
+    """Refuse a mapping that changes a stretch of the last mapping. Raises: BrokerAnswer."""
     known = {item.gen: item for item in new}
     for item in old:
         other = known.get(item.gen)

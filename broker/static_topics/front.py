@@ -1,7 +1,7 @@
-"""Stands before the handlers of pulls and offsets, and hands over what is about logical queues.
+"""Intercept requests for logical queues before the handlers of pulls and offsets.
 
-A request for a topic that isn't static, or that says `lo` false, passes after one look into a dictionary. The
-translator is made when the first other one comes: few brokers need it.
+A request for a topic that isn't static, or with `lo` false, is passed on after one look-up in a dictionary. The
+translator is created at the first request for a logical queue: few brokers need it.
 """
 
 from functools import partial
@@ -30,7 +30,7 @@ TRANSLATED = (
 
 
 class StaticTopicFront:
-    """Has requests about logical queues translated."""
+    """Passes requests for logical queues to the translator."""
 
     def __init__(
         self, dispatcher: Dispatcher, state: BrokerState, registration: Registration, pool: ConnectionPool
@@ -46,7 +46,7 @@ class StaticTopicFront:
         state.static_topics.on_change(self._mapped_anew)
 
     def stand_before(self) -> None:
-        """Have these requests come here first. They have handlers already."""
+        """Intercept these requests. Their handlers must be registered already."""
         for code in TRANSLATED:
             self._dispatcher.precede(code, partial(self._before, code))
 
@@ -55,7 +55,7 @@ class StaticTopicFront:
         mappings, translating = self._mappings, self._translating
 
         def handle(call: Call) -> Answer | None:
-            """Hot, as far as the first condition."""
+            """Handle a request. Hot path up to the first condition."""
             if mappings and call.request.topic in mappings and call.request.lo is not False:
                 return translating().handle(code, call)
             return handler(call)
@@ -65,7 +65,7 @@ class StaticTopicFront:
 
     def _translating(self) -> "Translator":
         if self._translator is None:
-            from staticfire.broker.static_topics.peers import BrokerPeers  # here: few brokers have static topics
+            from staticfire.broker.static_topics.peers import BrokerPeers  # imported only if needed
             from staticfire.broker.static_topics.translator import Translator
 
             peers = BrokerPeers(self._registration, self._pool)
@@ -73,7 +73,7 @@ class StaticTopicFront:
         return self._translator
 
     def _mapped_anew(self, topic: str) -> None:
-        """Look again at the pulls that wait on a topic: this broker may not lead their queues any more."""
+        """Try the held pulls of a topic again: its mapping changed, and this broker may no longer lead their queues."""
         for pull in self._state.held.take_topic(topic):
             original = self._translating().original(pull.call)
             if original.connection.is_open:

@@ -1,8 +1,8 @@
 """Offsets of logical queues. Pure. RocketMQ: LogicQueueMappingItem, TopicQueueMappingUtils.
 
-A logical queue is a list of items, oldest first. An item whose logical offset is decided covers the logical offsets
-from there up to the next item's. The last item may be undecided for a moment: its broker takes messages already, while
-the end of the item before is still looked up. Nobody can read them until it is decided.
+A logical queue is a list of items, oldest first. An item with a decided logical offset covers the logical offsets from
+there up to the offset of the next item. The last item may be undecided for a moment: its broker accepts messages
+already, while the end of the item before is still being determined. They can't be read until it is decided.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ UNDECIDED = -1
 
 
 def is_decided(item: MappingItem) -> bool:
-    """Whether it is known at which logical offset a stretch begins."""
+    """Return whether the logical offset at which a stretch begins is decided."""
     return item.logic_offset >= 0
 
 
@@ -23,12 +23,12 @@ def decided(items: Sequence[MappingItem]) -> list[MappingItem]:
 
 
 def delta(item: MappingItem) -> int:
-    """Return what turns a physical offset into a logical one."""
+    """Return the difference between logical and physical offsets."""
     return item.logic_offset - item.start_offset
 
 
 def logical(item: MappingItem, offset: int) -> int:
-    """Return the logical offset of a physical one; -1 while none is decided."""
+    """Return the logical offset of a physical one; -1 if it isn't decided yet."""
     if not is_decided(item):
         return UNDECIDED
     return item.logic_offset + max(0, offset - item.start_offset)
@@ -40,7 +40,7 @@ def physical(item: MappingItem, offset: int) -> int:
 
 
 def holding(items: Sequence[MappingItem], offset: int) -> MappingItem:
-    """Return the stretch of a logical offset; the first one for offsets before it. `items`: decided, at least one."""
+    """Return the stretch of a logical offset, the first one for lower offsets. `items`: decided, at least one."""
     for item in reversed(items):
         if offset >= item.logic_offset:
             return item
@@ -54,7 +54,7 @@ def following(items: Sequence[MappingItem], item: MappingItem) -> MappingItem | 
 
 
 def led_queues(detail: MappingDetail) -> dict[int, int]:
-    """Return the logical queues that a broker leads, each with the id of its own queue for it."""
+    """Return the logical queues that a broker leads, each with the id of the broker's own queue."""
     return {
         queue_id: items[-1].queue_id
         for queue_id, items in sorted(detail.hosted_queues.items())
@@ -63,7 +63,7 @@ def led_queues(detail: MappingDetail) -> dict[int, int]:
 
 
 def info_of(detail: MappingDetail) -> MappingInfo:
-    """Return what nameservers know of a mapping."""
+    """Return the part of a mapping that nameservers receive."""
     return MappingInfo(
         detail.topic, detail.bname, detail.total_queues, detail.epoch, detail.scope, detail.dirty, led_queues(detail)
     )

@@ -1,13 +1,13 @@
-"""Questions about the offsets of a logical queue, answered from its stretches. RocketMQ: rewriteRequestForStaticTopic.
+"""Answer queries for offsets of a logical queue from its stretches. RocketMQ: rewriteRequestForStaticTopic.
 
 Behaviour
-- A group's offset is kept by the broker of the stretch that it is in, in that broker's own numbers; the newest stretch
-  that has one says where the group is ("double read").
-- A search by time looks into one stretch after another until a message is new enough.
+- The offset of a group is stored by the broker of the stretch that it is in, as a physical offset. A query asks from
+  the newest stretch to the oldest, and the first one with an offset counts ("double read").
+- A search by time searches one stretch after another until a message is new enough.
 
 Different from RocketMQ
-- Where the oldest stretch is empty, the earliest stored time is that of the next message; RocketMQ says -1.
-- A search goes on behind stretches that other brokers hold only if these have nothing; RocketMQ's last one counts.
+- If the oldest stretch is empty, the earliest stored time is that of the next message; RocketMQ returns -1.
+- A search continues after stretches of other brokers only if these have no result; in RocketMQ the last one counts.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,7 +32,7 @@ from staticfire.protocol.requests.static_topics import MappingItem
 
 Items = Sequence[MappingItem]
 Ask = Callable[[MappingItem, Any], Awaitable[Answer]]
-"""Has the broker of a stretch answer a request, here or elsewhere. Raises: BrokerAnswer."""
+"""Sends a request to the broker of a stretch, this one or another. Raises: BrokerAnswer."""
 
 UNDECIDED_WORDS = "the logical offset of this queue isn't decided yet: finish updateStaticTopic or remappingStaticTopic"
 
@@ -42,12 +42,12 @@ def _physical(request: Any, item: MappingItem, **more: Any) -> Any:
 
 
 async def max_offset(request: GetMaxOffset, items: Items, ask: Ask) -> Answer:
-    """The offset that the next message will get, of those that can be read."""
+    """Return the offset that the next message will get, in the last stretch that can be read."""
     return await _end(request, decided(items)[-1], ask)
 
 
 async def min_offset(request: GetMinOffset, items: Items, ask: Ask) -> Answer:
-    """The oldest offset."""
+    """Return the oldest offset."""
     return await _end(request, decided(items)[0], ask)
 
 
@@ -57,7 +57,7 @@ async def _end(request: GetMaxOffset | GetMinOffset, item: MappingItem, ask: Ask
 
 
 async def query(request: QueryConsumerOffset, items: Items, ask: Ask) -> Answer:
-    """Where a group is in a logical queue."""
+    """Return the offset of a group in a logical queue."""
     if len(items) == 1 and items[0].logic_offset == 0:
         return await ask(items[0], _physical(request, items[0]))
     for item in reversed(decided(items)):
@@ -70,7 +70,7 @@ async def query(request: QueryConsumerOffset, items: Items, ask: Ask) -> Answer:
 
 
 async def update(request: UpdateConsumerOffset, items: Items, ask: Ask) -> Answer:
-    """Store where a group is, with the broker of that stretch."""
+    """Commit the offset of a group, at the broker of its stretch."""
     if request.commit_offset is None:
         words = f"Offset is null, topic is {request.topic}"
         return refusal(ResponseCode.INVALID_PARAMETER, words)
@@ -79,7 +79,7 @@ async def update(request: UpdateConsumerOffset, items: Items, ask: Ask) -> Answe
 
 
 async def search(request: SearchOffset, items: Items, ask: Ask) -> Answer:
-    """The offset at a stored time: of the first message at or after it, or of the last one at or before it."""
+    """Return the offset at a stored time: of the first message at or after it, or of the last one at or before it."""
     readable = decided(items)
     item = await (_last_begun if (request.boundary_type or "").lower() == "upper" else _first_open)(
         request, readable, ask
@@ -108,7 +108,7 @@ async def _first_open(request: SearchOffset, items: Items, ask: Ask) -> MappingI
 
 
 async def earliest(request: GetEarliestStoreTime, items: Items, ask: Ask) -> Answer:
-    """When the oldest message was stored; -1 when there is none."""
+    """Return when the oldest message was stored; -1 if there is none."""
     for item in decided(items):
         stored_ms = await _stored_ms(request.topic, item, ask)
         if stored_ms >= 0:

@@ -1,6 +1,6 @@
 """Requests to other brokers of the cluster, which hold earlier stretches of logical queues.
 
-Where a broker is, a nameserver says; the answer is kept until a request to it fails.
+The address of a broker is requested from a nameserver, and kept until a request to the broker fails.
 """
 
 from staticfire.broker.registration import Registration
@@ -12,13 +12,13 @@ from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetClusterInf
 from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.pool import ConnectionPool
 
-FORWARD_TIMEOUT_MS = 3_000
 # RocketMQ: forwardTimeout.
+FORWARD_TIMEOUT_MS = 3_000
 _MASTER_ID = 0
 
 
 class BrokerPeers:
-    """Other brokers, by name."""
+    """The other brokers, by name."""
 
     def __init__(self, registration: Registration, pool: ConnectionPool) -> None:
         self._registration = registration
@@ -26,7 +26,7 @@ class BrokerPeers:
         self._addresses: dict[str, str] = {}
 
     async def ask(self, broker_name: str, request: Request) -> Answer:
-        """Return a broker's answer. Raises: BrokerAnswer (it isn't known, or can't be reached)."""
+        """Send a request to a broker and return its response. Raises: BrokerAnswer (unknown, or not reachable)."""
         try:
             address = self._addresses.get(broker_name) or await self._find(broker_name)
             return await self._pool.ask(address, request, FORWARD_TIMEOUT_MS)
@@ -36,7 +36,7 @@ class BrokerPeers:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words) from error
 
     def store_host(self, broker_name: str) -> bytes:
-        """Return the address that stands in a broker's messages. It has answered before."""
+        """Return the store host for a broker's messages. The broker must have answered a request before."""
         return pack_host(*parse_address(self._addresses[broker_name]))
 
     async def _find(self, broker_name: str) -> str:

@@ -1,17 +1,17 @@
-"""What the answer to a pull of one stretch means in its logical queue. Pure.
+"""Translate a pull of a logical queue into a pull of one stretch, and the response back. Pure.
 
 RocketMQ: PullMessageProcessor.rewriteResponseForStaticTopic.
 
 Behaviour
-- A stretch that gets no more messages has an end that nobody waits at: the reader goes on with the next stretch
-  (PULL_RETRY_IMMEDIATELY), or finds nothing while that one's offset isn't decided.
-- Messages of the oldest stretch that were removed move the reader (PULL_OFFSET_MOVED); in a later one it goes on at
-  once behind them.
+- A pull doesn't wait at the end of a stretch that gets no more messages: the reader continues with the next stretch
+  (PULL_RETRY_IMMEDIATELY), or finds nothing while the offset of that one isn't decided.
+- If messages of the oldest stretch were removed, the reader is moved to the first remaining one (PULL_OFFSET_MOVED); in
+  a later stretch it continues there at once (PULL_RETRY_IMMEDIATELY).
 - Records are sent as they are stored. The reader adds `offsetDelta` to their offsets.
 
 Different from RocketMQ
-- A pull behind the end of the last stretch is moved back to it. RocketMQ says so only if there was an earlier stretch;
-  else it finds nothing.
+- A pull after the end of the last stretch is moved back to the end. RocketMQ does this only if there was an earlier
+  stretch; else the pull finds nothing.
 """
 
 from collections.abc import Sequence
@@ -31,17 +31,17 @@ _TRANSLATED = (_FOUND, _NOT_FOUND, _RETRY, _MOVED)
 
 
 class Stretch(msgspec.Struct, gc=False):
-    """Where a pull reads: one item of a logical queue."""
+    """The stretch that a pull reads: one item of a logical queue."""
 
     items: Sequence[MappingItem]
-    """All of them, decided or not, oldest first."""
+    """All items of the logical queue, decided or not, oldest first."""
     item: MappingItem
     offset: int
-    """The physical offset that is pulled."""
+    """The physical offset of the pull."""
 
     @property
     def is_last(self) -> bool:
-        """Whether new messages go there."""
+        """Whether new messages are stored in this stretch."""
         return self.item.gen == self.items[-1].gen
 
     @property
@@ -50,13 +50,13 @@ class Stretch(msgspec.Struct, gc=False):
 
 
 def stretch_of(items: Sequence[MappingItem], offset: int) -> Stretch:
-    """Return where the message of a logical offset is. One of the items is decided."""
+    """Return the stretch of a logical offset. At least one of the items must be decided."""
     item = holding(decided(items), offset)
     return Stretch(items, item, physical(item, offset))
 
 
 def physical_pull(request: PullMessage, stretch: Stretch) -> PullMessage:
-    """Return the pull of a stretch. Only in the last one it may wait; an offset of another one can't ride along."""
+    """Return the pull of a stretch. Only in the last one it may wait. Leave out a commit offset of another stretch."""
     item, commit_offset, sys_flag = stretch.item, 0, request.sys_flag
     if not stretch.is_last:
         sys_flag &= ~FLAG_SUSPEND
@@ -72,7 +72,7 @@ def physical_pull(request: PullMessage, stretch: Stretch) -> PullMessage:
 
 
 def logical_answer(answer: PullAnswer, stretch: Stretch) -> PullAnswer:
-    """Return the answer as the reader of the logical queue has to get it. It has the same body."""
+    """Translate a response for the reader of the logical queue. The body doesn't change."""
     if answer.code not in _TRANSLATED:
         return answer
     item, code = stretch.item, answer.code

@@ -1,9 +1,10 @@
-"""Where messages for a logical queue are stored. RocketMQ: TopicQueueMappingManager.rewriteRequestForStaticTopic.
+"""Find where messages for a logical queue are stored. RocketMQ: TopicQueueMappingManager.rewriteRequestForStaticTopic.
 
 Behaviour
-- Only the broker that leads a logical queue takes messages for it. Without a queue id it takes one that it leads.
-- While the logical offset of the leading stretch isn't decided, messages are taken, and their offset is -1.
-- The offset of a half message is not translated: the request that ends the transaction says it again.
+- Only the broker that leads a logical queue accepts messages for it. For a send without a queue id it chooses a logical
+  queue that it leads.
+- While the logical offset of the last stretch isn't decided, messages are accepted, and the response has the offset -1.
+- The offset of a half message is not translated: the request that ends the transaction must contain the same number.
 """
 
 from random import Random
@@ -23,7 +24,7 @@ from staticfire.runtime.dispatcher import Call
 
 
 def not_led(detail: MappingDetail, queue_id: int) -> BrokerAnswer:
-    """Return the refusal of a request to a broker that doesn't lead a logical queue."""
+    """Return the refusal of a request to a broker that doesn't lead the logical queue."""
     items = detail.hosted_queues.get(queue_id)
     hint = f"broker {items[-1].bname} leads it" if items else "its route says which broker leads it"
     words = f"{detail.topic}-{queue_id} is not led by broker {detail.bname}: {hint}"
@@ -31,7 +32,7 @@ def not_led(detail: MappingDetail, queue_id: int) -> BrokerAnswer:
 
 
 def items_led(detail: MappingDetail, queue_id: int) -> list[MappingItem]:
-    """Return all stretches of a logical queue that this broker leads. Raises: BrokerAnswer (it doesn't)."""
+    """Return all stretches of a logical queue that this broker leads. Raises: BrokerAnswer (it doesn't lead it)."""
     items = detail.hosted_queues.get(queue_id)
     if not items or items[-1].bname != detail.bname:
         raise not_led(detail, queue_id)
@@ -39,7 +40,7 @@ def items_led(detail: MappingDetail, queue_id: int) -> list[MappingItem]:
 
 
 def placed(call: Call, detail: MappingDetail, random: Random) -> TranslatedCall:
-    """Return a send in this broker's own numbers. Raises: BrokerAnswer (it doesn't lead the queue)."""
+    """Return a send with this broker's own queue id. Raises: BrokerAnswer (it doesn't lead the logical queue)."""
     request: SendMessage = call.request
     queue_id = request.queue_id
     if queue_id < 0:

@@ -1,6 +1,6 @@
 """The static topics of a broker. RocketMQ: TopicQueueMappingManager.
 
-Kept in topicQueueMapping.json, under RocketMQ's names; a broker that never had a static topic has no such file.
+Saved in topicQueueMapping.json, under RocketMQ's names; a broker that never had a static topic has no such file.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class StaticTopicTable:
 
     def __init__(self, topics: TopicTable, config_files: ConfigFiles, message_ms: Callable[[], MessageMs]) -> None:
         self.by_topic: dict[str, MappingDetail] = {}
-        """One dictionary for good: handlers hold it."""
+        """This is always the same dictionary: handlers keep a reference to it."""
         self.version = DataVersion()
         self._topics = topics
         self._config_files = config_files
@@ -36,11 +36,11 @@ class StaticTopicTable:
         topics.on_change(self._topic_changed)
 
     def on_change(self, listener: Callable[[str], None]) -> None:
-        """Call it with a topic whose mapping is another one now."""
+        """Call `listener` with each topic whose mapping has changed."""
         self._listeners.append(listener)
 
     def restore(self) -> None:
-        """Take over what was saved, but for topics that were deleted. Raises: StorageError (it can't be read)."""
+        """Load the saved mappings, except those of deleted topics. Raises: StorageError (they can't be read)."""
         self._file()
         self._topic_changed(None)
 
@@ -49,7 +49,7 @@ class StaticTopicTable:
         self._config_files.restore(FILE, self._snapshot, self._take_in)
 
     def put(self, detail: MappingDetail) -> bool:
-        """Store a mapping; return whether it differs from what was there. It is saved soon. Raises: StorageError."""
+        """Store a mapping; return whether it has changed. It is saved soon. Raises: StorageError."""
         if self.by_topic.get(detail.topic) == detail:
             return False
         if not self._is_filed:
@@ -59,10 +59,10 @@ class StaticTopicTable:
         return True
 
     def infos(self, topics: dict[str, TopicConfig]) -> dict[str, MappingInfo]:
-        """Return what nameservers know of those topics that are static."""
+        """Return what nameservers receive about the static topics among these."""
         if not self.by_topic:
             return {}
-        from staticfire.broker.static_topics.mapping import info_of  # here: few brokers have static topics
+        from staticfire.broker.static_topics.mapping import info_of  # imported here: few brokers have static topics
 
         return {name: info_of(detail) for name, detail in self.by_topic.items() if name in topics}
 

@@ -1,4 +1,4 @@
-"""A request in a broker's own numbers, whose answer is translated before it leaves."""
+"""A request with a broker's own numbers, whose response is translated before it is sent."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +8,10 @@ from staticfire.runtime.dispatcher import Call
 
 
 class TranslatedCall(Call, gc=False, kw_only=True):
-    """Handlers treat it like any call."""
+    """A call that handlers treat like any other."""
 
     original: Call
-    """As it came."""
+    """The call as it was received."""
     translate: Callable[[Any], Answer]
 
     def answer(self, answer: Answer) -> None:
@@ -20,7 +20,7 @@ class TranslatedCall(Call, gc=False, kw_only=True):
 
 
 def translated(call: Call, request: Any, translate: Callable[[Any], Answer]) -> TranslatedCall:
-    """Return a call with another request in the place of the one that came."""
+    """Return a call with a translated request instead of the received one."""
     return TranslatedCall(
         request, call.opaque, call.oneway, call.codec, call.connection, original=call, translate=translate
     )

@@ -1,4 +1,9 @@
-"""Requests about logical queues, carried out in the numbers of the brokers that have their stretches."""
+"""Handle requests for logical queues, with the physical numbers of the brokers that have their stretches.
+
+A pull becomes a pull of one stretch. If this broker has the stretch, its ordinary handler serves the pull; otherwise
+the pull is sent to the other broker. The response is translated back. Queries for offsets are handled by offsets.py,
+with requests to the brokers of the stretches.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -40,7 +45,7 @@ QUESTIONS: dict[int, Question] = {
 
 
 class Translator:
-    """Translates pulls and questions about offsets, and their answers."""
+    """Translates pulls and queries for offsets, and their responses."""
 
     def __init__(
         self,
@@ -49,14 +54,14 @@ class Translator:
         peers: BrokerPeers,
         start: Callable[[AsyncHandler, Call], None],
     ) -> None:
-        """`handlers`: those of this broker's own queues. `start` handles a request in a task."""
+        """`handlers`: those of this broker's own queues. `start`: handles a request in a task."""
         self._mappings = mappings
         self._handlers = handlers
         self._peers = peers
         self._start = start
 
     def handle(self, code: int, call: Call) -> Answer | None:
-        """Handle a request about a logical queue. Raises: BrokerAnswer (this broker doesn't lead it)."""
+        """Handle a request for a logical queue. Raises: BrokerAnswer (this broker doesn't lead it)."""
         detail = self._mappings[call.request.topic]
         queue_id = call.request.queue_id
         items = items_led(detail, -1 if queue_id is None else queue_id)
@@ -69,7 +74,7 @@ class Translator:
         return self._pull(code, call, detail, items)
 
     def original(self, call: Call) -> Call:
-        """Return a call as it came."""
+        """Return a call as it was received."""
         return call.original if isinstance(call, TranslatedCall) else call
 
     # -- pulls -----------------------------------------------------------------------------------------------------
@@ -86,7 +91,7 @@ class Translator:
         return None if answer is None else _logical(stretch, answer)
 
     async def _pull_elsewhere(self, stretch: Stretch, call: Call) -> Answer:
-        """Have the broker of an earlier stretch answer a pull. Raises: BrokerAnswer."""
+        """Pull an earlier stretch from its broker. Raises: BrokerAnswer."""
         pull = physical_pull(call.request, stretch)
         broker_name = stretch.item.bname
         whole = WholePull(*(getattr(pull, name) for name in PullMessage.__struct_fields__[:-2]))
