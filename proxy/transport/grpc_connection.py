@@ -256,7 +256,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
             running.fail(GrpcError(GrpcStatus.DEADLINE_EXCEEDED, "nothing came for long, and the request isn't whole"))
 
     def fail_stalled(self, uptime_ms: UptimeMs) -> None:
-        """Reset the streams whose responses the client doesn't take. Close the connection if it takes nothing at all."""
+        """Reset the streams that the client doesn't read. Close the connection if it reads none at all."""
         outflow, limits = self._http2.outflow, self._shared.limits
         if not outflow.unsent_bytes:
             return

@@ -1,9 +1,9 @@
 """One running call: its requests on their way to the handler, the handler's task, and its responses.
 
-Requests: a unary call, or one that only the server streams, starts its handler when its one request is complete. A bidi
-call starts its handler at once and queues the requests for it. The client's window is refilled as requests are taken;
-it isn't refilled while too many wait, so a slow handler slows down its client. Responses: `send` waits while too much
-of the stream is unsent.
+Requests: a unary call, or one whose responses are a stream, starts its handler when the client has sent its one request
+and ended its side. A bidi call starts its handler at once and queues the requests for it. Received bytes are reported
+to the client as consumed unless too many of them wait for a bidi handler, so a slow handler slows down its client.
+Responses: `send` waits while too much of the stream is unsent.
 
 A call ends exactly once: with its response, an error, its deadline, a reset by the client, or its connection. The first
 of these sets `is_over`. The handler's task is then cancelled, unless the task itself ended the call, and nothing more
