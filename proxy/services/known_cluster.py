@@ -1,4 +1,4 @@
-"""What the services know of the cluster: routes, types of topics, configurations of groups.
+"""Cached data of the cluster: routes, types of topics, configurations of groups.
 
 It is requested from brokers and nameservers by the client of `client/cluster/` and cached for a second. So a test that
 changes a topic or a group sees the change soon, and sends and receives don't need a request each. RocketMQ's proxy
@@ -103,7 +103,7 @@ class KnownCluster:
         for believed in (self._routes, self._topics, self._groups):
             await believed.close()
 
-    # -- what is known -------------------------------------------------------------------------------------------
+    # -- cached data ---------------------------------------------------------------------------------------------
 
     async def route(self, topic: str) -> TopicRouteData:
         """Return a topic's route. Raises: TopicNotFound, NetworkError."""
@@ -147,11 +147,11 @@ class KnownCluster:
         return turn % choices
 
     def forget(self, topic: str) -> None:
-        """Remove a topic from the caches, because something in them has proved wrong."""
+        """Remove a topic from the caches, because something in them is out of date."""
         self._routes.forget(topic)
         self._topics.forget(topic)
 
-    # -- asking --------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------
 
     def address(self, broker_name: str) -> str | None:
         """Return the address of a broker's master, None if it isn't known."""

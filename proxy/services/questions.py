@@ -2,7 +2,7 @@
 ProxyRelayService.
 
 Behaviour
-- A broker forwards a request for a consumer that it doesn't know to the endpoints that have announced themselves.
+- A broker forwards a request for a consumer that isn't connected to it to the endpoints that have announced themselves.
 - The client gets the request over its telemetry stream and responds there; a nonce connects both. A request for the
   consumer's state without stacks is answered from its settings.
 - A client that doesn't respond within CLIENT_ANSWERS_MS is reported as busy.
@@ -54,13 +54,13 @@ class ClientQuestions:
         AdminRequests.of(self._client).endpoints.append(self)
 
     async def announce(self) -> None:
-        """Announce this endpoint to the brokers: consumers that they don't know may be here."""
+        """Announce this endpoint to the brokers: consumers that aren't connected to them may be here."""
         if not self._is_announced:
             self._is_announced = True
             self._client.join_producers(GRPC_ENDPOINTS_GROUP)
         await self._client.announce()
 
-    # -- what is asked -------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------
 
     async def running_info(self, request: GetConsumerRunningInfo) -> ConsumerRunningInfo:
         """Return a client's state. Raises: BrokerAnswer."""
@@ -106,7 +106,7 @@ class ClientQuestions:
         if waiting is not None and not waiting.done():
             waiting.set_result(command)
 
-    # -- how -----------------------------------------------------------------------------------------------------
+    # -- helpers -------------------------------------------------------------------------------------------------
 
     def _find(self, group: str, client_id: str) -> KnownClient:
         client = self._clients.get(client_id)

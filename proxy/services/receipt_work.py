@@ -1,5 +1,4 @@
-"""Requests to brokers about receipts: acknowledge, change the invisible time, dead letters; and the renewal of messages
-that clients are working on.
+"""Requests to brokers about receipts (acknowledge, change the invisible time, dead letters), and renewals of messages.
 
 A client may use the first handle of a renewed receipt; `taken` returns the newest one.
 """

@@ -88,8 +88,7 @@ class MessagePacker:
         self._md5 = md5
 
     def before_body(self, record: StoredRecord, attempt: int, receipt: str) -> bytes:
-        """Return the response to a receive with one message, as it is sent, without the bytes of the body, which
-        follow.
+        """Return the response to a receive with one message, as it is sent, up to the bytes of the message's body.
 
         `attempt`: 1 for the first delivery; `receipt`: empty for a message that isn't acknowledged.
         """

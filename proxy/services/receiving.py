@@ -115,7 +115,7 @@ class ReceiveCalls:
     def _delivered_now(self) -> ReceiveMessageResponse:
         return ReceiveMessageResponse(delivery_timestamp=timestamp(self._cluster.client.machine.clock.wall_ms()))
 
-    # -- what is asked for ---------------------------------------------------------------------------------------
+    # -- checks --------------------------------------------------------------------------------------------------
 
     async def _checked(self, request: ReceiveMessageRequest, caller: Caller) -> WantedMessages:
         """Check a receive, in RocketMQ's order. Raises: StatusError."""
@@ -160,7 +160,7 @@ class ReceiveCalls:
             raise StatusError(Code.FORBIDDEN, "no readable queue")
         return names[self._cluster.turn(topic, len(names))]
 
-    # -- what is popped ------------------------------------------------------------------------------------------
+    # -- pops ----------------------------------------------------------------------------------------------------
 
     async def _popped(self, wanted: WantedMessages) -> PopOutcome:
         """Pop, and remove the messages that aren't for the client. Raises: StaticfireError."""
@@ -211,7 +211,7 @@ class ReceiveCalls:
         )  # fmt: skip
         self._work.hold(held)
 
-    # -- what becomes of it --------------------------------------------------------------------------------------
+    # -- delivery and return -------------------------------------------------------------------------------------
 
     def _packer(self, wanted: WantedMessages) -> MessagePacker:
         return packer_of(wanted.topic, self._cluster.address(wanted.broker_name) or "0.0.0.0:0")

@@ -57,7 +57,7 @@ class TelemetryCalls:
     async def telemetry(
         self, commands: AsyncIterator[TelemetryCommand], call: GrpcCall
     ) -> AsyncIterator[TelemetryCommand]:
-        """Process a client's commands, and answer its settings. Raises: GrpcError."""
+        """Process a client's commands, and respond to its settings. Raises: GrpcError."""
         try:
             caller = caller_of(call)
         except StatusError as error:

@@ -1,5 +1,6 @@
-"""End transactions, and recall delayed messages. RocketMQ: EndTransactionActivity, RecallMessageActivity,
-ProxyClientRemotingProcessor.
+"""End transactions, and recall delayed messages.
+
+RocketMQ: EndTransactionActivity, RecallMessageActivity, ProxyClientRemotingProcessor.
 
 Behaviour
 - When a broker checks a half message, one connected client that publishes its topic gets the check; clients take turns.

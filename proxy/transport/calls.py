@@ -100,7 +100,7 @@ class GrpcCall:
         self.method = method
         """The full path of the method."""
         self.metadata = metadata
-        """Names are in lower case, HTTP's own fields (`:path`) are left out; if a name occurs twice, its last value
+        """Names are in lower case, without HTTP's own fields (`:path`). If a name occurs twice, its last value
         counts."""
         self.peer = peer
         """Host and port of the client."""

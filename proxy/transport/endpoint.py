@@ -1,5 +1,4 @@
-"""The port of the gRPC endpoint: accepts connections, enforces the limits over all of them, and closes them in
-order."""
+"""The port of the gRPC endpoint: accepts connections, enforces the limits over all of them, and closes them."""
 
 import asyncio
 import socket
@@ -88,7 +87,7 @@ class GrpcEndpoint:
     def _entrance(self) -> Entrance:
         return Entrance(self)
 
-    # -- what connections ask ------------------------------------------------------------------------------------
+    # -- used by connections -------------------------------------------------------------------------------------
 
     def came(self, entrance: Entrance) -> bool:
         self._entrances[entrance] = None
@@ -182,7 +181,7 @@ class GrpcEndpoint:
         for act in waiting:
             act()
 
-    # -- what time does ------------------------------------------------------------------------------------------
+    # -- periodic checks -----------------------------------------------------------------------------------------
 
     def look(self) -> None:
         """Close the connections that are idle or stuck. Call it every LOOK_MS."""

@@ -63,7 +63,7 @@ class Entrance(asyncio.Protocol):
         self.closing_since: UptimeMs | None = None
         self.closed: asyncio.Future[None] | None = None
 
-    # -- asyncio's side ------------------------------------------------------------------------------------------
+    # -- called by asyncio ---------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -99,7 +99,7 @@ class Entrance(asyncio.Protocol):
             self.closed.set_result(None)
         self._porch.gone(self)
 
-    # -- who speaks ----------------------------------------------------------------------------------------------
+    # -- protocol ------------------------------------------------------------------------------------------------
 
     def _receive_first(self, data: bytes) -> None:
         self._first += data
@@ -163,7 +163,7 @@ class Entrance(asyncio.Protocol):
         else:
             self._first += plain
 
-    # -- the connection's way out --------------------------------------------------------------------------------
+    # -- sending -------------------------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
         self._send(data)

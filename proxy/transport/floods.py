@@ -1,7 +1,7 @@
 """Limits for frames that cost us work and carry nothing (RST_STREAM, PING, ...), per connection and kind of frame.
 
 A connection may send a burst. When the burst is used up, it is refilled by the time that has passed (`per_s`) and by
-what the connection has earned since: a client that receives much may also send many PINGs and window updates.
+what the connection has earned meanwhile: a client that receives much may send many PINGs and window updates.
 """
 
 from staticfire.protocol.times import UptimeMs

@@ -104,6 +104,8 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         """The number of calls, including those whose response waits for the client."""
         return max(len(self._tasks), len(self._http2.streams))
 
+    # -- from the client -----------------------------------------------------------------------------------------
+
     def receive(self, data: bytes) -> None:
         """Process received bytes."""
         waited_for = self._http2.unread_bytes + len(data)
@@ -187,7 +189,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         return RunningCall(self, event.stream, method, facts, self._shared.limits)
 
     def _answer_http(self, stream: H2Stream, fields: dict[str, str]) -> None:
-        """Answer a request that isn't gRPC with a status of HTTP."""
+        """Respond to a request that isn't gRPC with an HTTP status."""
         status = b"415" if fields[":method"] == "POST" else b"405"
         if not self._has_heard_http:  # Logged once per connection.
             self._has_heard_http = True
@@ -210,7 +212,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         except GrpcError as error:
             running.fail(error)
 
-    # -- to the client: what a call uses -------------------------------------------------------------------------
+    # -- to the client: used by calls ----------------------------------------------------------------------------
 
     def begin(self, stream: H2Stream, fields: bytes) -> None:
         self._http2.outflow.begin(stream, fields)

@@ -1,6 +1,6 @@
 """Header fields of HTTP/2 (RFC 7541, HPACK): decodes those of requests, encodes those of responses.
 
-A header block is a sequence of entries, told apart by the first bits of their first byte:
+A header block is a sequence of entries, distinguished by the first bits of their first byte:
 
     1....... a field of the table, by index
     01...... a literal field, which is added to the table
@@ -74,8 +74,7 @@ class HeaderDecoder:
     """Decodes the header blocks of one connection, in the order in which they arrive."""
 
     def __init__(self, list_bytes_max: int, unpacked_bytes_max: int = UNPACKED_BYTES_MAX) -> None:
-        """`list_bytes_max`: the size limit for the fields of one request. Fields above it are decoded and dropped, up
-        to
+        """`list_bytes_max`: the limit for the fields of one request. Fields above it are decoded and dropped, up to
         `unpacked_bytes_max`."""
         self._list_bytes_max = list_bytes_max
         self._excess_max = unpacked_bytes_max - list_bytes_max
@@ -86,8 +85,7 @@ class HeaderDecoder:
         self._table_bytes_max = TABLE_BYTES_MAX
 
     def decode(self, block: bytes) -> tuple[dict[str, str], bool, tuple[str, ...]]:
-        """Return the fields by name, whether all of them fit, and all names in order. If a name occurs twice, its last
-        value counts.
+        """Return the fields by name (of a repeated name, the last value), whether all of them fit, and all names in order.
 
         Raises: Http2Fault. The connection can't continue then, because our table no longer matches the client's.
         """

@@ -186,8 +186,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             raise Http2Fault(H2Code.FLOW_CONTROL_ERROR, "more DATA than the connection's window has room for")
         self._unreturned += size
         if self._unreturned * 2 >= self._limits.connection_window_bytes:
-            # The window is refilled at once: streams' windows and the limits over all connections hold back too much
-            # data.
+            # The window is refilled at once: streams' windows and the limits over all connections limit the data.
             self.outflow.control(frames.window_update(0, self._unreturned))
             self._window += self._unreturned
             self._unreturned = 0

@@ -25,8 +25,7 @@ class TransportLimits(msgspec.Struct, frozen=True):
     unfinished_bytes_max: int = 256 * MIB
     """The size of the requests that are incomplete or that no handler has taken yet, over all connections."""
     streams_max: int = 1_024
-    """Concurrent calls on one connection. A cancelled call counts until its handler has ended. Clients queue the
-    rest."""
+    """Concurrent calls on one connection; clients queue the rest. A cancelled call counts until its handler ends."""
     calls_max: int = 100_000
     """Concurrent calls on all connections; calls above the limit are refused."""
     connections_max: int = 10_000

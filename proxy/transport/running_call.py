@@ -209,7 +209,7 @@ class RunningCall:
             self._begun_ms = uptime_ms
         return uptime_ms - self._begun_ms >= self._limits.unfinished_ms_max
 
-    # -- answers -------------------------------------------------------------------------------------------------
+    # -- responses -----------------------------------------------------------------------------------------------
 
     async def _answer_once(self, request: Message) -> None:
         try:
@@ -241,7 +241,7 @@ class RunningCall:
                 self._end(WELL_ENDED)
 
     async def send(self, answer: GrpcAnswer) -> None:
-        """Send one response of a stream, then wait until few enough are unsent. Raises: GrpcError when the call is
+        """Send one response of a stream, and wait until few enough are unsent. Raises: GrpcError if the call is
         over."""
         if self.is_over:
             raise GrpcError(GrpcStatus.CANCELLED, f"{self._call.method}: the call is over")

@@ -107,8 +107,7 @@ class CopiedOnce(Checker):
 
 
 def _is_of(topic: str, group: str) -> bool:
-    """Return whether a topic has retries or dead letters of a group; for POP, the retry topic ends with a topic's
-    name."""
+    """Return whether a topic has retries or dead letters of a group. POP's retry topics end with a topic's name."""
     if topic == DLQ_PREFIX + group:
         return True
     behind = topic.removeprefix(RETRY_PREFIX + group) if topic.startswith(RETRY_PREFIX + group) else None

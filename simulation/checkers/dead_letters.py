@@ -17,8 +17,7 @@ RETRIES_MAX = 16
 
 
 class DeadAfterMax(Checker):
-    """A message becomes a dead letter exactly when it has failed as often as its group permits. Then it isn't
-    redelivered.
+    """A message becomes a dead letter when it has failed as often as its group permits, and isn't redelivered then.
 
     With ASYNC_FLUSH, a power loss may destroy dead letters and retries that were just written. A popped message counts
     each delivery, also one to a member that died with it or had no time for it. So the count in its dead letter must be

@@ -33,7 +33,7 @@ class NothingLost(Checker):
 
     With ASYNC_FLUSH, a power loss may destroy what wasn't on the disk yet. So may any end of a broker that has
     responded that the disk was slow, but not what a later sync covered. A disk that fails to read or reads from a wrong
-    place promises nothing except a report: what is read so counts as damaged. If a run doesn't settle, messages that
+    place promises nothing except that this is reported: such data counts as damaged. If a run doesn't settle, messages that
     are due after its end are still stored elsewhere; Settles reports that.
     """
 
@@ -223,8 +223,7 @@ class ReachesAll(Checker):
 
 
 class DuplicatesExplained(Checker):
-    """A message that a group has consumed isn't redelivered, unless something the group needs had a fault around that
-    time.
+    """A consumed message isn't redelivered, unless something that its group needs had a fault around that time.
 
     A message that is stored in two places was sent twice, which is something else. A member that joins or leaves in
     order is an excuse only in groups without locks: there the new owner may request the offset before the former owner
@@ -274,8 +273,7 @@ class DuplicatesExplained(Checker):
 class StoredOnce(Checker):
     """A message is stored once in its topic, unless its send was retried because of a fault while it was in flight.
 
-    A producer that died may have retried, too. A broker that died between a commit and its end checks the transaction
-    again.
+    A producer that died may have retried, too. A broker that died between a commit and its end checks once more.
     """
 
     promise = "a message lies in its topic once, unless something was broken while it was sent"

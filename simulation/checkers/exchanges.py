@@ -23,8 +23,7 @@ SLOW_SYNC_MS = 2_500
 
 
 class RecallsKept(Checker):
-    """A message whose recall a broker has confirmed is never delivered. NothingLost checks those whose recall was
-    refused.
+    """A message whose recall a broker has confirmed is never delivered. NothingLost checks refused recalls.
 
     A message that was sent twice, because of a fault during the send, has two handles, and its producer has only one of
     them. With ASYNC_FLUSH, a power loss may destroy recalls that were just stored.

@@ -45,8 +45,7 @@ class OffsetsGrow(Checker):
         self._read: dict[tuple[str, QueuePlace], int] = {}
         """The offset after the last message that each group has read."""
         self._read_before: dict[tuple[str, QueuePlace], int] = {}
-        """The same at the end of the broker's process before the last: members may have reported it unseen in the last
-        one."""
+        """The same at the end of the broker's last process but one: members may have reported it unseen in the last."""
         self._read_last: dict[str, dict[tuple[str, QueuePlace], int]] = {}
         """The same at the end of a broker's last process, by broker."""
 

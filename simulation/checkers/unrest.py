@@ -112,14 +112,13 @@ NOTIFIED_MS = 5_000
 LOCK_LIFE_MS = 60_000
 # RocketMQ: a scan every 10 s removes clients that have sent no heartbeat for 120 s.
 MEMBER_EXPIRES_MS = 120_000 + 10_000
-# These faults are ignored, because the ends and starts of their processes are reported, too, and say more.
+# These faults are ignored, because the ends and starts of their processes are reported, too, with more details.
 MEMBERS_COME_AND_GO = ("kill member", "restart member")
 SILENCING = ("freeze member", "isolate member")
 
 
 class CalmTimes:
-    """Since when everything that a group needs has worked, including the time that RocketMQ's intervals need to
-    recover.
+    """Since when everything that a group needs has worked, with the time in which RocketMQ recovers from a fault.
 
     A machine excuses a delay while it has a fault, and for a while after it; the empty name means all links. A member
     that was frozen or isolated for good excuses nothing from the time when it must have been removed from its group.
@@ -192,8 +191,7 @@ class CalmTimes:
         return machine in self._up and not self._open.get(machine)
 
     def group_excused_until(self, group: Group) -> float:
-        """Return the same for all that a group needs: its members, at least one of them well, the servers and the
-        links."""
+        """Return the same for everything that a group needs: its members (one of them well), the servers and links."""
         is_any_well = any(map(self.is_well, group.member_names))
         return self.excused_until((*group.member_names, *self._servers)) if is_any_well else inf
 

@@ -85,7 +85,7 @@ class Administrator:
             case _:
                 raise AssertionError(f"no administrator knows how to {strike.kind}")
 
-    # -- what is done ------------------------------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------------------------
 
     async def _add_queues(self, topic: str, chance: Random) -> End:
         before = self._cluster.queues[topic]
@@ -186,8 +186,7 @@ class Administrator:
         return change
 
     async def _everywhere(self, act: Act, is_sure: bool = False) -> bool:
-        """Apply an action to all brokers. Return whether all succeeded. `is_sure`: continue after the time for
-        faults."""
+        """Apply an action to all brokers; return whether all succeeded. `is_sure`: also after the time for faults."""
         all_done = True
         for broker in self._cluster.workload.brokers.names:
 

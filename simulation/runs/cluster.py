@@ -101,7 +101,7 @@ class RunCluster:
         """All brokers except those that are gone for good."""
         return [name for name in self.workload.brokers.names if name not in self.gone]
 
-    # -- what runs on them -------------------------------------------------------------------------------------------
+    # -- programs ----------------------------------------------------------------------------------------------------
 
     def _seat(self, name: str) -> Seat:
         return Seat(self.world.machine(name), NAMESRV, self.world.seed, self.record)

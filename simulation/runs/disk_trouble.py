@@ -44,8 +44,7 @@ class DiskTrouble:
         self._take_effect()
 
     def fail_reads(self, share: float, chance: Random, end: Callable[[], None]) -> None:
-        """Let a share of reads fail from now on. If a read through a map fails, `end` is called, because that kills a
-        process."""
+        """Let a share of reads fail from now on. A failed read through a map kills the process: it calls `end`."""
 
         def on_read(path: str, position: int, _: int, is_map: bool) -> int:
             if chance.random() >= share:

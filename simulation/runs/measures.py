@@ -167,7 +167,7 @@ class RunMeter:
 
 
 def part_of(ordered: list[int], part: float) -> int | None:
-    """Return the smallest of the ordered numbers that isn't below this share of them."""
+    """Return the smallest of the ordered numbers that at least this share of them doesn't exceed."""
     return ordered[max(0, ceil(len(ordered) * part) - 1)] if ordered else None
 
 

@@ -56,7 +56,7 @@ class SendingProgram(Service):
     def __init__(
         self, description: Producers, seat: Seat, levels: DelayLevels, was_forbidden: Container[str] = ()
     ) -> None:
-        """`was_forbidden`: topics that an administrator has forbidden at some time: a refused send there isn't an
+        """`was_forbidden`: topics that an administrator has closed at some time. A refused send there isn't an
         error."""
         super().__init__()
         self._was_forbidden = was_forbidden

@@ -104,8 +104,7 @@ class Producers(Word):
     recalls: float = 0.0
     """With delay_ms: the share of messages that are recalled, before their time or a little after it."""
     asks_ms: int = 0
-    """Messages are requests, and this is how long a reply is awaited; 0: they aren't. A group must reply to the
-    topic."""
+    """Messages are requests that wait this long for a reply; 0: they aren't. A group must reply to the topic."""
     transactions: Transactions | None = None
     body: Callable[[int], bytes] | None = None
     """Returns the body of a producer's n-th message."""

@@ -131,7 +131,7 @@ class Disk:
         """How much of the total space is used."""
         return self.others_bytes + sum(len(inode.content) for inode in self.files.values())
 
-    # -- what files are made of --------------------------------------------------------------------------------------
+    # -- files and folders -------------------------------------------------------------------------------------------
 
     def write(self, path: str, inode: Inode, position: int, data: Bytes) -> None:
         self._step("write", path)

@@ -18,8 +18,7 @@ class LeftOver(AssertionError):
 
 
 def left_over(network: SimulatedNetwork, unhandled: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each problem at the end. `unhandled`: the contexts that the loop's exception handler
-    received."""
+    """Yield a line for each problem at the end. `unhandled`: what the loop's exception handler received."""
     for task in _in_order(network.loop):
         if not task.done() and task is not asyncio.current_task():
             yield f"  a task that isn't done: {task!r}"

@@ -130,7 +130,7 @@ class Inode(Image):
             self._durable.apply(change)
 
     def sync_failed(self, changes: int, evicts: bool) -> None:
-        """Discard the first `changes` changes from those to be written. `evicts`: programs don't see them any more
+        """Discard the first `changes` changes, which will never be written; `evicts`: programs can't see them
         either."""
         self._pending.take(changes)
         if evicts:
@@ -141,8 +141,7 @@ class Inode(Image):
             self.size = max(self.size, size)
 
     def lose_power(self, chance: Random | None, reorders: bool) -> None:
-        """Keep what is durable; with `chance` also a random prefix of the changes, or with `reorders` random
-        sectors."""
+        """Keep what is durable; with `chance` also a random prefix of the changes, with `reorders` random sectors."""
         pending = self._pending.take(self._pending.count)
         if chance is not None and pending:
             for change in _any_sectors(pending, chance) if reorders else _torn_prefix(pending, chance):

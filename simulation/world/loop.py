@@ -1,8 +1,7 @@
 """An event loop on virtual time: when nothing is ready, its clock jumps to the next timer.
 
 One round of the loop:
-1. If nothing is ready, the watchers check their conditions. If that wakes nothing, the clock jumps to the earliest
-timer.
+1. If nothing is ready, the watchers check their conditions. If that wakes nothing, the clock jumps to the next timer.
 2. The timers that are due are moved to the ready queue.
 3. The callbacks that are ready now run. A callback of a killed or frozen process is given to its process instead.
 
@@ -139,8 +138,7 @@ class JumpingLoop(asyncio.BaseEventLoop):
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        """Like asyncio's, without its checks for errors that can't occur here: most of a run's time is spent in
-        this."""
+        """Like asyncio's, without checks for errors that can't occur here. Most of a run's time is spent in this."""
         handle: Any = _new_handle(_Soon)
         handle._context = copy_context() if context is None else context
         handle._loop = self
@@ -252,8 +250,7 @@ class JumpingLoop(asyncio.BaseEventLoop):
         return [*mine, *timers]
 
     def _asyncgen_finalizer_hook(self, generator: AsyncGeneratorType[Any, Any]) -> None:
-        """Like asyncio's, which closes the generator in a task. That fails for a generator that was closed while it
-        waited.
+        """Like asyncio's, which closes the generator in a task. That fails if it was closed while it waited.
 
         The coroutines of killed processes are closed like that.
         """
@@ -264,7 +261,7 @@ class JumpingLoop(asyncio.BaseEventLoop):
         """Run these callbacks next: a frozen process continues."""
         self._ready.extend(handles)
 
-    # -- what BaseEventLoop asks for, and what there is not --------------------------------------------------------
+    # -- BaseEventLoop's interface ---------------------------------------------------------------------------------
 
     def create_task(  # type: ignore[override]
         self, coroutine: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None

@@ -150,8 +150,10 @@ class SimulatedNetwork:
         return self.listeners.get(place) or self.listeners.get(Place(place.machine, EVERYWHERE, place.port))
 
     def owner_of(self, place: Place) -> str | None:
-        """Return the process whose link leads to a place: its listener, its last listener, or any process on that
-        machine; None if there is none."""
+        """Return the process whose link leads to a place, None if there is none.
+
+        It is the place's listener, its last listener, or any process on that machine.
+        """
         listener = self.listener_at(place)
         if listener is not None:
             return listener.process.name
@@ -250,8 +252,7 @@ class ProcessNetwork:
         return client
 
     async def _knock(self, place: Place) -> SimulatedListener | None:
-        """Return the listener at a place after a round trip, None if nothing listens. Wait forever if nothing
-        responds."""
+        """Return the listener at a place after a round trip, None if there is none; never, if nothing responds."""
         network = self._network
         owner = network.owner_of(place)
         answer: asyncio.Future[SimulatedListener | None] = network.loop.create_future()

@@ -93,7 +93,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         finally:
             self._plan_read()
 
-    # -- what a protocol may ask -----------------------------------------------------------------------------------
+    # -- used by protocols -----------------------------------------------------------------------------------------
 
     def write(self, data: Any) -> None:
         if not isinstance(data, (bytes, bytearray, memoryview)):

@@ -1,5 +1,4 @@
-"""Workers of a simulated process, without threads: a function takes virtual time, and nothing runs in parallel to
-it."""
+"""Workers of a simulated process, without threads: a function takes virtual time, and nothing else runs meanwhile."""
 
 import asyncio
 from collections.abc import Callable

@@ -118,8 +118,7 @@ class SimulatedWorld:
         self._box(who).clock.skew_ms = skew_ms
 
     def partition(self, one: Who, other: Who, one_way: bool = False) -> None:
-        """Let nothing pass from one machine to the other, and back, until `heal`. Connections remain open but
-        silent."""
+        """Let nothing pass from one machine to the other, and back, until `heal`. Connections stay open but silent."""
         here, there = self._box(one).name, self._box(other).name
         self.history.record(here, "can't reach" if one_way else "is cut off from", there)
         self.network.link(here, there).cut()
@@ -218,7 +217,7 @@ class SimulatedWorld:
         await self.run_for(seconds=FAREWELL_S)
         return problems
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- helpers ---------------------------------------------------------------------------------------------------
 
     def _box(self, who: Who) -> Box:
         name = who if isinstance(who, str) else who.identity.host_name
