@@ -229,7 +229,7 @@ class ReceiveCalls:
         try:
             outcome = await pop
         except StaticfireError:
-            return  # There is nothing to return.
+            return  # No messages were popped.
         self._return(wanted, outcome.messages)
 
 

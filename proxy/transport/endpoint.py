@@ -68,7 +68,7 @@ class GrpcEndpoint:
 
     @property
     def queued_bytes(self) -> int:
-        """The size of the responses that clients haven't taken; exact after each `look`."""
+        """The size of the responses that couldn't be sent yet; exact after each `look`."""
         return self._queued_bytes
 
     async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
@@ -131,7 +131,7 @@ class GrpcEndpoint:
         self._shed_planned = False
         connections = self._connections()
         for grpc in connections:
-            grpc.flush()  # Responses that clients have taken meanwhile don't count.
+            grpc.flush()  # Responses that were sent meanwhile don't count.
         if self._queued_bytes <= self.limits.queued_bytes_max:
             return
         for grpc in sorted(connections, key=lambda each: each.queued_bytes, reverse=True):

@@ -192,7 +192,7 @@ class Entrance(asyncio.Protocol):
 
     @property
     def waiting_bytes(self) -> int:
-        """How many written bytes the client hasn't taken."""
+        """How many written bytes couldn't be sent yet."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def refuse(self, words: str) -> None:

@@ -30,7 +30,7 @@ class Way(Protocol):
 
     @property
     def waiting_bytes(self) -> int:
-        """How many written bytes the client hasn't taken."""
+        """How many written bytes couldn't be sent yet."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -89,7 +89,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         self.held_bytes = 0
         """The size of the requests that are incomplete or that no handler has taken."""
         self.queued_bytes = 0
-        """The size of the responses that the client hasn't taken, in streams and in the transport."""
+        """The size of the responses that couldn't be sent yet, in streams and in the transport."""
         self.peer = peer
         self.idle_since = self._clock.uptime_ms()
         """When its last call ended, or when the connection began."""
@@ -316,7 +316,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
     # -- the end -------------------------------------------------------------------------------------------------
 
     def leave(self, code: H2Code = H2Code.NO_ERROR, words: str = "") -> None:
-        """Send GOAWAY: no more calls are taken."""
+        """Send GOAWAY: no more calls are accepted."""
         if not self._is_leaving:
             self._is_leaving = True
             self._http2.leave(code, words)

@@ -85,7 +85,7 @@ class HeaderDecoder:
         self._table_bytes_max = TABLE_BYTES_MAX
 
     def decode(self, block: bytes) -> tuple[dict[str, str], bool, tuple[str, ...]]:
-        """Return the fields by name (of a repeated name, the last value), whether all of them fit, and all names in order.
+        """Return the fields by name (of a repeated name, the last value), whether all fit, and all names in order.
 
         Raises: Http2Fault. The connection can't continue then, because our table no longer matches the client's.
         """

@@ -8,7 +8,7 @@
 frame wait in `_rest`. A frame changes the state of the connection, adds an event to the result, or breaks a rule: a
 broken rule of one stream resets it (`_break`), one of the connection raises Http2Fault. `FrameAllowance` limits the
 frames that carry nothing. Two windows limit what a client sends. The connection's window is refilled as DATA arrives, a
-stream's when its handler has consumed the bytes (`took`), so a slow handler slows down only its own call.
+stream's when its call reports the bytes as consumed (`took`), so a slow call slows down only itself.
 A stream is in `streams` from its HEADERS until its response has left completely or one side has reset it. A frame for a
 closed stream may have been in flight: it is decoded and counted, because the header table and the windows belong to the
 connection, and then ignored. If the client had ended its side before, the frame is an error.

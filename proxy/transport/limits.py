@@ -49,14 +49,13 @@ class TransportLimits(msgspec.Struct, frozen=True):
     unread_requests_bytes_max: int = 256 * 1024
     """Requests of one stream that its handler hasn't taken; above it the client must wait."""
     stream_unsent_bytes_max: int = 256 * 1024
-    """Responses of one stream that the client hasn't taken; above it the handler must wait."""
+    """Responses of one stream that couldn't be sent yet; above it the handler must wait."""
     unsent_bytes_max: int = 64 * MIB
-    """Responses that one connection hasn't taken; above it new calls on it are refused."""
+    """Responses of one connection that couldn't be sent yet; above it its new calls are refused."""
     queued_bytes_max: int = 256 * MIB
-    """Responses that clients haven't taken, over all connections; above it the connections that hold the most are
-    closed."""
+    """Responses of all connections that couldn't be sent yet; above it the connections that hold the most are closed."""
     control_bytes_max: int = 64 * 1024
-    """Acknowledgements (PING, SETTINGS) that a connection hasn't taken; above it the connection is closed."""
+    """Acknowledgements (PING, SETTINGS) that couldn't be sent yet; above it the connection is closed."""
     stuck_ms_max: int = 60_000
     """How long a connection may take nothing while responses wait, or leave a frame or a header block incomplete.
     A stream that has no window for that long is reset; a connection that takes nothing at all is closed."""

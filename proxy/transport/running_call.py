@@ -250,7 +250,7 @@ class RunningCall:
         await self._room()
 
     async def _room(self) -> None:
-        """Wait until the client has taken all unsent responses of the stream, if they exceed the limit."""
+        """Wait until all unsent responses of the stream have left, if they exceed the limit."""
         while self.stream.pending_bytes > self._limits.stream_unsent_bytes_max:
             if self._taken is None:
                 self._taken = asyncio.get_running_loop().create_future()

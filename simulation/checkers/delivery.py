@@ -32,8 +32,8 @@ class NothingLost(Checker):
     """Every message that a broker has acknowledged is in its queue at the end, whatever happened to the broker.
 
     With ASYNC_FLUSH, a power loss may destroy what wasn't on the disk yet. So may any end of a broker that has
-    responded that the disk was slow, but not what a later sync covered. A disk that fails to read or reads from a wrong
-    place promises nothing except that this is reported: such data counts as damaged. If a run doesn't settle, messages that
+    responded that the disk was slow, but not what a later sync covered. For a disk that fails to read, or reads from a
+    wrong place, only a report is promised: what was read so counts as damaged. If a run doesn't settle, messages that
     are due after its end are still stored elsewhere; Settles reports that.
     """
 
@@ -225,8 +225,8 @@ class ReachesAll(Checker):
 class DuplicatesExplained(Checker):
     """A consumed message isn't redelivered, unless something that its group needs had a fault around that time.
 
-    A message that is stored in two places was sent twice, which is something else. A member that joins or leaves in
-    order is an excuse only in groups without locks: there the new owner may request the offset before the former owner
+    A message that is stored in two places was sent twice, which is something else. A member that joins or leaves
+    gracefully is an excuse only in groups without locks: there the new owner may request the offset before the former owner
     has reported it.
     """
 

@@ -1,4 +1,4 @@
-"""Members that leave in order hand over their progress."""
+"""Members that leave gracefully hand over their progress."""
 
 from math import inf
 from typing import NamedTuple
@@ -30,7 +30,7 @@ class _Held(NamedTuple):
 
 
 class HandsOver(Checker):
-    """A member that leaves in order reports its offsets to the broker, so that the next owner begins there.
+    """A member that leaves gracefully reports its offsets to the broker, so that the next owner begins there.
 
     A message that isn't done, or isn't sent back yet, holds back the offset: finished messages after it may be
     redelivered. All may be redelivered if the queue had just changed its owner (the former owner may report its own

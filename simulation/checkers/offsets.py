@@ -96,7 +96,7 @@ class OffsetsGrow(Checker):
 
 
 class OffsetsSaved(Checker):
-    """A broker that stops in order has all offsets of groups after its start.
+    """A broker that stops gracefully has the offsets of all groups after its start.
 
     Except if it had a fault when it stopped: then writing the file may have failed. Offsets after the end of their
     queue are set back (rewinds.py).
@@ -110,7 +110,7 @@ class OffsetsSaved(Checker):
         self._last: dict[tuple[str, QueuePlace], OffsetSeen] = {}
         self._open: dict[str, set[str]] = {name: set() for name in workload.brokers.names}
         self._is_sound: dict[str, bool] = {}
-        """Whether the last end of a broker was in order and without a fault."""
+        """Whether the last end of a broker was graceful and without a fault."""
 
     def see(self, event: RunEvent) -> None:
         match event:

@@ -66,7 +66,7 @@ class GroupTroubles:
     """The same for each group: the faults of its members, the servers and the links.
 
     Producers and members of other groups have none of its offsets, so their faults explain nothing. In a group that
-    takes locks, neither do members that join and leave in order: the former owner stores a queue's offset before it
+    takes locks, neither do members that join and leave gracefully: the former owner stores a queue's offset before it
     unlocks the queue, and the new owner requests the offset after it has the lock.
     """
 
@@ -103,7 +103,7 @@ class GroupTroubles:
 
 # RocketMQ: rocketmq.client.rebalance.waitInterval. Members that miss a notification rebalance after this time.
 REBALANCE_MS = 20_000
-# The time after a join or leave in order: one round in which the former owner gives up a queue, one for the new owner,
+# The time after a graceful join or leave: one round in which the former owner gives up a queue, one for the new owner,
 # whose lock was refused before, and the requests of both.
 SHARED_ANEW_MS = 2 * REBALANCE_MS + 5_000
 # The same if brokers notify members, which then rebalance at once. The rest is for listeners that must end first.

@@ -213,7 +213,7 @@ class RunCluster:
         self.world.kill(name, power_loss, torn=power_loss)
 
     async def stop(self, name: str) -> None:
-        """Stop a process in order."""
+        """Stop a process gracefully."""
         self.up.discard(name)
         self.record.note(ProcessEnded(self.now_ms, name, "stopping"))
         with suppress(ProcessKilled):

@@ -2,7 +2,7 @@
 
 Machines are identified by name. `machine(name)` returns the five seams of its process; after a `kill`, those of its
 next process, on the same disk. A service that was started with `start` belongs to that process, with all tasks that it
-starts in turn. It ends in order by `stop`, or at an arbitrary line by `kill`. What a test runs itself on a machine's
+starts in turn. It ends gracefully by `stop`, or at an arbitrary line by `kill`. What a test runs itself on a machine's
 seams belongs to the test and isn't killed, but its connections, files and locks are.
 
 Two worlds with the same seed have the same history, to the nanosecond (`history.fingerprint`).
@@ -77,7 +77,7 @@ class SimulatedWorld:
         return await self._box(who).start(service)
 
     async def stop(self, who: Who) -> None:
-        """Stop all services in a machine's process in order, the newest first. Raises: what a service crashed with."""
+        """Stop all services in a machine's process gracefully, newest first. Raises: what a service crashed with."""
         await self._box(who).stop()
 
     def disk(self, who: Who) -> Disk:
