@@ -51,7 +51,7 @@ def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str)
                 start, answer.pop_time, answer.invisible_time, answer.revive_qid, flag, broker_name,
                 record.queue_id, record.queue_offset,
             )  # fmt: skip
-        # In an ordered group, a redelivered message keeps its place, and the broker reports the count outside of the record.
+        # In an ordered group, a redelivered message keeps its place; the broker sends its count outside of the record.
         came_before = record.reconsume_times or (counts.of(pop.flag, pop.queue_id, pop.queue_offset) if counted else 0)
         messages.append(Popped(record, Receipt(pop, record.log_position), came_before))
     return messages

@@ -53,7 +53,7 @@ class TransportLimits(msgspec.Struct, frozen=True):
     unsent_bytes_max: int = 64 * MIB
     """Responses of one connection that couldn't be sent yet; above it its new calls are refused."""
     queued_bytes_max: int = 256 * MIB
-    """Responses of all connections that couldn't be sent yet; above it the connections that hold the most are closed."""
+    """Responses of all connections that couldn't be sent yet; above it those that hold the most are closed."""
     control_bytes_max: int = 64 * 1024
     """Acknowledgements (PING, SETTINGS) that couldn't be sent yet; above it the connection is closed."""
     stuck_ms_max: int = 60_000

@@ -226,8 +226,8 @@ class DuplicatesExplained(Checker):
     """A consumed message isn't redelivered, unless something that its group needs had a fault around that time.
 
     A message that is stored in two places was sent twice, which is something else. A member that joins or leaves
-    gracefully is an excuse only in groups without locks: there the new owner may request the offset before the former owner
-    has reported it.
+    gracefully is an excuse only in groups without locks: there the new owner may request the offset before the former
+    owner has reported it.
     """
 
     promise = "what was consumed comes again only where a fault, a start or a leave explains it"

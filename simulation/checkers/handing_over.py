@@ -79,7 +79,7 @@ class HandsOver(Checker):
                 pass
 
     def _forget(self, at_ms: int) -> None:
-        """Check nothing that was handed over before this time."""
+        """Ignore everything that was handed over before this time."""
         self._floors.clear()
         self._leaving.clear()
         self._changed_ms = dict.fromkeys(self.groups, at_ms)

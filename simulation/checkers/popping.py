@@ -97,7 +97,7 @@ class HeldUntilItsTime(PoppedMessages):
     def came(self, call: CallBegan, seen: Seen) -> None:
         key = _key(call, seen)
         before = self._held.get(key)
-        if before is None or seen.popped_ms > before.seen.popped_ms:  # The earlier response may have arrived late.
+        if before is None or seen.popped_ms > before.seen.popped_ms:  # Responses may arrive out of order.
             self._held[key] = _Popped(call.member, call.place[0], seen)
             if before is not None and seen.popped_ms < before.seen.until_ms and not self._is_excused(before):
                 words = (

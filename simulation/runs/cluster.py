@@ -1,4 +1,4 @@
-"""The machines of a run and their programs (servers, members, producers), which are restarted whenever they end."""
+"""The machines of a run and their programs (servers, members, producers), which may be started repeatedly."""
 
 import asyncio
 from collections.abc import Callable

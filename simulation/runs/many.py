@@ -23,8 +23,8 @@ from staticfire.simulation.workload.loading import WorkloadMaker
 
 # How many seeds wait per process.
 AHEAD = 4
-# Processes are replaced after this many runs. The garbage collector ignores requests, which helps the brokers. So a
-# world that was stopped in the middle of a request remains in memory (about 2 MiB) as long as its process.
+# Processes are replaced after this many runs. Requests aren't tracked by the garbage collector, for the sake of the
+# brokers, so a world that was stopped in the middle of a request remains in memory (2 MiB) as long as its process.
 RUNS_PER_PROCESS = 100
 
 # The workload maker of this process.

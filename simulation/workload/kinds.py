@@ -15,7 +15,7 @@ _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "True o
 
 def check_kinds(owner: str, described: Any, names: Iterable[str] | None = None) -> None:
     """Check the fields of a dataclass: all, or those in `names`. Raises: UsageError."""
-    hints = _hints(type(described))  # type: ignore[arg-type]  # type: ignore[arg-type]  # of functools.cache
+    hints = _hints(type(described))  # type: ignore[arg-type]  # of functools.cache
     for name in hints if names is None else names:
         value = getattr(described, name)
         if not _fits(value, hints[name]):

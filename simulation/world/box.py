@@ -89,7 +89,7 @@ class Box:
         return service
 
     async def stop(self) -> None:
-        """Stop the running services gracefully, the newest first. Raises: what a service crashed with, ProcessKilled."""
+        """Stop the services gracefully, the newest first. Raises: what a service crashed with, ProcessKilled."""
         self.process.require_alive()
         while self._running:
             running = self._running.pop()

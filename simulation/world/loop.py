@@ -6,7 +6,7 @@ One round of the loop:
 3. The callbacks that are ready now run. A callback of a killed or frozen process is given to its process instead.
 
 So two hours take only as long as their callbacks, and the order is the same in each run: timers that are due at the
-same time run in the order of their creation, and sets of tasks are iterated in the order of creation. A run that can't
+same time run in the order of their creation, and sets of tasks have a repeatable order (tasks.py). A run that can't
 continue raises an error that lists the waiting tasks: nothing is scheduled (Deadlock), the rounds at one moment don't
 end (Livelock), or virtual time exceeds the limit (TimeIsUp).
 
@@ -149,9 +149,8 @@ class JumpingLoop(asyncio.BaseEventLoop):
         return handle  # type: ignore[no-any-return]
 
     # -- running -------------------------------------------------------------------------------------------------
-    # BaseEventLoop calls this method for one round of the loop. Only this method is overridden. It runs many rounds,
-    # until
-    # the loop is stopped, because most of a run's time is spent in these lines.
+    # BaseEventLoop lets subclasses replace one round of the loop, and the rest of it is unchanged. This method runs
+    # many rounds, until the loop is stopped, because most of a run's time is spent in these lines.
 
     def _run_once(self) -> None:
         ready, timers = self._ready, self._timers
