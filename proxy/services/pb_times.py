@@ -2,7 +2,7 @@
 
 from staticfire.proxy.proto.rocketmq_v2_pb2 import Duration, Timestamp
 
-# Milliseconds have 64 bits everywhere; a client's seconds have as many, so that they may overflow.
+# The limit of converted times. Milliseconds have 64 bits everywhere, but a client's seconds have as many.
 MS_MAX = 2**63 - 1
 
 

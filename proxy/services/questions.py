@@ -1,5 +1,6 @@
-"""Requests of administrators to single clients: return thread stacks, or consume one message. RocketMQ:
-ProxyRelayService.
+"""Requests of administrators to single clients: return thread stacks, or consume one message.
+
+RocketMQ: ProxyRelayService.
 
 Behaviour
 - A broker forwards a request for a consumer that isn't connected to it to the endpoints that have announced themselves.
