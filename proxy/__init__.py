@@ -1,9 +1,9 @@
-"""The endpoint for RocketMQ 5's clients: gRPC, package apache.rocketmq.v2. RocketMQ: its proxy in cluster mode.
+"""The gRPC endpoint for RocketMQ 5's clients (package apache.rocketmq.v2). RocketMQ: its proxy in cluster mode.
 
-It is a client of the cluster, in a process of its own; it needs the extra `staticfire[grpc]`.
+It is a client of the cluster, in a process of its own. It needs the extra `staticfire[grpc]`.
 
-- `server.py`: the parts in order; `settings.py`
+- `server.py`: builds and starts the parts; `settings.py`: its settings
 - `proto/`: the messages
-- `transport/`: how calls arrive and answers leave
+- `transport/`: how requests arrive and responses leave
 - `services/`: what is done for each call
 """

@@ -1,4 +1,4 @@
-"""The gRPC endpoint as a process: `python -m staticfire.proxy`. For people there is `staticfire proxy`."""
+"""The gRPC endpoint as a process: `python -m staticfire.proxy`. Users start it by `staticfire proxy`."""
 
 import sys
 
@@ -12,7 +12,7 @@ with light_start():
 
 
 def boot_line(settings: ProxySettings, port: int) -> str:
-    """Return the line that scripts wait for, as RocketMQ writes it (ProxyStartup), and where it is."""
+    """Return the line that scripts wait for, as RocketMQ writes it (ProxyStartup), with the endpoint's address."""
     address = format_address(settings.listen_host, port)
     return f"rocketmq-proxy startup successfully, gRPC endpoint {address}, name server {settings.namesrv_addr}"
 

@@ -1,4 +1,4 @@
-"""The gRPC endpoint: a client of the cluster that serves clients. RocketMQ: ProxyStartup, in cluster mode.
+"""The gRPC endpoint: a client of the cluster that serves gRPC clients. RocketMQ: ProxyStartup, in cluster mode.
 
 async with Proxy(live_machine(), ProxySettings(grpc_server_port=0, namesrv_addr=...)) as proxy:
     ... RocketMQ 5's clients, endpoint 127.0.0.1:{proxy.port}
@@ -25,12 +25,12 @@ log = logger("proxy")
 
 
 class Proxy(Service):
-    """One endpoint: ready when entered, its port free when left."""
+    """One endpoint: it serves from entering the context until leaving it."""
 
     def __init__(
         self, machine: Machine, settings: ProxySettings | None = None, sock: socket.socket | None = None
     ) -> None:
-        """`sock`: a listening socket to take over, in place of host and port of the settings."""
+        """`sock`: a listening socket that is used instead of the host and port of the settings."""
         super().__init__()
         self._settings = settings or ProxySettings()
         self._sock = sock
@@ -47,7 +47,7 @@ class Proxy(Service):
 
     @property
     def port(self) -> int:
-        """The port in use, also when 0 was asked for."""
+        """The port in use, also if the configured port is 0."""
         return self._endpoint.port
 
     async def _start(self) -> None:
@@ -74,7 +74,7 @@ class Proxy(Service):
             self._endpoint.look()
 
     def _make_tls(self) -> "SSLContext":
-        # Imported here: 10 ms and 3 MiB of OpenSSL, and more of the library that makes the certificate.
+        # Imported here, because OpenSSL costs 10 ms and 3 MiB, and the library that makes the certificate even more.
         from staticfire.proxy.transport.certificate import server_context
 
         return server_context([name.strip() for name in self._settings.tls_names.split(",") if name.strip()])

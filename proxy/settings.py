@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PORT, SettingsValue, within
 
+# How long a received message may be invisible. RocketMQ: maxInvisibleTimeMills, 12 hours.
 INVISIBLE_MS_MAX = 43_200_000
-# Of a message that was received. RocketMQ: maxInvisibleTimeMills, 12 hours.
+# The size of a message. A lower limit for requests would be useless, because a request must hold one message.
 BODY_BYTES_MAX = 4 * 1024 * 1024
-# Of a message. A request that can't hold one is of no use.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -1,7 +1,7 @@
-"""Classes for the messages of a proto file, in a pool of their own.
+"""Makes classes for the messages of a proto file, in a descriptor pool of their own.
 
-RocketMQ's client for Python registers messages of the same names in protobuf's default pool; a process may have both.
-What comes from the wire is read leniently: unknown fields stay aside, unknown values of enumerations are numbers.
+RocketMQ's Python client registers messages of the same names in protobuf's default pool, and a process may use both.
+Unknown fields and unknown values of enumerations in received messages are accepted.
 """
 
 from typing import Any
@@ -15,9 +15,10 @@ WELL_KNOWN = (duration_pb2, timestamp_pb2)
 
 
 def add_messages(namespace: dict[str, Any], serialized_file: bytes) -> None:
-    """Put into a module's namespace the messages, enumerations and top-level values of a serialized proto file.
+    """Add the messages, enumerations and top-level values of a serialized proto file to a module's namespace.
 
-    `Timestamp` and `Duration` stand beside them: those of `google.protobuf` are other classes, of the default pool.
+    `Timestamp` and `Duration` are added, too: those of `google.protobuf` belong to the default pool and are other
+    classes.
     """
     pool = DescriptorPool()
     for module in WELL_KNOWN:

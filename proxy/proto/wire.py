@@ -1,23 +1,23 @@
-"""Fields of protobuf messages packed by hand, for the one message of which an endpoint makes many a second.
+"""Encodes protobuf fields by hand, for the one message that an endpoint sends very often.
 
-To set its twenty fields takes the library several times as long as to read them from bytes.
+The protobuf library needs several times as long to set its twenty fields as to parse them from bytes.
 
-A field is its tag (its number and how it is packed), then a number, or a length and so many bytes. Fields that have
-their default are left out, unless the proto file calls them optional: so the bytes are those that the library writes.
+A field is its tag (field number and encoding), then a number, or a length and that many bytes. A field with its default
+value is omitted, unless the proto file declares it optional. So the bytes are the same as the library's.
 """
 
 from functools import lru_cache
 
 NUMBER, LENGTHY = 0, 2
-"""How a field is packed."""
+"""How a field is encoded: as a number, or with its length in front."""
+# The size of a cache: messages that are received together were sent at about the same time.
 SECONDS_KEPT = 64
-# Messages that come together were sent about the same time.
 _ONE_BYTE = tuple(bytes([number]) for number in range(128))
 _UINT64_MASK = (1 << 64) - 1
 
 
 def varint(number: int) -> bytes:
-    """Return a number as protobuf writes it; negative ones as 64 bits."""
+    """Return a number as protobuf encodes it; a negative number takes 64 bits."""
     if 0 <= number < 0x80:
         return _ONE_BYTE[number]
     if 0 <= number < 0x4000:
@@ -32,7 +32,7 @@ def varint(number: int) -> bytes:
 
 
 def tag(field: int, packed: int) -> bytes:
-    """Return what a field begins with. `packed`: NUMBER or LENGTHY."""
+    """Return the tag of a field. `packed`: NUMBER or LENGTHY."""
     return varint(field << 3 | packed)
 
 
@@ -43,7 +43,7 @@ def lengthy(field_tag: bytes, data: bytes) -> bytes:
 
 
 def text(field_tag: bytes, value: str) -> bytes:
-    """Return a text field, nothing where it is empty."""
+    """Return a text field; nothing if it is empty."""
     if not value:
         return b""
     data = value.encode("utf-8", "replace")
@@ -52,7 +52,7 @@ def text(field_tag: bytes, value: str) -> bytes:
 
 
 def number(field_tag: bytes, value: int) -> bytes:
-    """Return a field that is a whole number or one of an enumeration, nothing where it is 0."""
+    """Return a field that is an integer or an enumeration; nothing if it is 0."""
     return field_tag + varint(value) if value else b""
 
 
@@ -60,7 +60,7 @@ _SECONDS, _NANOS = tag(1, NUMBER), tag(2, NUMBER)
 
 
 def moment(field_tag: bytes, moment_ms: int) -> bytes:
-    """Return a timestamp of so many milliseconds since 1970."""
+    """Return a timestamp field; `moment_ms` is milliseconds since 1970."""
     data = _seconds(moment_ms // 1000) + _rest(moment_ms % 1000)
     return field_tag + _ONE_BYTE[len(data)] + data
 

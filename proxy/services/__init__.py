@@ -1,25 +1,26 @@
 """What the endpoint does for each call. RocketMQ: the activities of its proxy, in cluster mode.
 
-- `service.py`: the parts put together, methods by path; `callers.py`: who calls; `statuses.py`: how calls end
+- `service.py`: builds the parts; `callers.py`: the client of a call; `statuses.py`: how calls end
 
 The calls:
 
-- `routing.py`: where topics are; `sending.py`: messages on their way to brokers; `receiving.py`: to clients
-- `acknowledging.py`: messages done, needed for longer, given up; `transactions.py`: how transactions end, and recalls
-- `telemetry.py`: settings and commands; `questions.py`: what administrators ask of clients;
-  `presence.py`: heartbeats and goodbyes
+- `routing.py`: routes of topics; `sending.py`: messages to brokers; `receiving.py`: messages to clients
+- `acknowledging.py`: acknowledge, extend the invisible time, dead letters; `transactions.py`: end transactions, recall
+- `telemetry.py`: settings and commands; `questions.py`: requests of administrators to clients
+- `presence.py`: heartbeats and terminations
 
-What they stand on, with no idea of calls:
+What the calls use, independent of gRPC calls:
 
-- `known_cluster.py`: routes, types, groups; `message_time.py`: the clock that receipts expire by
-- `client_table.py`: who is known here
-- `receipt_work.py`: what is done at brokers with a receipt; `held_messages.py`: messages held for who works on them
-- `background.py`: work that nobody waits for
+- `known_cluster.py`: routes, topic types, groups; `message_time.py`: the clock by which receipts expire
+- `client_table.py`: the known clients
+- `receipt_work.py`: requests to brokers about receipts; `held_messages.py`: messages whose invisible time is renewed
+- `background.py`: tasks that no call waits for
 
 Pure:
 
-- `names.py`, `sent_messages.py`, `message_types.py`: checks, and what is stored; `message_groups.py`: which queue
-- `received_messages.py`, `packed_answers.py`, `popped.py`, `receipts.py`: what clients get, and acknowledge by
-- `client_settings.py`: what clients are told; `open_transactions.py`: what can still be ended
+- `names.py`, `sent_messages.py`, `message_types.py`: checks, and what is stored
+- `message_groups.py`: the queue of a message group
+- `received_messages.py`, `packed_answers.py`, `popped.py`, `receipts.py`: messages for clients, and receipt handles
+- `client_settings.py`: the settings for clients; `open_transactions.py`: transactions that can still be ended
 - `pb_times.py`: times and durations of protobuf
 """

@@ -1,11 +1,11 @@
-"""Messages that a client is done with, needs longer for, or gives up.
+"""Acknowledge messages, change their invisible time, or forward them to the dead letters.
 
 RocketMQ: AckMessageActivity, ChangeInvisibleDurationActivity, ForwardMessageToDLQActivity.
 
 Behaviour
-- Brokers look at next to nothing: an acknowledgement twice, with another message's id, or by a group that never had the
-  message is OK. What has expired, or comes from a broker that isn't there, is refused here.
-- The first handle of a message that is held for its client stands for the newest one.
+- Brokers check almost nothing: a second acknowledgement, one with another message's id, or one by a group that never
+  had the message is OK. An expired handle, or one of an unknown broker, is refused here.
+- The first handle of a message that is held for its client is replaced by the newest one.
 """
 
 import asyncio
@@ -38,11 +38,11 @@ from staticfire.proxy.services.statuses import StatusError, invalid_handle, ok, 
 
 T = TypeVar("T")
 Work = Callable[[str, str, Receipt], Awaitable[T]]
-"""Of topic, group and receipt."""
+"""A function of topic, group and receipt."""
 
 
 class _Found(NamedTuple):
-    """A message that a client names."""
+    """A message that a request names."""
 
     topic: str
     group: str
@@ -59,11 +59,11 @@ class AckCalls:
         self._work = work
 
     async def ack(self, request: AckMessageRequest, caller: Caller) -> AckMessageResponse:
-        """Acknowledge messages, each by itself. Raises: StaticfireError."""
+        """Acknowledge messages, each independently. Raises: StaticfireError."""
         topic, group = topic_of(request.topic), group_of(request.group)
         if not request.entries:
             raise StatusError(Code.INTERNAL_SERVER_ERROR, "ack message result is empty")
-        if len(request.entries) == 1:  # Official clients send one by one: no task of its own for it.
+        if len(request.entries) == 1:  # Official clients send one entry, which needs no task.
             results = [await self._ack(topic, group, request.entries[0], caller)]
         else:
             entries = [self._ack(topic, group, entry, caller) for entry in request.entries]
@@ -80,7 +80,7 @@ class AckCalls:
         return AckMessageResultEntry(message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=status)
 
     async def change(self, request: ChangeInvisibleDurationRequest, caller: Caller) -> ChangeInvisibleDurationResponse:
-        """Let nobody else have a message for longer, or for shorter. Raises: StaticfireError."""
+        """Change how long a message remains invisible to other consumers. Raises: StaticfireError."""
         topic, group = topic_of(request.topic), group_of(request.group)
         invisible_ms = millis(request.invisible_duration)
         if invisible_ms < 0:
@@ -89,7 +89,7 @@ class AckCalls:
         self._check_known(request.receipt_handle, caller)
         found = _Found(topic, group, read_receipt(request.receipt_handle), request.message_id, caller.client_id)
         client = self._clients.get(caller.client_id)
-        # A push consumer asks for this when its listener has failed; while it works the endpoint renews.
+        # A push consumer sends this only when its listener has failed: while it works, the endpoint renews for it.
         is_given_back = client is not None and client.settings.client_type == ClientType.PUSH_CONSUMER
         changed = await self._settle(
             found, partial(self._work.change, invisible_ms=invisible_ms, is_given_back=is_given_back)
@@ -99,7 +99,7 @@ class AckCalls:
     async def forward(
         self, request: ForwardMessageToDeadLetterQueueRequest, caller: Caller
     ) -> ForwardMessageToDeadLetterQueueResponse:
-        """Put a message to the dead letters. Raises: StaticfireError."""
+        """Move a message to the dead letters. Raises: StaticfireError."""
         topic, group = topic_of(request.topic), group_of(request.group)
         self._check_known(request.receipt_handle, caller)
         receipt = read_receipt(request.receipt_handle)
@@ -110,7 +110,7 @@ class AckCalls:
         return ForwardMessageToDeadLetterQueueResponse(status=Status(code=Code.OK, message=words))
 
     async def _settle(self, found: "_Found", work: "Work[T]") -> T:
-        """Do something with the handle that counts now; the message is held no longer when that has gone well.
+        """Call `work` with the newest handle of a message. The message is no longer held if that succeeds.
 
         Raises: StaticfireError.
         """
@@ -121,11 +121,11 @@ class AckCalls:
             return await work(found.topic, found.group, receipt)
         except NetworkError:
             if held is not None:
-                self._work.hold(held)  # The client tries again, with the handle that it has.
+                self._work.hold(held)  # The client will retry with the handle that it has.
             raise
 
     def _check_known(self, handle: str, caller: Caller) -> None:
-        """Check that the handle can be read and that the client has sent settings. Raises: StatusError."""
+        """Check that the handle can be parsed and that the client has sent settings. Raises: StatusError."""
         read_receipt(handle)
         if self._clients.get(caller.client_id) is None:
             words = f"client {caller.client_id} has no settings here: it sends them over Telemetry first"

@@ -1,4 +1,4 @@
-"""Work that goes on after a call has been answered, or has been given up by its client."""
+"""Tasks that continue after a call has ended or was cancelled by its client."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,20 +13,20 @@ T = TypeVar("T")
 
 
 class Background:
-    """Tasks that nobody else waits for; what fails is logged."""
+    """Tasks that no call has to wait for; failures are logged."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, T], what: str) -> "asyncio.Task[T]":
-        """Start some work."""
+        """Start a task; `what` is its name in the log."""
         task = asyncio.get_running_loop().create_task(work, name=what)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
     async def close(self) -> None:
-        """Cancel what goes on, and wait until it has ended."""
+        """Cancel the running tasks and wait for their end."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Who calls: what a call's metadata says of the client, and how a call's failure becomes its answer."""
+"""The client of a call, as the call's metadata describes it; and how a failed call gets its response."""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
@@ -26,7 +26,7 @@ class Caller(NamedTuple):
 
 
 def caller_of(call: GrpcCall) -> Caller:
-    """Return who calls. Raises: StatusError (no client id)."""
+    """Return the client of a call. Raises: StatusError (no client id)."""
     metadata = call.metadata
     client_id = metadata.get(CLIENT_ID, "")
     if not client_id.strip():
@@ -41,7 +41,7 @@ def caller_of(call: GrpcCall) -> Caller:
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """Return `5.0.3-SNAPSHOT` as (5, 0, 3); empty when it begins with no number."""
+    """Return `5.0.3-SNAPSHOT` as (5, 0, 3); empty if the text doesn't begin with a number."""
     numbers: list[int] = []
     for part in version.split("-")[0].split("."):
         if not (part.isascii() and part.isdecimal() and len(part) <= 9):
@@ -57,7 +57,7 @@ A = TypeVar("A", bound=Message)
 def answered(
     handle: Callable[[R, Caller], Awaitable[A]], refused: Callable[[Status], A]
 ) -> Callable[[R, GrpcCall], Awaitable[A]]:
-    """Return a handler that answers a failure with its status. `refused`: makes that answer."""
+    """Return a handler that responds to a failure with its status. `refused`: makes that response."""
 
     async def handler(request: R, call: GrpcCall) -> A:
         try:

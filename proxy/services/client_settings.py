@@ -1,4 +1,4 @@
-"""What a client is told about itself: its own settings with what the cluster decides put in. Pure.
+"""The settings that a client gets: its own, completed with what the cluster decides. Pure.
 
 RocketMQ: GrpcClientSettingsManager.
 """
@@ -38,7 +38,7 @@ def producer_settings(wanted: Settings) -> Settings:
 
 
 def consumer_settings(wanted: Settings, group: SubscriptionGroupConfig) -> Settings:
-    """Return the settings of a consumer whose group is configured like this."""
+    """Return the settings of a consumer, given the configuration of its group."""
     settings = Settings()
     settings.CopyFrom(wanted)
     settings.backoff_policy.CopyFrom(retry_policy(group))
@@ -50,12 +50,12 @@ def consumer_settings(wanted: Settings, group: SubscriptionGroupConfig) -> Setti
 
 
 def attempts_max(group: SubscriptionGroupConfig) -> int:
-    """Return how often a group gets a message."""
+    """Return how often a message is delivered to a group at most."""
     return group.retry_max_times + 1
 
 
 def retry_policy(group: SubscriptionGroupConfig) -> RetryPolicy:
-    """Return how often a group gets a message, and after which pauses."""
+    """Return how often a message is delivered to a group at most, and the delays between."""
     policy = group.group_retry_policy
     if policy.type == EXPONENTIAL:
         grows = policy.exponential_retry_policy or ExponentialRetryPolicy()
@@ -68,13 +68,13 @@ def retry_policy(group: SubscriptionGroupConfig) -> RetryPolicy:
 
 
 def retry_delays_ms(group: SubscriptionGroupConfig) -> Sequence[int]:
-    """Return the pauses of a group whose policy is a table."""
+    """Return the delays of a group whose policy is a table."""
     customized = group.group_retry_policy.customized_retry_policy
     return (customized and customized.next) or [delay_s * 1000 for delay_s in RETRY_DELAYS_S]
 
 
 def retry_delay_ms(group: SubscriptionGroupConfig, reconsume_times: int) -> int:
-    """Return the pause after a failure. RocketMQ: RetryPolicy.nextDelayDuration."""
+    """Return the delay after a failure. RocketMQ: RetryPolicy.nextDelayDuration."""
     policy = group.group_retry_policy
     if policy.type == EXPONENTIAL:
         grows = policy.exponential_retry_policy or ExponentialRetryPolicy()

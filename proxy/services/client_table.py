@@ -1,6 +1,6 @@
-"""The clients of this endpoint, by client id: their settings, their streams for commands, when they were last heard.
+"""The clients of this endpoint by client id: their settings, their telemetry streams, and their last heartbeats.
 
-Pure but for `expected`; the streams are only kept here. A client is known from its settings on until it says goodbye,
+Pure except for `expected`; streams are only stored here. A client is known from its first settings until it terminates
 or has been silent for CLIENT_EXPIRED_MS. RocketMQ: GrpcClientSettingsManager, GrpcChannelManager, ConsumerManager.
 """
 
@@ -25,10 +25,10 @@ class KnownClient(msgspec.Struct, gc=False, eq=False):
 
     client_id: str
     settings: Settings
-    """As it said."""
+    """As the client sent them."""
     heard_ms: UptimeMs
     stream: SendCommand | None
-    """The newest one that brought settings."""
+    """The newest stream that brought settings."""
     address: str = ""
     language: str = ""
 
@@ -38,17 +38,17 @@ class KnownClient(msgspec.Struct, gc=False, eq=False):
 
     @property
     def group(self) -> str:
-        """A consumer's group, empty of producers."""
+        """A consumer's group; empty for a producer."""
         return self.settings.subscription.group.name if self.settings.HasField("subscription") else ""
 
     @property
     def topics(self) -> list[str]:
-        """What a producer publishes."""
+        """The topics that a producer publishes."""
         return [resource.name for resource in self.settings.publishing.topics] if self.is_producer else []
 
 
 class ClientTable:
-    """Those that are known."""
+    """The known clients."""
 
     def __init__(self) -> None:
         self._clients: dict[str, KnownClient] = {}
@@ -60,11 +60,11 @@ class ClientTable:
         return len(self._clients)
 
     def get(self, client_id: str) -> KnownClient | None:
-        """Return a client, None of one that hasn't sent settings."""
+        """Return a client, None if it hasn't sent settings."""
         return self._clients.get(client_id)
 
     async def expected(self, client_id: str) -> KnownClient | None:
-        """As `get`, after a moment where that helps: some clients don't wait until their settings are answered."""
+        """Like `get`, but wait a moment for the settings: some clients don't wait for the response to theirs."""
         if client_id not in self._clients:
             arrived = self._expected.setdefault(client_id, asyncio.Event())
             try:
@@ -75,7 +75,7 @@ class ClientTable:
         return self._clients.get(client_id)
 
     def put(self, client: KnownClient) -> None:
-        """Take in a client, in place of what was known of it."""
+        """Add a client; it replaces an earlier one with the same id."""
         self.remove(client.client_id)
         self._clients[client.client_id] = client
         if client.client_id in self._expected:
@@ -84,7 +84,7 @@ class ClientTable:
             self._publishers.setdefault(topic, {})[client.client_id] = client
 
     def remove(self, client_id: str) -> KnownClient | None:
-        """Forget a client; return it if it was known."""
+        """Remove a client; return it if it was known."""
         client = self._clients.pop(client_id, None)
         for topic in client.topics if client is not None else ():
             publishers = self._publishers[topic]
@@ -95,24 +95,24 @@ class ClientTable:
         return client
 
     def stream_ended(self, client_id: str, stream: SendCommand) -> None:
-        """Send no more commands over a stream. The client stays: its calls come over others."""
+        """Remove a stream that has ended. The client remains: its calls use other streams."""
         client = self._clients.get(client_id)
         if client is not None and client.stream is stream:
             client.stream = None
 
     def expire(self, uptime_ms: UptimeMs) -> list[KnownClient]:
-        """Forget and return those that have been silent for too long."""
+        """Remove and return the clients that have been silent for too long."""
         silent = [one for one in self._clients.values() if uptime_ms - one.heard_ms > CLIENT_EXPIRED_MS]
         for client in silent:
             self.remove(client.client_id)
         return silent
 
     def is_published(self, topic: str) -> bool:
-        """Whether some client publishes a topic."""
+        """Return whether any client publishes a topic."""
         return topic in self._publishers
 
     def publisher(self, topic: str) -> KnownClient | None:
-        """Return a client that publishes a topic and can be sent commands: each in turn."""
+        """Return a client that publishes a topic and has a telemetry stream; clients take turns."""
         able = [one for one in self._publishers.get(topic, {}).values() if one.stream is not None]
         if not able:
             return None

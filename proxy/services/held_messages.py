@@ -1,8 +1,8 @@
-"""Messages that clients work on, and that aren't given to anybody else while they do. Pure.
+"""Messages that clients are working on, and whose invisible time is renewed meanwhile. Pure.
 
-A push consumer asks for it (`auto_renew`): a message whose invisible time is nearly over is made invisible for longer,
-until the client is done with it, or gone. Each time it gets another handle, and the first one, which the client has,
-stands for the newest. RocketMQ: ReceiptHandleManager, whose loop 5.3.3 never starts; this is what HEAD does.
+A push consumer requests it (`auto_renew`). When the invisible time of a message is nearly over, it is extended, until
+the client acknowledges the message or is gone. Each renewal creates a new handle; the client's first handle is then
+replaced by the newest. RocketMQ: ReceiptHandleManager. 5.3.3 never starts its loop; this is what HEAD does.
 """
 
 import asyncio
@@ -15,18 +15,18 @@ from staticfire.proxy.services.receipts import MessagePlace, Receipt
 RENEW_EVERY_MS = 5_000
 RENEW_AHEAD_MS = 10_000
 INVISIBLE_MS = 60_000
-"""The first time."""
+"""The first invisible time."""
 RENEW_FOR_MS = (60_000, 180_000, 300_000, 600_000, 1_800_000, 3_600_000)
 FAILURES_MAX = 3
 WORK_MS_MAX = 3 * 3_600_000
 HELD_MAX = 100_000
-"""Of all clients. What is above comes again when its first invisible time is over."""
+"""Over all clients. Messages above it are redelivered when their first invisible time is over."""
 
 _Key = tuple[str, str]
 
 
 class HeldMessage(msgspec.Struct, gc=False, eq=False):
-    """One message, with the handle that counts now."""
+    """One message with its newest handle."""
 
     client_id: str
     group: str
@@ -38,11 +38,11 @@ class HeldMessage(msgspec.Struct, gc=False, eq=False):
     renewals: int = 0
     failures: int = 0
     renewing: "asyncio.Future[None] | None" = None
-    """While a broker is asked: the handle is another one afterwards."""
+    """Set while a renewal is in flight: it changes the handle."""
 
 
 class HeldMessages:
-    """Those of all clients, by client and group."""
+    """The held messages of all clients, by client and group."""
 
     def __init__(self) -> None:
         self._held: dict[_Key, dict[MessagePlace, HeldMessage]] = {}
@@ -52,7 +52,7 @@ class HeldMessages:
         return self._count
 
     def hold(self, held: HeldMessage) -> bool:
-        """Take in a message; return whether there was room."""
+        """Add a message. Return whether there was room."""
         if self._count >= HELD_MAX:
             return False
         messages = self._held.setdefault((held.client_id, held.group), {})
@@ -61,7 +61,7 @@ class HeldMessages:
         return True
 
     def take(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
-        """Stop holding a message; return it, None when it isn't held."""
+        """Remove a message and return it; None if it isn't held."""
         messages = self._held.get((client_id, group))
         held = messages.get(receipt.place) if messages else None
         if messages is None or held is None or (message_id and held.message_id != message_id):
@@ -70,13 +70,13 @@ class HeldMessages:
         return held
 
     def take_client(self, client_id: str, group: str) -> list[HeldMessage]:
-        """Stop holding what a client has; return it."""
+        """Remove and return all messages of a client."""
         messages = self._held.pop((client_id, group), {})
         self._count -= len(messages)
         return list(messages.values())
 
     def expiring(self, message_ms: MessageMs) -> list[HeldMessage]:
-        """Return those that would come again soon, without those that a broker is being asked about."""
+        """Return the messages that would soon be visible again, except those with a renewal in flight."""
         return [
             held
             for messages in self._held.values()
@@ -85,13 +85,13 @@ class HeldMessages:
         ]
 
     def renewed(self, held: HeldMessage, receipt: Receipt) -> None:
-        """A message has another handle."""
+        """Note a renewal: the message has a new handle."""
         held.receipt = receipt
         held.renewals += 1
         held.failures = 0
 
     def failed(self, held: HeldMessage) -> bool:
-        """A message couldn't be held on; return whether it is given up now."""
+        """Note a failed renewal. Return whether the message is given up now."""
         held.failures += 1
         if held.failures >= FAILURES_MAX and self.is_held(held):
             self._drop(held)
@@ -99,12 +99,12 @@ class HeldMessages:
         return False
 
     def give_up(self, held: HeldMessage) -> None:
-        """Hold a message no longer."""
+        """Remove a message if it is held."""
         if self.is_held(held):
             self._drop(held)
 
     def is_held(self, held: HeldMessage) -> bool:
-        """Whether a message is still held."""
+        """Return whether a message is still held."""
         return self._held.get((held.client_id, held.group), {}).get(held.receipt.place) is held
 
     def _drop(self, held: HeldMessage) -> None:
@@ -116,5 +116,5 @@ class HeldMessages:
 
 
 def renew_for_ms(renewals: int) -> int:
-    """Return for how long a message is made invisible after so many times."""
+    """Return for how long a message is made invisible, by the number of its renewals."""
     return RENEW_FOR_MS[min(renewals, len(RENEW_FOR_MS) - 1)]

@@ -1,8 +1,8 @@
-"""What the services know of the cluster: routes, types of topics, configurations of groups, message time.
+"""Cached data of the cluster: routes, types of topics, configurations of groups.
 
-Brokers and nameservers are asked through the client of `client/cluster/`. What they say is believed for a second, so
-that a test that changes a topic or a group sees it at once, and sends and receives cost no question each. RocketMQ's
-proxy believes it for 20 s.
+It is requested from brokers and nameservers by the client of `client/cluster/` and cached for a second. So a test that
+changes a topic or a group sees the change soon, and sends and receives don't need a request each. RocketMQ's proxy
+caches it for 20 s.
 """
 
 import asyncio
@@ -33,15 +33,15 @@ log = logger("proxy")
 
 BELIEVED_MS = 1_000
 NAMES_MAX = 10_000
-"""Topics, or groups, of which something is remembered."""
+"""How many topics, or groups, are cached."""
 ANSWER_TIMEOUT_MS = 2_000
-"""RocketMQ: the proxy's time-out for everything but pops."""
+"""RocketMQ: the proxy's timeout for all requests except pops."""
 
 V = TypeVar("V")
 
 
 class Believed(Generic[V]):
-    """Answers about names, believed for a while. Who asks for the same name at the same time shares one question."""
+    """A cache of responses by name. Concurrent callers with the same name share one request."""
 
     def __init__(self, ask: Callable[[str], Awaitable[V]], uptime_ms: Callable[[], UptimeMs]) -> None:
         self._ask = ask
@@ -50,7 +50,7 @@ class Believed(Generic[V]):
         self._asking: dict[str, asyncio.Task[V]] = {}
 
     async def get(self, name: str) -> V:
-        """Return the answer. Raises: what asking does; nothing is remembered of that."""
+        """Return the response for a name. Raises: the errors of the request; they aren't cached."""
         known = self._known.get(name)
         if known is not None and self._uptime_ms() < known[1]:
             return known[0]
@@ -61,11 +61,11 @@ class Believed(Generic[V]):
         return await asyncio.shield(task)
 
     def forget(self, name: str) -> None:
-        """Ask anew next time."""
+        """Remove a name from the cache."""
         self._known.pop(name, None)
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Cancel the running requests."""
         for task in list(self._asking.values()):
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
@@ -83,11 +83,11 @@ class Believed(Generic[V]):
 
 def _retrieved(task: "asyncio.Task[V]") -> None:
     if not task.cancelled():
-        task.exception()  # Who asked may be gone.
+        task.exception()  # All callers may have been cancelled: mark the exception as retrieved.
 
 
 class KnownCluster:
-    """The cluster, as the services see it."""
+    """The cluster, as seen by the services."""
 
     def __init__(self, client: ClusterClient) -> None:
         self.client = client
@@ -99,18 +99,18 @@ class KnownCluster:
         self._write_queues: dict[str, tuple[TopicRouteData, list[MessageQueue]]] = {}
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Cancel the running requests."""
         for believed in (self._routes, self._topics, self._groups):
             await believed.close()
 
-    # -- what is known -------------------------------------------------------------------------------------------
+    # -- cached data ---------------------------------------------------------------------------------------------
 
     async def route(self, topic: str) -> TopicRouteData:
         """Return a topic's route. Raises: TopicNotFound, NetworkError."""
         return await self._routes.get(topic)
 
     async def topic_type(self, topic: str) -> str:
-        """Return the type of a topic's messages, UNSPECIFIED where nobody can tell. RocketMQ: TopicMessageType."""
+        """Return the type of a topic's messages, UNSPECIFIED if it can't be determined. RocketMQ: TopicMessageType."""
         try:
             config = await self._topics.get(topic)
         except StaticfireError as error:
@@ -119,7 +119,7 @@ class KnownCluster:
         return type_of_topic(config.attributes)
 
     async def group(self, group: str) -> SubscriptionGroupConfig:
-        """Return a group's configuration, the default of one that no broker knows, or while none answers."""
+        """Return a group's configuration; the default if no broker has one, or if none responds."""
         try:
             return await self._groups.get(group)
         except StaticfireError as error:
@@ -127,7 +127,7 @@ class KnownCluster:
             return SubscriptionGroupConfig(group)
 
     async def write_queues(self, topic: str) -> list[MessageQueue]:
-        """Return the queues of a topic that can be written, sorted. Raises: TopicNotFound, NetworkError."""
+        """Return the writable queues of a topic, sorted. Raises: TopicNotFound, NetworkError."""
         route = await self.route(topic)
         made = self._write_queues.get(topic)
         if made is None or made[0] is not route:
@@ -137,7 +137,7 @@ class KnownCluster:
         return made[1]
 
     def turn(self, topic: str, choices: int) -> int:
-        """Return whose turn it is of so many: round robin from a random start. RocketMQ: MessageQueueSelector."""
+        """Return the next of `choices` numbers, round robin from a random start. RocketMQ: MessageQueueSelector."""
         if len(self._turns) >= NAMES_MAX:
             self._turns.clear()
         turn = self._turns.get(topic)
@@ -147,18 +147,18 @@ class KnownCluster:
         return turn % choices
 
     def forget(self, topic: str) -> None:
-        """Ask for a topic anew: something that was believed of it has proved wrong."""
+        """Remove a topic from the caches, because something in them is out of date."""
         self._routes.forget(topic)
         self._topics.forget(topic)
 
-    # -- asking --------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------
 
     def address(self, broker_name: str) -> str | None:
-        """Return where a broker's master is, None of one that isn't known."""
+        """Return the address of a broker's master, None if it isn't known."""
         return self.client.routes.addresses.get(broker_name, {}).get(MASTER_ID)
 
     async def find(self, broker_name: str, topic: str) -> str | None:
-        """Return where a broker's master is, asking for the route of a topic that it has."""
+        """Return the address of a broker's master; if it isn't known, fetch the route of a topic that it has."""
         address = self.address(broker_name)
         if address is None:
             try:
@@ -169,7 +169,7 @@ class KnownCluster:
         return address
 
     async def ask(self, broker_name: str, request: Request, timeout_ms: int = ANSWER_TIMEOUT_MS) -> Answer:
-        """Ask a broker's master. Raises: NetworkError, ProtocolError."""
+        """Send a request to a broker's master. Raises: NetworkError, ProtocolError."""
         address = self.address(broker_name)
         if address is None:
             raise ConnectFailed(f"broker {broker_name} has no master in the routes")
@@ -182,7 +182,7 @@ class KnownCluster:
             known = self.client.routes.known(topic)
             if known is None:
                 raise
-            return known  # The nameserver is away; brokers and the last route are not.
+            return known  # The nameserver is down, but the brokers and the last route are still there.
 
     async def _ask_topic(self, topic: str) -> TopicConfig:
         answer = await self._ask_any(await self.route(topic), GetTopicConfig(topic))
@@ -204,7 +204,7 @@ class KnownCluster:
         return config
 
     async def _ask_any(self, route: TopicRouteData, request: Request) -> Answer:
-        """Ask the first broker of a route that answers. Raises: NetworkError."""
+        """Send a request to the masters of a route, one by one, until one responds. Raises: NetworkError."""
         addresses = [b.broker_addrs[MASTER_ID] for b in route.broker_datas if MASTER_ID in b.broker_addrs]
         return await self._ask_first(addresses, request)
 

@@ -1,11 +1,11 @@
-"""Which queue a message group has. Pure. Guava: Hashing.consistentHash, by Lamping and Veach."""
+"""The queue of a message group. Pure. Guava: Hashing.consistentHash, by Lamping and Veach."""
 
 _MULTIPLIER = 2_862_933_555_777_941_757
 _MASK = (1 << 64) - 1
 
 
 def bucket_of(number: int, buckets: int) -> int:
-    """Return which of `buckets` a number belongs to; few move when their count changes."""
+    """Return the bucket of a number. When the count of buckets changes, few numbers move to another."""
     state = number & _MASK
     candidate = 0
     while True:

@@ -1,6 +1,6 @@
-"""Message time, as the nameserver keeps it: what receipts expire by. It can be frozen, moved and scaled.
+"""Message time, as the nameserver keeps it: receipts expire by it. It can be frozen, moved and scaled.
 
-What was read is believed for a second. Before something is refused because of it, it is read once more.
+A reading is used for a second. Before a request is refused because of the time, it is read once more.
 """
 
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -17,7 +17,7 @@ BELIEVED_MS = 1_000
 
 
 class MessageTime:
-    """The cluster's message time. Where nobody keeps one, as at RocketMQ's nameservers, it is the wall clock's."""
+    """The cluster's message time. If no nameserver keeps one, as with RocketMQ's, it is the wall clock."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
@@ -25,7 +25,7 @@ class MessageTime:
         self._read_ms: int = -BELIEVED_MS
 
     async def now_ms(self) -> MessageMs:
-        """Return what it was at the last reading, and has become since."""
+        """Return the time, computed from the last reading if that is recent enough."""
         if self._client.machine.clock.uptime_ms() - self._read_ms >= BELIEVED_MS:
             return await self.read()
         return self._shown()
@@ -34,7 +34,7 @@ class MessageTime:
         return self._face.at(self._client.machine.clock.wall_ms())
 
     async def read(self) -> MessageMs:
-        """Ask, and return what it is."""
+        """Read the time from the nameserver and return it."""
         client = self._client
         self._read_ms = client.machine.clock.uptime_ms()
         try:

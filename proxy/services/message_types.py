@@ -1,4 +1,4 @@
-"""Of which type a message is, and whether its topic takes that. Pure. RocketMQ: TopicMessageType."""
+"""The type of a message, and whether its topic accepts it. Pure. RocketMQ: TopicMessageType."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ from staticfire.proxy.services.statuses import StatusError
 ATTRIBUTE = "message.type"
 NORMAL, FIFO, DELAYED, TRANSACTION, MIXED = "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"
 UNSPECIFIED = "UNSPECIFIED"
-"""Of a topic that nobody knows."""
+"""The type of an unknown topic."""
 
 _ACCEPTED = {
     NORMAL: [MessageType.NORMAL],
@@ -28,21 +28,21 @@ _ACCEPTED = {
 }
 _DELAYS = frozenset((DELAY, TIMER_DELIVER_MS, TIMER_DELAY_SEC, TIMER_DELAY_MS))
 TYPE_NAMES = _DELAYS | {TRAN_MSG, SHARDING_KEY}
-"""Properties without which a message is a normal one."""
+"""A message without these properties is a normal one."""
 
 
 def accepted(topic_type: str) -> list[MessageType]:
-    """Return which types of messages a topic of a type takes, as clients are told."""
+    """Return the message types that a topic accepts, as clients receive them."""
     return _ACCEPTED.get(topic_type, [MessageType.MESSAGE_TYPE_UNSPECIFIED])
 
 
 def type_of_topic(attributes: Mapping[str, str]) -> str:
-    """Return the type that a topic's attributes give it."""
+    """Return the type in a topic's attributes."""
     return attributes.get(ATTRIBUTE) or NORMAL
 
 
 def type_of_message(properties: Mapping[str, str]) -> str:
-    """Return the type of a message by its properties: what its sender calls it doesn't count."""
+    """Return a message's type by its properties; the type that its sender states is ignored."""
     if properties.get(TRAN_MSG) == "true":
         return TRANSACTION
     if not _DELAYS.isdisjoint(properties):
@@ -51,7 +51,7 @@ def type_of_message(properties: Mapping[str, str]) -> str:
 
 
 def check_type(topic: str, topic_type: str, actual: str) -> None:
-    """Check that a topic takes messages of a type. Raises: StatusError."""
+    """Check that a topic accepts messages of a type. Raises: StatusError."""
     if actual == topic_type or topic_type == MIXED or is_retry_topic(topic) or is_dead_letter_topic(topic):
         return
     words = f"TopicMessageType validate failed, the expected type is {topic_type}, but actual type is {actual}"

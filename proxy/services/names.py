@@ -1,6 +1,6 @@
-"""Checks of names, which all calls share. Pure. RocketMQ: GrpcValidator, TopicValidator, Validators.
+"""Checks of names, shared by all calls. Pure. RocketMQ: GrpcValidator, TopicValidator, Validators.
 
-The resource's namespace is looked at by nobody, as in RocketMQ's proxy.
+The namespace of a resource is ignored, as in RocketMQ's proxy.
 """
 
 import re
@@ -11,8 +11,8 @@ from staticfire.proxy.services.statuses import StatusError
 
 _LEGAL = re.compile(r"[%|a-zA-Z0-9_-]+", re.ASCII)
 _LEGAL_WORDS = "^[%|a-zA-Z0-9_-]+$"
+# The characters of Java's Character.isISOControl.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-# Java's Character.isISOControl.
 
 
 def topic_of(resource: Resource) -> str:
@@ -47,5 +47,5 @@ def group_of(resource: Resource) -> str:
 
 
 def has_control(text: str) -> bool:
-    """Whether there is a control character in a text."""
+    """Return whether a text contains a control character."""
     return _CONTROL.search(text) is not None

@@ -1,6 +1,6 @@
-"""Transactions that clients may still end: where their half messages are. Pure. RocketMQ: TransactionDataManager.
+"""Transactions that clients may still end: the places of their half messages. Pure. RocketMQ: TransactionDataManager.
 
-Remembered for TRANSACTION_KEPT_MS after the send and after each question; taken out by use.
+An entry is kept for TRANSACTION_KEPT_MS after the send and after each check. Ending the transaction removes it.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class OpenTransaction(NamedTuple):
 
 
 class OpenTransactions:
-    """By topic and transaction id."""
+    """Open transactions by topic and transaction id."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str], list[OpenTransaction]] = {}
@@ -32,7 +32,7 @@ class OpenTransactions:
         return len(self._open)
 
     def add(self, topic: str, transaction_id: str, transaction: OpenTransaction) -> None:
-        """Remember one; the oldest of all are forgotten where there are too many."""
+        """Add a transaction. If there are too many, the oldest are removed."""
         known = self._open.setdefault((topic, transaction_id), [])
         known.append(transaction)
         del known[:-PER_KEY_MAX]
@@ -40,7 +40,7 @@ class OpenTransactions:
             del self._open[next(iter(self._open))]
 
     def take(self, topic: str, transaction_id: str, uptime_ms: UptimeMs) -> OpenTransaction | None:
-        """Return the newest one and forget it."""
+        """Remove and return the newest entry of a transaction; None if there is none or it is too old."""
         known = self._open.get((topic, transaction_id))
         if not known:
             return None
@@ -50,7 +50,7 @@ class OpenTransactions:
         return newest if newest.forgotten_ms > uptime_ms else None
 
     def expire(self, uptime_ms: UptimeMs) -> None:
-        """Forget what is over."""
+        """Remove the entries that are too old."""
         for key, known in list(self._open.items()):
             if known[-1].forgotten_ms <= uptime_ms:
                 del self._open[key]

@@ -1,4 +1,4 @@
-"""The messages of a receive as answers, many at once: each body is copied once. Pure."""
+"""Encodes the messages of a receive, many at once, so that each body is copied only once. Pure."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,12 +6,12 @@ from staticfire.proxy.services.popped import Popped
 from staticfire.proxy.services.received_messages import MessagePacker
 from staticfire.proxy.transport.calls import PackedAnswers
 
+# A share of this size is sent. The messages after it aren't encoded before the client's windows permit it.
 SHARE_BYTES = 64 * 1024
-# A share that has reached it is sent: the messages behind it wait for the client's windows unpacked.
 
 
 def packed_shares(messages: Sequence[Popped], packer: MessagePacker) -> Iterator[tuple[int, PackedAnswers]]:
-    """Yield all messages in their order, share by share, each with how many it has."""
+    """Yield all messages in order, in shares: the number of messages and their encoded form."""
     pieces: list[bytes] = []
     count, size = 0, 0
     for record, receipt, reconsume_times in messages:

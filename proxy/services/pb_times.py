@@ -2,8 +2,8 @@
 
 from staticfire.proxy.proto.rocketmq_v2_pb2 import Duration, Timestamp
 
+# The limit of converted times. Milliseconds have 64 bits everywhere, but a client's seconds have as many.
 MS_MAX = 2**63 - 1
-# Milliseconds have 64 bits everywhere, and the seconds that a client may write have as many.
 
 
 def millis(duration: Duration) -> int:
@@ -16,17 +16,17 @@ def _within(ms: int) -> int:
 
 
 def duration(duration_ms: int) -> Duration:
-    """Return milliseconds as a duration."""
+    """Return a duration of that many milliseconds."""
     seconds, rest_ms = divmod(duration_ms, 1000)
     return Duration(seconds=seconds, nanos=rest_ms * 1_000_000)
 
 
 def timestamp_ms(moment: Timestamp) -> int:
-    """Return a moment in milliseconds since 1970."""
+    """Return a timestamp in milliseconds since 1970."""
     return _within(moment.seconds * 1000 + moment.nanos // 1_000_000)
 
 
 def timestamp(moment_ms: int) -> Timestamp:
-    """Return milliseconds since 1970 as a moment."""
+    """Return a timestamp; `moment_ms` is milliseconds since 1970."""
     seconds, rest_ms = divmod(moment_ms, 1000)
     return Timestamp(seconds=seconds, nanos=rest_ms * 1_000_000)

@@ -1,4 +1,4 @@
-"""The messages of a pop's answer, each with its receipt. Pure. RocketMQ: MQClientAPIExt.processPopResponse."""
+"""The messages in a pop's response, each with its receipt. Pure. RocketMQ: MQClientAPIExt.processPopResponse."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from staticfire.proxy.services.receipts import Receipt
 
 
 class Popped(NamedTuple):
-    """A message, and what it is acknowledged by. `reconsume_times`: how often it came before."""
+    """A message and its receipt. `reconsume_times`: how often it was delivered before."""
 
     record: StoredRecord
     receipt: Receipt
@@ -29,7 +29,7 @@ class Popped(NamedTuple):
 
 
 def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str) -> list[Popped]:
-    """Return what a pop has brought, in the answer's order. Raises: ProtocolError."""
+    """Return the messages of a pop, in the response's order. Raises: ProtocolError."""
     batch: RecordBatch | None = answer.body
     if batch is None or not batch.records:
         return []
@@ -40,7 +40,7 @@ def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str)
     messages = []
     for record in batch.records:
         told = find_property(record.properties, POP_CK)
-        if told is not None:  # Retries are rewritten by the broker: they have the topic that was asked for.
+        if told is not None:  # The broker rewrites retries: they carry their handle and the requested topic.
             pop = parse_handle(told.decode("utf-8", "replace"))
         else:
             flag = flags.get(record.topic, NORMAL)
@@ -51,7 +51,7 @@ def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str)
                 start, answer.pop_time, answer.invisible_time, answer.revive_qid, flag, broker_name,
                 record.queue_id, record.queue_offset,
             )  # fmt: skip
-        # In order, a message stays where it is when it comes again, and the broker counts beside.
+        # In an ordered group, a redelivered message keeps its place; the broker sends its count outside of the record.
         came_before = record.reconsume_times or (counts.of(pop.flag, pop.queue_id, pop.queue_offset) if counted else 0)
         messages.append(Popped(record, Receipt(pop, record.log_position), came_before))
     return messages

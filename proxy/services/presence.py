@@ -1,9 +1,9 @@
-"""Clients that say that they are still there, and that they go. RocketMQ: ClientActivity.
+"""Heartbeats and terminations of clients. RocketMQ: ClientActivity.
 
 Behaviour
-- A heartbeat counts for what the client's settings say; without settings there is nothing to keep alive.
-- A client that has been silent for too long is gone as if it had said so.
-- What a push consumer that has gone was working on is visible again after a second.
+- A heartbeat keeps the client's settings alive; without settings it is refused.
+- A client that has been silent for too long is treated as terminated.
+- The messages that a terminated push consumer was working on are visible again after a second.
 """
 
 from staticfire.protocol.codes import LANGUAGES_BY_NAME
@@ -48,7 +48,7 @@ class PresenceCalls:
         self._background = background
 
     async def heartbeat(self, request: HeartbeatRequest, caller: Caller) -> HeartbeatResponse:
-        """Note that a client is there. Raises: StatusError."""
+        """Note that a client is alive. Raises: StatusError."""
         client = self._clients.get(caller.client_id)
         if client is None:
             raise _unknown_client()
@@ -65,7 +65,7 @@ class PresenceCalls:
     async def terminated(
         self, request: NotifyClientTerminationRequest, caller: Caller
     ) -> NotifyClientTerminationResponse:
-        """Forget a client. Raises: StatusError."""
+        """Remove a client. Raises: StatusError."""
         if caller.language not in LANGUAGES_BY_NAME:
             words = f"No enum constant org.apache.rocketmq.remoting.protocol.LanguageCode.{caller.language}"
             raise StatusError(Code.INTERNAL_SERVER_ERROR, words)
@@ -84,7 +84,7 @@ class PresenceCalls:
             self._work.client_gone(client.client_id, client.group)
 
     async def expire(self) -> None:
-        """Forget the clients that have been silent for too long, and transactions that nobody ends any more."""
+        """Remove the clients that have been silent for too long, and the transactions that were never ended."""
         uptime_ms = self._cluster.client.machine.clock.uptime_ms()
         self._transactions.open.expire(uptime_ms)
         for client in self._clients.expire(uptime_ms):
@@ -92,7 +92,7 @@ class PresenceCalls:
             await self._gone(client)
 
     async def expire_loop(self, pause_for: Pause) -> None:
-        """Loop."""
+        """Call `expire` periodically."""
         while True:
             await pause_for(SCAN_EVERY_MS)
             await self.expire()

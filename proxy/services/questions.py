@@ -1,13 +1,15 @@
-"""What administrators ask of single clients: their stacks, or to consume one message. RocketMQ: ProxyRelayService.
+"""Requests of administrators to single clients: return thread stacks, or consume one message.
+
+RocketMQ: ProxyRelayService.
 
 Behaviour
-- A broker that doesn't know a consumer passes the question on to the endpoints that have told it of themselves.
-- The client is asked over its Telemetry stream, and answers there by the question's nonce. Without stacks, what a
-  consumer is doing is answered from its settings.
-- Who doesn't answer in CLIENT_ANSWERS_MS is busy.
+- A broker forwards a request for a consumer that isn't connected to it to the endpoints that have announced themselves.
+- The client gets the request over its telemetry stream and responds there; a nonce connects both. A request for the
+  consumer's state without stacks is answered from its settings.
+- A client that doesn't respond within CLIENT_ANSWERS_MS is reported as busy.
 
 Different from RocketMQ
-- Its brokers know the consumers behind a proxy only when both are one process (local mode).
+- Its brokers have the consumers of a proxy only when both are one process (local mode).
 """
 
 import asyncio
@@ -43,7 +45,7 @@ _FAILED = "CR_LATER"
 
 
 class ClientQuestions:
-    """Questions that are under way to clients."""
+    """The requests that wait for a client's response."""
 
     def __init__(self, cluster: KnownCluster, clients: ClientTable) -> None:
         self._client = cluster.client
@@ -53,16 +55,16 @@ class ClientQuestions:
         AdminRequests.of(self._client).endpoints.append(self)
 
     async def announce(self) -> None:
-        """Tell brokers that consumers they don't know may be here."""
+        """Announce this endpoint to the brokers: consumers that aren't connected to them may be here."""
         if not self._is_announced:
             self._is_announced = True
             self._client.join_producers(GRPC_ENDPOINTS_GROUP)
         await self._client.announce()
 
-    # -- what is asked -------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------
 
     async def running_info(self, request: GetConsumerRunningInfo) -> ConsumerRunningInfo:
-        """Return what a client is doing. Raises: BrokerAnswer."""
+        """Return a client's state. Raises: BrokerAnswer."""
         client = self._find(request.consumer_group, request.client_id)
         settings = client.settings
         wanted = [
@@ -98,14 +100,14 @@ class ClientQuestions:
         return ConsumedDirectly(consume_result=result, remark=answer.status.message or None, spent_time_mills=took_ms)
 
     def answered(self, command: TelemetryCommand) -> None:
-        """Take in what a client has answered; what nobody asked is nothing."""
+        """Deliver a client's response to the waiting request. Unrequested responses are ignored."""
         kind = command.WhichOneof("command")
         told = command.thread_stack_trace if kind == "thread_stack_trace" else command.verify_message_result
         waiting = self._waiting.pop(told.nonce, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(command)
 
-    # -- how -----------------------------------------------------------------------------------------------------
+    # -- helpers -------------------------------------------------------------------------------------------------
 
     def _find(self, group: str, client_id: str) -> KnownClient:
         client = self._clients.get(client_id)
@@ -118,7 +120,7 @@ class ClientQuestions:
         return f"{self._client.machine.identity.random.getrandbits(NONCE_BITS):016x}"
 
     async def _ask(self, client: KnownClient, nonce: str, command: TelemetryCommand) -> TelemetryCommand:
-        """Return a client's answer. Raises: BrokerAnswer."""
+        """Send a command to a client and return its response. Raises: BrokerAnswer."""
         answer: asyncio.Future[TelemetryCommand] = asyncio.get_running_loop().create_future()
         self._waiting[nonce] = answer
         try:

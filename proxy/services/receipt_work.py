@@ -1,7 +1,6 @@
-"""What is done with receipts at their brokers: acknowledged, made invisible for longer, put to the dead letters; and
-messages held for clients that work on them.
+"""Requests to brokers about receipts (acknowledge, change the invisible time, dead letters), and renewals of messages.
 
-A receipt that has been renewed stands for its newest handle: `taken` gives it.
+A client may use the first handle of a renewed receipt; `taken` returns the newest one.
 """
 
 import asyncio
@@ -32,11 +31,11 @@ log = logger("proxy")
 
 DEAD_LETTER_LEVEL = -1
 RETURNED_AFTER_MS = 1_000
-"""What a client held that is gone."""
+"""When the messages of a client that is gone are visible again."""
 
 
 class ReceiptWork:
-    """Asks the brokers that receipts come from."""
+    """Sends requests about receipts to their brokers, and renews held messages."""
 
     def __init__(self, cluster: KnownCluster, time: MessageTime, background: Background) -> None:
         self._cluster = cluster
@@ -47,18 +46,18 @@ class ReceiptWork:
     # -- checks --------------------------------------------------------------------------------------------------
 
     async def check(self, receipt: Receipt, topic: str) -> None:
-        """Check that a receipt still counts, and that its broker is there. Raises: StatusError."""
+        """Check that a receipt hasn't expired, and that its broker is known. Raises: StatusError."""
         try:
             receipt.check_held(await self._time.now_ms())
         except StatusError:
-            receipt.check_held(await self._time.read())  # Message time may have been stopped since.
+            receipt.check_held(await self._time.read())  # Message time may have been frozen since the last reading.
         if await self._cluster.find(receipt.pop.broker_name, topic) is None:
             raise invalid_handle(f"cannot find broker {receipt.pop.broker_name}")
 
     # -- work ----------------------------------------------------------------------------------------------------
 
     async def ack(self, topic: str, group: str, receipt: Receipt) -> None:
-        """Say that a message is done. Raises: StaticfireError."""
+        """Acknowledge a message. Raises: StaticfireError."""
         pop = receipt.pop
         request = AckMessage(
             consumer_group=group,
@@ -76,9 +75,9 @@ class ReceiptWork:
     async def change(
         self, topic: str, group: str, receipt: Receipt, invisible_ms: int, is_given_back: bool = False
     ) -> Receipt:
-        """Make a message invisible for that long from now on; return its next handle.
+        """Make a message invisible for this long from now on; return its new handle.
 
-        `is_given_back`: its consumer has failed with it. Raises: StaticfireError.
+        `is_given_back`: its consumer has failed to consume it. Raises: StaticfireError.
         """
         pop = receipt.pop
         request = ChangeInvisibleTime(
@@ -98,9 +97,9 @@ class ReceiptWork:
         return Receipt(changed, receipt.log_position)
 
     async def bury(self, topic: str, group: str, receipt: Receipt, message_id: str) -> str:
-        """Put a message to the dead letters and say that it is done; return the broker's words.
+        """Move a message to the dead letters and acknowledge it; return the broker's message.
 
-        Raises: StaticfireError; the message comes again then.
+        Raises: StaticfireError; the message is redelivered then.
         """
         pop = receipt.pop
         request = SendBack(
@@ -121,23 +120,23 @@ class ReceiptWork:
     # -- held messages -------------------------------------------------------------------------------------------
 
     def hold(self, held: HeldMessage) -> None:
-        """See to it that a message isn't given to anybody else while its client works on it."""
+        """Renew the invisible time of a message while its client works on it."""
         if not self._held.hold(held):
             log.warning("message_not_held", client_id=held.client_id, group=held.group, held=len(self._held))
 
     def take(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
-        """Hold a message no longer; return it if it was held."""
+        """Stop renewing a message; return it if it was held."""
         return self._held.take(client_id, group, receipt, message_id)
 
     async def taken(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
-        """As `take`, with the newest handle: a renewal that is under way is waited for."""
+        """Stop renewing a message, after a renewal in flight has ended; return it with its newest handle."""
         held = self.take(client_id, group, receipt, message_id)
         if held is not None and held.renewing is not None:
             await asyncio.wait([held.renewing])
         return held
 
     def client_gone(self, client_id: str, group: str) -> None:
-        """Have what a client worked on visible again soon."""
+        """Make the messages of a client visible again soon."""
         for held in self._held.take_client(client_id, group):
             self._background.start(self._return(held), "the return of a held message")
 
@@ -147,14 +146,14 @@ class ReceiptWork:
         await self.change(held.topic, held.group, held.receipt, RETURNED_AFTER_MS)
 
     async def renew_loop(self, pause_for: Pause) -> None:
-        """Loop."""
+        """Renew expiring messages periodically."""
         while True:
             await pause_for(RENEW_EVERY_MS)
             if len(self._held):
                 self.renew(self._held.expiring(await self._time.read()))
 
     def renew(self, expiring: list[HeldMessage]) -> None:
-        """Start to make messages invisible for longer."""
+        """Start renewals of messages."""
         for held in expiring:
             held.renewing = self._background.start(self._renew(held), "the renewal of a receipt")
 

@@ -1,8 +1,8 @@
-"""Receipt handles: what a client acknowledges a message by. Pure. RocketMQ: ReceiptHandle.
+"""Receipt handles, by which clients acknowledge messages. Pure. RocketMQ: ReceiptHandle.
 
     <the handle of the pop, eight parts> <log position>       separated by one space
 
-Everything that an acknowledgement needs stands in it, so that any proxy takes it, a restarted one as well.
+A handle contains all that an acknowledgement needs, so any proxy accepts it, even a restarted one.
 """
 
 from typing import NamedTuple
@@ -17,28 +17,28 @@ LOG_POSITION_UNKNOWN = -1
 NUMBER_CHARS_MAX = 19
 
 MessagePlace = tuple[str, int, int, int]
-"""Broker name, flag of the topic, queue id, queue offset: the same in all handles of a popped message."""
+"""Broker name, flag of the topic, queue id, queue offset: equal in all handles of a popped message."""
 
 
 class Receipt(NamedTuple):
-    """A popped message, and where it lies."""
+    """A popped message, and its position in the commit log."""
 
     pop: PopHandle
     log_position: int
 
     @property
     def place(self) -> MessagePlace:
-        """Return by what the message is found again, whatever its handle became."""
+        """Return the key of the message, which is the same in all its handles."""
         pop = self.pop
         return pop.broker_name, pop.flag, pop.queue_id, pop.queue_offset
 
     @property
     def visible_ms(self) -> int:
-        """When it comes again."""
+        """When the message is visible again."""
         return self.pop.pop_time_ms + self.pop.invisible_ms
 
     def check_held(self, message_ms: MessageMs) -> None:
-        """Check that the message hasn't come again meanwhile. Raises: StatusError."""
+        """Check that the message isn't visible again yet. Raises: StatusError."""
         if self.visible_ms <= message_ms:
             raise invalid_handle("receipt handle is expired")
 
@@ -48,7 +48,7 @@ class Receipt(NamedTuple):
 
 
 def read_receipt(text: str) -> Receipt:
-    """Return what a handle says. Raises: StatusError."""
+    """Parse a handle. Raises: StatusError."""
     parts = text.split(" ")
     if len(parts) < POP_PARTS:
         raise unreadable(ProtocolError(f"Parse failed, dataList size {len(parts)}"))

@@ -1,6 +1,6 @@
-"""What clients get: a stored message as gRPC clients read it. Pure. RocketMQ: GrpcConverter.buildMessage.
+"""Converts stored messages into messages for gRPC clients. Pure. RocketMQ: GrpcConverter.buildMessage.
 
-Bodies stay as they were sent, compressed ones too: the client looks at the digest before it expands them.
+Bodies are sent as they are stored, compressed ones too: the client checks the digest before it decompresses them.
 """
 
 from binascii import hexlify
@@ -32,19 +32,19 @@ from staticfire.proxy.proto.wire import LENGTHY, NUMBER, lengthy, moment, number
 from staticfire.proxy.services.message_types import DELAYED, FIFO, NORMAL, TRANSACTION, TYPE_NAMES, type_of_message
 from staticfire.proxy.transport.calls import answer_head
 
+# Protobuf's timestamps end with the year 9999.
 MOMENT_MS_MAX = 253_402_300_799_000
-# The last year that protobuf's timestamps have is 9999.
 HOSTS_KEPT = PACKERS_KEPT = 1_024
 
+# The fields of a Message; the tags after them are those of its SystemProperties.
 _TOPIC, _USER_PROPERTY, _SYSTEM, _BODY = (tag(field, LENGTHY) for field in range(1, 5))
-# Of a Message. Below: of its SystemProperties.
 _TAG, _KEY, _MESSAGE_ID, _DIGEST = (tag(field, LENGTHY) for field in range(1, 5))
 _BORN, _BORN_HOST, _STORED, _STORE_HOST, _DELIVERY, _RECEIPT = (tag(field, LENGTHY) for field in range(7, 13))
 _QUEUE_ID, _QUEUE_OFFSET, _ATTEMPT = tag(13, NUMBER), tag(14, NUMBER), tag(16, NUMBER)
 _GROUP, _TRACE, _DEAD_LETTER = tag(17, LENGTHY), tag(18, LENGTHY), tag(20, LENGTHY)
 _FIRST, _SECOND = tag(1, LENGTHY), tag(2, LENGTHY)
+# The message in a ReceiveMessageResponse.
 _ANSWERED = tag(2, LENGTHY)
-# Of a ReceiveMessageResponse: its message.
 _ENCODINGS = tuple(number(tag(5, NUMBER), encoding) for encoding in (Encoding.IDENTITY, Encoding.GZIP))
 _TYPES = {
     name: number(tag(6, NUMBER), int(kind))
@@ -59,38 +59,38 @@ _MD5_CHARS = 32
 _MD5_HEAD = lengthy(_DIGEST, number(tag(1, NUMBER), DigestType.MD5) + lengthy(_SECOND, bytes(_MD5_CHARS)))[:-_MD5_CHARS]
 
 _RARE = frozenset((TIMER_DELIVER_MS, TIMER_DELAY_SEC, SHARDING_KEY, TRACE_CONTEXT, DLQ_ORIGIN_TOPIC))
+# How the compiled twin treats a property: 0 is ignored, 1 to 4 have a field; for 5 the twin leaves the message to us.
 _KINDS = (
     dict.fromkeys([name.encode() for name in RESERVED_NAMES], 0)
     | {name.encode(): kind for kind, name in enumerate((TAGS, KEYS, UNIQ_KEY, BORN_HOST), 1)}
     | dict.fromkeys([name.encode() for name in (*_RARE, *TYPE_NAMES, DLQ_ORIGIN_MESSAGE_ID)], 5)
 )
-# What the twin is to do with properties: nothing, four that have a field, and those that it leaves to us.
 
 received_head: ReceivedHead | None = None if twin is None else twin.received_head
 
 
 def received_message(record: StoredRecord, topic: str, store_host: bytes, attempt: int, receipt: str) -> Message:
-    """Return a message for a client, as `MessagePacker` has it."""
+    """Return a message for a client, decoded from what `MessagePacker` makes."""
     return Message.FromString(MessagePacker(topic, store_host).message(record, attempt, receipt))
 
 
 class MessagePacker:
-    """Packs messages of one topic from one broker: what all of them have is packed once."""
+    """Encodes messages of one topic from one broker. What they have in common is encoded once."""
 
     def __init__(self, topic: str, store_host: bytes) -> None:
-        """`topic`: the one that the client subscribed to; `store_host`: 8 or 20 bytes."""
+        """`topic`: the one that the client has subscribed to; `store_host`: 8 or 20 bytes."""
         self._topic = lengthy(_TOPIC, text(_SECOND, topic))
         self._store_host = text(_STORE_HOST, host_text(store_host))
         self._shared = self._topic, _MD5_HEAD, self._store_host, _KINDS
         self._id_prefix = offset_id_prefix(store_host)
-        from hashlib import md5  # here, since a start does without OpenSSL
+        from hashlib import md5  # imported here, because a start doesn't need OpenSSL
 
         self._md5 = md5
 
     def before_body(self, record: StoredRecord, attempt: int, receipt: str) -> bytes:
-        """Return the answer to a receive that brings a message, as it travels, up to the bytes of the body.
+        """Return the response to a receive with one message, as it is sent, up to the bytes of the message's body.
 
-        `attempt`: the how-manieth it is, from 1 on; `receipt`: empty for a message that nobody acknowledges.
+        `attempt`: 1 for the first delivery; `receipt`: empty for a message that isn't acknowledged.
         """
         digest = self._md5(record.body).digest()
         if received_head is not None:
@@ -111,7 +111,7 @@ class MessagePacker:
         return self._head(record, self._md5(record.body).digest(), attempt, receipt) + record.body
 
     def _head(self, record: StoredRecord, digest: bytes, attempt: int, receipt: str) -> bytes:
-        """Return the bytes of a Message up to those of its body, which stand last."""
+        """Return the bytes of a Message without its body, which is the last field."""
         properties = parse_properties(record.properties)
         message_id = properties.get(UNIQ_KEY) or offset_id(self._id_prefix, record.log_position)
         tags, keys, born_host = properties.get(TAGS), properties.get(KEYS), properties.get(BORN_HOST)
@@ -150,7 +150,7 @@ class MessagePacker:
 
 @lru_cache(PACKERS_KEPT)
 def packer_of(topic: str, address: str) -> MessagePacker:
-    """Return the packer of a topic's messages from a broker with this address."""
+    """Return the packer for a topic's messages from the broker with this address."""
     return MessagePacker(topic, packed_address(address))
 
 
@@ -167,7 +167,7 @@ _NOTHING_RARE = b"", b""
 
 
 def _rare(properties: Mapping[str, str], stored_ms: int) -> tuple[bytes, bytes]:
-    """Return the fields that few messages have: when it was due, and what stands behind the attempt."""
+    """Return the fields that few messages have: the delivery time, and those after the attempt."""
     deliver_ms = _number(properties.get(TIMER_DELIVER_MS))
     delay_s = _number(properties.get(TIMER_DELAY_SEC))
     if deliver_ms is None and delay_s is not None:
@@ -181,5 +181,5 @@ def _rare(properties: Mapping[str, str], stored_ms: int) -> tuple[bytes, bytes]:
 
 
 def _number(text: str | None) -> int | None:
-    """Return a number of a property, None where there is none: whoever stored it wasn't asked."""
+    """Return a property as a number; None if it isn't one, because properties aren't checked when they are stored."""
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= 18 else None

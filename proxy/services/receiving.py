@@ -1,13 +1,13 @@
-"""Messages on their way to a client. RocketMQ: ReceiveMessageActivity, PopMessageResultFilterImpl.
+"""Deliver messages to clients. RocketMQ: ReceiveMessageActivity, PopMessageResultFilterImpl.
 
 Behaviour
-- A receive is one pop at one broker, of any queue; it is held there until a message comes or its time is over.
-- What the client's filter doesn't want is acknowledged at once (brokers filter tags by hash). What has been given as
-  often as the group allows goes to the dead letters instead: the broker doesn't do it.
-- What was popped and didn't reach the client, because it cancelled the call or went away, is visible again after a
-  second, whether the pop was still held or the answer half written.
-- A group without configuration is one with RocketMQ's defaults.
-- A receive that comes before its client's settings waits for them a moment; RocketMQ's proxy refuses it.
+- A receive is one pop from any queue of one broker. The broker holds it until a message arrives or its time is over.
+- Messages that the client's filter excludes are acknowledged at once (brokers filter tags by hash). A message that was
+  delivered as often as the group permits is moved to the dead letters instead; the broker doesn't do it.
+- Messages that were popped but didn't reach the client, because it cancelled the call or disconnected, are visible
+  again after a second, whether the pop was still held or the response was half written.
+- A group without configuration has RocketMQ's defaults.
+- A receive that arrives before its client's settings waits for them for a moment; RocketMQ's proxy refuses it.
 """
 
 import asyncio
@@ -45,15 +45,15 @@ from staticfire.proxy.services.statuses import StatusError, ok, refused, status_
 from staticfire.proxy.settings import INVISIBLE_MS_MAX
 from staticfire.proxy.transport.calls import GrpcAnswer, GrpcCall
 
-INVISIBLE_MS_MIN = 10_000
 # RocketMQ: minInvisibleTimeMillsForRecv.
+INVISIBLE_MS_MIN = 10_000
 RETURNED_AFTER_MS = 1_000
 TELLS_POLLING_TIME_FROM = (5, 0, 3)
-"""Clients older than that don't know the code ILLEGAL_POLLING_TIME."""
+"""Older clients don't have the code ILLEGAL_POLLING_TIME."""
 
 
 class WantedMessages(NamedTuple):
-    """A receive that has been checked."""
+    """A checked receive."""
 
     client: KnownClient
     topic: str
@@ -62,13 +62,13 @@ class WantedMessages(NamedTuple):
     request: PopMessage
     broker_name: str
     tags: TagExpression | None
-    """None where the broker filters by something else."""
+    """None if the broker filters by a condition."""
     is_renewed: bool
     timeout_ms: int
 
 
 class PopOutcome(NamedTuple):
-    """What a pop brought for the client."""
+    """The messages of a pop that are for the client."""
 
     status: Status
     messages: Sequence[Popped] = ()
@@ -85,7 +85,7 @@ class ReceiveCalls:
         background: Background,
         invisible_ms_min: int = INVISIBLE_MS_MIN,
     ) -> None:
-        """`invisible_ms_min`: a receive can't make what it gets invisible for less."""
+        """`invisible_ms_min`: the shortest invisible time of a receive."""
         self._invisible_ms_min = invisible_ms_min
         self._cluster = cluster
         self._clients = clients
@@ -93,7 +93,7 @@ class ReceiveCalls:
         self._background = background
 
     async def receive(self, request: ReceiveMessageRequest, call: GrpcCall) -> AsyncIterator[GrpcAnswer]:
-        """Answer with a status, the messages, and the time of delivery."""
+        """Respond with a status, the messages, and the time of delivery."""
         try:
             wanted = await self._checked(request, caller_of(call))
             outcome = await self._popped(wanted)
@@ -115,7 +115,7 @@ class ReceiveCalls:
     def _delivered_now(self) -> ReceiveMessageResponse:
         return ReceiveMessageResponse(delivery_timestamp=timestamp(self._cluster.client.machine.clock.wall_ms()))
 
-    # -- what is asked for ---------------------------------------------------------------------------------------
+    # -- checks --------------------------------------------------------------------------------------------------
 
     async def _checked(self, request: ReceiveMessageRequest, caller: Caller) -> WantedMessages:
         """Check a receive, in RocketMQ's order. Raises: StatusError."""
@@ -150,7 +150,7 @@ class ReceiveCalls:
         )
 
     async def _broker_name(self, topic: str, wanted: str) -> str:
-        """Return which broker to ask: the wanted one, else the next. Raises: TopicNotFound, StatusError."""
+        """Return the broker to pop from: the requested one, else the next. Raises: TopicNotFound, StatusError."""
         route = await self._cluster.route(topic)
         readables = [one.broker_name for one in route.queue_datas if readable(one.perm) and one.read_queue_nums > 0]
         names = sorted(name for name in readables if self._cluster.address(name) is not None)
@@ -160,10 +160,10 @@ class ReceiveCalls:
             raise StatusError(Code.FORBIDDEN, "no readable queue")
         return names[self._cluster.turn(topic, len(names))]
 
-    # -- what is popped ------------------------------------------------------------------------------------------
+    # -- pops ----------------------------------------------------------------------------------------------------
 
     async def _popped(self, wanted: WantedMessages) -> PopOutcome:
-        """Pop, and sort out what the client isn't to get. Raises: StaticfireError."""
+        """Pop, and remove the messages that aren't for the client. Raises: StaticfireError."""
         pop = self._background.start(self._pop(wanted), "a pop")
         try:
             return await asyncio.shield(pop)
@@ -188,7 +188,7 @@ class ReceiveCalls:
         return PopOutcome(ok(), kept)
 
     def _is_for_client(self, message: Popped, wanted: WantedMessages) -> bool:
-        """Whether the client gets a message; what it doesn't get is seen to."""
+        """Return whether the client gets a message. If not, acknowledge it or move it to the dead letters."""
         if wanted.tags is not None and not wanted.tags.all_tags:
             tag = text_property(message.record.properties, TAGS)
             if not wanted.tags.matches(tag or None):
@@ -211,13 +211,13 @@ class ReceiveCalls:
         )  # fmt: skip
         self._work.hold(held)
 
-    # -- what becomes of it --------------------------------------------------------------------------------------
+    # -- delivery and return -------------------------------------------------------------------------------------
 
     def _packer(self, wanted: WantedMessages) -> MessagePacker:
         return packer_of(wanted.topic, self._cluster.address(wanted.broker_name) or "0.0.0.0:0")
 
     def _return(self, wanted: WantedMessages, messages: Sequence[Popped]) -> None:
-        """Have messages visible again soon that haven't reached the client."""
+        """Make messages that haven't reached the client visible again soon."""
         for message in messages:
             message_id = text_property(message.record.properties, UNIQ_KEY)
             held = self._work.take(wanted.client.client_id, wanted.group, message.receipt, message_id)
@@ -229,12 +229,12 @@ class ReceiveCalls:
         try:
             outcome = await pop
         except StaticfireError:
-            return  # It brought nothing.
+            return  # No messages were popped.
         self._return(wanted, outcome.messages)
 
 
 def poll_ms_of(request: ReceiveMessageRequest, client: KnownClient, caller: Caller) -> int:
-    """Return for how long a receive is held. Raises: StatusError (no deadline, or one that is too near)."""
+    """Return for how long the broker holds a receive. Raises: StatusError (the deadline is missing or too near)."""
     remaining_ms = caller.remaining_ms
     if remaining_ms is None:
         raise StatusError(Code.INTERNAL_SERVER_ERROR, "a ReceiveMessage needs a deadline (grpc-timeout)")
@@ -254,7 +254,7 @@ def poll_ms_of(request: ReceiveMessageRequest, client: KnownClient, caller: Call
 
 
 def invisible_ms_of(request: ReceiveMessageRequest, invisible_ms_min: int) -> int:
-    """Return for how long nobody else gets what is popped. Raises: StatusError."""
+    """Return for how long the popped messages are invisible to others. Raises: StatusError."""
     if request.auto_renew:
         return INVISIBLE_MS
     invisible_ms = millis(request.invisible_duration)
@@ -266,14 +266,14 @@ def invisible_ms_of(request: ReceiveMessageRequest, invisible_ms_min: int) -> in
 
 
 def check_invisible_max(invisible_ms: int) -> None:
-    """Check that a time isn't too long. Raises: StatusError."""
+    """Check the maximum of an invisible time. Raises: StatusError."""
     if invisible_ms > INVISIBLE_MS_MAX:
         words = f"the invisibleTime is too large. max is {INVISIBLE_MS_MAX}"
         raise StatusError(Code.ILLEGAL_INVISIBLE_TIME, words)
 
 
 def tags_of(expression: FilterExpression) -> TagExpression | None:
-    """Return which tags are wanted, None for a condition. Raises: StatusError."""
+    """Return the requested tags, None for a condition. Raises: StatusError."""
     if expression.type == FilterType.SQL:
         return None
     try:

@@ -1,12 +1,12 @@
-"""Where topics are, and which queues a consumer asks. RocketMQ: RouteActivity.
+"""Routes of topics, and the queues from which a consumer receives. RocketMQ: RouteActivity.
 
 Behaviour
-- The brokers of an answer are at the endpoints of the request, unchanged: a client reached us there, whatever ports
-  were mapped on the way. RocketMQ's proxy puts its own port in unless `useEndpointPortFromRequest` is set.
-- Every client of a group gets every queue; of groups that don't consume in order, one queue -1 per broker.
+- All brokers in a response have the endpoints of the request, unchanged: the client reached us there, even through
+  mapped ports. RocketMQ's proxy inserts its own port unless `useEndpointPortFromRequest` is set.
+- Every client of a group gets every queue. A group that doesn't consume in order gets one queue -1 per broker.
 
 Not done
-- Balancing: what a receive brings, the broker decides.
+- Balancing: the broker decides what a receive returns.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class RouteCalls:
         self._cluster = cluster
 
     async def query_route(self, request: QueryRouteRequest, _: Caller) -> QueryRouteResponse:
-        """Answer which queues a topic has. Raises: StaticfireError."""
+        """Return the queues of a topic. Raises: StaticfireError."""
         topic = topic_of(request.topic)
         route = await self._cluster.route(topic)
         types = accepted(await self._cluster.topic_type(topic))
@@ -57,7 +57,7 @@ class RouteCalls:
         return QueryRouteResponse(status=ok(), message_queues=queues)
 
     async def query_assignment(self, request: QueryAssignmentRequest, _: Caller) -> QueryAssignmentResponse:
-        """Answer which queues a consumer asks for messages. Raises: StaticfireError."""
+        """Return the queues from which a consumer receives. Raises: StaticfireError."""
         topic, group = topic_of(request.topic), group_of(request.group)
         route = await self._cluster.route(topic)
         in_order = (await self._cluster.group(group)).consume_message_orderly
@@ -81,7 +81,7 @@ class RouteCalls:
 
 
 def _queues_of(route: TopicRouteData) -> Iterator[tuple[QueueData, BrokerData]]:
-    """Yield what each broker has of a topic, sorted by the broker's name."""
+    """Yield each broker's queues of a topic, sorted by the broker's name."""
     brokers = {broker.broker_name: broker for broker in route.broker_datas}
     for queue_data in sorted(route.queue_datas, key=lambda one: one.broker_name):
         if queue_data.broker_name in brokers:
@@ -99,7 +99,7 @@ def _permission(perm: int) -> Permission:
 
 
 def _queues(data: QueueData, broker: Broker, topic: Resource, types: list[MessageType]) -> Iterator[MessageQueue]:
-    """Yield the queues of a broker: what can only be read, what can only be written, then the rest."""
+    """Yield the queues of a broker: the read-only ones, the write-only ones, then the rest."""
     reads = data.read_queue_nums if readable(data.perm) else 0
     writes = data.write_queue_nums if writable(data.perm) else 0
     both = min(reads, writes)

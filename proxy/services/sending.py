@@ -1,12 +1,13 @@
-"""Messages on their way to a broker. RocketMQ: SendMessageActivity, ProducerProcessor.
+"""Send messages to brokers. RocketMQ: SendMessageActivity, ProducerProcessor.
 
 Behaviour
-- Several messages of a call are one batch in one queue, with one entry in the answer. Official clients send one by one.
-- A message with a group goes to the queue that the group's hash says, others round robin over all brokers.
-- A topic that nobody knows is refused by its type (40014) and never created.
+- Several messages of a call are one batch in one queue, with one entry in the response. Official clients send one
+  message per call.
+- A message with a group goes to the queue that the group's hash selects, other messages round robin over all brokers.
+- An unknown topic is refused by its type (40014) and never created.
 
 Not done
-- Delays and transactions in a call of several messages: refused, since a batch has one place and one time.
+- Delays and transactions in a call of several messages: refused, because a batch has one place and one time.
 """
 
 from collections.abc import Sequence
@@ -58,7 +59,7 @@ class SendCalls:
         self._transactions = transactions
 
     async def send(self, request: SendMessageRequest, caller: Caller) -> SendMessageResponse:
-        """Store messages and answer where they are. Raises: StaticfireError."""
+        """Store messages and return their places. Raises: StaticfireError."""
         topic = check_messages(request.messages, await self._time.now_ms())
         messages = [sent_message(topic, message, caller.address) for message in request.messages]
         topic_type = await self._cluster.topic_type(topic)
@@ -147,10 +148,10 @@ class SendCalls:
         return answer, ok() if answer.code == SUCCESS else Status(code=code, message=answer.remark or Code.Name(code))
 
     def _remember(self, message: SentMessage, queue: MessageQueue, answer: SendAnswer) -> None:
-        """Note where a half message is, for whoever ends the transaction."""
+        """Keep the place of a half message until its transaction is ended."""
         address = self._cluster.address(queue.broker_name)
         if address is None:
-            return  # It was there a moment ago; the broker will ask.
+            return  # The route has changed since the send. The broker will check the transaction.
         kept_until_ms = UptimeMs(self._cluster.client.machine.clock.uptime_ms() + TRANSACTION_KEPT_MS)
         transaction = OpenTransaction(
             address,
@@ -163,7 +164,7 @@ class SendCalls:
 
 
 def _encoded(message: SentMessage) -> bytes:
-    """Return a message's properties as they travel. Raises: StatusError (too long to be stored)."""
+    """Return a message's properties in their wire format. Raises: StatusError (too long to be stored)."""
     encoded = format_properties(message.properties)
     if len(encoded) > PROPERTIES_BYTES_MAX:
         words = f"the properties are {len(encoded)} bytes long, {PROPERTIES_BYTES_MAX} are allowed"

@@ -1,7 +1,6 @@
-"""What clients send: checked in RocketMQ's order, then made into what brokers store. Pure.
+"""Messages from clients: checks in RocketMQ's order, and the conversion into what brokers store. Pure.
 
-RocketMQ: SendMessageActivity, GrpcValidator. Digests, store times, queues and handles of the request are looked at by
-nobody.
+RocketMQ: SendMessageActivity, GrpcValidator. Digests, store times, queues and handles in the request are ignored.
 """
 
 from collections.abc import Sequence
@@ -36,12 +35,12 @@ DELAY_MS_MAX = 86_400_000
 RECOVERY_MS_MAX = 3_600_000
 MESSAGE_GROUP_BYTES_MAX = 63
 
+# Read once: an enumeration looks up its value by name each time, which is too slow to do for each message.
 _TRANSACTION, _GZIP = MessageType.TRANSACTION, Encoding.GZIP
-# A value of an enumeration is looked up by its name each time: too dear for each message.
 
 
 class SentMessage(NamedTuple):
-    """A message as it is stored. `group`: of a message whose order counts."""
+    """A message as it is stored. `group`: set if the order of the message counts."""
 
     message_id: str
     properties: dict[str, str]
@@ -130,7 +129,8 @@ def _check_system_properties(system: SystemProperties, message_ms: MessageMs) ->
     if system.HasField("message_group"):
         _check_message_group(system.message_group)
     for text in (system.trace_context, system.born_host):
-        if has_control(text):  # They would be cut into properties of their own.
+        # A control character would split them into separate properties.
+        if has_control(text):
             raise StatusError(Code.BAD_REQUEST, "trace context and born host cannot contain control character")
 
 
@@ -145,7 +145,7 @@ def _check_message_group(group: str) -> None:
 
 
 def sent_message(topic: str, message: Message, peer: str) -> SentMessage:
-    """Return a message, which has been checked, as it is stored. `peer`: `ip:port` of the client."""
+    """Return a checked message as it is stored. `peer`: `ip:port` of the client."""
     system = message.system_properties
     properties = dict(message.user_properties)
     if system.tag:

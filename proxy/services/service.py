@@ -1,6 +1,7 @@
-"""The service apache.rocketmq.v2.MessagingService: its parts put together, its methods by path.
+"""The service apache.rocketmq.v2.MessagingService: builds its parts, maps paths to methods.
 
-What only Apache's own tools use, and what 5.3.3 doesn't have, ends with UNIMPLEMENTED, which gRPC's clients understand.
+Methods that only Apache's own tools use, or that 5.3.3 doesn't have, end with UNIMPLEMENTED, which gRPC clients
+understand.
 """
 
 from collections.abc import Awaitable, Callable
@@ -39,10 +40,10 @@ from staticfire.runtime.service import Service
 
 
 class MessagingService(Service):
-    """The service over one cluster client, which whoever made it enters before and leaves after."""
+    """The service on one cluster client. The caller enters that client before and leaves it after."""
 
     def __init__(self, client: ClusterClient, invisible_ms_min: int = INVISIBLE_MS_MIN) -> None:
-        """`invisible_ms_min`: a receive can't make what it gets invisible for less."""
+        """`invisible_ms_min`: the shortest invisible time of a receive."""
         super().__init__()
         self._cluster = cluster = KnownCluster(client)
         self._background = background = Background()
@@ -69,7 +70,7 @@ class MessagingService(Service):
         await self._cluster.close()
 
     def methods(self) -> Methods:
-        """Return what is called by which path."""
+        """Return the methods by path."""
         methods = {
             "QueryRoute": _unary(pb.QueryRouteRequest, pb.QueryRouteResponse, self._routing.query_route),
             "QueryAssignment": _unary(
@@ -102,12 +103,12 @@ class MessagingService(Service):
 
 
 def _unary(request: type[Any], response: type[Any], handle: Callable[..., Awaitable[Any]]) -> Method:
-    """Return a method whose failures are answers with a status."""
+    """Return a method whose failures are responses with a status."""
     return unary(request, answered(handle, lambda status: response(status=status)))
 
 
 def _not_built(request: type[Message]) -> Method:
-    """Return a method that RocketMQ 5.3 has no code for either."""
+    """Return a method that RocketMQ 5.3 doesn't implement either."""
 
     async def refuse(_: Message, call: GrpcCall) -> Message:
         raise GrpcError(GrpcStatus.UNIMPLEMENTED, f"Method {call.method.removeprefix('/')} is unimplemented")

@@ -1,7 +1,7 @@
-"""How calls end: nearly always with a normal answer whose status has a code and a message.
+"""How calls end: nearly always with a normal response whose status has a code and a message.
 
-A service raises `StatusError` for what it finds itself; what brokers and the network say becomes a status here.
-RocketMQ: ResponseBuilder.
+A service raises `StatusError` for an error that it finds itself. This module makes statuses of the errors of brokers
+and the network. RocketMQ: ResponseBuilder.
 """
 
 from staticfire.protocol.codes import ResponseCode, name_of_response
@@ -19,7 +19,7 @@ _CODE_OF_RESPONSE: dict[int, Code] = {
     ResponseCode.REQUEST_CODE_NOT_SUPPORTED: Code.NOT_IMPLEMENTED,
     ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: Code.CONSUMER_GROUP_NOT_FOUND,
 }
-"""Whatever else a broker answers is an INTERNAL_SERVER_ERROR."""
+"""All other codes of brokers become INTERNAL_SERVER_ERROR."""
 
 OK = "OK"
 _OK_CODE = Code.OK
@@ -27,7 +27,7 @@ TOO_MANY_ANSWERS = "the results of the entries differ: see the status of each"
 
 
 class StatusError(StaticfireError):
-    """A call ends with this status."""
+    """Ends a call with this status."""
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
@@ -36,12 +36,12 @@ class StatusError(StaticfireError):
 
 
 def ok() -> Status:
-    """Return the status of what went well."""
+    """Return the status of a success."""
     return Status(code=_OK_CODE, message=OK)
 
 
 def status_of(error: Exception) -> Status:
-    """Return the status that tells of an error; ours, which nobody expected, are logged."""
+    """Return the status for an error. Unexpected exceptions are logged."""
     if isinstance(error, StatusError):
         return Status(code=error.code, message=error.message)
     if isinstance(error, TopicNotFound):
@@ -57,23 +57,23 @@ def status_of(error: Exception) -> Status:
 
 
 def refused(code: int, remark: str | None) -> Status:
-    """Return the status of a broker's refusal."""
+    """Return the status for a broker's refusal."""
     words = remark or f"{code} ({name_of_response(code)})"
     return Status(code=_CODE_OF_RESPONSE.get(code, Code.INTERNAL_SERVER_ERROR), message=words)
 
 
 def overall(statuses: list[Status]) -> Status:
-    """Return the status over several: theirs when they agree."""
+    """Return the overall status of several: their common one, or MULTIPLE_RESULTS if they differ."""
     if all(one.code == statuses[0].code for one in statuses):
         return statuses[0]
     return Status(code=Code.MULTIPLE_RESULTS, message=TOO_MANY_ANSWERS)
 
 
 def invalid_handle(words: str) -> StatusError:
-    """Return the refusal of a handle that is no good (any more)."""
+    """Return the error for a receipt handle that is invalid or expired."""
     return StatusError(Code.INVALID_RECEIPT_HANDLE, f"org.apache.rocketmq.proxy.common.ProxyException: {words}")
 
 
 def unreadable(error: ProtocolError) -> StatusError:
-    """Return the refusal of what can't be read."""
+    """Return the error for a value that can't be parsed."""
     return StatusError(Code.INTERNAL_SERVER_ERROR, str(error))

@@ -1,11 +1,11 @@
-"""A client's stream beside its calls: its settings, and commands to it. RocketMQ: ClientActivity.
+"""A client's telemetry stream: its settings, and commands to it. RocketMQ: ClientActivity.
 
 Behaviour
-- Settings are answered at once, with what the cluster decides put in. Those of a client id replace older ones; the
-  stream that brought the newest one gets the commands: what became of a transaction (transactions.py), stacks, single
-  messages (questions.py).
-- Settings that can't be taken end the stream with an error of gRPC.
-- The end of a stream ends nothing else: the client is known until it says goodbye or has been silent for too long.
+- Settings are answered at once, completed with what the cluster decides. They replace older settings of the same client
+  id. The stream that brought the newest settings gets the commands: transaction checks (transactions.py), thread
+  stacks, single messages (questions.py).
+- Invalid settings end the stream with a gRPC error.
+- The end of a stream ends nothing else: the client is known until it terminates or has been silent for too long.
 
 Not done
 - `reconnect_endpoints` and `notify_unsubscribe_lite` are never sent, as in RocketMQ 5.3.
@@ -57,7 +57,7 @@ class TelemetryCalls:
     async def telemetry(
         self, commands: AsyncIterator[TelemetryCommand], call: GrpcCall
     ) -> AsyncIterator[TelemetryCommand]:
-        """Take in what a client says, and answer its settings. Raises: GrpcError."""
+        """Process a client's commands, and respond to its settings. Raises: GrpcError."""
         try:
             caller = caller_of(call)
         except StatusError as error:
@@ -98,7 +98,7 @@ class TelemetryCalls:
             topic_of(topic)
         group = check_subscription(settings) if kind == "subscription" else ""
         replaced = self._clients.get(caller.client_id)
-        self._clients.put(client)  # Before anything is waited for: its first receive may be close behind.
+        self._clients.put(client)  # Before the first await: the client's first receive may follow immediately.
         for topic_name in replaced.topics if replaced is not None else ():
             await self._transactions.part(topic_name)
         for topic_name in client.topics:
@@ -111,7 +111,7 @@ class TelemetryCalls:
         return consumer_settings(settings, await self._cluster.group(group))
 
     async def _locate(self, topic: str) -> None:
-        """Learn of brokers, which are asked about the group."""
+        """Fetch a topic's route, so that its brokers can be asked for the group's configuration."""
         try:
             await self._cluster.route(topic)
         except Exception as error:  # noqa: BLE001 (settings don't need it: receives say what is wrong)
@@ -126,10 +126,10 @@ def check_subscription(settings: Settings) -> str:
         words = f"Client type is not consumer, type: {client_type_name(settings.client_type)}"
         raise StatusError(Code.INTERNAL_SERVER_ERROR, words)
     for entry in subscription.subscriptions:
-        tags_of(entry.expression)  # Of a condition, brokers know whether it is one.
+        tags_of(entry.expression)  # Conditions are checked by the brokers.
     return group
 
 
 def client_type_name(number: int) -> str:
-    """Return RocketMQ's name of a type of clients."""
+    """Return RocketMQ's name of a client type."""
     return ClientType.Name(number) if number in ClientType.values() else "UNRECOGNIZED"

@@ -1,11 +1,12 @@
-"""How transactions end, and delayed messages that are called back. RocketMQ: EndTransactionActivity,
-RecallMessageActivity, ProxyClientRemotingProcessor.
+"""End transactions, and recall delayed messages.
+
+RocketMQ: EndTransactionActivity, RecallMessageActivity, ProxyClientRemotingProcessor.
 
 Behaviour
-- A broker asks what has become of a half message: one connected client that publishes its topic is told, in turn.
-- The producer group of all clients is their topic. It is made known to brokers while a client publishes a topic that
-  takes transactions. RocketMQ's proxy does it for the type TRANSACTION alone, and up to 20 s late.
-- OK says that the broker was told, not what it made of it.
+- When a broker checks a half message, one connected client that publishes its topic gets the check; clients take turns.
+- The producer group of all clients is their topic. It is registered at brokers while a client publishes a topic that
+  takes transactions. RocketMQ's proxy does so only for the type TRANSACTION, and up to 20 s late.
+- OK means that the request was sent to the broker, not that the broker has applied it.
 """
 
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -49,13 +50,14 @@ _ENDS = {
 
 
 class TransactionCalls:
-    """EndTransaction, RecallMessage, and the brokers' questions."""
+    """EndTransaction, RecallMessage, and the checks of brokers."""
 
     def __init__(self, cluster: KnownCluster, clients: ClientTable) -> None:
         self._cluster = cluster
         self._clients = clients
         self.open = OpenTransactions()
-        self._introduced: set[str] = set()  # Topics whose producer group the brokers know. Never iterated.
+        # Topics whose producer group is registered at the brokers. Never iterated.
+        self._introduced: set[str] = set()
 
     @property
     def _client(self) -> ClusterClient:
@@ -64,24 +66,24 @@ class TransactionCalls:
     # -- the producer group --------------------------------------------------------------------------------------
 
     async def introduce(self, topic: str) -> None:
-        """Have the brokers know that somebody can be asked about a topic, if it takes transactions."""
+        """Register a topic's producer group at the brokers, if the topic takes transactions."""
         if topic in self._introduced or await self._cluster.topic_type(topic) not in (TRANSACTION, MIXED):
             return
-        if topic not in self._introduced:  # Somebody else may have been quicker.
+        if topic not in self._introduced:  # Another call may have done it during the await.
             self._introduced.add(topic)
             self._client.transaction_checks.checkers[topic] = self._asked
             self._client.join_producers(topic)
         await self._client.announce()
 
     async def part(self, topic: str) -> None:
-        """Say goodbye for a topic that nobody publishes any more."""
+        """Unregister a topic's producer group if no client publishes the topic any more."""
         if topic in self._introduced and not self._clients.is_published(topic):
             self._introduced.discard(topic)
             del self._client.transaction_checks.checkers[topic]
             await self._client.leave_producers(topic)
 
     async def _asked(self, message: ReceivedMessage, request: CheckTransaction, connection: Connection) -> None:
-        """Pass a broker's question on."""
+        """Forward a broker's check to a client."""
         topic, transaction_id = message.get("REAL_TOPIC") or message.topic, message.message_id
         client = self._clients.publisher(topic)
         if client is None or client.stream is None:
@@ -125,12 +127,12 @@ class TransactionCalls:
         try:
             await self._client.pool.tell(place.address, ended)
         except StaticfireError:
-            self.open.add(topic, request.transaction_id, place)  # The client tries again.
+            self.open.add(topic, request.transaction_id, place)  # The client will retry.
             raise
         return EndTransactionResponse(status=ok())
 
     async def recall(self, request: RecallMessageRequest, _: Caller) -> RecallMessageResponse:
-        """Call a delayed message back. Raises: StaticfireError."""
+        """Recall a delayed message. Raises: StaticfireError."""
         topic = topic_of(request.topic)
         check_type(topic, await self._cluster.topic_type(topic), DELAYED)
         try:

@@ -1,10 +1,11 @@
-"""gRPC over HTTP/2: how calls arrive and answers leave.
+"""gRPC over HTTP/2: how requests arrive and responses leave.
 
-- `calls.py`: what a service is written against; `limits.py`: what clients may take
+- `calls.py`: the interface between services and this package; `limits.py`: limits for clients
 - `endpoint.py`: the port; `entrance.py`: a connection from its first byte
-- `first_bytes.py`: who speaks; `tls.py`, `certificate.py`: TLS on the same port
-- `grpc_connection.py`: one client's calls; `running_call.py`: one of them; `grpc_words.py`: lengths, deadlines, ends
-- `http2.py`: HTTP/2 of a server, without input and output; `outflow.py`: what leaves, and when; `frames.py`: its frames
+- `first_bytes.py`: recognises the client's protocol; `tls.py`, `certificate.py`: TLS on the same port
+- `grpc_connection.py`: one client's calls; `running_call.py`: one call; `grpc_words.py`: message lengths, deadlines,
+  status fields
+- `http2.py`: an HTTP/2 server without input and output; `outflow.py`: what it sends, and when; `frames.py`: frames
 - `floods.py`: how many frames of a kind a client may send
-- `header_block.py`: fields, unpacked and packed
+- `header_block.py`: decodes and encodes header fields
 """

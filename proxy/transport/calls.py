@@ -1,4 +1,4 @@
-"""What a service of the endpoint is written against: its methods, the call that a handler is given, its errors.
+"""The interface between services and the transport: methods, the call that a handler receives, errors.
 
     async def query_route(request: pb.QueryRouteRequest, call: GrpcCall) -> pb.QueryRouteResponse: ...
     async def receive(request: pb.ReceiveMessageRequest, call: GrpcCall) -> AsyncIterator[...]: ...
@@ -10,15 +10,15 @@
         f"{SERVICE}/Telemetry": bidi(pb.TelemetryCommand, telemetry),
     }
 
-How a call ends. A handler that returns ends it with OK; `GrpcError` with that status; any other exception with INTERNAL
-and a log line, as RocketMQ's proxy answers. When the client goes away, resets the stream, or its deadline passes, the
-handler's task is cancelled: it gets CancelledError where it waits. An async generator that is suspended at a `yield` is
-closed instead (GeneratorExit there): what it has yielded last may not have reached the client. The requests of a bidi
-call end (the iteration stops) when the client has closed its side.
+How a call ends: when its handler returns, with OK; when it raises `GrpcError`, with that status; after any other
+exception, with INTERNAL and a log line, as in RocketMQ's proxy. When the client disconnects, resets the stream, or its
+deadline expires, the handler's task is cancelled: it gets CancelledError where it waits. An async generator that is
+suspended at a `yield` is closed instead (it gets GeneratorExit there): what it yielded last may not have reached the
+client. The iteration over the requests of a bidi call stops when the client has closed its side.
 
-Answers leave in the order in which they are yielded; a `yield` waits while the client takes nothing. In a bidi call
+Responses leave in the order in which they are yielded. A `yield` waits while the client doesn't read. In a bidi call,
 `GrpcCall.send` does the same from any task, so that commands can be sent while the handler waits for requests. A
-handler with many small answers yields several of them at once, as `PackedAnswers`.
+handler with many small responses yields several of them at once, as `PackedAnswers`.
 """
 
 import struct
@@ -38,22 +38,22 @@ SERVICE = "/apache.rocketmq.v2.MessagingService"
 R = TypeVar("R", bound=Message)
 
 PackedAnswers = NewType("PackedAnswers", bytes)
-"""One or several answers as they travel: each with `answer_head` in front."""
+"""One or several responses as they are sent: each has `answer_head` in front."""
 
 GrpcAnswer: TypeAlias = Message | PackedAnswers
-"""What handlers that stream yield."""
+"""What streaming handlers yield."""
 
 MESSAGE_HEAD = struct.Struct(">BI")
-"""Before each message on its way: whether it is compressed, and its length."""
+"""The prefix of each message: whether it is compressed, and its length."""
 
 
 def answer_head(size: int) -> bytes:
-    """Return what stands before an answer of so many bytes, which isn't compressed."""
+    """Return the prefix of an uncompressed response of `size` bytes."""
     return MESSAGE_HEAD.pack(0, size)
 
 
 class GrpcStatus(IntEnum):
-    """How a call ends (gRPC's status codes); what became of a request is mostly said in the answer."""
+    """The status of a call (gRPC's codes). The result of a request is usually in the status of the response instead."""
 
     OK = 0
     CANCELLED = 1
@@ -75,7 +75,7 @@ class GrpcStatus(IntEnum):
 
 
 class GrpcError(StaticfireError):
-    """Ends a call with a status of gRPC."""
+    """Ends a call with a gRPC status."""
 
     def __init__(self, status: GrpcStatus, message: str) -> None:
         super().__init__(message)
@@ -84,7 +84,7 @@ class GrpcError(StaticfireError):
 
 
 class GrpcCall:
-    """One call, as its handler sees it."""
+    """One call, as seen by its handler."""
 
     __slots__ = ("_clock", "_send", "deadline_ms", "metadata", "method", "peer")
 
@@ -98,25 +98,26 @@ class GrpcCall:
         send: Callable[[Message], Awaitable[None]] | None = None,
     ) -> None:
         self.method = method
-        """The full path."""
+        """The full path of the method."""
         self.metadata = metadata
-        """Names in lower case, HTTP's own (`:path`) left out; of a name that comes twice, the last value."""
+        """Names are in lower case, without HTTP's own fields (`:path`). If a name occurs twice, its last value
+        counts."""
         self.peer = peer
-        """Host and port of the client's end of the connection."""
+        """Host and port of the client."""
         self.deadline_ms = deadline_ms
         self._clock = clock
         self._send = send
 
     def remaining_ms(self) -> int | None:
-        """Return how long the client still waits, not below 0; None where it set no deadline."""
+        """Return how long the client still waits, at least 0; None without a deadline."""
         if self.deadline_ms is None:
             return None
         return max(0, self.deadline_ms - self._clock.uptime_ms())
 
     async def send(self, response: Message) -> None:
-        """Send an answer of a stream, from any task; return when it may be forgotten here.
+        """Send a response of a stream, from any task; return when it needs no more room here.
 
-        Raises: GrpcError (CANCELLED: the call is over, or it is no stream).
+        Raises: GrpcError (CANCELLED: the call is over, or it isn't a stream).
         """
         if self._send is None:
             raise GrpcError(GrpcStatus.CANCELLED, "this call takes no answers beside its own")
@@ -124,7 +125,7 @@ class GrpcCall:
 
 
 class CallKind(Enum):
-    """Who streams."""
+    """Which side streams."""
 
     UNARY = "unary"
     SERVER_STREAM = "server stream"
@@ -132,7 +133,7 @@ class CallKind(Enum):
 
 
 class Method(NamedTuple):
-    """A method of a service: made by `unary`, `server_stream` or `bidi`."""
+    """A method of a service; made by `unary`, `server_stream` or `bidi`."""
 
     kind: CallKind
     request_type: type[Message]
@@ -140,16 +141,16 @@ class Method(NamedTuple):
 
 
 Methods = Mapping[str, Method]
-"""By full path: `/apache.rocketmq.v2.MessagingService/QueryRoute`."""
+"""Methods by their full path: `/apache.rocketmq.v2.MessagingService/QueryRoute`."""
 
 
 def unary(request_type: type[R], handler: Callable[[R, GrpcCall], Awaitable[Message]]) -> Method:
-    """Return a method with one request and one answer."""
+    """Return a method with one request and one response."""
     return Method(CallKind.UNARY, request_type, handler)
 
 
 def server_stream(request_type: type[R], handler: Callable[[R, GrpcCall], AsyncIterator[GrpcAnswer]]) -> Method:
-    """Return a method with one request and any number of answers; the handler is an async generator."""
+    """Return a method with one request and any number of responses; the handler is an async generator."""
     return Method(CallKind.SERVER_STREAM, request_type, handler)
 
 

@@ -1,7 +1,8 @@
-"""The certificate with which the endpoint speaks TLS: made by itself, as RocketMQ's proxy does (tlsTestModeEnable).
+"""The TLS certificate of the endpoint. It is self-signed, as that of RocketMQ's proxy is (tlsTestModeEnable).
 
-Most of RocketMQ 5's clients open TLS without checking whom they talk to. One that does check has to be told the name
-localhost, or connect to it by that name or by 127.0.0.1; the real proxy's certificate has no alternative names.
+Most of RocketMQ 5's clients open TLS without checking the certificate. A client that does check it must be configured
+with the name localhost, or connect to localhost or 127.0.0.1. The certificate of RocketMQ's proxy has no alternative
+names.
 """
 
 import datetime
@@ -14,20 +15,20 @@ from typing import Any
 NAME = "localhost"
 ADDRESSES = ("127.0.0.1", "::1")
 DAYS = 3_650
+# The certificate is valid from this long before now, for clients whose clock is behind ours.
 CLOCK_DAYS = 2
-# Before now, for clients whose clock isn't ours.
 
 
 def server_context(names: Sequence[str] = ()) -> ssl.SSLContext:
-    """Return what sessions are made of, with a new certificate. Blocks for a tenth of a second.
+    """Return a TLS context with a new certificate. Blocks for a tenth of a second.
 
-    `names`: host names and addresses beside localhost under which clients reach us.
+    `names`: further host names and addresses (besides localhost) by which clients reach the endpoint.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION  # Each costs us more than the client; HTTP/2 forbids it, too.
+    context.options |= ssl.OP_NO_RENEGOTIATION  # A renegotiation costs us more than the client, and HTTP/2 forbids it.
     context.set_alpn_protocols(["h2"])
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:  # The library takes nothing but a path.
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:  # The library takes only a path.
         file.write(self_signed(names))
         file.flush()
         context.load_cert_chain(file.name)
@@ -35,8 +36,8 @@ def server_context(names: Sequence[str] = ()) -> ssl.SSLContext:
 
 
 def self_signed(names: Sequence[str] = ()) -> bytes:
-    """Return a new key and its certificate, as PEM."""
-    # Imported here: 70 ms and 13 MiB that an endpoint does without until a client speaks TLS.
+    """Return a new key and its certificate as PEM."""
+    # Imported here, because it costs 70 ms and 13 MiB, which an endpoint doesn't need before a client uses TLS.
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,4 +1,4 @@
-"""The port of the gRPC endpoint: connections come, have their limits, and end in order."""
+"""The port of the gRPC endpoint: accepts connections, enforces the limits over all of them, and closes them."""
 
 import asyncio
 import socket
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 
 log = logger("grpc")
 
+# How often idle and stuck connections are looked for.
 LOOK_MS = 5_000
-# How often connections are looked for that are idle or stuck.
 STOPPING = "the endpoint stops"
 
 TlsSource = Callable[[], "SSLContext"]
-"""Makes what TLS sessions are made of; it may block."""
+"""Makes the TLS context; it may block."""
 
 
 class GrpcEndpoint:
-    """Serves methods on one port."""
+    """Serves gRPC methods on one port."""
 
     def __init__(
         self, machine: Machine, methods: Methods, limits: TransportLimits | None = None, tls: TlsSource | None = None
     ) -> None:
-        """`tls`: None where it isn't spoken."""
+        """`tls`: None if TLS isn't served."""
         self._machine = machine
         self._tls_source = tls
         self._tls: SSLContext | None = None
         self._tls_task: asyncio.Task[None] | None = None
         self._when_tls: list[Callable[[], None]] = []
         self._listeners: list[Listener] = []
-        self._entrances: dict[Entrance, None] = {}  # In the order in which they came.
+        self._entrances: dict[Entrance, None] = {}  # In the order in which they were opened.
+        # Connections whose protocol isn't recognised yet, the oldest first.
         self._greeting: OrderedDict[Entrance, None] = OrderedDict()
-        # Those of which it isn't known yet what they speak, the oldest first.
         self._held_bytes = 0
         self._queued_bytes = 0
         self._shed_planned = False
@@ -50,7 +50,7 @@ class GrpcEndpoint:
         self.limits = limits or TransportLimits()
         self.port = 0
         self.open_calls = 0
-        """On all connections."""
+        """The number of open calls on all connections."""
 
     @property
     def clock(self) -> Clock:
@@ -58,21 +58,21 @@ class GrpcEndpoint:
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """The number of open connections."""
         return len(self._entrances)
 
     @property
     def held_bytes(self) -> int:
-        """Of requests that aren't whole, or that no handler has taken."""
+        """The size of the requests that are incomplete or that no handler has taken."""
         return self._held_bytes
 
     @property
     def queued_bytes(self) -> int:
-        """Of answers that clients haven't taken; exact after each `look`."""
+        """The size of the responses that couldn't be sent yet; exact after each `look`."""
         return self._queued_bytes
 
     async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
-        """Accept connections there; at every address of IPv4 means at those of IPv6, too. Raises: OSError."""
+        """Accept connections at an address; 0.0.0.0 includes all addresses of IPv6. Raises: OSError."""
         network = self._machine.network
         listener = await network.listen(self._entrance, host, port, sock)
         self._listeners.append(listener)
@@ -81,13 +81,13 @@ class GrpcEndpoint:
             try:
                 self._listeners.append(await network.listen(self._entrance, ANY_IPV6, listener.port))
             except OSError as error:
-                log.info("ipv6_not_served", port=listener.port, error=str(error))  # A machine without IPv6 is fine.
+                log.info("ipv6_not_served", port=listener.port, error=str(error))  # Not every machine has IPv6.
         return listener.port
 
     def _entrance(self) -> Entrance:
         return Entrance(self)
 
-    # -- what connections ask ------------------------------------------------------------------------------------
+    # -- used by connections -------------------------------------------------------------------------------------
 
     def came(self, entrance: Entrance) -> bool:
         self._entrances[entrance] = None
@@ -102,8 +102,10 @@ class GrpcEndpoint:
         return True
 
     def _make_room(self) -> bool:
-        """Close the oldest connection without calls; return whether there was one. gRPC's clients connect again when
-        they need to."""
+        """Close the oldest connection without calls. Return whether there was one.
+
+        gRPC clients connect again when they need to.
+        """
         for entrance in self._entrances:
             if entrance.grpc is not None and not entrance.grpc.calls and entrance.closing_since is None:
                 entrance.grpc.leave(words="idle, and others want to connect")
@@ -125,11 +127,11 @@ class GrpcEndpoint:
             asyncio.get_running_loop().call_soon(self._shed)
 
     def _shed(self) -> None:
-        """Close the connections that hold the most answers, until a quarter of the room is free."""
+        """Close the connections that hold the most responses, until a quarter of the limit is free."""
         self._shed_planned = False
         connections = self._connections()
         for grpc in connections:
-            grpc.flush()  # What their clients have taken meanwhile doesn't count.
+            grpc.flush()  # Responses that were sent meanwhile don't count.
         if self._queued_bytes <= self.limits.queued_bytes_max:
             return
         for grpc in sorted(connections, key=lambda each: each.queued_bytes, reverse=True):
@@ -163,7 +165,7 @@ class GrpcEndpoint:
             self._tls_task = asyncio.get_running_loop().create_task(self._make_tls(), name="grpc_certificate")
 
     async def _make_tls(self) -> None:
-        """Make the certificate when the first client speaks TLS: most starts never need it."""
+        """Make the certificate when the first client uses TLS, because most runs never need it."""
         assert self._tls_source is not None
         try:
             self._tls = await self._machine.workers.run(self._tls_source)
@@ -179,10 +181,10 @@ class GrpcEndpoint:
         for act in waiting:
             act()
 
-    # -- what time does ------------------------------------------------------------------------------------------
+    # -- periodic checks -----------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Close the connections that are idle or stuck: call it every LOOK_MS."""
+        """Close the connections that are idle or stuck. Call it every LOOK_MS."""
         uptime_ms, limits = self.clock.uptime_ms(), self.limits
         for entrance in list(self._entrances):
             grpc = entrance.grpc
@@ -207,13 +209,13 @@ class GrpcEndpoint:
     # -- the end -------------------------------------------------------------------------------------------------
 
     async def stop_accepting(self) -> None:
-        """Close the port; connections stay."""
+        """Close the port; connections remain open."""
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
             await listener.close()
 
     async def close(self) -> None:
-        """Close the port, let requests be answered, end streams, and wait until all connections are gone."""
+        """Close the port, let unary calls finish, end the streams, and wait until all connections are closed."""
         await self.stop_accepting()
         if self._tls_task is not None:
             self._tls_task.cancel()
@@ -240,7 +242,7 @@ class GrpcEndpoint:
         if not ends:
             return
         _, stuck = await asyncio.wait(ends, timeout=self.limits.stop_ms_max / 1000)
-        if stuck:  # A peer that takes no answers can't keep us.
+        if stuck:  # A peer that doesn't read must not keep us running.
             for entrance in entrances:
                 entrance.abort()
             await asyncio.wait(stuck, timeout=self.limits.stop_ms_max / 1000)

@@ -1,4 +1,4 @@
-"""A connection from its first byte: who speaks is recognised, TLS is taken off, and gRPC begins.
+"""A connection from its first byte: recognise the protocol, remove TLS, start gRPC.
 
 socket -> Entrance -> (TlsSession) -> GrpcConnection
 """
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 
 log = logger("grpc")
 
+# How many bytes of responses the transport buffers; above that they wait in their streams.
 WRITE_BUFFER_BYTES_MAX = 1024 * 1024
-# Of answers at the transport; above that they wait in their streams.
+# The size of a client's first TLS bytes, which are buffered while the certificate is made.
 HELLO_BYTES_MAX = 64 * 1024
-# Of a client's first words of TLS, which may have to wait for the certificate.
 
 
 class Porch(Shared, Protocol):
-    """The endpoint, as a connection that comes sees it."""
+    """The endpoint, as seen by a new connection."""
 
     def came(self, entrance: "Entrance") -> bool:
-        """Take note of a connection; return whether there is room for it."""
+        """Register a connection. Return whether there is room for it."""
 
     def greeted(self, entrance: "Entrance") -> None:
-        """Take note that it is known what a connection speaks."""
+        """Note that the protocol of a connection is recognised."""
 
     def gone(self, entrance: "Entrance") -> None: ...
 
     def tls_context(self) -> "SSLContext | None":
-        """Return what sessions are made of, if it is there yet."""
+        """Return the TLS context, None if it isn't made yet."""
 
     def when_tls_is_ready(self, act: Callable[[], None]) -> None:
-        """Make it, and call `act` once it is there."""
+        """Make the TLS context, and call `act` when it is ready."""
 
 
 class Entrance(asyncio.Protocol):
@@ -57,13 +57,13 @@ class Entrance(asyncio.Protocol):
         self._flush_planned = False
         self._is_closing = False
         self.grpc: GrpcConnection | None = None
-        """Once it is known that the client speaks HTTP/2."""
+        """Set as soon as the client is known to speak HTTP/2."""
         self.peer: Address = ("?", 0)
         self.came_at: UptimeMs = porch.clock.uptime_ms()
         self.closing_since: UptimeMs | None = None
         self.closed: asyncio.Future[None] | None = None
 
-    # -- asyncio's side ------------------------------------------------------------------------------------------
+    # -- called by asyncio ---------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -99,7 +99,7 @@ class Entrance(asyncio.Protocol):
             self.closed.set_result(None)
         self._porch.gone(self)
 
-    # -- who speaks ----------------------------------------------------------------------------------------------
+    # -- protocol ------------------------------------------------------------------------------------------------
 
     def _receive_first(self, data: bytes) -> None:
         self._first += data
@@ -132,7 +132,7 @@ class Entrance(asyncio.Protocol):
             return
         if self._is_closing:
             return
-        from staticfire.proxy.transport.tls import TlsSession  # here, since plain text does without OpenSSL
+        from staticfire.proxy.transport.tls import TlsSession  # imported here, because plain text doesn't need OpenSSL
 
         self._tls = TlsSession(context)
         self._receive = self._receive_tls
@@ -140,7 +140,7 @@ class Entrance(asyncio.Protocol):
         self._receive_tls(hello)
 
     def _keep(self, data: bytes) -> None:
-        """Keep what comes while the certificate is being made."""
+        """Buffer what arrives while the certificate is being made."""
         self._first += data
         if len(self._first) > HELLO_BYTES_MAX:
             self.refuse("TLS: its first words are too long")
@@ -150,7 +150,7 @@ class Entrance(asyncio.Protocol):
         try:
             plain = self._tls.receive(data)
         except ProtocolError as failed:
-            self._write_out(self._tls.to_send())  # The alert that says so.
+            self._write_out(self._tls.to_send())  # The alert that reports the failure.
             self.refuse(str(failed))
             return
         self._write_out(self._tls.to_send())
@@ -163,7 +163,7 @@ class Entrance(asyncio.Protocol):
         else:
             self._first += plain
 
-    # -- the connection's way out --------------------------------------------------------------------------------
+    # -- sending -------------------------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
         self._send(data)
@@ -171,7 +171,7 @@ class Entrance(asyncio.Protocol):
     def _send(self, data: bytes) -> None:
         if self._tls is not None and data:
             if self._is_closing:
-                return  # The end of the session is announced: nothing can follow.
+                return  # The end of the session was announced: nothing may follow it.
             self._tls.send(data)
             data = self._tls.to_send()
         self._write_out(data)
@@ -192,11 +192,11 @@ class Entrance(asyncio.Protocol):
 
     @property
     def waiting_bytes(self) -> int:
-        """What was written, and the client hasn't taken."""
+        """How many written bytes couldn't be sent yet."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def refuse(self, words: str) -> None:
-        """Close it for what it is."""
+        """Close the connection and log the reason."""
         log.warning("grpc_connection_refused", peer=format_address(*self.peer), reason=words)
         self.close()
 

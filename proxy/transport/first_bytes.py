@@ -1,7 +1,7 @@
-"""What speaks on a connection, by its first bytes: the endpoint's port takes TLS and plain text.
+"""Recognises the protocol of a connection by its first bytes: the endpoint's port takes TLS and plain text.
 
-RocketMQ decides by the first five (OptionalSslHandler, ProxyAndTlsProtocolNegotiator). What isn't served is recognised
-all the same, so that the one who connects to the wrong port reads why.
+RocketMQ decides by the first five bytes (OptionalSslHandler, ProxyAndTlsProtocolNegotiator). Protocols that aren't
+served are recognised too, so that a client on the wrong port gets a reason.
 """
 
 from enum import Enum
@@ -13,8 +13,8 @@ TLS_HANDSHAKE = 0x16
 PROXY_V2 = b"\r\n\r\n\x00\r\nQUIT\n"
 PROXY_V1 = b"PROXY "
 HTTP_1_METHODS = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"TRACE ")
+# How many bytes are enough to decide.
 SPEAKER_BYTES_MAX = max(map(len, (PROXY_V2, *HTTP_1_METHODS)))
-# So many are enough to know.
 
 HELLO = b"This is RocketMQ's gRPC endpoint (package apache.rocketmq.v2). It takes HTTP/2, plain or in TLS.\n"
 HTTP_1_ANSWER = (
@@ -24,7 +24,7 @@ HTTP_1_ANSWER = (
 
 
 class Speaks(Enum):
-    """What a connection speaks."""
+    """The protocol of a connection."""
 
     HTTP_2 = "HTTP/2"
     TLS = "TLS"
@@ -32,7 +32,7 @@ class Speaks(Enum):
 
 
 class Speaker(NamedTuple):
-    """What speaks; for what isn't served: in words, and what it is answered."""
+    """A recognised protocol. If it isn't served: `words` describe it, and `answer` is sent to the client."""
 
     speaks: Speaks
     words: str = ""
@@ -40,7 +40,7 @@ class Speaker(NamedTuple):
 
 
 def recognise(first: bytes) -> Speaker | None:
-    """Return who speaks, None while that isn't clear; `first` isn't empty."""
+    """Return the protocol, None if more bytes are needed to decide; `first` isn't empty."""
     head = first[:SPEAKER_BYTES_MAX]
     if head[0] == TLS_HANDSHAKE:
         return Speaker(Speaks.TLS)

@@ -1,7 +1,7 @@
-"""How many frames of a kind one connection may send: a burst, then so many a second, then so many per useful frame.
+"""Limits for frames that cost us work and carry nothing (RST_STREAM, PING, ...), per connection and kind of frame.
 
-A frame that costs us work and brings the client nothing is counted. A count that is used up is refilled by the time
-that has passed and by what we have sent since: a client that receives a lot may ping and update windows a lot.
+A connection may send a burst. When the burst is used up, it is refilled by the time that has passed (`per_s`) and by
+what the connection has earned meanwhile: a client that receives much may send many PINGs and window updates.
 """
 
 from staticfire.protocol.times import UptimeMs
@@ -10,12 +10,12 @@ from staticfire.proxy.transport.limits import Rate
 
 
 class FrameAllowance:
-    """Frames of one kind on one connection."""
+    """The allowance of one connection for one kind of frame."""
 
     __slots__ = ("_burst", "_earned", "_left", "_name", "_per_s", "_since")
 
     def __init__(self, name: str, rate: Rate, uptime_ms: UptimeMs) -> None:
-        """`name`: of the limit, for the error."""
+        """`name`: the name of the limit, for the error message."""
         self._name = name
         self._burst, self._per_s = rate
         self._left = self._burst
@@ -23,9 +23,9 @@ class FrameAllowance:
         self._earned = 0
 
     def take(self, uptime_ms: UptimeMs, earned: int = 0) -> None:
-        """Count a frame; `earned`: how many more the connection has been granted since it began.
+        """Count a frame. `earned`: the total of additional frames that the connection was granted since it began.
 
-        Raises: Http2Fault when there were too many.
+        Raises: Http2Fault when there were too many frames.
         """
         self._left -= 1
         if self._left >= 0:

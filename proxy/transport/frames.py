@@ -1,4 +1,4 @@
-"""Frames of HTTP/2: their numbers, and those that we write (RFC 9113, sections 4, 6 and 7).
+"""HTTP/2 frames: their numbers, and functions that build those that we send (RFC 9113, sections 4, 6 and 7).
 
 +-----------------------------------------------+
 |                 length (24)                   |
@@ -32,10 +32,10 @@ HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX
 )
 
 WINDOW_MAX = 2**31 - 1
+# The initial window of each stream and of the connection, until SETTINGS or WINDOW_UPDATE change it.
 WINDOW_BYTES = 65_535
-# Of each stream and of the connection, until SETTINGS or WINDOW_UPDATE say something else.
+# The range in which a peer may set its MAX_FRAME_SIZE.
 FRAME_BYTES_MIN, FRAME_BYTES_MOST = 16_384, 2**24 - 1
-# Between these a peer may set its MAX_FRAME_SIZE.
 
 
 class H2Code(IntEnum):
@@ -58,7 +58,7 @@ class H2Code(IntEnum):
 
 
 class Http2Fault(ProtocolError):
-    """What a peer did that no connection survives; it is told by a GOAWAY with the code and the words."""
+    """An error that ends the connection. The peer receives a GOAWAY with the code and the message."""
 
     def __init__(self, code: H2Code, words: str) -> None:
         super().__init__(words)
@@ -70,23 +70,23 @@ _SETTING = struct.Struct(">HI")
 
 
 def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
-    """Return a whole frame."""
+    """Return a complete frame."""
     size = len(payload)
     return _HEAD.pack(size >> 8, size & 0xFF, kind, flags, stream_id) + payload
 
 
 def data_head(size: int, flags: int, stream_id: int) -> bytes:
-    """Return the head of a DATA frame; its payload is written behind it, without a copy."""
+    """Return the head of a DATA frame; the caller adds the payload."""
     return _HEAD.pack(size >> 8, size & 0xFF, DATA, flags, stream_id)
 
 
 def settings_frame(settings: dict[int, int]) -> bytes:
-    """Return SETTINGS."""
+    """Return a SETTINGS frame."""
     return frame(SETTINGS, 0, 0, b"".join(_SETTING.pack(*each) for each in settings.items()))
 
 
 def our_settings(limits: TransportLimits) -> bytes:
-    """Return SETTINGS with what a client may take."""
+    """Return the SETTINGS frame with our limits."""
     return settings_frame(
         {
             MAX_CONCURRENT_STREAMS: limits.streams_max,
@@ -101,22 +101,22 @@ SETTINGS_ACK = frame(SETTINGS, ACK, 0)
 
 
 def window_update(stream_id: int, size: int) -> bytes:
-    """Return WINDOW_UPDATE: so many bytes more may come."""
+    """Return a WINDOW_UPDATE frame: the peer may send `size` bytes more."""
     return frame(WINDOW_UPDATE, 0, stream_id, size.to_bytes(4, "big"))
 
 
 def rst_stream(stream_id: int, code: H2Code) -> bytes:
-    """Return RST_STREAM."""
+    """Return a RST_STREAM frame."""
     return frame(RST_STREAM, 0, stream_id, int(code).to_bytes(4, "big"))
 
 
 def goaway(last_stream_id: int, code: H2Code, words: str = "") -> bytes:
-    """Return GOAWAY: streams above the last one weren't looked at, those up to it still end."""
+    """Return a GOAWAY frame: streams above the last one were ignored, those up to it may still end."""
     return frame(GOAWAY, 0, 0, struct.pack(">II", last_stream_id, int(code)) + words.encode())
 
 
 def without_padding(payload: bytes, flags: int) -> bytes:
-    """Return what DATA or HEADERS carry. Raises: Http2Fault."""
+    """Return the payload of a DATA or HEADERS frame without its padding. Raises: Http2Fault."""
     if not flags & PADDED:
         return payload
     if not payload or payload[0] >= len(payload):
@@ -125,13 +125,13 @@ def without_padding(payload: bytes, flags: int) -> bytes:
 
 
 def check_dependency(stream_id: int, priority: bytes) -> None:
-    """Check a priority, which is otherwise ignored. Raises: Http2Fault (RFC 7540, 5.3.1)."""
+    """Check a priority that is otherwise ignored. Raises: Http2Fault (RFC 7540, 5.3.1)."""
     if int.from_bytes(priority[:4], "big") & ID_MASK == stream_id:
         raise Http2Fault(H2Code.PROTOCOL_ERROR, f"stream {stream_id} depends on itself")
 
 
 def read_settings(payload: bytes, entries_max: int) -> list[tuple[int, int]]:
-    """Return the settings of a payload, in their order. Raises: Http2Fault."""
+    """Return the settings of a payload in order. Raises: Http2Fault."""
     if len(payload) % _SETTING.size:
         raise Http2Fault(
             H2Code.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes: each setting takes {_SETTING.size}"

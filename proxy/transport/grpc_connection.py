@@ -1,7 +1,7 @@
-"""One client's connection: HTTP/2 below, calls above, and what both may take of this process.
+"""One client's connection: HTTP/2 below, gRPC calls above, and the limits of both.
 
-It knows no socket: `Entrance` gives it bytes that are plain text, whether they came through TLS or not, and a way for
-those that leave.
+It has no socket. `Entrance` gives it the received bytes as plain text, whether or not the client uses TLS, and takes
+the bytes to send (`Way`).
 """
 
 import asyncio
@@ -26,26 +26,26 @@ log = logger("grpc")
 
 
 class Way(Protocol):
-    """Where a connection's bytes go."""
+    """Where a connection's bytes go: the transport, with or without TLS."""
 
     @property
     def waiting_bytes(self) -> int:
-        """What was written, and the client hasn't taken."""
+        """How many written bytes couldn't be sent yet."""
 
     def write(self, data: bytes) -> None: ...
 
     def flush_soon(self) -> None:
-        """Call `GrpcConnection.flush` when this turn of the event loop is over."""
+        """Call `GrpcConnection.flush` at the end of this turn of the event loop."""
 
     def close(self) -> None:
-        """Close when all that was written has left."""
+        """Close the connection after all written bytes have left."""
 
     def abort(self) -> None:
-        """Close now."""
+        """Close the connection now."""
 
 
 class Shared(Protocol):
-    """What all connections of an endpoint have in common."""
+    """The endpoint, as seen by a connection: what all its connections share."""
 
     @property
     def methods(self) -> Methods: ...
@@ -57,20 +57,20 @@ class Shared(Protocol):
     def clock(self) -> Clock: ...
 
     open_calls: int
-    """On all connections."""
+    """The number of open calls on all connections."""
 
     def hold(self, size: int) -> bool:
-        """So many bytes of requests more, or less, are held; return whether that is within the limit."""
+        """Change the size of all held requests by `size` bytes. Return whether it is within the limit."""
 
     def relieve(self, connection: "GrpcConnection") -> bool:
-        """End requests of the connection that holds the most, unless it is this one; return whether there is room."""
+        """End the calls of the connection that holds the most, unless it is this one. Return whether there is room."""
 
     def queue(self, size: int) -> None:
-        """So many bytes of answers more, or less, wait for their client."""
+        """Change the size of all responses that wait for their client by `size` bytes."""
 
 
 class GrpcConnection:  # house: the calls of a connection and all that ends them, in one place
-    """Calls of one client."""
+    """The calls of one client."""
 
     def __init__(self, shared: Shared, peer: Address, way: Way) -> None:
         self._shared = shared
@@ -78,36 +78,36 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         self._clock = shared.clock
         self._http2 = Http2(shared.limits, self._clock.uptime_ms())
         self._calls: dict[H2Stream, RunningCall] = {}
+        # The calls whose handlers are running, also calls that are over.
         self._tasks: dict[RunningCall, None] = {}
-        # Handlers that run, also of calls that are over.
         self._is_flushing = False
         self._is_leaving = False
         self._is_lost = False
         self._has_heard_http = False
+        # The size of the metadata of all open calls.
         self._metadata_bytes = 0
-        # Of the calls that are open.
         self.held_bytes = 0
-        """Of requests that aren't whole, or that no handler has taken."""
+        """The size of the requests that are incomplete or that no handler has taken."""
         self.queued_bytes = 0
-        """Of answers that the client hasn't taken: those in streams, and those at the way."""
+        """The size of the responses that couldn't be sent yet, in streams and in the transport."""
         self.peer = peer
         self.idle_since = self._clock.uptime_ms()
-        """When its last call ended, or when it began."""
+        """When its last call ended, or when the connection began."""
+        # How many bytes waited in the transport at the last look.
         self._waiting_bytes = 0
-        # At the way, when the last progress of a paused one was noted.
         self.stuck_since: UptimeMs | None = None
-        """Since when the client takes nothing, or a frame of it isn't whole."""
+        """Since when the client has taken nothing, or has left a frame incomplete; None if neither."""
         self._http2.begin()
 
     @property
     def calls(self) -> int:
-        """How many there are, with those that wait for their client to take an answer."""
+        """The number of calls, including those whose response waits for the client."""
         return max(len(self._tasks), len(self._http2.streams))
 
     # -- from the client -----------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> None:
-        """Take what came."""
+        """Process received bytes."""
         waited_for = self._http2.unread_bytes + len(data)
         try:
             for event in self._http2.receive(data, self._clock.uptime_ms()):
@@ -130,12 +130,15 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         self.flush()
 
     def _note_unfinished(self, waited_for: int) -> None:
-        """Take note of how long a frame, or a header block, waits for its rest; `waited_for`: what was there before it
-        was read."""
+        """Note since when a frame, or a header block, is incomplete.
+
+        `waited_for`: how many bytes were unread before they were parsed, with the new ones.
+        """
         unread, is_in_block = self._http2.unread_bytes, self._http2.is_in_block
         if not unread and not is_in_block:
             self.stuck_since = None
-        elif self.stuck_since is None or (unread != waited_for and not is_in_block):  # A new one.
+        # A new incomplete frame restarts the time; a header block doesn't.
+        elif self.stuck_since is None or (unread != waited_for and not is_in_block):
             self.stuck_since = self._clock.uptime_ms()
 
     def _opened(self, event: CallOpened) -> None:
@@ -161,7 +164,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
             self._received(CallData(stream, b"", True))
 
     def _new_call(self, event: CallOpened) -> RunningCall | None:
-        """Return the call of a request's fields; None if it is none of gRPC, which is answered. Raises: GrpcError."""
+        """Return the call for a request; None if it isn't gRPC and was answered here. Raises: GrpcError."""
         fields = event.fields
         if not event.fits:
             words = (
@@ -186,9 +189,9 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         return RunningCall(self, event.stream, method, facts, self._shared.limits)
 
     def _answer_http(self, stream: H2Stream, fields: dict[str, str]) -> None:
-        """Answer what isn't gRPC, as HTTP does."""
+        """Respond to a request that isn't gRPC with an HTTP status."""
         status = b"415" if fields[":method"] == "POST" else b"405"
-        if not self._has_heard_http:  # Once for each connection.
+        if not self._has_heard_http:  # Logged once per connection.
             self._has_heard_http = True
             log.warning(
                 "grpc_port_heard_http",
@@ -209,7 +212,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         except GrpcError as error:
             running.fail(error)
 
-    # -- to the client: what a call uses -------------------------------------------------------------------------
+    # -- to the client: used by calls ----------------------------------------------------------------------------
 
     def begin(self, stream: H2Stream, fields: bytes) -> None:
         self._http2.outflow.begin(stream, fields)
@@ -245,17 +248,17 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         self._note_idle()
 
     def fail_held(self) -> None:
-        """End the calls whose requests take room that others need."""
+        """End the calls whose requests take the room that others need."""
         words = "the requests that aren't whole or wait, of all clients together, are over their limit; yours take most"
         self.fail_calls(GrpcStatus.RESOURCE_EXHAUSTED, words, lambda running: running.held_bytes > 0)
 
     def fail_unfinished(self, uptime_ms: UptimeMs) -> None:
-        """End the calls whose request doesn't become whole: nobody else may use the room that it takes."""
+        """End the calls whose request remains incomplete, so that their room can be used by others."""
         for running in [each for each in self._calls.values() if each.is_stuck(uptime_ms)]:
             running.fail(GrpcError(GrpcStatus.DEADLINE_EXCEEDED, "nothing came for long, and the request isn't whole"))
 
     def fail_stalled(self, uptime_ms: UptimeMs) -> None:
-        """Reset the streams of which the client takes nothing; close the connection if it takes nothing at all."""
+        """Reset the streams that the client doesn't read. Close the connection if it reads none at all."""
         outflow, limits = self._http2.outflow, self._shared.limits
         if not outflow.unsent_bytes:
             return
@@ -272,7 +275,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         self.flush()
 
     def note_progress(self, waiting_bytes: int) -> None:
-        """Take note of how much waits at the way: a client that is slow isn't stuck."""
+        """Compare the bytes that wait in the transport with the last look: a slow client isn't stuck."""
         if self._http2.outflow.is_paused and waiting_bytes < self._waiting_bytes:
             self.stuck_since = self._clock.uptime_ms()
         self._waiting_bytes = waiting_bytes
@@ -281,7 +284,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         self.idle_since = self._clock.uptime_ms()
 
     def flush(self) -> None:
-        """Give the way what may leave."""
+        """Write what may leave to the transport."""
         if self._is_lost:
             return
         outflow = self._http2.outflow
@@ -300,12 +303,12 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         self._shared.queue(change)
 
     def paused(self) -> None:
-        """The way takes no more for now."""
+        """Note that the transport takes nothing for now."""
         self._http2.outflow.is_paused = True
         self.stuck_since = self._clock.uptime_ms()
 
     def resumed(self) -> None:
-        """The way takes more."""
+        """Note that the transport takes bytes again."""
         self._http2.outflow.is_paused = False
         self.stuck_since = None
         self.flush()
@@ -313,35 +316,36 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
     # -- the end -------------------------------------------------------------------------------------------------
 
     def leave(self, code: H2Code = H2Code.NO_ERROR, words: str = "") -> None:
-        """Tell the client that no more calls are taken."""
+        """Send GOAWAY: no more calls are accepted."""
         if not self._is_leaving:
             self._is_leaving = True
             self._http2.leave(code, words)
             self.flush()
 
     def reject(self, code: H2Code, words: str) -> None:
-        """Close it for what its client did."""
+        """Close the connection, because its client broke a rule."""
         log.warning("grpc_connection_rejected", peer=format_address(*self.peer), code=code.name, reason=words)
         self.leave(code, words)
         self.lost()
         if self._way.waiting_bytes > self._shared.limits.control_bytes_max:
-            self._way.abort()  # It doesn't read: it won't read the reason either, and what waits would stay.
+            # The client doesn't read, so it won't read the reason either, and the waiting bytes would never leave.
+            self._way.abort()
         else:
             self._way.close()
 
     def abort(self, words: str) -> None:
-        """Cut it off for what its client did."""
+        """Abort the connection, because its client broke a rule."""
         log.warning("grpc_connection_rejected", peer=format_address(*self.peer), reason=words)
         self.lost()
         self._way.abort()
 
     def fail_calls(self, status: GrpcStatus, words: str, fail_if: Callable[[RunningCall], bool]) -> None:
-        """End calls with an error."""
+        """End the calls that `fail_if` selects, with an error."""
         for running in [each for each in self._calls.values() if fail_if(each)]:
             running.fail(GrpcError(status, words))
 
     def lost(self) -> None:
-        """Nothing comes or leaves any more: end all calls."""
+        """End all calls: nothing arrives or leaves any more."""
         calls, self._calls = self._calls, {}
         for running in calls.values():
             running.drop()
@@ -352,5 +356,5 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         self._note_queued(0)
 
     def tasks(self) -> list[asyncio.Task[None]]:
-        """Return the handlers that run."""
+        """Return the tasks of the running handlers."""
         return [running.task for running in self._tasks if running.task is not None]

@@ -1,7 +1,7 @@
-"""gRPC's own words on HTTP/2: messages with their length in front, deadlines, and how a call ends.
+"""The format of gRPC on HTTP/2: messages with their length in front, deadlines, and the status of a call.
 
     +------------+---------------------+
-    | packed (8) | length (32)         |   packed: 0, or 1 if the message is compressed as `grpc-encoding` says
+        | packed (8) | length (32)         |   packed: 0, or 1 if the message is compressed by `grpc-encoding`
     +------------+---------------------+
     | message (length bytes)           |   any number of them in any number of DATA frames
     +----------------------------------+
@@ -16,10 +16,10 @@ from staticfire.proxy.transport.header_block import STATUS_200, pack_field
 
 MS_OF_UNIT = {"H": 3_600_000.0, "M": 60_000.0, "S": 1_000.0, "m": 1.0, "u": 0.001, "n": 0.000_001}
 TIMEOUT_DIGITS_MAX = 8
+# The maximum length of an error message: clients take 8 KiB of fields, and a character may need nine bytes there.
 MESSAGE_CHARS_MAX = 2_000
-# Of the words that end a call: clients take 8 KiB of fields, and a character may be nine bytes there.
+# Smaller parts of a message are joined as they arrive.
 JOINED_BYTES = 4 * 1024
-# Parts of a message that are smaller are put together as they come.
 CONTENT_TYPE = "application/grpc"
 
 ANSWER_FIELDS = STATUS_200 + pack_field("content-type", CONTENT_TYPE.encode())
@@ -27,7 +27,7 @@ WELL_ENDED = pack_field("grpc-status", b"0")
 
 
 def as_it_travels(answer: GrpcAnswer) -> bytes:
-    """Return an answer with its length in front."""
+    """Return a response as it is sent, with its length in front."""
     if isinstance(answer, bytes):
         return answer
     message = answer.SerializeToString()
@@ -35,14 +35,14 @@ def as_it_travels(answer: GrpcAnswer) -> bytes:
 
 
 def end_fields(status: GrpcStatus, message: str) -> bytes:
-    """Return the fields that end a call."""
+    """Return the fields that end a call with this status."""
     if status is GrpcStatus.OK:
         return WELL_ENDED
     return pack_field("grpc-status", str(int(status)).encode()) + pack_field("grpc-message", percent_encoded(message))
 
 
 def percent_encoded(text: str) -> bytes:
-    """Return text as the field `grpc-message` carries it."""
+    """Return a text as the field `grpc-message` encodes it."""
     text = text[:MESSAGE_CHARS_MAX]
     if text.isascii() and text.isprintable() and "%" not in text:
         return text.encode()
@@ -53,7 +53,7 @@ def percent_encoded(text: str) -> bytes:
 
 
 def timeout_ms(fields: Mapping[str, str]) -> int | None:
-    """Return how long a client waits for its call, None if it said nothing. Raises: GrpcError."""
+    """Return how long a client waits for its call, None if it set no deadline. Raises: GrpcError."""
     text = fields.get("grpc-timeout")
     if text is None:
         return None
@@ -64,20 +64,20 @@ def timeout_ms(fields: Mapping[str, str]) -> int | None:
 
 
 class RequestReader:
-    """The messages of one direction of a call, put together from DATA."""
+    """Assembles the requests of one call from DATA."""
 
     __slots__ = ("_bytes_max", "_needed", "_parts", "held_bytes")
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._parts: list[bytes | bytearray] = []
+        # How many bytes must be there before the next message, or its length, can be read.
         self._needed = MESSAGE_HEAD.size
-        # Of the bytes that have to be there before the next message, or its length, can be read.
         self.held_bytes = 0
-        """Of a message that isn't whole."""
+        """The size of the incomplete message."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the messages that have become whole. Raises: GrpcError."""
+        """Return the messages that are complete now. Raises: GrpcError."""
         self.held_bytes += len(data)
         if self.held_bytes < self._needed:
             self._keep(data)
@@ -89,7 +89,7 @@ class RequestReader:
         return self._split(data)
 
     def _keep(self, data: bytes) -> None:
-        """Keep a part; small ones are joined, so that they take no more memory than they count."""
+        """Keep a part of a message. Small parts are joined, so that they need no more memory than is counted."""
         last = self._parts[-1] if self._parts else None
         if isinstance(last, bytearray) and len(last) < JOINED_BYTES:
             last += data

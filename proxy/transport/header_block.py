@@ -1,8 +1,19 @@
-"""Header fields of HTTP/2: what requests bring, unpacked; what answers need, packed (RFC 7541, HPACK).
+"""Header fields of HTTP/2 (RFC 7541, HPACK): decodes those of requests, encodes those of responses.
 
-The tables and the Huffman code are hpack's. The loop over a block is ours: a client repeats a dozen fields with each
-call, one byte each, and here they cost a look-up, as text that was decoded when the field came first. A call of
-RocketMQ's Java client takes 14 us so, instead of 72 (docs/decisions/0025-grpc-stack.md).
+A header block is a sequence of entries, distinguished by the first bits of their first byte:
+
+    1....... a field of the table, by index
+    01...... a literal field, which is added to the table
+    001..... a new size limit for the table
+    000..... a literal field, which isn't added
+
+Indexes 1 to 61 are the static table; from 62 on they are the dynamic table, the newest entry first. The dynamic table
+belongs to the connection, so every block must be decoded, in order, even if its request is refused. When the dynamic
+table exceeds its size limit, its oldest entries are removed.
+
+The static table and the Huffman decoder come from the package hpack. The loop over a block is our own: a client repeats
+a dozen fields with each call, in one byte each, and here each of them costs one look-up of an already decoded text. A
+call of RocketMQ's Java client takes 14 us this way, instead of 72 (docs/decisions/0025-grpc-stack.md).
 """
 
 from functools import lru_cache
@@ -14,18 +25,18 @@ from hpack.table import HeaderTable
 from staticfire.proxy.transport.frames import H2Code, Http2Fault
 from staticfire.proxy.transport.limits import TransportLimits
 
+# HPACK's default. We never send a client another limit.
 TABLE_BYTES_MAX = 4_096
-# HPACK's default; we never tell a client another one.
+# The overhead of each table entry, in addition to name and value (RFC 7541, section 4.1).
 ENTRY_BYTES = 32
-# What an entry of the table counts for, besides its texts (RFC 7541, section 4.1).
 INTEGER_MAX = 2**31 - 1
 UNPACKED_BYTES_MAX = 256 * 1024
 _NEEDED = frozenset((":method", ":scheme", ":path"))
 _PSEUDO = _NEEDED | {":authority"}
 _OF_CONNECTIONS = frozenset(("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"))
 
+# Name, value, and the size that HPACK counts for both.
 _Field = tuple[str, str, int]
-# Name, value, and what both count for.
 
 
 def _text(data: bytes) -> str:
@@ -38,7 +49,7 @@ _STATIC: list[_Field] = [
 
 
 class HeaderBlock:
-    """The packed fields of a request of which not all frames have come."""
+    """The encoded fields of a request whose frames haven't all arrived."""
 
     __slots__ = ("_frames_left", "_limits", "data", "flags", "stream_id")
 
@@ -50,7 +61,7 @@ class HeaderBlock:
         self._frames_left = limits.block_frames_max
 
     def add(self, payload: bytes) -> None:
-        """Add what a frame brings. Raises: Http2Fault when it is too much."""
+        """Add the payload of a frame. Raises: Http2Fault when the block is too large."""
         self.data += payload
         self._frames_left -= 1
         bytes_max, frames_max = self._limits.block_bytes_max, self._limits.block_frames_max
@@ -60,24 +71,23 @@ class HeaderBlock:
 
 
 class HeaderDecoder:
-    """Unpacks the header blocks of one connection, in the order in which they come."""
+    """Decodes the header blocks of one connection, in the order in which they arrive."""
 
     def __init__(self, list_bytes_max: int, unpacked_bytes_max: int = UNPACKED_BYTES_MAX) -> None:
-        """`list_bytes_max`: of the fields of one request; what is above counts as read, and is left out, up to
+        """`list_bytes_max`: the limit for the fields of one request. Fields above it are decoded and dropped, up to
         `unpacked_bytes_max`."""
         self._list_bytes_max = list_bytes_max
         self._excess_max = unpacked_bytes_max - list_bytes_max
         self.list_bytes = 0
-        """What the fields of the last block count for."""
-        self._dynamic: list[_Field] = []  # The newest first.
+        """The size of the fields of the last block."""
+        self._dynamic: list[_Field] = []  # The newest entry first.
         self._table_bytes = 0
         self._table_bytes_max = TABLE_BYTES_MAX
 
     def decode(self, block: bytes) -> tuple[dict[str, str], bool, tuple[str, ...]]:
-        """Return the fields by name, whether all fit, and all names in their order; of a name that comes twice, the
-        last value.
+        """Return the fields by name (of a repeated name, the last value), whether all fit, and all names in order.
 
-        Raises: Http2Fault. The connection can't go on, since the table of fields isn't the client's any more.
+        Raises: Http2Fault. The connection can't continue then, because our table no longer matches the client's.
         """
         try:
             return self._decode(block)
@@ -101,16 +111,16 @@ class HeaderDecoder:
                     field = _STATIC[index - 1]
                 else:
                     field = dynamic[_dynamic_index(index)]
-            elif first & 0x40:  # A field that is added to the table.
+            elif first & 0x40:  # A literal field, which is added to the table.
                 field, position = self._literal(block, position, 0x3F)
                 self._add(field)
-            elif first & 0x20:  # The table is to be smaller or larger.
+            elif first & 0x20:  # A new size limit for the table.
                 if fields:
                     raise HPACKDecodingError("the size of the table changes behind a field")
                 limit, position = _prefixed(block, position, 0x1F)
                 self._resize(limit)
                 continue
-            else:  # A field that is not added.
+            else:  # A literal field, which isn't added.
                 field, position = self._literal(block, position, 0x0F)
             left -= field[2]
             if left >= 0:
@@ -154,7 +164,7 @@ class HeaderDecoder:
 
 @lru_cache(maxsize=256)
 def fault_of_names(names: tuple[str, ...]) -> str:
-    """Return what is wrong with the names of a request's fields, nothing for well-formed ones (RFC 9113, 8.2, 8.3)."""
+    """Return the problem with the field names of a request, "" if there is none (RFC 9113, 8.2, 8.3)."""
     pseudo = [name for name in names if name.startswith(":")]
     if not _NEEDED <= set(pseudo) <= _PSEUDO or len(set(pseudo)) < len(pseudo):
         return "its pseudo-header fields are not :method, :scheme, :path and perhaps :authority, once each"
@@ -169,7 +179,7 @@ def fault_of_names(names: tuple[str, ...]) -> str:
 
 
 def fault_of_fields(names: tuple[str, ...], fields: dict[str, str]) -> str:
-    """Return what is wrong with the fields of a request, nothing for well-formed ones."""
+    """Return the problem with the fields of a request, "" if there is none."""
     fault = fault_of_names(names)
     if fault:
         return fault
@@ -180,19 +190,20 @@ def fault_of_fields(names: tuple[str, ...], fields: dict[str, str]) -> str:
 
 def _dynamic_index(index: int) -> int:
     if index < 62:
-        raise HPACKDecodingError("field 0 of the table")  # An index below zero would count from the end.
+        # A negative list index would count from the end.
+        raise HPACKDecodingError("field 0 of the table")
     return index - 62
 
 
 def _prefixed(block: bytes, position: int, mask: int) -> tuple[int, int]:
-    """Return a number whose first bits stand in a byte with others, and the position behind it."""
+    """Return a number that begins in the low bits (`mask`) of a byte, and the position after it."""
     value = block[position] & mask
     position += 1
     return (value, position) if value < mask else _integer(block, position, mask)
 
 
 def _integer(block: bytes, position: int, value: int) -> tuple[int, int]:
-    """Return a number that goes on at a position, and the position behind it (RFC 7541, section 5.1)."""
+    """Return a number whose remaining bytes begin at `position`, and the position after it (RFC 7541, section 5.1)."""
     shift = 0
     while True:
         byte = block[position]
@@ -216,7 +227,7 @@ def _string(block: bytes, position: int) -> tuple[bytes, int]:
 
 
 def pack_field(name: str, value: bytes) -> bytes:
-    """Return a field that is in no table and isn't added to any: what this side writes is the same for every client."""
+    """Return a literal field that uses no table: the same bytes are valid for every client, so they can be prepared."""
     encoded = name.encode()
     return b"\x00" + _pack_size(len(encoded)) + encoded + _pack_size(len(value)) + value
 
@@ -232,4 +243,5 @@ def _pack_size(size: int) -> bytes:
     return bytes(packed)
 
 
-STATUS_200 = b"\x88"  # `:status: 200` of the static table.
+# `:status: 200`, by its index in the static table.
+STATUS_200 = b"\x88"

@@ -1,12 +1,17 @@
-"""One connection of HTTP/2, the server's side, without input and output (RFC 9113; priorities are ignored).
+"""One HTTP/2 connection, server side, without input and output (RFC 9113; priorities are ignored).
 
-    events = http2.receive(data)      # what came; raises Http2Fault: say it with `leave`, then close
-    http2.outflow.answer(...)         # what is to leave
+    events = http2.receive(data)      # raises Http2Fault: pass it to `leave`, then close the connection
+    http2.outflow.answer(...)         # queues a part of a response
     transport.write(http2.outflow.flush())
 
-A stream is in `streams` from its HEADERS until its answer has left whole or one side has reset it. What comes for one
-that is over was under way, unless the client had ended its side: it is unpacked and counted, since tables and windows
-are the connection's, and has no other effect.
+`receive` cuts the bytes into frames and calls the method for each frame's type (`_READERS`). The bytes of an incomplete
+frame wait in `_rest`. A frame changes the state of the connection, adds an event to the result, or breaks a rule: a
+broken rule of one stream resets it (`_break`), one of the connection raises Http2Fault. `FrameAllowance` limits the
+frames that carry nothing. Two windows limit what a client sends. The connection's window is refilled as DATA arrives, a
+stream's when its call reports the bytes as consumed (`took`), so a slow call slows down only itself.
+A stream is in `streams` from its HEADERS until its response has left completely or one side has reset it. A frame for a
+closed stream may have been in flight: it is decoded and counted, because the header table and the windows belong to the
+connection, and then ignored. If the client had ended its side before, the frame is an error.
 """
 
 from collections import deque
@@ -21,14 +26,14 @@ from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.proxy.transport.outflow import H2Stream, Outflow
 
 BEGINNING = UptimeMs(0)
+# For each DATA frame that we send, a client may update two windows (stream and connection), each of them twice.
 UPDATES_PER_FRAME = 4
-# WINDOW_UPDATE that a client may send for each DATA frame of ours: one for its stream, one for the connection, twice.
+# How many closed streams, and how many ranges of unused stream ids, a connection remembers.
 REMEMBERED_MAX = 64
-# So much is known of streams that are over.
 
 
 class CallOpened(NamedTuple):
-    """The fields of a request; `fits`: they are within the limit; `size`: what they count for, as HTTP/2 does."""
+    """A request has begun. `fits`: the fields are within the limit. `size`: their size as HTTP/2 counts it."""
 
     stream: H2Stream
     fields: dict[str, str]
@@ -38,7 +43,7 @@ class CallOpened(NamedTuple):
 
 
 class CallData(NamedTuple):
-    """Bytes of a call's requests; `ended`: no more will come."""
+    """Bytes of a call's requests. `ended`: no more will follow."""
 
     stream: H2Stream
     data: bytes
@@ -46,7 +51,7 @@ class CallData(NamedTuple):
 
 
 class CallReset(NamedTuple):
-    """The client wants nothing of a call any more, or has broken its rules."""
+    """The client has cancelled a call, or has broken a rule on its stream."""
 
     stream: H2Stream
 
@@ -55,7 +60,7 @@ Event = CallOpened | CallData | CallReset
 
 
 class Http2:  # house: the rules of a connection in one place: a few lines for each type of frame
-    """What one client has said on its connection, and what it is to be told."""
+    """The state of one connection: parses what the client sends and queues the frames for it."""
 
     def __init__(self, limits: TransportLimits, uptime_ms: UptimeMs = BEGINNING) -> None:
         self._limits = limits
@@ -68,47 +73,47 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         self._empty_frames = FrameAllowance("empty_frames", limits.empty_frames, uptime_ms)
         self._ignored_frames = FrameAllowance("ignored_frames", limits.ignored_frames, uptime_ms)
         self._rest = bytearray()
+        # How many bytes `_rest` needs before its first frame can be read.
         self._needed = 0
-        # So many bytes there have to be before more of `_rest` can be read.
         self._has_preface = False
         self._has_settings = False
         self._block: HeaderBlock | None = None
         self.is_in_block = False
-        """Fields have begun, and their last frame hasn't come."""
+        """A header block has begun, and its last frame hasn't arrived."""
         self._window = limits.connection_window_bytes
         self._unreturned = 0
         self._events: list[Event] = []
         self._is_leaving = False
         self.last_stream_id = 0
+        # The last streams whose client side has ended.
         self._finished: deque[int] = deque(maxlen=REMEMBERED_MAX)
-        # Streams whose client's side has ended, the last of them.
         self._skipped: deque[range] = deque(maxlen=REMEMBERED_MAX)
         self.streams: dict[int, H2Stream] = {}
         self.outflow = Outflow(self.streams)
 
     @property
     def unread_bytes(self) -> int:
-        """Of a frame that isn't whole."""
+        """The size of the incomplete frame at the end of what arrived."""
         return len(self._rest)
 
     def begin(self) -> None:
-        """Say how much we take."""
+        """Send our SETTINGS and enlarge the connection's window."""
         more = self._limits.connection_window_bytes - frames.WINDOW_BYTES
         self.outflow.control(frames.our_settings(self._limits) + frames.window_update(0, more))
 
     def leave(self, code: H2Code = H2Code.NO_ERROR, words: str = "") -> None:
-        """Say that no more calls are taken; those that are open may end."""
+        """Send GOAWAY: new calls are ignored, open calls may end."""
         self._is_leaving = True
         self.outflow.control(frames.goaway(self.last_stream_id, code, words))
 
     def reset(self, stream: H2Stream, code: H2Code) -> None:
-        """End a stream that is open, now."""
+        """Reset a stream now, if it is open."""
         if self.streams.pop(stream.id, None) is not None:
             self.outflow.control(frames.rst_stream(stream.id, code))
         self.outflow.drop(stream)
 
     def took(self, stream: H2Stream, size: int) -> None:
-        """So many bytes of a stream's DATA are used up: the client may send more. Paddings were told at once."""
+        """Report that `size` bytes of a stream's DATA are consumed, so that the client may send more."""
         stream.unreturned += size
         if stream.unreturned * 2 >= self._limits.stream_window_bytes and not stream.closed_there:
             if stream.id in self.streams:
@@ -117,11 +122,11 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             stream.unreturned = 0
 
     def receive(self, data: bytes, uptime_ms: UptimeMs = BEGINNING) -> list[Event]:
-        """Return what bytes of the client bring. Raises: Http2Fault; nothing can be read after that."""
+        """Return the events that these bytes cause. Raises: Http2Fault; don't call it again after that."""
         self._uptime_ms = uptime_ms
         if self._rest:
             if len(self._rest) + len(data) < self._needed:
-                self._rest += data  # Not copied for each piece of a frame that arrives byte by byte.
+                self._rest += data  # No copy for each piece, even if a frame arrives byte by byte.
                 return []
             data = b"".join((self._rest, data))
             self._rest.clear()
@@ -150,7 +155,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         return self._events
 
     def _begins_well(self, data: bytes) -> bool:
-        """Tell whether the preface is whole. Raises: Http2Fault when it is none."""
+        """Return whether the preface is complete. Raises: Http2Fault if the bytes aren't the preface."""
         if not frames.PREFACE.startswith(data[: len(frames.PREFACE)]):
             raise Http2Fault(H2Code.PROTOCOL_ERROR, "the connection doesn't begin as HTTP/2 does")
         self._has_preface = len(data) >= len(frames.PREFACE)
@@ -167,14 +172,12 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             self._ignored_frames.take(self._uptime_ms)
 
     def refuse(self, stream: H2Stream) -> None:
-        """Reset a stream that there is no room for; the client may try again. Raises: Http2Fault."""
+        """Reset a stream that exceeds a limit; the client may retry. Raises: Http2Fault."""
         self.reset(stream, H2Code.REFUSED_STREAM)
         self._count_reset()
 
     def _count_reset(self) -> None:
         self._resets.take(self._uptime_ms, self.outflow.finished)
-
-    # -- calls ---------------------------------------------------------------------------------------------------
 
     def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
         size = len(payload)
@@ -183,7 +186,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             raise Http2Fault(H2Code.FLOW_CONTROL_ERROR, "more DATA than the connection's window has room for")
         self._unreturned += size
         if self._unreturned * 2 >= self._limits.connection_window_bytes:
-            # At once: what is too much is held back per stream, and by the limits of all connections.
+            # The window is refilled at once: streams' windows and the limits over all connections limit the data.
             self.outflow.control(frames.window_update(0, self._unreturned))
             self._window += self._unreturned
             self._unreturned = 0
@@ -247,7 +250,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             self._count_reset()
 
     def _on_trailers(self, stream: H2Stream, names: tuple[str, ...], ended: bool) -> None:
-        """Take the end of a request: gRPC's clients send no trailers, and nothing in them would matter."""
+        """End a request. Trailers are ignored: gRPC clients send none."""
         if stream.closed_there:
             self._break(stream, H2Code.STREAM_CLOSED)
         elif not ended or any(name.startswith(":") for name in names):
@@ -263,7 +266,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             return
         if self._is_leaving:
             self._ignored_frames.take(self._uptime_ms)
-            return  # GOAWAY has told the client that such streams are not looked at.
+            return  # Our GOAWAY has announced that such streams are ignored.
         if stream_id > self.last_stream_id + 2:
             self._skipped.append(range(self.last_stream_id + 1, stream_id))
         self.last_stream_id = stream_id
@@ -291,32 +294,30 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             self._finished.append(stream_id)
 
     def _said_all(self, stream: H2Stream) -> None:
-        """The client has ended its side of a stream: nothing of it can be under way any more."""
+        """Note that the client has ended its side: from now on no frame for this stream can be in flight."""
         stream.closed_there = True
         self._finished.append(stream.id)
 
     def _check_late(self, stream_id: int, what: str) -> None:
-        """Check what came for a stream that is over. Raises: Http2Fault (it can't have been under way)."""
+        """Check a frame for a closed stream. Raises: Http2Fault if it can't have been in flight."""
         if stream_id in self._finished:
             raise Http2Fault(H2Code.STREAM_CLOSED, f"{what} on stream {stream_id} behind its end")
         if any(stream_id in skipped for skipped in self._skipped):
             raise Http2Fault(H2Code.PROTOCOL_ERROR, f"{what} on stream {stream_id}, which was passed over")
 
     def _break(self, stream: H2Stream, code: H2Code) -> None:
-        """End a stream whose client has broken a rule of it."""
+        """Reset a stream on which the client has broken a rule."""
         self.reset(stream, code)
         self._events.append(CallReset(stream))
         self._count_reset()
 
     def _known(self, stream_id: int, what: str) -> H2Stream | None:
-        """Return a stream, None if it is over. Raises: Http2Fault when it never was."""
+        """Return a stream, or None if it is closed. Raises: Http2Fault if it was never open."""
         if stream_id == 0:
             raise Http2Fault(H2Code.PROTOCOL_ERROR, f"{what} on stream 0, which is the connection")
         if stream_id > self.last_stream_id and not self._is_leaving:
             raise Http2Fault(H2Code.PROTOCOL_ERROR, f"{what} on stream {stream_id}, which isn't open yet")
         return self.streams.get(stream_id)
-
-    # -- the connection ------------------------------------------------------------------------------------------
 
     def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id:
@@ -340,7 +341,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             elif number == frames.ENABLE_PUSH and value > 1:
                 raise Http2Fault(H2Code.PROTOCOL_ERROR, f"SETTINGS asks for {value} pushes: it is 0 or 1")
         if window is not None:
-            self.outflow.set_initial_window(window)  # Once: it visits every stream.
+            self.outflow.set_initial_window(window)  # Only once, because it visits every stream.
         self.outflow.control(frames.SETTINGS_ACK)
 
     def _on_ping(self, flags: int, stream_id: int, payload: bytes) -> None:
@@ -383,6 +384,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         raise Http2Fault(H2Code.PROTOCOL_ERROR, "PUSH_PROMISE from a client")
 
 
+# One method per frame type; the index is the type.
 _READERS = (
     Http2._on_data,
     Http2._on_headers,
@@ -395,4 +397,3 @@ _READERS = (
     Http2._on_window_update,
     Http2._on_continuation,
 )
-# By frame type.

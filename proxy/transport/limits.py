@@ -1,4 +1,4 @@
-"""What the clients of the endpoint may take of it. Each limit that is reached is reported in words.
+"""Limits for the clients of the endpoint. A limit that is reached is reported with a message.
 
 docs/grpc-limits.md names the attack that each limit stops.
 """
@@ -11,82 +11,81 @@ MIB = 1024 * 1024
 
 
 class Rate(NamedTuple):
-    """How many frames of a kind one connection may send: `burst` at once, and `per_s` more each second."""
+    """How many frames of a kind one connection may send: `burst` at once, plus `per_s` each second."""
 
     burst: int
     per_s: int
 
 
 class TransportLimits(msgspec.Struct, frozen=True):
-    """Of one endpoint; `..._bytes_max` of all connections together where it says so."""
+    """The limits of one endpoint. Where the text says "all connections", a limit applies to their sum."""
 
     request_bytes_max: int = 130 * MIB
-    """Of one message from a client. RocketMQ: grpcMaxInboundMessageSize."""
+    """The size of one message from a client. RocketMQ: grpcMaxInboundMessageSize."""
     unfinished_bytes_max: int = 256 * MIB
-    """Of requests that have begun and aren't whole, or that no handler has taken yet: all connections together."""
+    """The size of the requests that are incomplete or that no handler has taken yet, over all connections."""
     streams_max: int = 1_024
-    """Calls on one connection at a time, cancelled ones included whose handler hasn't ended; clients queue the rest."""
+    """Concurrent calls on one connection; clients queue the rest. A cancelled call counts until its handler ends."""
     calls_max: int = 100_000
-    """Calls on all connections together; above that new ones are refused."""
+    """Concurrent calls on all connections; calls above the limit are refused."""
     connections_max: int = 10_000
-    """One more closes a connection without calls, the oldest; if there is none, it is closed itself."""
+    """When one more arrives, the oldest connection without calls is closed. If there is none, the new one is closed."""
     header_bytes_max: int = 16 * 1024
-    """Of the metadata of one call, as HTTP/2 counts: names, values, and 32 bytes each."""
+    """The metadata of one call, as HTTP/2 counts it: names, values, and 32 bytes for each field."""
     metadata_bytes_max: int = 2 * MIB
-    """Of the metadata of all open calls of one connection, counted the same way; above that new calls are refused."""
+    """The metadata of all open calls of one connection, counted the same way; above it, new calls are refused."""
     block_bytes_max: int = 64 * 1024
-    """Of the packed fields of one request, over all its frames."""
+    """The encoded fields of one request, over all its frames."""
     block_frames_max: int = 64
-    """HEADERS and CONTINUATION frames of one request."""
+    """The HEADERS and CONTINUATION frames of one request."""
     block_unpacked_bytes_max: int = 256 * 1024
-    """Of the fields of one request when they are unpacked. What is above `header_bytes_max` is read and thrown away up
-    to this size, so that the call fails and the connection survives."""
+    """The decoded fields of one request. Fields above `header_bytes_max` are decoded and dropped up to this size, so
+    that the call fails but the connection survives."""
     stream_window_bytes: int = MIB
-    """What a client may send of one call before we say that we took it."""
+    """How much a client may send for one call before we report that it is consumed."""
     connection_window_bytes: int = 16 * MIB
     frame_bytes_max: int = 128 * 1024
-    """Of a frame from a client."""
+    """The size of a frame from a client."""
     unread_requests_bytes_max: int = 256 * 1024
-    """Of a stream's requests that its handler hasn't taken; above that the client has to wait."""
+    """Requests of one stream that its handler hasn't taken; above it the client must wait."""
     stream_unsent_bytes_max: int = 256 * 1024
-    """Of a stream's answers that the client hasn't taken; above that its handler has to wait."""
+    """Responses of one stream that couldn't be sent yet; above it the handler must wait."""
     unsent_bytes_max: int = 64 * MIB
-    """Of answers that one connection hasn't taken; above that its new calls are refused."""
+    """Responses of one connection that couldn't be sent yet; above it its new calls are refused."""
     queued_bytes_max: int = 256 * MIB
-    """Of answers that clients haven't taken, on all connections together; above that the connections that hold the most
-    are closed."""
+    """Responses of all connections that couldn't be sent yet; above it those that hold the most are closed."""
     control_bytes_max: int = 64 * 1024
-    """Of acknowledgements (PING, SETTINGS) that a connection hasn't taken; above that it is closed."""
+    """Acknowledgements (PING, SETTINGS) that couldn't be sent yet; above it the connection is closed."""
     stuck_ms_max: int = 60_000
-    """How long a connection may take nothing while answers wait; or let a frame, or a header block, be unfinished.
+    """How long a connection may take nothing while responses wait, or leave a frame or a header block incomplete.
     A stream that has no window for that long is reset; a connection that takes nothing at all is closed."""
     progress_bytes_min: int = 1_024
-    """What a stream has to take of waiting answers within `stuck_ms_max`; less counts as nothing."""
+    """How much a stream must take of its queued responses within `stuck_ms_max`; less counts as nothing."""
     unfinished_ms_max: int = 120_000
-    """How long a request may take from its first byte to its last, however steadily it arrives."""
+    """How long a request may take from its first byte to its last, even if it arrives steadily."""
     greeting_ms_max: int = 20_000
-    """How long a connection may take to say what it speaks, TLS handshake included."""
+    """How long a connection may take until its protocol is recognised, TLS handshake included."""
     greetings_max: int = 1_000
-    """Connections that haven't said yet what they speak; one more closes the oldest of them."""
+    """Connections whose protocol isn't recognised yet; one more closes the oldest of them."""
     closing_ms_max: int = 10_000
-    """How long a connection that is being closed may take to read the last words for it; then it is cut off."""
+    """How long a connection that is being closed may take to read its last bytes; then it is aborted."""
     idle_ms_max: int = 120_000
-    """Without calls; then the connection is closed. RocketMQ: grpcClientIdleTimeMills."""
+    """How long a connection may be without calls before it is closed. RocketMQ: grpcClientIdleTimeMills."""
     stop_ms_max: int = 1_000
-    """What calls are given to end when the endpoint stops."""
+    """How long calls may take to end when the endpoint stops."""
 
     # Floods. A connection that sends more than its rate is closed with ENHANCE_YOUR_CALM.
     resets: Rate = Rate(1_000, 33)
     """Streams that the client resets, makes us reset by breaking a rule, or opens although we refuse them. Each call
-    that ends with its answer allows one more."""
+    that ends with its response allows one more."""
     pings: Rate = Rate(1_000, 100)
-    """Each DATA frame that we send allows one more: clients measure the connection while they receive."""
+    """Each DATA frame that we send allows one more, because clients measure the connection while they receive."""
     settings_frames: Rate = Rate(100, 10)
     settings_entries_max: int = 32
-    """Of one SETTINGS frame. There are six that mean anything."""
+    """Settings in one SETTINGS frame. Only six have a meaning."""
     window_updates: Rate = Rate(10_000, 1_000)
     """Each DATA frame that we send allows four more."""
     empty_frames: Rate = Rate(1_000, 33)
-    """DATA that brings nothing and ends nothing."""
+    """DATA frames without data that don't end a stream either."""
     ignored_frames: Rate = Rate(1_000, 100)
-    """Frames without effect: PRIORITY, GOAWAY, types that don't exist, and header blocks of streams that are over."""
+    """Frames without effect: PRIORITY, GOAWAY, unknown types, and header blocks of closed streams."""

@@ -1,9 +1,16 @@
-"""What leaves a connection: frames in order, answers no faster than the client takes them.
+"""What a connection sends: frames in order, and responses no faster than the client takes them.
 
-Each stream has a window, and the connection has one (RFC 9113, section 5.2): so many bytes of DATA the client takes.
-What doesn't fit waits in its stream. Streams that wait and have a window are ready and have turns; the others cost
-nothing until their window grows. Frames that control something never wait for a window; if the client takes nothing at
-all, `control_bytes` grows.
+Flow control: the client grants each stream a window, and one to the whole connection (RFC 9113, section 5.2). A window
+is the number of bytes of DATA that may still be sent. A part of a response leaves at once if it fits into both windows
+and the transport takes more. Otherwise it is queued in its stream (`pending`).
+
+Fairness: a stream is ready when it has queued data and a window. Ready streams take turns: the first in the queue sends
+one piece of at most PIECE_BYTES_MAX and moves to the end, until OUT_BYTES_MAX are collected or the connection's window
+is used up. Streams that aren't ready cost nothing until their window grows.
+
+Control frames (SETTINGS, PING, RST_STREAM, ...) never wait for a window. `control_bytes` counts them while the
+transport takes nothing, so that the connection can be closed when there are too many. `stalled` finds the streams whose
+client doesn't take their data.
 """
 
 from collections import OrderedDict, deque
@@ -14,18 +21,18 @@ from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.transport import frames
 from staticfire.proxy.transport.frames import H2Code, Http2Fault
 
+# How much is given to the transport at once. After that it may pause us.
 OUT_BYTES_MAX = 1024 * 1024
-# What goes to the transport at once; then it has a say whether it takes more.
+# The maximum part of a response in one frame, so that streams take turns.
 PIECE_BYTES_MAX = 64 * 1024
-# Of an answer in one frame, so that streams have turns.
+# Smaller parts that wait are joined, so that they need no more memory than is counted.
 JOINED_BYTES = 4 * 1024
-# Smaller answers that wait are joined, so that they take no more memory than they count.
+# A smaller frame that isn't the end of a part was cut by a small window. It doesn't raise the client's allowances.
 DRIBBLE_BYTES = 1024
-# A frame that carries less, and not the rest of an answer, was cut by a small window: it earns its client nothing.
 
 
 class TakenSoFar(NamedTuple):
-    """What a client had taken at some time: of a stream, in bytes, and of the connection, in frames."""
+    """What a client had taken at a point in time: bytes of one stream, frames of the whole connection."""
 
     uptime_ms: UptimeMs
     stream_bytes: int
@@ -33,7 +40,7 @@ class TakenSoFar(NamedTuple):
 
 
 class H2Stream:
-    """One call's two directions."""
+    """Both directions of one call."""
 
     __slots__ = (
         "closed_here",
@@ -56,59 +63,60 @@ class H2Stream:
         self.receive_window = receive_window
         self.send_window = send_window
         self.unreturned = 0
-        """Of received bytes: taken, and the client doesn't know it."""
+        """Consumed bytes that weren't yet returned to the client's window."""
         self.closed_there = False
         self.closed_here = False
-        """Nothing more leaves."""
+        """Nothing more will be sent."""
         self.pending: deque[bytes | bytearray | memoryview] = deque()
         self.pending_bytes = 0
         self.last_fields = b""
-        """The block of fields that ends it, once all answers are there."""
+        """The header block that ends the response; empty until the handler has finished."""
         self.is_ready = False
-        """Something waits, and the client's window for this stream takes more."""
+        """Data is queued, and the stream's window isn't empty."""
         self.late_bytes = 0
-        """Of answers that had to wait: how much has left."""
+        """How many bytes have left after they had been queued."""
         self.progress: TakenSoFar | None = None
-        """When something that waits was last seen to move."""
+        """The last time at which queued data was seen to move."""
         self.when_taken: Callable[[], None] | None = None  # house: nobody waits at first
-        """Called once, when all that waited has left or never will."""
+        """Called once, when all queued data has left or was dropped."""
 
 
 class Outflow:
-    """What one connection is to be sent."""
+    """The sending side of one connection."""
 
     def __init__(self, streams: dict[int, H2Stream]) -> None:
-        """`streams`: those that are open; one whose answer has left is taken out."""
+        """`streams`: the open streams; a stream is removed when its response has left completely."""
         self._streams = streams
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._window = frames.WINDOW_BYTES
-        self._ready: OrderedDict[H2Stream, None] = OrderedDict()  # In the order of their turns.
+        # In the order of their turns.
+        self._ready: OrderedDict[H2Stream, None] = OrderedDict()
         self.initial_window = frames.WINDOW_BYTES
         self.frame_bytes_max = frames.FRAME_BYTES_MIN
         self.is_paused = False
-        """The transport takes nothing."""
+        """The transport takes nothing for now."""
         self.control_bytes = 0
-        """Of control frames since the transport last took something."""
+        """The size of the control frames that were added since the transport last took something."""
         self.unsent_bytes = 0
-        """Of answers that wait in streams."""
+        """The size of the responses that are queued in streams."""
         self.sent_frames = 0
-        """DATA frames that have left; dribbles left out."""
+        """How many DATA frames have left, without those that a small window made smaller than DRIBBLE_BYTES."""
         self.finished = 0
-        """Streams that ended with their answer."""
+        """How many streams ended with their response."""
 
     def control(self, frame: bytes) -> None:
-        """Send a frame that waits for nothing."""
+        """Send a frame that needs no window."""
         self._out.append(frame)
         self._out_bytes += len(frame)
         self.control_bytes += len(frame)
 
     def begin(self, stream: H2Stream, fields: bytes) -> None:
-        """Send the fields of an answer."""
+        """Send the header fields of a response."""
         self._write(frames.frame(frames.HEADERS, frames.END_HEADERS, stream.id, fields))
 
     def answer(self, stream: H2Stream, message: bytes) -> None:
-        """Send a part of an answer, as soon as its windows let it."""
+        """Send a part of a response as soon as the windows permit it."""
         size = len(message)
         fits = (
             size <= stream.send_window and size <= self._window and size <= min(self.frame_bytes_max, PIECE_BYTES_MAX)
@@ -132,7 +140,7 @@ class Outflow:
         self._advance(stream)
 
     def end(self, stream: H2Stream, last_fields: bytes) -> bool:
-        """Send the fields that end an answer behind all of it; return whether it has left whole."""
+        """Send the fields that end a response, after all of its data. Return whether they have left."""
         stream.last_fields = last_fields
         if stream.pending:
             return False
@@ -140,7 +148,7 @@ class Outflow:
         return True
 
     def drop(self, stream: H2Stream) -> None:
-        """Forget what waits of a stream."""
+        """Discard the queued data of a stream."""
         stream.closed_here = True
         self.unsent_bytes -= stream.pending_bytes
         stream.pending.clear()
@@ -148,7 +156,7 @@ class Outflow:
         self._taken(stream)
 
     def flush(self) -> bytes:
-        """Return what is to be given to the transport now; nothing if that is all."""
+        """Return the bytes for the transport; empty if there are none. Call it again until it is empty."""
         if self._ready and not self.is_paused and self._window > 0 and self._out_bytes < OUT_BYTES_MAX:
             self._turns()
         data = b"".join(self._out)
@@ -159,7 +167,7 @@ class Outflow:
         return data
 
     def window_update(self, stream: H2Stream | None, size: int) -> bool:
-        """Take note that the client takes more; return whether the window is a possible one."""
+        """Enlarge a window (`stream` is None: the connection's). Return False if it exceeds the maximum."""
         if stream is None:
             self._window += size
             return self._window <= frames.WINDOW_MAX
@@ -168,11 +176,12 @@ class Outflow:
         return stream.send_window <= frames.WINDOW_MAX
 
     def set_initial_window(self, initial_window: int) -> None:
-        """Take over the client's window for each stream, also those that are open. Raises: Http2Fault."""
+        """Apply the client's initial window to all streams, open ones too. Raises: Http2Fault."""
         change = initial_window - self.initial_window
         self.initial_window = initial_window
         for stream in self._streams.values():
-            stream.send_window += change  # It may go below zero.
+            # The result may be negative (RFC 9113, 6.9.2).
+            stream.send_window += change
             if stream.send_window > frames.WINDOW_MAX:
                 raise Http2Fault(
                     H2Code.FLOW_CONTROL_ERROR, f"SETTINGS makes the window of stream {stream.id} too large"
@@ -180,9 +189,9 @@ class Outflow:
             self._note_ready(stream)
 
     def stalled(self, uptime_ms: UptimeMs, stuck_ms_max: int, progress_bytes_min: int) -> list[H2Stream]:
-        """Return the streams whose answers have waited too long for a window; call it now and then.
+        """Return the streams whose data has waited too long for a window; call it periodically.
 
-        While the transport is paused, no stream can move, and none is blamed.
+        While the transport is paused, no stream can move, so none is returned.
         """
         found = []
         for stream in self._streams.values():
@@ -209,12 +218,12 @@ class Outflow:
                 del self._ready[stream]
 
     def _turns(self) -> None:
-        """Let each stream that is ready send a piece, again and again, until enough is there."""
+        """Let the ready streams send one piece each, in turn, until the output is full or nothing is ready."""
         while self._ready and self._window > 0 and self._out_bytes < OUT_BYTES_MAX:
             self._advance(next(iter(self._ready)))
 
     def _advance(self, stream: H2Stream) -> None:
-        """Send a piece of what waits, if anything may leave."""
+        """Send one piece of a stream's queued data, if windows and transport permit it."""
         if self.is_paused or self._out_bytes >= OUT_BYTES_MAX or not stream.pending:
             return
         first = stream.pending[0]
@@ -234,14 +243,14 @@ class Outflow:
         self._write(frames.data_head(size, 0, stream.id) + first[:size])
         self._note_ready(stream)
         if stream.is_ready:
-            self._ready.move_to_end(stream)  # The others first.
+            self._ready.move_to_end(stream)  # The other streams come first.
         elif not stream.pending:
             self._taken(stream)
             if stream.last_fields:
                 self._finish(stream)
 
     def _taken(self, stream: H2Stream) -> None:
-        """Take note that nothing waits any more."""
+        """Note that a stream has no queued data any more, and notify its waiter."""
         self._note_ready(stream)
         stream.progress = None
         tell, stream.when_taken = stream.when_taken, None
@@ -255,5 +264,6 @@ class Outflow:
         flags = frames.END_HEADERS | frames.END_STREAM
         self._write(frames.frame(frames.HEADERS, flags, stream.id, stream.last_fields))
         if not stream.closed_there:
-            # What the client still sends is for nobody; it is told so after the answer, as RFC 9113, 8.1 wants it.
+            # The client may still be sending: it is notified after the response that nothing more is read (RFC 9113,
+            # 8.1).
             self._write(frames.rst_stream(stream.id, H2Code.NO_ERROR))

@@ -1,7 +1,13 @@
-"""One call while it runs: its requests on their way to the handler, the handler's task, and its answers.
+"""One running call: its requests on their way to the handler, the handler's task, and its responses.
 
-A call ends once: by its answer, by an error, by its deadline, by its client, or with its connection. Whoever comes
-first sets `is_over`; the handler's task is cancelled unless it was the one, and nothing of it leaves any more.
+Requests: a unary call, or one whose responses are a stream, starts its handler when the client has sent its one request
+and ended its side. A bidi call starts its handler at once and queues the requests for it. Received bytes are reported
+to the client as consumed unless too many of them wait for a bidi handler, so a slow handler slows down its client.
+Responses: `send` waits while too much of the stream is unsent.
+
+A call ends exactly once: with its response, an error, its deadline, a reset by the client, or its connection. The first
+of these sets `is_over`. The handler's task is then cancelled, unless the task itself ended the call, and nothing more
+is sent.
 """
 
 import asyncio
@@ -22,14 +28,14 @@ from staticfire.runtime.machine import Clock
 
 log = logger("grpc")
 
+# The overhead that is counted for each request that waits for its handler: empty requests need memory, too.
 REQUEST_BYTES = 64
-# What a request that waits for its handler counts for, besides its own bytes: empty ones take memory, too.
+# Longer deadlines are ignored: RocketMQ's clients set up to 60 years for their telemetry.
 TIMER_MS_MAX = 24 * 3_600_000
-# Deadlines beyond that are as none: RocketMQ's clients give their telemetry up to 60 years.
 
 
 class CallOwner(Protocol):
-    """The connection, as a call sees it."""
+    """The connection, as seen by a call."""
 
     def answer(self, stream: H2Stream, message: bytes) -> None: ...
 
@@ -38,13 +44,13 @@ class CallOwner(Protocol):
     def end(self, stream: H2Stream, fields: bytes) -> None: ...
 
     def took(self, stream: H2Stream, size: int) -> None:
-        """So many bytes of its requests were used up."""
+        """Report that `size` bytes of the call's requests are consumed."""
 
     def hold(self, size: int) -> bool:
-        """So many bytes more, or less, wait for their handler; return whether there is room for them."""
+        """Change the size of the requests that wait for their handler by `size` bytes. Return whether there is room."""
 
     def forget_metadata(self, size: int) -> None:
-        """A call is over whose metadata counted for so many bytes."""
+        """Subtract the metadata of a call that is over; `size` is what was counted for it."""
 
     def task_started(self, running: "RunningCall") -> None: ...
 
@@ -52,8 +58,8 @@ class CallOwner(Protocol):
 
 
 class CallFacts(NamedTuple):
-    """What is known of a call when it begins; `timeout_ms`: how long its client waits, if it said so; `metadata_bytes`:
-    what its fields count for."""
+    """The data of a new call. `timeout_ms`: how long its client waits, None without a deadline; `metadata_bytes`: the
+    counted size of its fields."""
 
     method: str
     metadata: Mapping[str, str]
@@ -64,7 +70,7 @@ class CallFacts(NamedTuple):
 
 
 class RunningCall:
-    """What a connection knows of a call."""
+    """The state of one call of a connection."""
 
     def __init__(
         self, owner: CallOwner, stream: H2Stream, method: Method, facts: CallFacts, limits: TransportLimits
@@ -85,14 +91,14 @@ class RunningCall:
         self._reader = RequestReader(limits.request_bytes_max)
         self._requests: deque[bytes] = deque()
         self.held_bytes = 0
-        """Of requests that aren't whole, or that the handler hasn't taken."""
+        """The size of the requests that are incomplete or that the handler hasn't taken."""
+        # Received bytes that weren't yet reported to the client as consumed.
         self._untold_bytes = 0
-        # Received, and the client was not told that it may send more.
         self._has_all = False
+        # When the last part of an incomplete request arrived.
         self._heard_ms = UptimeMs(0)
-        # When the last part of a request that isn't whole came.
+        # When a request was first seen to be incomplete or missing.
         self._begun_ms: UptimeMs | None = None
-        # When it was first seen that a request isn't whole, or hasn't come.
         self._clock = facts.clock
         self._waiter: asyncio.Future[None] | None = None
         self._has_begun = False
@@ -109,7 +115,7 @@ class RunningCall:
     # -- requests ------------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes, ended: bool) -> None:
-        """Take what came; start the handler when it has what it needs. Raises: GrpcError."""
+        """Process received bytes. Start the handler when it has what it needs. Raises: GrpcError."""
         before = self._reader.held_bytes
         messages = self._reader.feed(data)
         self._requests.extend(messages)
@@ -142,7 +148,7 @@ class RunningCall:
             self._start(self._answer_stream(self._method.handler(request, self._call)))
 
     def open(self) -> None:
-        """Begin to count its time, and start a handler that takes its requests as they come."""
+        """Start the deadline, and the handler if it takes its requests as they arrive."""
         if self._timeout_ms is not None and self._timeout_ms < TIMER_MS_MAX:
             self._timer = asyncio.get_running_loop().call_later(self._timeout_ms / 1000, self._expire)
         if self.kind is CallKind.BIDI:
@@ -182,7 +188,7 @@ class RunningCall:
             raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, words)
 
     def _tell_room(self) -> None:
-        """Let the client send more, unless its handler has enough to do."""
+        """Let the client send more, unless too many requests wait for the handler."""
         waiting = self.held_bytes - self._reader.held_bytes if self.kind is CallKind.BIDI else 0
         if self._untold_bytes and waiting <= self._limits.unread_requests_bytes_max:
             size, self._untold_bytes = self._untold_bytes, 0
@@ -193,17 +199,17 @@ class RunningCall:
             self._waiter.set_result(None)
 
     def is_stuck(self, uptime_ms: UptimeMs) -> bool:
-        """Tell whether the rest of a request doesn't come, or has taken too long; call it now and then."""
+        """Return whether a request has been incomplete for too long. Call it periodically."""
         held = self._reader.held_bytes
         if not held and (self._has_all or self.kind is CallKind.BIDI):
-            return False  # A stream of requests may be silent between two of them.
+            return False  # Between two requests of a stream, any silence is allowed.
         if held and uptime_ms - self._heard_ms >= self._limits.stuck_ms_max:
             return True
         if self._begun_ms is None:
             self._begun_ms = uptime_ms
         return uptime_ms - self._begun_ms >= self._limits.unfinished_ms_max
 
-    # -- answers -------------------------------------------------------------------------------------------------
+    # -- responses -----------------------------------------------------------------------------------------------
 
     async def _answer_once(self, request: Message) -> None:
         try:
@@ -235,7 +241,8 @@ class RunningCall:
                 self._end(WELL_ENDED)
 
     async def send(self, answer: GrpcAnswer) -> None:
-        """Send an answer of a stream; return when few enough wait. Raises: GrpcError when the call is over."""
+        """Send one response of a stream, and wait until few enough are unsent. Raises: GrpcError if the call is
+        over."""
         if self.is_over:
             raise GrpcError(GrpcStatus.CANCELLED, f"{self._call.method}: the call is over")
         self._begin()
@@ -243,12 +250,12 @@ class RunningCall:
         await self._room()
 
     async def _room(self) -> None:
-        """Wait until the client has taken what waits, if that is much."""
+        """Wait until all unsent responses of the stream have left, if they exceed the limit."""
         while self.stream.pending_bytes > self._limits.stream_unsent_bytes_max:
             if self._taken is None:
                 self._taken = asyncio.get_running_loop().create_future()
                 self.stream.when_taken = self._resolve_taken
-            await asyncio.shield(self._taken)  # Several may wait, and one of them may be cancelled.
+            await asyncio.shield(self._taken)  # Several tasks may wait here, and one of them may be cancelled.
 
     def _resolve_taken(self) -> None:
         taken, self._taken = self._taken, None
@@ -263,13 +270,13 @@ class RunningCall:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def fail(self, error: GrpcError) -> None:
-        """End it with an error, unless it is over."""
+        """End the call with an error, unless it is over."""
         if not self.is_over:
             fields = end_fields(error.status, error.message)
             self._end(fields if self._has_begun else ANSWER_FIELDS + fields)
 
     def drop(self) -> None:
-        """End it without a word: the client doesn't want it any more, or is gone."""
+        """End the call without a response: the client has cancelled it or is gone."""
         self._over()
 
     def _crashed(self, error: Exception) -> None:

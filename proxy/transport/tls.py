@@ -1,7 +1,6 @@
-"""TLS on a connection whose first bytes were read already, without input and output of its own.
+"""TLS on a connection whose first bytes were already read, without input and output of its own.
 
-asyncio can't begin TLS behind bytes that it has handed out, so the session is driven here: bytes in, plain text and
-bytes out.
+asyncio can't start TLS after it has delivered bytes, so the session is driven here: bytes in, plain text and bytes out.
 """
 
 import ssl
@@ -12,20 +11,20 @@ READ_BYTES = 64 * 1024
 
 
 class TlsFailed(ProtocolError):
-    """No session came about, or it broke."""
+    """The handshake failed, or the session broke."""
 
 
 class TlsSession:
-    """The server's side of one session."""
+    """The server side of one TLS session."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._session = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self.is_open = False
-        """Both sides have agreed."""
+        """The handshake is complete."""
 
     def receive(self, data: bytes) -> bytes:
-        """Return the plain text that has come; `to_send` may have something then. Raises: TlsFailed."""
+        """Return the plain text that has arrived. After that, send what `to_send` returns. Raises: TlsFailed."""
         self._incoming.write(data)
         plain: list[bytes] = []
         try:
@@ -37,28 +36,28 @@ class TlsSession:
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLZeroReturnError:
-            pass  # The client has said goodbye; the end of the connection follows.
+            pass  # The client has sent close_notify; the end of the connection follows.
         except ssl.SSLError as error:
             reason = (error.reason or str(error)).lower().replace("_", " ")
             raise TlsFailed(f"TLS: {reason}{_way_out(reason)}") from None
         return b"".join(plain)
 
     def send(self, data: bytes) -> None:
-        """Encrypt; fetch it with `to_send`."""
+        """Encrypt data; `to_send` returns the result."""
         view = memoryview(data)
         while view:
             view = view[self._session.write(view) :]
 
     def to_send(self) -> bytes:
-        """Return what is to go to the client."""
+        """Return the encrypted bytes for the client."""
         return self._outgoing.read()
 
     def end(self) -> None:
-        """Announce that nothing more comes (close_notify); fetch it with `to_send`."""
+        """Announce the end of the session (close_notify); `to_send` returns it."""
         try:
             self._session.unwrap()
         except ssl.SSLError:
-            pass  # The client hasn't announced it yet, and the connection closes without waiting for that.
+            pass  # The client hasn't sent its close_notify yet, and we close without waiting for it.
 
 
 def _way_out(reason: str) -> str:

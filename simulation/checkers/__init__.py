@@ -1,20 +1,21 @@
-"""Promises of a cluster, each as a class: it hears what happens, and says what was broken, when and why.
+"""The promises of a cluster, each checked by a class: it gets the events of a run and reports violations.
 
-- `events.py`: what they hear; `checker.py`: what they are; `unrest.py`: when something was broken; `rewinds.py`: when a
-  queue has become shorter
-- `delivery.py`: nothing lost, all delivered, no duplicate without a cause, nothing early, transactions
-- `order.py`: order in a queue, one owner, its lock; `offsets.py`: what groups commit; `handing_over.py`: what members
-  that leave tell; `dead_letters.py`: after how many retries; `copies.py`: how many retries and dead letters there are
-- `lateness.py`: nothing is late while nothing is broken; `returning.py`: nor what comes again; `asking.py`: nor are
-  questions about transactions, and no send fails then; `busy.py`: whether members have time
-- `popping.py`: whose a popped message is, and for how long
-- `filters.py`: groups that want some messages only
+- `events.py`: the events; `checker.py`: the base class; `unrest.py`: the times of faults; `rewinds.py`: queues that
+  have become shorter
+- `delivery.py`: nothing lost, everything delivered, no duplicate without a cause, nothing early, transactions
+- `order.py`: order in a queue, one owner, its lock; `offsets.py`: committed offsets; `handing_over.py`: offsets of
+  members that leave
+- `dead_letters.py`: after how many retries; `copies.py`: the number of stored retries and dead letters
+- `lateness.py`: nothing is late without a fault; `returning.py`: nor are redeliveries; `asking.py`: nor are transaction
+  checks, and no send fails; `busy.py`: whether members have time
+- `popping.py`: who has a popped message, and for how long
+- `filters.py`: groups with filters
 - `broadcast.py`: groups in which each member gets all messages
-- `exchanges.py`: messages that were called back, requests and their replies
+- `exchanges.py`: recalled messages, requests and their replies
 - `administration.py`: what administrators forbid and reset
-- `ending.py`: rest, tables, nothing unnoticed
+- `ending.py`: rest, tables, unnoticed errors
 
-They know nothing of virtual time: fed with the events of a real cluster they say the same.
+Checkers are independent of virtual time: for the events of a real cluster they give the same results.
 """
 
 from staticfire.simulation.checkers.administration import ForbiddenKept, ResetsCarriedOut

@@ -1,4 +1,4 @@
-"""What administrators want while a cluster runs: what they forbid doesn't happen, and what they reset comes again."""
+"""Actions of administrators: what they forbid doesn't happen, and what they reset is redelivered."""
 
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
@@ -21,19 +21,19 @@ from staticfire.simulation.checkers.unrest import TroubledTimes
 from staticfire.simulation.workload.description import Workload
 from staticfire.simulation.workload.strikes import ADMINISTRATION
 
+# Clients request routes every 30 s, and a waiting send may have begun before.
 ROUTES_KNOWN_MS = 40_000
-# Clients ask for routes every 30 s; a send that waits may have begun before.
+# A reset is carried out by brokers and members together. Members are notified within the time of a rebalance, and a
+# fault until then may prevent it.
 AROUND_RESET_MS = 60_000
-# A reset is carried out by brokers and members together: members learn of it within the time of a rebalance, and what
-# is broken until then may keep them from it.
 
 
 class ForbiddenKept(Checker):
-    """Nothing is stored in a topic that may not be written, and nothing new is consumed where that is forbidden.
+    """Nothing is stored in a topic that isn't writable, and nothing new is consumed where that is forbidden.
 
-    A message is new when its send began after all brokers had agreed; what was pulled before may still be consumed.
-    Brokers take sends to a topic that may not be written, as RocketMQ's do: producers have to know, and look at routes
-    every 30 s. What keeps them from that, a fault or a start, excuses them.
+    A message is new if its send began after all brokers had confirmed; what was pulled before may still be consumed. As
+    in RocketMQ, brokers accept sends to a topic that isn't writable: producers must see that in the routes, which they
+    request every 30 s. A fault or a start that prevents this is an excuse.
     """
 
     promise = "what an administrator has forbidden does not happen until it is allowed again"
@@ -82,10 +82,10 @@ class ForbiddenKept(Checker):
 
 
 class ResetsCarriedOut(Checker):
-    """What a group had consumed of what its offsets were reset to comes again, and the reset begins early enough.
+    """After a reset, a group gets again what it had consumed from there on, and the reset begins early enough.
 
-    What was broken from a moment before the reset until it had to be known everywhere excuses that it was lost: who
-    does it sees that in the group's offsets. Members that come and go excuse nothing.
+    A fault from a moment before the reset until all members must be notified excuses a lost reset: the administrator
+    sees that in the group's offsets. Members that come and go excuse nothing.
     """
 
     promise = "after a reset of its offsets a group gets again all that was stored since that time"

@@ -1,4 +1,4 @@
-"""That producers are asked about open transactions in time, and that no send fails while nothing is broken."""
+"""Brokers check open transactions in time, and no send fails without a fault."""
 
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
@@ -14,12 +14,12 @@ from staticfire.simulation.checkers.lateness import ARRIVES_MS, TROUBLE, fellows
 from staticfire.simulation.checkers.unrest import CalmTimes
 from staticfire.simulation.workload.description import Workload
 
-TRANSACTION_TIME_OUT_MS, TRANSACTION_CHECK_MS = 6_000, 30_000
 # RocketMQ: transactionTimeOut, transactionCheckInterval.
+TRANSACTION_TIME_OUT_MS, TRANSACTION_CHECK_MS = 6_000, 30_000
 
 
 class AskedInTime(Checker):
-    """A transaction that its producer hasn't ended is asked about when its time is over."""
+    """A transaction that its producer hasn't ended is checked by the broker after its timeout."""
 
     promise = "a broker asks about an open transaction within its time-out and one check interval"
     hears = (SendBegan, SendAcknowledged, TransactionEnded, *TROUBLE, Settled, NotSettled)
@@ -58,7 +58,7 @@ class AskedInTime(Checker):
                 self._calm.see(event)
 
     def _check(self, sent: SendAcknowledged, at_ms: int) -> bool:
-        """Tell whether it should have been asked about before."""
+        """Return whether a transaction should have been checked earlier; report it."""
         if at_ms <= sent.at_ms + self._takes_ms:
             return False
         machines = (sent.place[0], "nameserver", "", *self._fellows.get(sent.name.partition("/")[0], ()))
@@ -70,7 +70,7 @@ class AskedInTime(Checker):
 
 
 class SendsSucceed(Checker):
-    """A send is acknowledged when nothing is broken that it could meet: servers, links, or the program itself."""
+    """A send succeeds unless servers, links, or the program itself have a fault."""
 
     promise = "no send fails while nothing is broken"
     hears = (SendBegan, SendFailed, *TROUBLE)

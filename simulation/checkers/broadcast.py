@@ -18,11 +18,11 @@ from staticfire.simulation.workload.description import Workload
 
 
 class ReachesEach(Checker):
-    """Each member of a group that broadcasts gets each message, and once while nothing is broken.
+    """Each member of a broadcasting group gets each message, and only once if there is no fault.
 
-    It keeps its own offsets, in a file of its machine: who is killed goes on where that was written last. A loss of
-    power of a broker gives offsets free again, which a member that lived through it may pass over (rewinds.py). In a
-    run that has not come to rest nothing is said of what is missing: Settles has it.
+    A member keeps its own offsets in a file of its machine: after a kill it continues where that was last written. A
+    broker's power loss makes offsets available again; a member that was running then may skip the new messages at them
+    (rewinds.py). If a run doesn't settle, missing messages aren't reported; Settles does that.
     """
 
     promise = "where a group broadcasts, each member that is up gets each message"
@@ -52,7 +52,7 @@ class ReachesEach(Checker):
                 self._up.add(who)
                 self._went_on(event)
             case ProcessEnded(who=who):
-                if not self._found:  # After the messages were looked at all members are stopped.
+                if not self._found:  # All members are stopped after the messages were read.
                     self._up.discard(who)
                 self._went_on(event)
             case _:

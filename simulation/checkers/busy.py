@@ -1,39 +1,39 @@
-"""Which members have time for a message: what excuses a delay beside what is broken."""
+"""Which members have time for a message: besides faults, a busy member excuses a delay."""
 
 from math import inf
 
 from staticfire.simulation.checkers.events import CallBegan, CallEnded, ProcessEnded, QueuePlace, RunEvent
 from staticfire.simulation.workload.description import Group, Workload
 
-THREADS = 20
 # RocketMQ: consumeThreadMin.
+THREADS = 20
+# Runs set it for ordered groups as suspendCurrentQueueTimeMillis.
 SUSPENDED_MS = 500
-# Runs give it to ordered groups as suspendCurrentQueueTimeMillis.
+# RocketMQ: popInvisibleTime. A message that a busy member couldn't consume within this time is redelivered after it.
 POP_INVISIBLE_MS = 60_000
-# RocketMQ: popInvisibleTime. What a busy member had no time for by then comes again after so long.
 
 
 class BusyMembers:
-    """Calls that run, and until when each group had no time for all that it has."""
+    """The running calls, and until when each group had no free thread."""
 
     def __init__(self, workload: Workload) -> None:
         self._calls: dict[int, CallBegan] = {}
         self._running: dict[str, int] = {}
         self._free_ms: dict[str, float] = {}
         self._queue_free_ms: dict[tuple[str, QueuePlace], float] = {}
-        """Of ordered groups: until when others of the queue had to wait."""
+        """For ordered groups: until when the other messages of a queue had to wait."""
         self._threads = {group.name: _threads(group) for group in workload.groups}
         self._groups = {group.name: group for group in workload.groups}
 
     def began(self, call: CallBegan) -> None:
-        """Note a call of a listener."""
+        """Note the start of a listener's call."""
         self._calls[call.call] = call
         self._running[call.member] = self._running.get(call.member, 0) + 1
         if call.is_ordered:
             self._queue_free_ms[call.group, call.place] = inf
 
     def ended(self, ended: CallEnded) -> CallBegan | None:
-        """Note its answer; return the call."""
+        """Note the end of a call; return the call."""
         began = self._calls.pop(ended.call, None)
         if began is None:
             return None
@@ -47,7 +47,7 @@ class BusyMembers:
         return began
 
     def see(self, event: RunEvent) -> None:
-        """Hear of a member that is gone with its calls."""
+        """Remove the calls of a member that is gone."""
         if isinstance(event, ProcessEnded) and self._running.pop(event.who, 0):
             for number, call in list(self._calls.items()):
                 if call.member == event.who:
@@ -56,7 +56,7 @@ class BusyMembers:
                         self._queue_free_ms[call.group, call.place] = event.at_ms
 
     def until(self, group: Group, place: QueuePlace | None) -> float:
-        """Return until when some member had no thread for a further message of a queue; infinity: one has none now."""
+        """Return until when some member had no thread for another message of a queue; infinity: one has none now."""
         threads = self._threads[group.name]
         if any(self._running.get(member, 0) >= threads for member in group.member_names):
             return inf

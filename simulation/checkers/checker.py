@@ -1,6 +1,6 @@
-"""What a checker is: it hears what happens, and says which promise was broken, when and why.
+"""The base class of checkers: a checker gets the events of a run and reports which promise was broken, when and why.
 
-A checker knows nothing of virtual time: who runs a real cluster feeds it the same events.
+Checkers are independent of virtual time: the same events can come from a real cluster.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from staticfire.simulation.workload.own_code import OWN_ERRORS, told
 if TYPE_CHECKING:
     from staticfire.simulation.workload.description import Group, Workload
 
+# The maximum number of reports per checker; further violations are only counted.
 VIOLATIONS_MAX = 20
-# Of one checker; the rest is counted.
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -30,27 +30,27 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class Checker:
-    """One promise. Subclasses write `see`, and `finish` for what can be said at the end only."""
+    """One promise. Subclasses implement `see`, and `finish` for what can be decided only at the end."""
 
     promise: ClassVar[str] = ""
     hears: ClassVar[tuple[type[RunEvent], ...]] = (RunEvent,)
-    """The kinds of events that it wants to see; RunEvent: all."""
+    """The types of events that it gets; RunEvent: all."""
 
     def __init__(self, workload: "Workload") -> None:
         self.workload = workload
         self.groups: dict[str, Group] = {group.name: group for group in workload.groups}
         self.violations: list[Violation] = []
         self.further = 0
-        """Violations that aren't kept."""
+        """The number of violations that aren't kept."""
 
     def see(self, event: RunEvent) -> None:
-        """Hear of what happened."""
+        """Process an event."""
 
     def finish(self) -> None:
-        """Say what follows from all of it."""
+        """Report what follows from all events."""
 
     def broken(self, at_ms: int, words: str) -> None:
-        """Note a violation."""
+        """Report a violation."""
         if len(self.violations) >= VIOLATIONS_MAX:
             self.further += 1
         else:
@@ -58,7 +58,7 @@ class Checker:
 
 
 class Checkers:
-    """All checkers of a run. One that raises has failed, is told with its line, and hears no more."""
+    """All checkers of a run. A checker that raises is reported with the line of its error, and gets no more events."""
 
     def __init__(self, workload: "Workload", kinds: Sequence[type[Checker]]) -> None:
         self._found: list[Violation] = []
@@ -71,7 +71,7 @@ class Checkers:
                 self._fail(kind, 0, error, kind.__init__)
 
     def see(self, event: RunEvent) -> None:
-        """Tell those who want to hear of such an event."""
+        """Give an event to the checkers that want events of its type."""
         kind = type(event)
         listening = self._listening.get(kind)
         if listening is None:
@@ -83,7 +83,7 @@ class Checkers:
                 self._give_up(checker, event.at_ms, error, checker.see)
 
     def finish(self) -> list[Violation]:
-        """Return what was broken, the earliest first."""
+        """Return all violations, the earliest first."""
         for checker in list(self.all):
             try:
                 checker.finish()
@@ -93,7 +93,7 @@ class Checkers:
         return sorted(self._found, key=lambda violation: violation.at_ms)
 
     def _give_up(self, checker: Checker, at_ms: int, error: BaseException, called: object) -> None:
-        """Note what it has found so far, and that it failed."""
+        """Keep what a checker has found so far, and report that it failed."""
         self._found += getattr(checker, "violations", ())
         self._fail(type(checker), at_ms, error, called)
         self.all = [one for one in self.all if one is not checker]

@@ -1,4 +1,4 @@
-"""How often a message lies in a group's retry topic and among its dead letters: once for each time that it failed."""
+"""How often a message is stored in a group's retry topic and dead letters: once for each failure."""
 
 from collections import Counter
 
@@ -18,19 +18,19 @@ from staticfire.simulation.checkers.events import (
 from staticfire.simulation.checkers.unrest import TroubledTimes, senders_of
 from staticfire.simulation.workload.description import Workload
 
+# RocketMQ: a send-back times out after 5 s, and the send to the retry topic that replaces it after 3 s.
 GIVEN_BACK_MS = 8_000
-# RocketMQ: a send-back times out after 5 s, and what is sent to the retry topic instead after 3 s.
+# How long a disk may still be slow after the end of the fault, for writes from before.
 SLOW_SYNC_MS = 2_500
-# A disk may still be slow so long after it ceased to be: what was sent to it before.
 
 
 class CopiedOnce(Checker):
     """Each failure stores one copy of a message: a retry or a dead letter.
 
-    A send-back whose answer is lost is tried again in another way, and who starts may deliver a retry again whose
-    delivery was not saved: trouble of the members, brokers or links between a failure and the time of its retry excuses
-    a second copy. What a popping member had no time for is copied as well; there each copy is made of one that came
-    back once less, and only a run in which nothing was broken meanwhile says how often.
+    A send-back whose response is lost is retried in another way, and a broker that starts may redeliver a retry whose
+    delivery wasn't saved. So a fault of members, brokers or links between a failure and the time of its retry excuses a
+    second copy. When a group pops, messages for which a member had no time are copied, too. There each copy is made of
+    one that was redelivered once less, and only a run without any fault in that time shows how often.
     """
 
     promise = "a message that fails is stored once for it, as a retry or a dead letter, unless something was broken"
@@ -44,9 +44,9 @@ class CopiedOnce(Checker):
         self._calls: dict[int, CallBegan] = {}
         self._first_ms: dict[tuple[str, str], int] = {}
         self._failed: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        """When a message failed in a group, and until when trouble may copy its retry."""
+        """When a message failed in a group, and until when a fault may cause a copy of its retry."""
         self._copies: dict[str, Counter[tuple[str, int]]] = {}
-        """By topic; of a message that has come back so often."""
+        """By topic; the keys are a message and how often it was redelivered."""
         self._producers = frozenset(senders_of(workload))
 
     def see(self, event: RunEvent) -> None:
@@ -107,7 +107,7 @@ class CopiedOnce(Checker):
 
 
 def _is_of(topic: str, group: str) -> bool:
-    """Whether these are retries or dead letters of a group; those of POP have a topic's name behind that."""
+    """Return whether a topic has retries or dead letters of a group. POP's retry topics end with a topic's name."""
     if topic == DLQ_PREFIX + group:
         return True
     behind = topic.removeprefix(RETRY_PREFIX + group) if topic.startswith(RETRY_PREFIX + group) else None

@@ -1,4 +1,4 @@
-"""Messages that fail whenever they come."""
+"""Messages that always fail become dead letters."""
 
 from staticfire.protocol.names import DLQ_PREFIX
 from staticfire.simulation.checkers.checker import Checker
@@ -17,11 +17,11 @@ RETRIES_MAX = 16
 
 
 class DeadAfterMax(Checker):
-    """A message is dead when it has failed as often as the group allows, and not before; and it comes no more.
+    """A message becomes a dead letter when it has failed as often as its group permits, and isn't redelivered then.
 
-    With ASYNC_FLUSH a loss of power takes dead letters and retries that were just written. A popped message counts each
-    time that it is handed out, also to a member that died with it or had no time for it: what its dead letter says of
-    that has to be more than its group allows. What has failed before a broker is gone for good, or came from there,
+    With ASYNC_FLUSH, a power loss may destroy dead letters and retries that were just written. A popped message counts
+    each delivery, also one to a member that died with it or had no time for it. So the count in its dead letter must be
+    more than its group permits. A message that failed before a broker was gone for good, or that came from that broker,
     may be gone with it.
     """
 
@@ -67,7 +67,8 @@ class DeadAfterMax(Checker):
         retries_max = _retries_max(self.groups[call.group])
         for seen in call.messages:
             at = (call.group, call.place, seen.offset)
-            # One that could not be given back is consumed again where it is, and counts on: that is no retry.
+            # A message that couldn't be sent back is consumed again from the same place and counts again: that isn't a
+            # retry.
             is_again = at in self._came_from
             self._came_from.add(at)
             if retries_max is not None and seen.reconsume_times > retries_max and not is_again:

@@ -1,4 +1,4 @@
-"""That nothing is lost, that all is delivered, and that nothing comes twice without a cause."""
+"""Nothing is lost, everything is delivered, and nothing is redelivered without a cause."""
 
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, DLQ_PREFIX
 from staticfire.simulation.checkers.checker import Checker
@@ -24,17 +24,17 @@ from staticfire.simulation.checkers.rewinds import Rewinds
 from staticfire.simulation.checkers.unrest import GroupTroubles, TroubledTimes
 from staticfire.simulation.workload.description import Workload
 
+# A sync that began on a slow disk may still take this long after the disk is fast again.
 SLOW_SYNC_MS = 2_500
-# So long a sync may still take that has begun on a slow disk, when the disk is as fast as ever.
 
 
 class NothingLost(Checker):
-    """What a broker has acknowledged lies in its queue at the end, whatever happened to it.
+    """Every message that a broker has acknowledged is in its queue at the end, whatever happened to the broker.
 
-    With ASYNC_FLUSH a loss of power takes what the disk hadn't got yet; so does any end of a broker that has answered
-    that the disk was slow, but not what a later sync covered. Of a disk that gives back nothing, or what lies
-    elsewhere, nothing can be promised but that it is told: what is read so counts as damaged. What is due after the
-    end of a run that has not come to rest waits elsewhere; that it does is Settles'.
+    With ASYNC_FLUSH, a power loss may destroy what wasn't on the disk yet. So may any end of a broker that has
+    responded that the disk was slow, but not what a later sync covered. For a disk that fails to read, or reads from a
+    wrong place, only a report is promised: what was read so counts as damaged. If a run doesn't settle, messages that
+    are due after its end are still stored elsewhere; Settles reports that.
     """
 
     promise = "what was acknowledged is there at the end; with ASYNC_FLUSH but for what a loss of power took"
@@ -50,17 +50,17 @@ class NothingLost(Checker):
         self._began_ms: dict[str, int] = {}
         self._due_ms: dict[str, int] = {}
         self._gave_up_ms: int | None = None
-        """When the cluster should have been at rest and wasn't."""
+        """When the cluster should have settled and hadn't."""
         self._ends: dict[str, list[tuple[int, int, bool]]] = {}
-        """Of each broker: when it ended, up to where it was synced, whether it took what was acknowledged as safe."""
+        """For each broker and end: the time, the synced position, whether acknowledged messages may be lost by it."""
         self._found: set[str] = set()
         self._lying: set[str] = set()
-        """Brokers whose disk has given back something else, or is gone with them."""
+        """Brokers whose disk has returned wrong data, or that are gone with their disk."""
 
     def see(self, event: RunEvent) -> None:
         match event:
             case SendBegan(name=name, is_half=True):
-                self._halves.add(name)  # TransactionsKept has it.
+                self._halves.add(name)  # TransactionsKept checks these.
             case RecallEnded(name=name, outcome="recalled" | "unknown"):
                 self._recalled.add(name)
             case SendBegan(at_ms=at_ms, name=name, due_ms=due_ms):
@@ -87,7 +87,7 @@ class NothingLost(Checker):
         return self._gave_up_ms is not None and self._due_ms.get(name, 0) > self._gave_up_ms
 
     def _may_be_gone(self, name: str, sent: SendAcknowledged) -> bool:
-        """Whether it may be gone with a process; its answer may have been under way when that ended."""
+        """Return whether a message may be lost by an end of its process; the response may have been in flight then."""
         began_ms = self._began_ms.get(name, 0)
         return any(
             end_ms >= began_ms and sent.log_position >= safe_position and (is_taken or not sent.is_safe)
@@ -107,10 +107,10 @@ class NothingLost(Checker):
 
 
 class Intact(Checker):
-    """What a group gets, and what lies in a queue at the end, is what was acknowledged for that place.
+    """The message that a group gets from a place, or that is stored there at the end, is the one acknowledged for it.
 
-    With ASYNC_FLUSH a loss of power gives offsets free again. With SYNC_FLUSH it takes what no producer was told of,
-    and members may have in hand (rewinds.py).
+    With ASYNC_FLUSH, a power loss makes offsets available again. With SYNC_FLUSH, it destroys messages that were not
+    acknowledged to producers but may already be delivered to members (rewinds.py).
     """
 
     promise = "at each offset there is the message whose producer was told that offset, and no other"
@@ -146,11 +146,11 @@ class Intact(Checker):
 
 
 class ReachesAll(Checker):
-    """What lies in a topic at the end has been consumed by each group, or is dead.
+    """Every message in a topic at the end was consumed by each group, or is a dead letter.
 
-    A loss of power gives offsets free again; who has consumed what was there before may pass over what gets them then
-    (rewinds.py). What was acknowledged and is gone is NothingLost's. With ASYNC_FLUSH the retry of a message that has
-    failed may be gone as well, when its group has gone on.
+    A power loss makes offsets available again. Members that had consumed the lost messages may skip the new ones at
+    their offsets (rewinds.py). Acknowledged messages that are gone are checked by NothingLost. With ASYNC_FLUSH, the
+    retry of a failed message may be lost, too, after its group has moved on.
     """
 
     promise = "each group has consumed, or buried, all that is in its topics at the end"
@@ -161,7 +161,7 @@ class ReachesAll(Checker):
         self._rewinds = Rewinds(workload)
         self._was_there: dict[tuple[str, QueuePlace, int], str] = {}
         self._retries: dict[tuple[str, str], set[str]] = {}
-        """Of a group and a broker: messages that wait there after they have failed."""
+        """By group and broker: messages that have failed and wait there for their retry."""
         self._excused: set[tuple[str, str]] = set()
         self._consumed: dict[str, set[str]] = {group: set() for group in self.groups}
         self._calls: dict[int, CallBegan] = {}
@@ -206,7 +206,7 @@ class ReachesAll(Checker):
 
     def finish(self) -> None:
         for group in self.groups.values():
-            if group.is_filtering or group.broadcasts:  # FiltersKept and ReachesEach have them.
+            if group.is_filtering or group.broadcasts:  # FiltersKept and ReachesEach check these.
                 continue
             for topic in group.topics:
                 for found in self._found.get(topic, []):
@@ -223,10 +223,11 @@ class ReachesAll(Checker):
 
 
 class DuplicatesExplained(Checker):
-    """What a group has consumed doesn't come to it again, unless something that it needs was broken around that time.
+    """A consumed message isn't redelivered, unless something that its group needs had a fault around that time.
 
-    A message that lies in two places was sent twice, which is another thing. Members that come or leave in order are an
-    excuse only in groups that take no locks: there the new owner may ask where to begin before the former one has told.
+    A message that is stored in two places was sent twice, which is something else. A member that joins or leaves
+    gracefully is an excuse only in groups without locks: there the new owner may request the offset before the former
+    owner has reported it.
     """
 
     promise = "what was consumed comes again only where a fault, a start or a leave explains it"
@@ -270,9 +271,9 @@ class DuplicatesExplained(Checker):
 
 
 class StoredOnce(Checker):
-    """A message lies in its topic once, unless its send was tried again: something was broken while it was under way.
+    """A message is stored once in its topic, unless its send was retried because of a fault while it was in flight.
 
-    A producer that died may have tried again, too; and a broker that died between a commit and its end asks once more.
+    A producer that died may have retried, too. A broker that died between a commit and its end checks once more.
     """
 
     promise = "a message lies in its topic once, unless something was broken while it was sent"
@@ -307,7 +308,7 @@ class StoredOnce(Checker):
 
 
 class NothingEarly(Checker):
-    """Nobody gets a delayed message before it is due."""
+    """No member gets a delayed message before it is due."""
 
     promise = "no delayed message is consumed before it is due"
     hears = (
@@ -333,10 +334,10 @@ class NothingEarly(Checker):
 
 
 class TransactionsKept(Checker):
-    """A message counts when its transaction was committed, and never when that was rolled back.
+    """A message is delivered if its transaction was committed, and never if it was rolled back.
 
-    A broker that has asked in vain as often as `transactionCheckMax` says puts the half message aside, where people
-    find it, and logs that: with RocketMQ it counts when nobody was there to be asked, too.
+    After `transactionCheckMax` checks without a result, a broker moves the half message to a separate topic, where
+    users find it, and logs that. As in RocketMQ, a check also counts if no producer was there to respond.
     """
 
     promise = "what was committed is delivered, what was rolled back never is"
@@ -386,9 +387,9 @@ class TransactionsKept(Checker):
             case GoneForGood(who=who):
                 self._lying.add(who)
             case ProcessEnded(who=who, how="without power" | "crashed") if not self.workload.brokers.flushes_at_once:
-                # What had been committed a moment ago is open again, or gone with its half.
+                # A commit shortly before may be undone, or lost with its half message.
                 self._excused |= {name for name, sent in self._acknowledged.items() if sent.place[0] == who}
-                self._excused |= self._under_way  # They may have been on their way from there.
+                self._excused |= self._under_way  # They may have been in flight from this broker.
             case _:
                 pass
 

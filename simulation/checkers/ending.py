@@ -1,17 +1,17 @@
-"""What is true when it is over."""
+"""What must be true at the end of a run."""
 
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import NotSettled, QueuesAdded, RunEvent, TablesSeen, WentWrong
 from staticfire.simulation.workload.description import Workload
 
 SLACK = {"tasks": 28}
+# By how much a table may be larger at the end than at the beginning. A consumer starts its 20 workers when they are
+# needed, and producers connect when they send.
 SLACK_OTHERWISE = 4
-# A table may be so much larger at the end than it was. A consumer's 20 workers begin when they are needed; producers
-# connect when they send.
 
 
 class Settles(Checker):
-    """After the last fault the cluster comes to rest in the time that the workload says."""
+    """After the last fault the cluster settles within the time limit of the workload."""
 
     promise = "after the last fault the cluster comes to rest in time: all consumed, nothing waits"
     hears = (NotSettled,)
@@ -22,7 +22,7 @@ class Settles(Checker):
 
 
 class TablesComeBack(Checker):
-    """With the same clients at rest, tables are as large as they were."""
+    """With the same clients at rest, tables have the same size as at the beginning."""
 
     promise = "tables, tasks and connections come back to the size that they had"
     hears = (TablesSeen, QueuesAdded)
@@ -44,13 +44,13 @@ class TablesComeBack(Checker):
                 self.broken(event.at_ms, f"{event.who} has {size} {name}; in the beginning it had {first.get(name, 0)}")
 
     def _more(self, name: str) -> int:
-        """Return what a table may have more of than in the beginning, by what the workload has."""
+        """Return by how much a table may have grown because of the workload."""
         if name == "connections":
             return sum(one.clients for one in self.workload.producers)
         if name == "queue locks":
             added = {topic.name: self._queues[topic.name] - topic.queues for topic in self.workload.topics}
             return sum(added[topic] for group in self.workload.groups for topic in group.topics)
-        if name == "held pulls":  # In the beginning they may just have been answered.
+        if name == "held pulls":  # At the beginning they may just have been answered.
             return sum(self._queues[topic] for group in self.workload.groups for topic in group.topics)
         return 0
 

@@ -1,6 +1,6 @@
-"""What happened in a cluster, as checkers hear of it: one event after the other, in the order of time.
+"""The events of a cluster that checkers get, one after the other, in order of time.
 
-Times are milliseconds since the run began. A message is known by its name, which its producer gave it: `web-1/17`.
+Times are milliseconds since the run began. A message is identified by the name that its producer gave it: `web-1/17`.
 """
 
 from typing import NamedTuple
@@ -12,60 +12,60 @@ QueuePlace = tuple[str, str, int]
 
 
 class RunEvent(msgspec.Struct, frozen=True):
-    """Anything that happened."""
+    """The base of all events."""
 
     at_ms: int
 
 
 class SendBegan(RunEvent, frozen=True):
-    """A producer sends a message; it may be stored from now on."""
+    """A producer begins to send a message; it may be stored from now on."""
 
     name: str
     topic: str
     due_ms: int = 0
-    """Before that nobody may get it; 0: at once."""
+    """No member may get it before this time; 0: no limit."""
     is_half: bool = False
-    """It counts when its transaction is committed."""
+    """It may be delivered only after its transaction is committed."""
     tag: str = ""
     properties: tuple[tuple[str, str], ...] = ()
-    """Those that groups choose by."""
+    """The properties by which groups filter."""
 
 
 class SendAcknowledged(RunEvent, frozen=True):
-    """A broker said that it has the message."""
+    """A broker has acknowledged the message."""
 
     name: str
     place: QueuePlace
     offset: int
     log_position: int
     is_safe: bool = True
-    """The answer was SEND_OK, not that the disk was slow."""
+    """The response was SEND_OK, and not a timeout of the disk."""
 
 
 class SendFailed(RunEvent, frozen=True):
-    """The producer gave up; nobody knows whether the message is stored."""
+    """The producer gave up; it is unknown whether the message is stored."""
 
     name: str
     reason: str
 
 
 class RecallEnded(RunEvent, frozen=True):
-    """A producer has called back a message that waits for its time, and knows what became of that, or nothing."""
+    """The recall of a delayed message has ended."""
 
     name: str
     outcome: str
-    """recalled, refused, unknown"""
+    """recalled, refused, unknown (no response)"""
 
 
 class ReplyReceived(RunEvent, frozen=True):
-    """A request got a reply; `answers` is the name of the request that the reply was written for."""
+    """A request got a reply. `answers`: the name of the request for which the reply was written."""
 
     name: str
     answers: str
 
 
 class TransactionEnded(RunEvent, frozen=True):
-    """A program said what becomes of its message; a broker may not have heard it yet."""
+    """A program decided the transaction of its message; the broker may not have been notified yet."""
 
     name: str
     is_commit: bool
@@ -78,11 +78,11 @@ class Seen(NamedTuple):
     offset: int
     reconsume_times: int
     is_retry: bool
-    """It came by the group's retry topic."""
+    """It came from the group's retry topic."""
     popped_ms: int = -1
-    """When its broker handed it out, if it was popped."""
+    """When its broker delivered it, if it was popped."""
     until_ms: int = -1
-    """When its broker hands it out again, unless it is told otherwise."""
+    """When its invisible time ends, unless that is changed."""
 
 
 class CallBegan(RunEvent, frozen=True):
@@ -97,7 +97,7 @@ class CallBegan(RunEvent, frozen=True):
 
 
 class BroadcastReceived(RunEvent, frozen=True):
-    """A member of a group in which each member gets all messages has consumed some."""
+    """A member of a broadcasting group has consumed messages."""
 
     group: str
     member: str
@@ -106,34 +106,34 @@ class BroadcastReceived(RunEvent, frozen=True):
 
 
 class CallEnded(RunEvent, frozen=True):
-    """A listener has answered."""
+    """A listener has returned."""
 
     call: int
     is_success: bool
 
 
 class FaultBegan(RunEvent, frozen=True):
-    """Something is broken from now on."""
+    """A fault begins."""
 
     what: str
     target: str
 
 
 class FaultEnded(RunEvent, frozen=True):
-    """It works again."""
+    """A fault ends."""
 
     what: str
     target: str
 
 
 class GoneForGood(RunEvent, frozen=True):
-    """A machine will never come back: a broker with its disk, a member, a producer."""
+    """A machine never comes back: a broker with its disk, a member, a producer."""
 
     who: str
 
 
 class PermissionWithdrawn(RunEvent, frozen=True):
-    """An administrator has forbidden something, and all brokers have agreed."""
+    """An administrator has forbidden something, and all brokers have confirmed it."""
 
     what: str
     """writing, reading: of a topic; consuming: of a group"""
@@ -141,61 +141,61 @@ class PermissionWithdrawn(RunEvent, frozen=True):
 
 
 class PermissionRestored(RunEvent, frozen=True):
-    """An administrator begins to allow it again."""
+    """An administrator starts to allow it again."""
 
     what: str
     target: str
 
 
 class QueuesAdded(RunEvent, frozen=True):
-    """A topic is about to have so many queues, on each broker."""
+    """The number of a topic's queues on each broker is about to increase."""
 
     topic: str
     queues: int
 
 
 class OffsetsReset(RunEvent, frozen=True):
-    """A group is to consume again what was stored since some time; all brokers have agreed."""
+    """A group's offsets were reset to some time; all brokers have confirmed it."""
 
     group: str
     topic: str
     asked_ms: int
     since_ms: int
     offsets: dict[QueuePlace, int]
-    """Where it begins, as brokers said."""
+    """The new offsets, as the brokers reported them."""
 
 
 class ProcessBegan(RunEvent, frozen=True):
-    """A machine's process is up: a broker, a member, a producer, the nameserver."""
+    """A machine's process has started: a broker, a member, a producer, the nameserver."""
 
     who: str
 
 
 class ProcessEnded(RunEvent, frozen=True):
-    """It is gone."""
+    """A machine's process has ended."""
 
     who: str
     how: str
-    """stopped, killed, without power, crashed"""
+    """stopping, stopped, killed, without power, crashed"""
     safe_position: int = -1
-    """Of a broker: up to where its log was synced."""
+    """For a broker: the position up to which its log was synced."""
 
 
 class OffsetSeen(RunEvent, frozen=True):
-    """Where a group stands in a queue, and where that ends."""
+    """A group's offset in a queue, and the end of the queue."""
 
     group: str
     place: QueuePlace
     offset: int
     end: int
     life: int
-    """Of the broker: after a start it knows what it has saved."""
+    """The number of the broker's process: after a start a broker has the offsets that it saved."""
     is_own: bool = False
-    """No member is there: it is what the broker itself has kept."""
+    """No member is running, so this is what the broker itself has kept."""
 
 
 class MessageFound(RunEvent, frozen=True):
-    """At the end, a message lies in a queue: of a topic, of retries, of dead letters."""
+    """At the end, a message is stored in a queue of a topic, of retries, or of dead letters."""
 
     name: str
     place: QueuePlace
@@ -204,7 +204,7 @@ class MessageFound(RunEvent, frozen=True):
 
 
 class LocksSeen(RunEvent, frozen=True):
-    """Who holds the queues of an ordered group at a broker: members, by topic and queue id."""
+    """The members that hold the queues of an ordered group at a broker, by topic and queue id."""
 
     broker: str
     group: str
@@ -212,35 +212,35 @@ class LocksSeen(RunEvent, frozen=True):
 
 
 class OwnersSeen(RunEvent, frozen=True):
-    """At the end, who has which queues of a group's topics."""
+    """At the end, the owners of the queues of a group's topics."""
 
     group: str
     owners: dict[QueuePlace, list[str]]
 
 
 class TablesSeen(RunEvent, frozen=True):
-    """How large tables are, in the beginning and in the end, with the same clients at rest."""
+    """The sizes of tables, at the beginning and at the end, with the same clients at rest."""
 
     who: str
     sizes: dict[str, int]
 
 
 class TrafficEnded(RunEvent, frozen=True):
-    """Nothing is broken any more, and nothing is sent."""
+    """All faults have ended, and nothing is sent any more."""
 
 
 class Settled(RunEvent, frozen=True):
-    """All is consumed, each queue has an owner, nothing waits."""
+    """Everything is consumed, each queue has an owner, nothing waits."""
 
 
 class NotSettled(RunEvent, frozen=True):
-    """The time for that is over."""
+    """The cluster didn't settle within its time limit."""
 
     reasons: tuple[str, ...]
 
 
 class WentWrong(RunEvent, frozen=True):
-    """Something failed that must never fail: a crash, an exception that nobody noticed, what was left over."""
+    """A failure that must never occur: a crash, an unnoticed exception, something left over."""
 
     who: str
     words: str

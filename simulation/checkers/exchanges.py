@@ -1,4 +1,4 @@
-"""Messages that are called back before their time, and requests with their replies."""
+"""Recalled messages, and requests with their replies."""
 
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
@@ -18,15 +18,15 @@ from staticfire.simulation.checkers.events import (
 from staticfire.simulation.checkers.unrest import TroubledTimes
 from staticfire.simulation.workload.description import Workload
 
+# A send that waits for a sync which began on a slow disk is retried, and its message is stored twice.
 SLOW_SYNC_MS = 2_500
-# A send that waits for a sync that began on a slow disk is tried again, and lies there twice.
 
 
 class RecallsKept(Checker):
-    """A message whose recall a broker has confirmed is never delivered. One whose recall was refused is NothingLost's.
+    """A message whose recall a broker has confirmed is never delivered. NothingLost checks refused recalls.
 
-    A message that was sent twice has two handles, and its producer knows one of them: something was broken while it was
-    sent. With ASYNC_FLUSH a loss of power takes recalls that were just stored.
+    A message that was sent twice, because of a fault during the send, has two handles, and its producer has only one of
+    them. With ASYNC_FLUSH, a power loss may destroy recalls that were just stored.
     """
 
     promise = "a message that was called back is never delivered"
@@ -42,7 +42,7 @@ class RecallsKept(Checker):
         self._recalled: dict[str, int] = {}
         self._delivered: dict[str, tuple[int, str]] = {}
         self._rewound_ms: dict[str, int] = {}
-        """When a broker last ended with what it had not synced."""
+        """When a broker last lost what it hadn't synced."""
         self._times = TroubledTimes()
 
     def see(self, event: RunEvent) -> None:
@@ -76,7 +76,7 @@ class RecallsKept(Checker):
 
 
 class RepliesKept(Checker):
-    """A request gets the reply that was written for it, and gets it in time where nothing was broken."""
+    """A request gets its own reply, in time unless there was a fault."""
 
     promise = "each request gets its own reply, or none in time where a fault, a start or a leave explains it"
     hears = (SendBegan, SendFailed, ReplyReceived, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)

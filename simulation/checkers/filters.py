@@ -1,4 +1,4 @@
-"""Groups that want some of a topic's messages: by tags, or by a condition over properties."""
+"""Groups that get some of a topic's messages: by tags, or by a condition over properties."""
 
 from dataclasses import replace
 
@@ -19,14 +19,14 @@ from staticfire.simulation.workload.description import Group, Workload
 
 
 def is_wanted(group: Group, sent: SendBegan) -> bool:
-    """Return whether a group wants a message, by what its producer wrote into it and nothing else."""
+    """Return whether a group wants a message, using only what its producer wrote into it."""
     if group.condition is not None:
         return group.condition.holds(dict(sent.properties)) is True
     return group.expression == ALL_TAGS or sent.tag in [tag.strip() for tag in group.expression.split("||")]
 
 
 class OwnTopicsOnly(Checker):
-    """A group gets messages of the topics that it has subscribed to, in its namespace, and no others."""
+    """A group gets only messages of the topics that it subscribes to, in its namespace."""
 
     promise = "a group gets messages of its own topics only, and of its own namespace"
     hears = (SendBegan, CallBegan)
@@ -49,10 +49,10 @@ class OwnTopicsOnly(Checker):
 
 
 class FiltersKept(Checker):
-    """A group with tags or a condition gets what matches, all of it, and nothing else.
+    """A group with tags or a condition gets exactly the messages that match.
 
-    Whether a message matches is evaluated here, from what was sent: no line of the brokers' evaluation takes part. A
-    message that matches and isn't consumed has the excuses that it has in a group without a filter (`ReachesAll`).
+    Whether a message matches is evaluated here, from what was sent; no code of the brokers' evaluation is used. A
+    matching message that isn't consumed has the same excuses as in a group without a filter (`ReachesAll`).
     """
 
     promise = "a group gets each message that matches its tags or its condition, and no other"

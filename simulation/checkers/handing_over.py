@@ -1,4 +1,4 @@
-"""Where members that leave in order hand over what they have done."""
+"""Members that leave gracefully hand over their progress."""
 
 from math import inf
 from typing import NamedTuple
@@ -17,25 +17,25 @@ from staticfire.simulation.checkers.events import (
 from staticfire.simulation.checkers.unrest import MEMBERS_COME_AND_GO, SHARED_ANEW_MS, senders_of
 from staticfire.simulation.workload.description import Workload
 
+# How long it may take to send back a failed message: RocketMQ's 5 s for a send-back and 3 s for a send to the retry
+# topic. Until then the message holds back the offset of its queue.
 GIVEN_BACK_MS = 10_000
-# A message that has failed may take so long until it is given back: RocketMQ's 5 s for a send-back and 3 s for a send
-# to the retry topic. Until then it holds back the offset of its queue.
 
 
 class _Held(NamedTuple):
-    """A message that holds back the offset of its queue until that time."""
+    """A message that holds back the offset of its queue until this time."""
 
     offset: int
     until_ms: float
 
 
 class HandsOver(Checker):
-    """Who leaves in order tells the broker how far it has come, so the next owner begins there.
+    """A member that leaves gracefully reports its offsets to the broker, so that the next owner begins there.
 
-    A message that isn't done, or isn't given back yet, holds the offset back: what is done behind it may come again. So
-    may all when the queue had just changed hands (the former owner may tell its own offset after that), and when
-    something else than members that come and go was broken meanwhile: requests are lost, and so are offsets with a
-    broker.
+    A message that isn't done, or isn't sent back yet, holds back the offset: finished messages after it may be
+    redelivered. All may be redelivered if the queue had just changed its owner (the former owner may report its own
+    offset later), and if there was any fault other than members that come and go: requests may be lost, and a broker's
+    offsets.
     """
 
     promise = "a member that leaves in order hands over its offsets: nothing done before comes to the next owner"
@@ -48,12 +48,12 @@ class HandsOver(Checker):
         self._calls: dict[int, CallBegan] = {}
         self._owners: dict[tuple[str, QueuePlace], str] = {}
         self._next: dict[tuple[str, QueuePlace], int] = {}
-        """Behind what is done."""
+        """The offset after the last finished message."""
         self._failed: dict[tuple[str, QueuePlace], list[_Held]] = {}
         self._changed_ms: dict[str, float] = {}
-        """When somebody came to a group or went last, but for who is leaving now."""
+        """The last time at which a member joined or left a group, except the member that is leaving now."""
         self._leaving: dict[str, float] = {}
-        """Who is about to leave, and when its group had changed before."""
+        """The members that are leaving, and when their group had changed before."""
         self._open: set[tuple[str, str]] = set()
         self._floors: dict[tuple[str, QueuePlace], tuple[int, str]] = {}
 
@@ -79,7 +79,7 @@ class HandsOver(Checker):
                 pass
 
     def _forget(self, at_ms: int) -> None:
-        """Say nothing of what was handed over before."""
+        """Ignore everything that was handed over before this time."""
         self._floors.clear()
         self._leaving.clear()
         self._changed_ms = dict.fromkeys(self.groups, at_ms)
@@ -116,8 +116,8 @@ class HandsOver(Checker):
         self._calls = {number: call for number, call in self._calls.items() if call.member != who or how == "stopping"}
 
     def _floor(self, key: tuple[str, QueuePlace], at_ms: int) -> int:
-        """Return below what nothing comes again."""
+        """Return the offset below which nothing may be redelivered."""
         held = [_Held(call.messages[0].offset, inf) for call in self._calls.values() if (call.group, call.place) == key]
         held += self._failed.get(key, ())
-        # Those that have failed for good are done; what failed in order may have been done since.
+        # Messages that have failed for good are done; what failed in an ordered group may have been finished since.
         return min([one.offset for one in held if one.until_ms > at_ms], default=self._next[key])

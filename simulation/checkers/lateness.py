@@ -1,8 +1,8 @@
-"""That nothing is late while nothing is broken; here: messages that come for the first time.
+"""Nothing is late without a fault; in this module: messages that are delivered for the first time.
 
-Each promise has an upper bound, made of RocketMQ's own intervals. It counts from the time that all works which the
-group needs, with the time that RocketMQ takes to get over what was broken (unrest.py: `CalmTimes`). Where listeners
-have no time for a message, it counts from when they have.
+Each promise has an upper bound, made of RocketMQ's own intervals. The time counts from the moment at which everything
+that the group needs works, including the time that RocketMQ needs to recover from faults (unrest.py: `CalmTimes`). If
+listeners have no time for a message, it counts from when they have.
 """
 
 from typing import ClassVar, NamedTuple
@@ -28,35 +28,35 @@ from staticfire.simulation.checkers.events import (
 from staticfire.simulation.checkers.unrest import CalmTimes
 from staticfire.simulation.workload.description import Group, Workload
 
-ARRIVES_MS = 500
 # A held pull is answered when a message arrives. The rest is for requests, and for pauses of flow control (50 ms).
+ARRIVES_MS = 500
+# RocketMQ: shortPollingTimeMills, the interval at which a broker looks for messages without long polling.
 SHORT_POLLING_MS = 1_000
-# RocketMQ: shortPollingTimeMills. Without long polling a broker looks for messages so often.
-TIMERS_SCAN_MS = 1_000
 # RocketMQ: timerPrecisionMs.
+TIMERS_SCAN_MS = 1_000
 TROUBLE = (FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
 
 
 class Waiting(NamedTuple):
-    """Something that has to come to a group."""
+    """Something that must be delivered to a group."""
 
     what: str
     due_ms: float
     place: QueuePlace | None = None
-    """Where it lies, if that is known."""
+    """The queue in which it is stored, if that is known."""
     machines: tuple[str, ...] = ()
-    """Those that it depends on beside its group's."""
+    """Machines on which it depends, in addition to its group's."""
 
 
 class Lateness(Checker):
-    """What the checkers of lateness are made of: what each group waits for, and whether it came in time.
+    """The base of the checkers of lateness: what each group waits for, and whether it arrived in time.
 
-    Whatever waits is looked at when it comes, and just before something breaks.
+    What a group waits for is checked when it arrives, and just before a fault.
     """
 
     hears: ClassVar[tuple[type[RunEvent], ...]] = (CallBegan, CallEnded, *TROUBLE, NotSettled, Settled)
     looks_ahead: ClassVar[bool] = True
-    """Whether what hasn't come yet is looked at; else only what comes."""
+    """Whether what hasn't arrived yet is checked; otherwise only what arrives."""
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -83,7 +83,7 @@ class Lateness(Checker):
                 if isinstance(event, ProcessEnded) and event.how not in ("stopping", "stopped"):
                     self._forget(event.who)
             case NotSettled() | Settled():
-                # At rest nothing waits: what never came is lost, or was handed to a member that had no time for it.
+                # At rest nothing waits: what never arrived is lost, or was given to a member that had no time for it.
                 if isinstance(event, NotSettled):
                     self._look(event)
                 self._waiting = {name: {} for name in self.groups}
@@ -91,33 +91,33 @@ class Lateness(Checker):
                 self.went_on(event)
 
     def came(self, call: CallBegan, seen: Seen) -> None:
-        """A listener is called with a message."""
+        """Called when a listener is called with a message."""
 
     def ended(self, began: CallBegan, ended: CallEnded) -> None:
-        """It has answered."""
+        """Called when the listener has returned."""
 
     def went_on(self, event: RunEvent) -> None:
-        """Something else has happened."""
+        """Called for other events."""
 
     def expect(self, group: str, key: object, waiting: Waiting) -> None:
-        """Note that something has to come to a group."""
+        """Note that something must be delivered to a group."""
         self._waiting[group][key] = waiting
 
     def arrived(self, call: CallBegan, key: object) -> None:
-        """Note that it came."""
+        """Note that it has arrived."""
         waiting = self._waiting[call.group].pop(key, None)
         if waiting is not None:
             self._check(self.groups[call.group], waiting, call.at_ms)
 
     def _forget(self, broker: str) -> None:
-        """Expect nothing of what may be gone with a broker: others say whether it is."""
+        """Expect nothing that may be lost with a broker: other checkers report whether it is."""
         if broker in self.workload.brokers.names:
             for waiting in self._waiting.values():
                 for key in [key for key, one in waiting.items() if one.place is None or one.place[0] == broker]:
                     del waiting[key]
 
     def _look(self, event: RunEvent) -> None:
-        """Look at what still waits; what has been told is forgotten."""
+        """Check what still waits. What is reported as late is removed."""
         for name, waiting in self._waiting.items() if self.looks_ahead else ():
             group = self.groups[name]
             if not isinstance(event, TROUBLE) or self.calm.concerns(event, group):
@@ -126,7 +126,7 @@ class Lateness(Checker):
                     del waiting[key]
 
     def _check(self, group: Group, waiting: Waiting, at_ms: int) -> bool:
-        """Tell whether it is late now."""
+        """Return whether something is late now; report it."""
         if at_ms <= waiting.due_ms + self._arrives_ms:
             return False
         from_ms = max(
@@ -143,10 +143,10 @@ class Lateness(Checker):
 
 
 class ArrivesInTime(Lateness):
-    """A message comes to each group at once: when it is stored, due or committed.
+    """A message is delivered to each group at once when it is stored, due or committed.
 
-    It is excused while all threads of a member are busy, and while a message of its ordered queue is; groups that
-    choose are not looked at.
+    A delay is excused while all threads of a member are busy, or while another message of its ordered queue is
+    consumed. Groups with filters aren't checked.
     """
 
     promise = "a message comes to each group that has time for it within 0.5 s, or 1.5 s of the time that it is due"
@@ -183,11 +183,11 @@ class ArrivesInTime(Lateness):
                 pass
 
     def _stored(self, began: SendBegan, sent: SendAcknowledged, at_ms: int) -> None:
-        # A delay counts from when it was stored.
+        # A delay counts from the time at which the message was stored.
         due_ms = began.due_ms + TIMERS_SCAN_MS + at_ms - began.at_ms if began.due_ms else at_ms
         machines = self._fellows.get(began.name.partition("/")[0], ()) if began.is_half else ()
         if began.name.partition("/")[0].rpartition("-")[0] in self._recalling:
-            return  # It may have been called back.
+            return  # It may have been recalled.
         for group in self._groups_of[began.topic]:
             if (group, began.name) not in self._came:
                 self.expect(group, began.name, Waiting(began.name, due_ms, sent.place, machines))
@@ -198,7 +198,7 @@ class ArrivesInTime(Lateness):
 
 
 def is_pushed(group: Group) -> bool:
-    """Whether it consumes with push consumers: what drives itself takes its time."""
+    """Return whether a group has push consumers: programs with other consumers take their own time."""
     return getattr(group, "way", "push") == "push"
 
 
@@ -207,7 +207,7 @@ def _takes_all(group: Group) -> bool:
 
 
 def fellows_of(workload: Workload) -> dict[str, tuple[str, ...]]:
-    """Return who is asked about the transactions of each machine that sends: all of its program."""
+    """Return, for each machine that sends, the machines that get its transaction checks: all of its program."""
     return {
         name: names
         for one in workload.producers

@@ -1,4 +1,4 @@
-"""Offsets that groups have committed, and where who takes over a queue begins."""
+"""Committed offsets of groups, and where the new owner of a queue begins."""
 
 from collections import deque
 
@@ -17,19 +17,19 @@ from staticfire.simulation.checkers.rewinds import Rewinds
 from staticfire.simulation.checkers.unrest import TroubledTimes
 from staticfire.simulation.workload.description import Workload
 
+# Members rebalance every 20 s, and report their offsets every 5 s.
 CHANGING_HANDS_MS = 45_000
-# Members share queues anew every 20 s, and tell their offsets every 5 s.
 RESET = "reset offsets"
 _MEMBERS_COME_AND_GO = ("kill member", "restart member")
 
 
 class OffsetsGrow(Checker):
-    """As long as a broker lives, no group goes back; and no group ever stands behind the end of a queue.
+    """While a broker runs, a group's offset never decreases; and it never exceeds the end of its queue.
 
-    A queue that changes hands is excused, in groups that take no locks: the new owner may have asked where to begin
-    before the old one told how far it had come, and tells its own offsets from there on, as with RocketMQ. A
-    loss of power makes a queue shorter than its readers know (rewinds.py): what they tell then is kept over a start.
-    An administrator who resets a group's offsets sends it back on purpose, at once or when its members hear of it.
+    In groups without locks, a queue that changes its owner is excused: the new owner may have requested the offset
+    before the former one reported its progress, and then reports its own offsets from there, as in RocketMQ. A power
+    loss makes a queue shorter than its readers assume (rewinds.py): the offsets that they then report are kept over a
+    start. An administrator's reset decreases offsets intentionally, at once or when its members are notified.
     """
 
     promise = "a group never goes back while its broker and its members stay, and never stands beyond what exists"
@@ -43,11 +43,11 @@ class OffsetsGrow(Checker):
         self._told_by_readers: dict[tuple[str, QueuePlace], int] = {}
         self._reset_until_ms: dict[str, float] = {}
         self._read: dict[tuple[str, QueuePlace], int] = {}
-        """Behind what each group has read."""
+        """The offset after the last message that each group has read."""
         self._read_before: dict[tuple[str, QueuePlace], int] = {}
-        """The same when the broker's last life but one ended: members may have told it unseen in its last."""
+        """The same at the end of the broker's last process but one: members may have reported it unseen in the last."""
         self._read_last: dict[str, dict[tuple[str, QueuePlace], int]] = {}
-        """The same when its last life ended, by brokers."""
+        """The same at the end of a broker's last process, by broker."""
 
     def see(self, event: RunEvent) -> None:
         if isinstance(event, CallBegan):
@@ -96,10 +96,10 @@ class OffsetsGrow(Checker):
 
 
 class OffsetsSaved(Checker):
-    """A broker that stops in order knows after its start where each group stood.
+    """A broker that stops gracefully has the offsets of all groups after its start.
 
-    Unless something was broken there when it stopped: then the file may have failed to be written. What lay behind the
-    end of its queue is taken back (rewinds.py).
+    Except if it had a fault when it stopped: then writing the file may have failed. Offsets after the end of their
+    queue are set back (rewinds.py).
     """
 
     promise = "a broker that stops in order has the offsets of all groups when it starts again"
@@ -110,7 +110,7 @@ class OffsetsSaved(Checker):
         self._last: dict[tuple[str, QueuePlace], OffsetSeen] = {}
         self._open: dict[str, set[str]] = {name: set() for name in workload.brokers.names}
         self._is_sound: dict[str, bool] = {}
-        """Whether the last end of a broker was in order, with nothing broken."""
+        """Whether the last end of a broker was graceful and without a fault."""
 
     def see(self, event: RunEvent) -> None:
         match event:
@@ -138,10 +138,10 @@ class OffsetsSaved(Checker):
 
 
 class BeginsWhereItStands(Checker):
-    """Nobody gets what its group had left behind a while ago, on a broker that has been up since.
+    """No member gets messages that its group has passed a while ago, on a broker that has been running since.
 
-    Members that were frozen or cut off, or could not learn of each other, still have what others are through with: only
-    where nothing else has happened than that members came and went is anything said.
+    Members that were frozen or isolated, or couldn't see each other, still have messages that others have finished. So
+    this is checked only if nothing else has happened than members that came and went.
     """
 
     promise = "who takes over a queue begins where its group stands, while members come and go and all else is well"
@@ -161,7 +161,8 @@ class BeginsWhereItStands(Checker):
                 if stood and stood[-1].life != event.life:
                     stood.clear()
                 stood.append(event)
-            case CallBegan(group=group) if not self.groups[group].popped:  # It moves on when they are handed out.
+            # With POP, the offset moves when messages are delivered.
+            case CallBegan(group=group) if not self.groups[group].popped:
                 self._began(event)
             case FaultBegan(what=what) | FaultEnded(what=what) if what not in _MEMBERS_COME_AND_GO:
                 self._troubled.see(event)

@@ -18,13 +18,13 @@ from staticfire.simulation.checkers.events import (
 from staticfire.simulation.checkers.unrest import CalmTimes
 from staticfire.simulation.workload.description import Workload
 
+# A member checks its lock just before each call. It may have done so this long before it is well again.
 THAWING_MS = 1_000
-# A member looks at its lock just before each call; so long ago it may have done so when it is well again.
 _EXCUSING = ("freeze member", "isolate member", "cut", "cut one way")
 
 
 class InOrder(Checker):
-    """An ordered group gets the messages of a queue in their order: none before those before it are done."""
+    """An ordered group gets the messages of a queue in order: none before all earlier ones are done."""
 
     promise = "an ordered group passes over no message of a queue that isn't done"
     hears = (
@@ -53,7 +53,7 @@ class InOrder(Checker):
             case FaultBegan(
                 what="failing syncs" | "failing writes" | "failing reads" | "misdirected reads", target=broker
             ):
-                self._damaged.add(broker)  # It may have holes from now on, which it tells of in its log.
+                self._damaged.add(broker)  # It may have gaps from now on, which it reports in its log.
             case _:
                 pass
 
@@ -70,10 +70,11 @@ class InOrder(Checker):
 
 
 class OneOwner(Checker):
-    """No two members of an ordered group work on a queue at once.
+    """No two members of an ordered group work on a queue at the same time.
 
-    A call of a member that is frozen, or can't hear that its lock is over, is excused: no lock can stop it. One that
-    begins when it is well again is not: a member looks at its lock before each, and counts from when it has asked.
+    A call of a member that is frozen, or can't be notified that its lock is over, is excused: no lock can stop it. A
+    call that begins when the member is well again isn't excused: a member checks its lock before each call, and counts
+    the lock's time from its request.
     """
 
     promise = "no two members of an ordered group work on one queue at once"
@@ -121,11 +122,12 @@ class OneOwner(Checker):
 
 
 class LocksHeld(Checker):
-    """Who works on a queue in order has its lock at the broker while it does.
+    """A member that works on a queue in order holds the queue's lock at the broker.
 
-    A member unlocks a queue when its listener has ended, and nobody else can. A member that is frozen or cut off, and
-    all when the broker is in trouble or has started a while ago, work on with locks that may have run out or be
-    forgotten; one that leaves waits for its listeners only so long.
+    A member unlocks a queue when its listener has ended; no other member can. Excused are members that are frozen or
+    isolated, and all members if the broker has a fault or has started shortly before: they may continue with locks that
+    have expired or are forgotten. So may a member that leaves, because it waits for its listeners only for a limited
+    time.
     """
 
     promise = "who works on a queue of an ordered group has its lock at the broker"
@@ -162,7 +164,7 @@ class LocksHeld(Checker):
 
 
 class OwnersAgree(Checker):
-    """At rest each queue has one owner in each group."""
+    """At rest, each queue has one owner in each group."""
 
     promise = "at rest, each queue has exactly one owner in each group"
     hears = (OwnersSeen,)

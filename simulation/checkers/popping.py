@@ -1,4 +1,4 @@
-"""Popped messages: nobody else gets them before their time, and what is acknowledged in time doesn't come again."""
+"""Popped messages: no other member gets them before their time, and what is acknowledged in time isn't redelivered."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -18,8 +18,8 @@ from staticfire.simulation.checkers.events import (
 from staticfire.simulation.checkers.unrest import TroubledTimes
 from staticfire.simulation.workload.description import Workload
 
+# A listener that returns this shortly before the invisible time of its messages is over may be too late for them.
 ACK_MS = 1_000
-# A listener that answers so shortly before the time of its messages is over may be too late for them.
 
 
 class _Popped(NamedTuple):
@@ -31,10 +31,10 @@ class _Popped(NamedTuple):
 
 
 class PoppedMessages(Checker):
-    """What both promises about popped messages are made of.
+    """The base of both promises about popped messages.
 
-    A message whose send was tried again lies there twice, and nobody knows which of the two came: how often it lies
-    there is known at the end, and until then whatever is seen is a suspicion.
+    A message whose send was retried is stored twice, and it is unknown which of the two was delivered. How often it is
+    stored is known only at the end; until then a violation is a suspicion.
     """
 
     hears = (CallBegan, CallEnded, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded, MessageFound)
@@ -61,16 +61,16 @@ class PoppedMessages(Checker):
                 self.went_on(event)
 
     def came(self, call: CallBegan, seen: Seen) -> None:
-        """A listener is called with a message."""
+        """Called when a listener is called with a message."""
 
     def ended(self, call: CallBegan, seen: Seen, ended: CallEnded) -> None:
-        """It has answered."""
+        """Called when the listener has returned."""
 
     def went_on(self, event: RunEvent) -> None:
-        """Something broke or works again, somebody came or went."""
+        """Called when a fault or a process begins or ends."""
 
     def suspect(self, at_ms: int, seen: Seen, words: str) -> None:
-        """Note a violation, if the message lies there once."""
+        """Note a violation that is reported if the message is stored only once."""
         self._suspicions.append((at_ms, seen.name, words))
 
     def finish(self) -> None:
@@ -80,11 +80,11 @@ class PoppedMessages(Checker):
 
 
 class HeldUntilItsTime(PoppedMessages):
-    """What a member has popped comes to nobody else before its time is over.
+    """No other member gets a popped message before its invisible time is over.
 
-    A message that has failed is put off, and what a member has that leaves is put back: then another time counts. What
-    was popped when its broker or its member was in trouble, or before that, is excused: the broker may have forgotten
-    it.
+    For a message that has failed, and for those of a member that leaves, another time counts: the first is delayed, the
+    others are put back. What was popped during a fault of its broker or its member, or before it, is excused: the
+    broker may have forgotten it.
     """
 
     promise = "what was popped comes to nobody else before its invisible time is over"
@@ -97,7 +97,7 @@ class HeldUntilItsTime(PoppedMessages):
     def came(self, call: CallBegan, seen: Seen) -> None:
         key = _key(call, seen)
         before = self._held.get(key)
-        if before is None or seen.popped_ms > before.seen.popped_ms:  # Its answer may have come late.
+        if before is None or seen.popped_ms > before.seen.popped_ms:  # Responses may arrive out of order.
             self._held[key] = _Popped(call.member, call.place[0], seen)
             if before is not None and seen.popped_ms < before.seen.until_ms and not self._is_excused(before):
                 words = (
@@ -124,7 +124,7 @@ class HeldUntilItsTime(PoppedMessages):
 
 
 class AcknowledgedForGood(PoppedMessages):
-    """What a listener has answered in time is acknowledged and comes no more, unless something was broken then."""
+    """A message that a listener has consumed in time is acknowledged and not redelivered, unless there was a fault."""
 
     promise = "what was popped and consumed in time comes again only where a fault, a start or a leave explains it"
 
@@ -151,5 +151,5 @@ class AcknowledgedForGood(PoppedMessages):
 
 
 def _key(call: CallBegan, seen: Seen) -> tuple[str, str, str]:
-    """Return what a message is known by wherever it comes from: a retry lies in another topic of the same broker."""
+    """Return the key of a message that is independent of its topic: a retry is in another topic of the same broker."""
     return call.group, call.place[0], seen.name

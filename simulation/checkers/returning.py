@@ -1,4 +1,4 @@
-"""That a message which has failed, or wasn't acknowledged, comes again in time: neither early nor late."""
+"""Messages that failed, or weren't acknowledged, are redelivered in time: neither early nor late."""
 
 from staticfire.protocol.delay_levels import DELAY_LEVELS_DEFAULT, DelayLevels, retry_level
 from staticfire.simulation.checkers.events import CallBegan, CallEnded, Seen
@@ -6,21 +6,21 @@ from staticfire.simulation.checkers.lateness import Lateness, Waiting, is_pushed
 from staticfire.simulation.checkers.unrest import SHARED_ANEW_MS
 from staticfire.simulation.workload.description import Workload
 
+# RocketMQ: the interval at which ScheduleMessageService looks for messages that are due at a level.
 LEVELS_SCAN_MS = 100
-# RocketMQ: ScheduleMessageService looks so often at what is due at a level.
+# RocketMQ: reviveInterval, at which it looks for popped messages to redeliver.
 RETURNS_SCAN_MS = 1_000
-# RocketMQ: reviveInterval, at which it looks for popped messages that come again.
+# RocketMQ: pollNameServerInterval. After this time, clients have the route of a new topic, such as that of POP retries.
 ROUTE_MS = 30_000
-# RocketMQ: pollNameServerInterval. A client learns by then of a topic that a broker has just made: that of POP retries.
+# RocketMQ: the delay of ConsumeMessagePopConcurrentlyService for a failed message, by the number of its redeliveries.
 POP_FAILED_DELAYS_S = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1_200, 1_800, 3_600, 7_200)
-# RocketMQ: ConsumeMessagePopConcurrentlyService puts a failed message off for so long, by its reconsumptions.
 
 
 class RetriedInTime(Lateness):
-    """A message that has failed comes again when its level says, not before, and soon after.
+    """A failed message is redelivered after the delay of its level, not before, and soon after.
 
-    Ordered groups try again at once, and popping ones are ReturnsInTime's. A message that failed where nobody could
-    give it back is consumed again where it is, which is no retry. A listener of one's own may say another level.
+    Ordered groups retry at once; ReturnsInTime checks popping ones. A message that failed and couldn't be sent back is
+    consumed again from the same place, which isn't a retry. A user's listener may set another level.
     """
 
     promise = "a failed message comes again after the delay of its level, within 0.6 s"
@@ -58,19 +58,20 @@ class RetriedInTime(Lateness):
 
 
 class ReturnsInTime(Lateness):
-    """What was popped and not acknowledged is handed out again when its invisible time is over.
+    """A popped message that isn't acknowledged is redelivered when its invisible time is over.
 
-    A message that has failed is put off for as long as RocketMQ's consumers do. The first one of a broker comes as late
-    as its group learns of the topic of its retries.
+    A failed message is delayed as RocketMQ's consumers do it. The first redelivery of a broker is late until its group
+    has the route of its retry topic.
     """
 
     promise = "what was popped and not acknowledged comes again within 31.5 s of the end of its invisible time"
-    looks_ahead = False  # A member may have it that has no time for it: then no listener is called.
+    # A member that has no time for a message may have it: then no listener is called.
+    looks_ahead = False
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._put_off: dict[tuple[str, str, int], int] = {}
-        """Until when, of messages that have failed."""
+        """Until when messages that have failed are delayed."""
 
     def ended(self, began: CallBegan, ended: CallEnded) -> None:
         group = self.groups[began.group]

@@ -1,21 +1,22 @@
-"""Queues that a loss of power has made shorter, while those who read them lived on.
+"""Queues that became shorter by a power loss while their readers were running.
 
-Consumers get what the disk has not got yet; with SYNC_FLUSH, too, before its producer is told anything. When that is
-lost, they still know where they stood: behind the end of the queue for a while. They tell the broker so, and what gets
-the lost offsets anew is passed over if it is there before they ask again. RocketMQ's members do the same. What a broker
-itself knows after a start is no part of it: it saves no offset ahead of its log.
+Consumers get messages that aren't on the disk yet; with SYNC_FLUSH, too, before their producer is notified. When such
+messages are lost, consumers still have their old offsets, after the end of the queue, and report them to the broker.
+New messages at the lost offsets are skipped if they are stored before the consumers request the offsets again.
+RocketMQ's members do the same. What a broker itself has after a start is never affected: it saves no offset ahead of
+its log.
 """
 
 from staticfire.simulation.checkers.events import ProcessBegan, ProcessEnded, QueuePlace, RunEvent
 from staticfire.simulation.workload.description import Workload
 
+# Counted from the start of the broker: members find their locks, rebalance, and request offsets again.
 CATCHES_UP_MS = 150_000
-# From the start of the broker: members find their locks, share queues anew and ask again.
 _TAKING = ("without power", "crashed")
 
 
 class Rewinds:
-    """Which groups had members that lived through it, and how long that matters."""
+    """Which groups had running members during a power loss, and for how long that matters."""
 
     def __init__(self, workload: Workload) -> None:
         self._brokers = workload.brokers.names
@@ -24,7 +25,7 @@ class Rewinds:
         self._until_ms: dict[tuple[str, str], float] = {}
 
     def see(self, event: RunEvent) -> None:
-        """Hear of processes that begin and end."""
+        """Process starts and ends of processes."""
         match event:
             case ProcessBegan(at_ms=at_ms, who=who):
                 self._up.add(who)
@@ -40,9 +41,9 @@ class Rewinds:
                 pass
 
     def have_been(self, group: str, place: QueuePlace) -> bool:
-        """Whether members of the group have lived through one of that queue's broker."""
+        """Return whether members of the group were running during a power loss of that queue's broker."""
         return (group, place[0]) in self._until_ms
 
     def matter(self, group: str, place: QueuePlace, at_ms: int) -> bool:
-        """Whether members may still stand where they stood before one."""
+        """Return whether members may still have offsets from before a power loss."""
         return at_ms <= self._until_ms.get((group, place[0]), -1)

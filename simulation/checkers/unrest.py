@@ -1,4 +1,4 @@
-"""When something was broken: what excuses a duplicate or a delay, and what doesn't."""
+"""The times of faults: which of them excuse a duplicate or a delay, and which don't."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -7,12 +7,12 @@ from math import inf
 from staticfire.simulation.checkers.events import FaultBegan, FaultEnded, ProcessBegan, ProcessEnded, RunEvent
 from staticfire.simulation.workload.description import Group, Workload
 
+# A group notices a dead member after 120 s, and a dead lock after 60 s.
 AFTERMATH_MS = 150_000
-# A group learns of a dead member after 120 s, of a dead lock after 60 s.
 
 
 class TroubledTimes:
-    """The moments at which something began or ceased to be broken, and the times between them."""
+    """The moments at which faults and processes began or ended, and the times of the faults."""
 
     def __init__(self) -> None:
         self._moments: list[tuple[int, str]] = []
@@ -36,7 +36,7 @@ class TroubledTimes:
                 pass
 
     def cause(self, from_ms: int, to_ms: int) -> str | None:
-        """Return what can explain that something of the first time came again at the second, None: nothing.
+        """Return what can explain that something from the first time is repeated at the second; None: nothing.
 
         `to_ms`: now.
         """
@@ -45,7 +45,7 @@ class TroubledTimes:
         return self._moment(from_ms - AFTERMATH_MS, to_ms)
 
     def during(self, from_ms: int, to_ms: int) -> str | None:
-        """Return what was broken at some moment between two times, None: nothing."""
+        """Return what was broken at any moment between two times; None: nothing."""
         for begin_ms, end_ms, words in self._times:
             if begin_ms <= to_ms and from_ms <= end_ms:
                 return words
@@ -63,11 +63,11 @@ def senders_of(workload: Workload) -> list[str]:
 
 
 class GroupTroubles:
-    """The same for each group: what happened to its members, the servers and the links.
+    """The same for each group: the faults of its members, the servers and the links.
 
-    Programs that send and members of other groups have none of its offsets, so what happens to them explains nothing.
-    Nor do members that come and leave in order in a group that takes locks: who gives a queue away stores its offset
-    before it unlocks it, and whoever gets the lock asks for the offset after that.
+    Producers and members of other groups have none of its offsets, so their faults explain nothing. In a group that
+    takes locks, neither do members that join and leave gracefully: the former owner stores a queue's offset before it
+    unlocks the queue, and the new owner requests the offset after it has the lock.
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -97,32 +97,31 @@ class GroupTroubles:
                 times.see(event)
 
     def of(self, group: str) -> TroubledTimes:
-        """Return when something was broken that a group needs."""
+        """Return the times of the faults that affect a group."""
         return self._times[group]
 
 
+# RocketMQ: rocketmq.client.rebalance.waitInterval. Members that miss a notification rebalance after this time.
 REBALANCE_MS = 20_000
-# RocketMQ: rocketmq.client.rebalance.waitInterval. Members that miss a notification share the queues anew by then.
+# The time after a graceful join or leave: one round in which the former owner gives up a queue, one for the new owner,
+# whose lock was refused before, and the requests of both.
 SHARED_ANEW_MS = 2 * REBALANCE_MS + 5_000
-# After a join or a leave in order: one round in which the former owner gives a queue away, one for the new owner, which
-# was refused the lock before, and the requests of both.
+# The same if brokers notify members, which then rebalance at once. The rest is for listeners that must end first.
 NOTIFIED_MS = 5_000
-# The same where brokers notify members: they share the queues at once. The rest is for listeners that have to end.
-LOCK_LIFE_MS = 60_000
 # RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime. A member that was killed doesn't unlock its queues.
+LOCK_LIFE_MS = 60_000
+# RocketMQ: a scan every 10 s removes clients that have sent no heartbeat for 120 s.
 MEMBER_EXPIRES_MS = 120_000 + 10_000
-# RocketMQ: a client without a heartbeat for 120 s is removed by a scan that runs every 10 s.
+# These faults are ignored, because the ends and starts of their processes are reported, too, with more details.
 MEMBERS_COME_AND_GO = ("kill member", "restart member")
-# These faults are told by their processes' ends and starts, too, which say more.
 SILENCING = ("freeze member", "isolate member")
 
 
 class CalmTimes:
-    """Since when all works that a group needs, with the time that RocketMQ's intervals take to make good what was.
+    """Since when everything that a group needs has worked, with the time in which RocketMQ recovers from a fault.
 
-    A machine excuses a delay while something is broken there, and for a while after it; the empty name stands for
-    all links. A member that was frozen or cut off and never comes back excuses nothing any more when it must have
-    been removed from its group.
+    A machine excuses a delay while it has a fault, and for a while after it; the empty name means all links. A member
+    that was frozen or isolated for good excuses nothing from the time when it must have been removed from its group.
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -132,7 +131,7 @@ class CalmTimes:
         self._shared_ms = NOTIFIED_MS if is_notified else SHARED_ANEW_MS
         self._until_ms: dict[str, float] = {}
         self._open: dict[str, dict[str, float]] = {}
-        """Faults that go on, and until when each is an excuse at most, by machine."""
+        """Faults that continue, by machine, and the time until which each is an excuse at most."""
         self._had_begun: set[str] = set()
         self._up: set[str] = set()
         self._servers = (*workload.brokers.names, "nameserver", "")
@@ -163,7 +162,7 @@ class CalmTimes:
                 pass
 
     def _machine(self, target: str) -> str:
-        """Return where a fault is: what hits no machine, but a topic or a group, is everywhere."""
+        """Return the machine of a fault. A fault of a topic or a group is everywhere."""
         return target if target in self._machines else ""
 
     def _ended(self, at_ms: int, who: str, how: str) -> None:
@@ -181,22 +180,22 @@ class CalmTimes:
         self._until_ms[who] = max(self._until_ms.get(who, 0), until_ms)
 
     def excused_until(self, machines: Iterable[str]) -> float:
-        """Return until when trouble at these machines excuses a delay; infinity: as long as it goes on."""
+        """Return until when faults of these machines excuse a delay; infinity: as long as they continue."""
         until_ms = 0.0
         for machine in machines:
             until_ms = max(until_ms, self._until_ms.get(machine, 0), *self._open.get(machine, {}).values())
         return until_ms
 
     def is_well(self, machine: str) -> bool:
-        """Whether what runs there is up, and nothing is broken there."""
+        """Return whether a machine's process is running without a fault."""
         return machine in self._up and not self._open.get(machine)
 
     def group_excused_until(self, group: Group) -> float:
-        """Return the same of all that a group needs: its members, one of them well, the servers and the links."""
+        """Return the same for everything that a group needs: its members (one of them well), the servers and links."""
         is_any_well = any(map(self.is_well, group.member_names))
         return self.excused_until((*group.member_names, *self._servers)) if is_any_well else inf
 
     def concerns(self, event: RunEvent, group: Group) -> bool:
-        """Tell whether an event of this kind is about something that a group needs."""
+        """Return whether an event is about something that a group needs."""
         who = getattr(event, "target", getattr(event, "who", None))
         return who not in self._machines or who in self._servers or who in group.member_names

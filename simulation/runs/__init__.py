@@ -1,12 +1,12 @@
-"""One seed, or many: a cluster with its clients on virtual time, faults that come by chance, checkers, a verdict.
+"""Runs a workload for one seed, or for many: a cluster on virtual time, random faults, checkers, a result.
 
-- `play.py`: one run; `outcome.py`: what it came to; `record.py`: what is kept while it goes on
+- `play.py`: one run; `outcome.py`: its result; `record.py`: its events while it runs
 - `measures.py`: duplicates, take-overs, idle queues and latencies of a run, as numbers
-- `cluster.py`: the machines; `sending.py`, `consuming.py`, `members.py`: what clients do
-- `observing.py`: what no event reports
-- `planning.py`: which faults come when; `striking.py`: carries them out; `administering.py`: those that
-  administrators want; `disk_trouble.py`: those of a disk
-- `swarm.py`: a workload that a seed makes up; `swarm_kinds.py`: what some seeds have besides
-- `interest.py`: states worth counting; `shrinking.py`: a run with less
-- `many.py`: many seeds on all cores; `seeds.py`: how a seed is written; `trace_page.py`: a run as a page (trace.html)
+- `cluster.py`: the machines; `sending.py`, `consuming.py`, `members.py`: the clients
+- `observing.py`: reads the state that no event reports
+- `planning.py`: chooses the faults and their times; `striking.py`: carries them out; `administering.py`: those of
+  administrators; `disk_trouble.py`: those of a disk
+- `swarm.py`: the workload of a seed, if there is no file; `swarm_kinds.py`: additions for some seeds
+- `interest.py`: counts interesting states; `shrinking.py`: reduces a failing run
+- `many.py`: many seeds on all cores; `seeds.py`: how seeds are written; `trace_page.py`: a run as a page (trace.html)
 """

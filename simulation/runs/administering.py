@@ -1,8 +1,8 @@
-"""What administrators do while a cluster runs: queues, permissions, switched-off groups, offsets, settings.
+"""Actions of administrators while a cluster runs: queues, permissions, switched-off groups, offsets, settings.
 
-Each act is carried out on every broker that is there, and repeated where one doesn't answer, as a person would do it.
-What was forbidden is allowed again when its time is over. `PermissionWithdrawn` is noted when all brokers have agreed,
-and `PermissionRestored` before the first of them is told otherwise: between the two, what is forbidden must not happen.
+Each action is carried out on every broker, and retried if a broker doesn't respond, as a person would do it. What was
+forbidden is permitted again when its time is over. `PermissionWithdrawn` is recorded after all brokers have confirmed,
+and `PermissionRestored` before the first broker is changed back: between the two, what is forbidden must not happen.
 """
 
 from collections.abc import Awaitable, Callable
@@ -30,12 +30,12 @@ from staticfire.simulation.workload.strikes import Strike
 from staticfire.simulation.world.chance import source_of_chance
 
 TRY_AGAIN_MS = 1_000
+# The maximum number of attempts for one action; after that it is reported as an error.
 TRIES_MAX = 600
-# Of one act; after that it counts as something that went wrong.
 MORE_QUEUES_MAX = 3
 QUEUES_MAX = 12
+# By how much a group's offsets are reset to before the oldest message that it hasn't consumed.
 BACK_MS_MAX = 40_000
-# How much further back than what is consumed next a group's offsets are reset.
 ASK_MS = 5_000
 
 SETTINGS: dict[str, tuple[object, ...]] = {
@@ -46,23 +46,23 @@ SETTINGS: dict[str, tuple[object, ...]] = {
     "register_name_server_period": (10_000, 30_000),
     "transaction_check_interval": (2_000, 10_000),
 }
-"""Settings that a running broker takes, with values that no promise depends on."""
+"""Settings that can be changed on a running broker, with values that don't affect any promise."""
 
 Act = Callable[[Admin, str], Awaitable[None]]
-"""Something that an administrator does to the broker of that name."""
+"""An action on the broker of this name."""
 End = Callable[[], Awaitable[None]]
 
 
 class Administrator:
-    """Does what strikes of this kind say."""
+    """Carries out the faults that are actions of an administrator."""
 
     def __init__(self, cluster: RunCluster, is_over: Callable[[], bool]) -> None:
-        """`is_over`: whether the time for faults has ended, so that nothing new is begun."""
+        """`is_over`: returns whether the time for faults has ended, so that nothing new is begun."""
         self._cluster = cluster
         self._is_over = is_over
 
     async def begin(self, strike: Strike) -> End:
-        """Do it; return what takes it back."""
+        """Carry out an action; return a function that undoes it."""
         target = strike.target
         chance = source_of_chance(self._cluster.world.seed, "administration", strike.detail)
         match strike.kind:
@@ -85,7 +85,7 @@ class Administrator:
             case _:
                 raise AssertionError(f"no administrator knows how to {strike.kind}")
 
-    # -- what is done ------------------------------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------------------------
 
     async def _add_queues(self, topic: str, chance: Random) -> End:
         before = self._cluster.queues[topic]
@@ -133,10 +133,10 @@ class Administrator:
         return _nothing
 
     def _unconsumed_for_ms(self, group: str, topic: str) -> int:
-        """Return how long ago the oldest message was stored that the group has not consumed yet."""
+        """Return the age of the oldest stored message that the group hasn't consumed yet."""
         cluster, now_ms = self._cluster, int(self._cluster.world.machine(OBSERVER).clock.wall_ms())
         if not cluster.up.issuperset(cluster.brokers_there):
-            return cluster.now_ms  # What a broker that is down has is anybody's guess: since the beginning.
+            return cluster.now_ms  # The content of a broker that is down is unknown, so this assumes the maximum.
         stored_ms = now_ms
         for name in cluster.up.intersection(cluster.brokers):
             state = cluster.brokers[name].state
@@ -186,7 +186,7 @@ class Administrator:
         return change
 
     async def _everywhere(self, act: Act, is_sure: bool = False) -> bool:
-        """Do it on all brokers; return whether all have done it. `is_sure`: go on after the time for faults, too."""
+        """Apply an action to all brokers; return whether all succeeded. `is_sure`: also after the time for faults."""
         all_done = True
         for broker in self._cluster.workload.brokers.names:
 
@@ -199,7 +199,7 @@ class Administrator:
     async def _until_done(
         self, act: Callable[[Admin], Awaitable[None]], broker: str = "", is_sure: bool = True
     ) -> bool:
-        """Try until it is done; return whether it is."""
+        """Retry until it succeeds; return whether it did."""
         cluster, why = self._cluster, ""
         for _ in range(TRIES_MAX):
             if broker in cluster.gone:
@@ -219,4 +219,4 @@ class Administrator:
 
 
 async def _nothing() -> None:
-    """What was done stays."""
+    """There is nothing to undo."""

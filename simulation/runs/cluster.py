@@ -1,4 +1,4 @@
-"""The machines of a run and what runs on them: servers, members, producers, each started again and again."""
+"""The machines of a run and their programs (servers, members, producers), which may be started repeatedly."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,14 +27,14 @@ from staticfire.simulation.world.world import SimulatedWorld
 
 NAMESERVER, OBSERVER = "nameserver", "observer"
 NAMESRV = "10.0.0.1:9876"
+# The pause between two attempts to start a program.
 START_PAUSE_MS = 1_000
-# Between two attempts to start what can't start yet.
+# The maximum number of attempts without a fault. During faults, starts are always retried.
 START_TRIES_MAX = 120
-# While nothing is broken: what can't start as long as something is, is tried again.
 
 
 class RunCluster:
-    """All machines by name, and whether each is up."""
+    """All machines by name, and which of them are up."""
 
     def __init__(self, world: SimulatedWorld, workload: Workload, record: RunRecord) -> None:
         self.world = world
@@ -48,9 +48,9 @@ class RunCluster:
         self.gone: set[str] = set()
         """Machines that never come back."""
         self.queues = {topic.name: topic.queues for topic in workload.topics}
-        """How many each topic has by now, per broker."""
+        """The current number of queues of each topic, per broker."""
         self.was_forbidden: set[str] = set()
-        """Topics and groups that an administrator has forbidden something at some time."""
+        """Topics and groups for which an administrator has forbidden something at some time."""
         self.disks: dict[str, DiskTrouble] = {}
         self.faults_in_force = 0
         self.listener = MemberListener(world.run_for)
@@ -63,11 +63,11 @@ class RunCluster:
         )
         self._makers: dict[str, Callable[[], Service]] = {}
         self._names: dict[str, str] = {}
-        """By address."""
+        """Machine names by address."""
         self._make_machines()
 
     def _make_machines(self) -> None:
-        """Give each program its machine."""
+        """Create a machine for each program."""
         self._add(NAMESERVER, "10.0.0.1", self._nameserver)
         for number, name in enumerate(self.workload.brokers.names, 1):
             self._add(name, f"10.0.1.{number}", partial(self._broker, name))
@@ -89,19 +89,19 @@ class RunCluster:
 
     @property
     def names(self) -> list[str]:
-        """All machines that programs run on."""
+        """The machines of all programs."""
         return list(self._makers)
 
     def member_of(self, client_id: str) -> str:
-        """Return the machine that a client id names; the id itself if it names none."""
+        """Return the machine of a client id; the id itself if there is none."""
         return self._names.get(client_id.partition("@")[0], client_id)
 
     @property
     def brokers_there(self) -> list[str]:
-        """All brokers but those that are gone for good."""
+        """All brokers except those that are gone for good."""
         return [name for name in self.workload.brokers.names if name not in self.gone]
 
-    # -- what runs on them -------------------------------------------------------------------------------------------
+    # -- programs ----------------------------------------------------------------------------------------------------
 
     def _seat(self, name: str) -> Seat:
         return Seat(self.world.machine(name), NAMESRV, self.world.seed, self.record)
@@ -131,7 +131,7 @@ class RunCluster:
     # -- starts and ends ---------------------------------------------------------------------------------------------
 
     async def begin(self) -> None:
-        """Start the servers, make topics and groups, start the members."""
+        """Start the servers, create topics and groups, start the members."""
         await self.start(NAMESERVER)
         for name in self.workload.brokers.names:
             await self.start(name)
@@ -147,13 +147,13 @@ class RunCluster:
                 await self.start(f"{group.name}-{number}")
 
     async def begin_traffic(self) -> None:
-        """Start who sends."""
+        """Start the producers."""
         for producers in self.workload.producers:
             for number in range(1, producers.clients + 1):
                 await self.start(f"{producers.program}-{number}")
 
     async def start(self, name: str) -> None:
-        """Start what runs on a machine, as often as it takes."""
+        """Start a machine's program, with as many attempts as needed."""
         if name in self._starting or name in self.up or name in self.gone:
             return
         self._starting.add(name)
@@ -190,7 +190,7 @@ class RunCluster:
         return True
 
     async def _watch(self, name: str, service: Service) -> None:
-        """Start again what has crashed, as whoever runs such programs does."""
+        """Restart a program that has crashed, as users of such programs do."""
         try:
             await service.wait()
             return
@@ -203,7 +203,7 @@ class RunCluster:
         await self.start(name)
 
     def kill(self, name: str, power_loss: bool = False, how: str = "killed") -> None:
-        """End a process in mid-line, if it is up."""
+        """Kill a process if it is up."""
         safe_position = -1
         if name in self.brokers:
             safe_position = self.brokers[name].state.store.synced_position
@@ -213,7 +213,7 @@ class RunCluster:
         self.world.kill(name, power_loss, torn=power_loss)
 
     async def stop(self, name: str) -> None:
-        """End a process in order."""
+        """Stop a process gracefully."""
         self.up.discard(name)
         self.record.note(ProcessEnded(self.now_ms, name, "stopping"))
         with suppress(ProcessKilled):
@@ -226,7 +226,7 @@ class RunCluster:
         self.record.note(ProcessEnded(self.now_ms, name, "stopped"))
 
     async def end(self) -> None:
-        """Stop all that runs: clients first."""
+        """Stop all processes, clients first."""
         for watch in list(self._watches):
             watch.cancel()
         for name in reversed(self._makers):

@@ -1,4 +1,4 @@
-"""A member of a group in the simulated world: the real push consumer, and a listener that notes its calls."""
+"""A member of a group in the simulated world: the real push consumer, with a listener that records its calls."""
 
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -43,24 +43,24 @@ Pause = Callable[[int], Awaitable[None]]
 
 
 class _NoListener(Exception):
-    """What the workload has for a listener is none."""
+    """The workload's listener isn't a valid one."""
 
 
 class MemberListener:
-    """What all members of a run's groups do when they are called."""
+    """The listener of all members of a run's groups."""
 
     def __init__(self, pause: Callable[[float], Awaitable[None]]) -> None:
-        """`pause` lets so many milliseconds pass."""
+        """`pause` waits for a number of milliseconds."""
         self.fails_by_chance = True
         self._pause = pause
         self._calls = itertools.count(1)
         self.reached: dict[str, dict[QueuePlace, int]] = {}
-        """Of each member that gets all messages: behind what it has consumed, by queue."""
+        """For each member that gets all messages: the offset after what it has consumed, by queue."""
         self._told: set[str] = set()
-        """Groups whose listener is none."""
+        """Groups whose invalid listener was reported."""
 
     def member(self, group: Group, seat: Seat) -> Member:
-        """Return a member, not started."""
+        """Return a member that isn't started."""
         if group.way != PUSH:
             return self._loop_member(group, seat)
         if not group.replies:
@@ -137,7 +137,7 @@ class MemberListener:
     async def _listen_to_all(
         self, group: Group, seat: Seat, chance: Random, messages: tuple[ReceivedMessage, ...]
     ) -> Outcome:
-        """Be called as a member that gets all messages: what others get doesn't matter."""
+        """Handle a call of a member that gets all messages: the calls of other members don't matter."""
         who, clock = seat.machine.identity.host_name, seat.machine.clock
         await self._pause(chance.randint(*group.takes_ms))
         for place, seen in _by_place(group.name, clock, messages):
@@ -163,14 +163,14 @@ class MemberListener:
 
 
 async def _reply(producer: Producer, messages: Iterable[ReceivedMessage]) -> None:
-    """Reply to each with its own name; one that can't be replied to is left."""
+    """Reply to each message with its name. Errors are ignored."""
     for message in messages:
         with suppress(StaticfireError):
             await producer.reply(message, (message.get(NAME_PROPERTY) or "").encode())
 
 
 async def _called(listen: ProgramListener, *arguments: Any) -> object:
-    """Return what a person's own listener answers. Raises: what it raises, _NoListener (it is no listener)."""
+    """Return the result of a user's listener. Raises: what it raises, _NoListener (it isn't a valid listener)."""
     try:
         answer = listen(*arguments)
         if not isawaitable(answer):
@@ -188,7 +188,7 @@ def _is_poison(group: Group, seed: int, message: ReceivedMessage) -> bool:
 def _by_place(
     group: str, clock: Clock, messages: tuple[ReceivedMessage, ...]
 ) -> Iterable[tuple[QueuePlace, tuple[Seen, ...]]]:
-    """Return the messages of a call by the queues that they lie in: those of a pop come from several."""
+    """Group the messages of a call by queue: those of a pop come from several."""
     namespace = Namespace(namespace_of(group))
     found: dict[QueuePlace, list[Seen]] = {}
     for message in messages:

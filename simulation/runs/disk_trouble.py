@@ -1,4 +1,4 @@
-"""What is wrong with the disk of a broker: steps that fail by chance, and the step before which its process ends."""
+"""Faults of a broker's disk: steps that fail at random, and a step before which the process is killed."""
 
 import errno
 from collections.abc import Callable
@@ -11,26 +11,26 @@ from staticfire.simulation.world.world import SimulatedWorld
 
 WRITES = ("write", "create", "truncate", "rename")
 ROTTEN_MAX = 4
+# The share of disks on which a power loss keeps arbitrary sectors of what wasn't synced; others keep a prefix.
 REORDERS_SHARE = 0.5
-# Of disks: a loss of power leaves any sectors of what wasn't synced; on the others the first ones.
+# The share of disks on which the data of a failed sync is lost from memory, too, so that the broker must give up.
 EVICTS_SHARE = 0.5
-# Of disks: what a failed sync could not write is gone from memory, too, so that its broker has to give it up.
 SYNC_MS = (0.0, 1.0, 15.0)
 SYNCS = ("sync", "sync names")
 
 
 class DiskTrouble:
-    """The hook of one disk."""
+    """The faults of one disk."""
 
     def __init__(self, world: SimulatedWorld, name: str) -> None:
         self._world = world
         self._name = name
         self.was_bad = False
-        """Whether anything has failed yet."""
+        """Whether anything has failed so far."""
         kind, disk = source_of_chance(world.seed, "kind of disk", name), world.disk(name)
         disk.reorders = kind.random() < REORDERS_SHARE
         self.usual_sync_ms = disk.sync_ms = kind.choice(SYNC_MS)
-        """How long a sync of this disk takes."""
+        """How long a sync of this disk takes without a fault."""
         disk.evicts = kind.random() < EVICTS_SHARE
         self._failing: dict[str, float] = {}
         self._chance = Random(0)
@@ -38,13 +38,13 @@ class DiskTrouble:
         self._end: list[Callable[[], None]] = []
 
     def fail(self, steps: tuple[str, ...], share: float, chance: Random) -> None:
-        """Let a share of such steps fail from now on."""
+        """Let a share of these steps fail from now on."""
         self._chance = chance
         self._failing |= dict.fromkeys(steps, share)
         self._take_effect()
 
     def fail_reads(self, share: float, chance: Random, end: Callable[[], None]) -> None:
-        """Let a share of reads fail from now on; `end` is called when it is one of a map: nobody survives that."""
+        """Let a share of reads fail from now on. A failed read through a map kills the process: it calls `end`."""
 
         def on_read(path: str, position: int, _: int, is_map: bool) -> int:
             if chance.random() >= share:
@@ -58,7 +58,7 @@ class DiskTrouble:
         self._world.disk(self._name).on_read = on_read
 
     def misdirect_reads(self, share: float, chance: Random) -> None:
-        """Let a share of reads get what lies before or behind."""
+        """Let a share of reads return the bytes before or after the requested ones."""
 
         def on_read(_: str, position: int, size: int, __: bool) -> int:
             if chance.random() >= share:
@@ -69,7 +69,7 @@ class DiskTrouble:
         self._world.disk(self._name).on_read = on_read
 
     def rot(self, chance: Random) -> None:
-        """Flip bits in files of queues, as far as these are written."""
+        """Flip bits in the files of queues, within what is written."""
         disk = self._world.disk(self._name)
         paths = sorted(path for path, inode in disk.files.items() if "/consumequeue/" in path and inode.content)
         for _ in range(chance.randint(1, ROTTEN_MAX) if paths else 0):
@@ -78,13 +78,13 @@ class DiskTrouble:
             self.was_bad = True
 
     def end_at_step(self, steps: int, end: Callable[[], None]) -> None:
-        """Call `end`, which kills the process, before the so-and-so-many-th step from now."""
+        """Call `end`, which kills the process, before the `steps`-th step from now."""
         self._steps_left = steps
         self._end = [end]
         self._take_effect()
 
     def mend(self) -> None:
-        """Work again."""
+        """End all faults."""
         self._failing.clear()
         self._steps_left = 0
         self._end.clear()

@@ -1,4 +1,4 @@
-"""Counts what makes a run worth its time: a thousand seeds in which no broker ever died would be seen at once."""
+"""Counts interesting states of a run: so it is noticed, for example, if no broker ever died in a thousand seeds."""
 
 from collections import Counter
 
@@ -19,13 +19,13 @@ from staticfire.simulation.checkers.events import (
     TransactionEnded,
 )
 
+# After these times a lock can be taken by other members, and a silent client is removed from its group.
 LOCK_MS, SILENT_MS = 60_000, 120_000
-# After so much a lock is anybody's, and a silent client is out of its group.
 _CUTTING_OFF = ("freeze member", "isolate member", "cut", "cut one way")
 
 
 class Interest:
-    """Hears the events of a run, and counts states by their names."""
+    """Gets the events of a run, and counts states by name."""
 
     def __init__(self) -> None:
         self.states: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Many seeds, each in one of a few processes: a run uses one core and shares nothing."""
+"""Runs many seeds in a few processes: each run uses one core and shares nothing."""
 
 import gc
 import multiprocessing
@@ -21,29 +21,29 @@ from staticfire.simulation.runs.play import Play, play
 from staticfire.simulation.runs.swarm import maker_of
 from staticfire.simulation.workload.loading import WorkloadMaker
 
+# How many seeds wait per process.
 AHEAD = 4
-# Seeds that wait, per process.
+# Processes are replaced after this many runs. Requests aren't tracked by the garbage collector, for the sake of the
+# brokers, so a world that was stopped in the middle of a request remains in memory (2 MiB) as long as its process.
 RUNS_PER_PROCESS = 100
-# A request isn't looked at by the collector, for the brokers' sake: a world that was stopped in the middle of one stays
-# in memory, some 2 MiB, for as long as its process.
 
+# The workload maker of this process.
 _makers: list[WorkloadMaker] = []
-# Of this process: the one that it was started for.
 
 
 def cores() -> int:
-    """Return how many processes can run at once here."""
+    """Return how many processes can run at the same time here."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def play_many(
     path: str, plays: Iterable[Play], jobs: int, changes: Mapping[str, str] | None = None
 ) -> Iterator[RunOutcome]:
-    """Yield the outcome of each run as it is known. Closing the generator ends the processes.
+    """Yield the outcome of each run as soon as it is known. Closing the generator ends the processes.
 
-    `path`: of a workload file; empty: each seed makes up its own. `changes`: what is to be otherwise in it.
+    `path`: of a workload file; empty: each seed makes its own workload. `changes`: differences from the file.
 
-    Raises: ClientError (a process has died; what the others have finished comes before).
+    Raises: ClientError (a process has died; the finished outcomes of the others are yielded first).
     """
     waiting = iter(plays)
     for first in waiting:
@@ -53,7 +53,7 @@ def play_many(
 def _play_some(
     path: str, waiting: Iterator[Play], jobs: int, changes: Mapping[str, str] | None
 ) -> Iterator[RunOutcome]:
-    """`play_many`, in processes that end behind these."""
+    """Like `play_many`, in processes that end after these runs."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(path, changes))
     running: set[Future[RunOutcome]] = set()
@@ -76,8 +76,10 @@ def _play_some(
 
 
 def _submitted(pool: ProcessPoolExecutor, plays: Iterator[Play]) -> set[Future[RunOutcome]]:
-    """Return the futures of these runs. The pool starts its processes here: an interrupt, which is the parent's
-    business, must not find them before they have come to ignore it, so they are born with it blocked.
+    """Submit these runs; return their futures.
+
+    The pool starts its processes here. An interrupt is handled by the parent, and the processes ignore it as soon as
+    they can. It must not reach them earlier, so they start with the signal blocked.
     """
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -87,19 +89,21 @@ def _submitted(pool: ProcessPoolExecutor, plays: Iterator[Play]) -> set[Future[R
 
 
 def _begin(path: str, changes: Mapping[str, str] | None) -> None:
-    """Get ready, once per process. An interrupt is the parent's business; so is the end of it, however that comes."""
+    """Prepare a process. It ignores interrupts, which the parent handles, and ends when the parent ends in any way."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="waits for the parent's end", daemon=True).start()
     _makers.append(maker_of(path, changes))
     gc.collect()
-    gc.freeze()  # For all runs: to look at all modules before each takes a tenth of a short one.
+    # Once for all runs: looking at all modules before each run takes a tenth of the time of a short one.
+    gc.freeze()
 
 
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        os._exit(EXIT_FAILED)  # Nothing here is worth being put in order, and nobody is left to read a word of it.
+        # Nothing here needs an orderly end, and no process is left to read a message.
+        os._exit(EXIT_FAILED)
 
 
 def _play(what: Play) -> RunOutcome:
@@ -107,5 +111,5 @@ def _play(what: Play) -> RunOutcome:
         return play(_makers[-1], what)
     except UsageError as error:
         return RunOutcome.not_played(what.seed, str(error))
-    except KeyboardInterrupt as error:  # Of the workload's own code: a real one is ignored.
+    except KeyboardInterrupt as error:  # It comes from the workload's own code: real interrupts are ignored.
         return RunOutcome.not_played(what.seed, repr(error))

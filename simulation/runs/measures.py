@@ -1,8 +1,9 @@
-"""What a run was like for who sent and who consumed, in numbers: made of its events. Pure.
+"""Numbers that describe a run from the view of its producers and consumers, computed from its events. Pure.
 
-A queue is *idle* while a message waits in it that no listener of the group was called with yet, and none is running on
-that queue: nobody owns it, or the owner is gone or can't be reached. A *take-over* is when a queue's calls come from
-another member than before; it took as long as the first new message waited that the new one got.
+A queue is *idle* while it has a message with which no listener of the group was called yet, and no listener is running
+for the queue: the queue has no owner, or the owner is gone or can't be reached. A *take-over* occurs when the calls for
+a queue come from another member than before. It lasted as long as the first new message that the new owner got had
+waited.
 """
 
 from collections import defaultdict
@@ -26,40 +27,40 @@ GroupQueue = tuple[str, QueuePlace]
 
 
 class RunMeasures(msgspec.Struct, frozen=True):
-    """The numbers of one run. Times are virtual milliseconds; None where nothing was measured."""
+    """The numbers of one run. Times are in virtual milliseconds; None if nothing was measured."""
 
     sent: int
     send_failures: int
     handled: int
-    """Messages that a group has handled, each once per group."""
+    """Messages that a group has consumed, counted once per group."""
     duplicates: int
-    """How often one was handled again."""
+    """How often a message was consumed again."""
     failed_calls: int
     latency_p50_ms: int | None
-    """From acknowledged to handled, of messages that waited for no delay and no transaction."""
+    """From acknowledged to consumed, for messages without a delay or a transaction."""
     latency_p99_ms: int | None
     latency_max_ms: int | None
     take_overs: int
     take_over_p50_ms: int | None
     take_over_max_ms: int | None
     idle_ms: int
-    """Of all queues of all groups together."""
+    """The sum over all queues of all groups."""
     overlap_ms: int
-    """How long two members of a group were called for one queue at once, over all queues."""
+    """How long two members of a group were called for the same queue at the same time, over all queues."""
 
 
 class RunMeter:
-    """Hears the events of a run in their order, and measures."""
+    """Gets the events of a run in order, and measures."""
 
     def __init__(self, topics_of: dict[str, tuple[str, ...]]) -> None:
-        """`topics_of`: what each group consumes."""
+        """`topics_of`: the topics of each group."""
         self._groups_of: dict[str, list[str]] = defaultdict(list)
         for group, topics in topics_of.items():
             for topic in topics:
                 self._groups_of[topic].append(group)
         self._sent = self._send_failures = self._failed_calls = self._duplicates = 0
         self._elsewhere: set[str] = set()
-        """Messages that their producers were told another place of: delayed ones, and halves."""
+        """Messages whose acknowledged place isn't their final one: delayed ones, and half messages."""
         self._stored: dict[str, tuple[int, QueuePlace]] = {}
         self._called: set[tuple[str, str]] = set()
         self._handled: dict[tuple[str, str], int] = {}
@@ -70,7 +71,7 @@ class RunMeter:
         self._queues: dict[GroupQueue, _QueueTimes] = {}
 
     def see(self, event: RunEvent) -> None:
-        """Hear of what happened."""
+        """Process an event."""
         match event:
             case SendBegan(name=name, due_ms=due_ms, is_half=is_half):
                 self._sent += 1
@@ -138,13 +139,13 @@ class RunMeter:
                 self._latencies_ms.append(max(0, event.at_ms - stored[0]))
 
     def _gone(self, at_ms: int, member: str) -> None:
-        """Forget the calls that ended with their process: nobody says so."""
+        """Remove the calls of a process that has ended: no event reports their end."""
         self._calls = {number: call for number, call in self._calls.items() if call.member != member}
         for queue in self._queues.values():
             queue.gone(at_ms, member)
 
     def measures(self, end_ms: int) -> RunMeasures:
-        """Return what was measured, up to the end of the run."""
+        """Return the numbers, up to the end of the run."""
         latencies, take_overs = sorted(self._latencies_ms), sorted(self._take_overs_ms)
         for queue in self._queues.values():
             queue.close(end_ms)
@@ -166,12 +167,12 @@ class RunMeter:
 
 
 def part_of(ordered: list[int], part: float) -> int | None:
-    """Return the number that this part of the ordered ones is not above."""
+    """Return the smallest of the ordered numbers that at least this share of them doesn't exceed."""
     return ordered[max(0, ceil(len(ordered) * part) - 1)] if ordered else None
 
 
 class _QueueTimes:
-    """One queue of one group: how long it was idle, and how long two members had it."""
+    """One queue of one group: how long it was idle, and how long two members worked on it."""
 
     def __init__(self) -> None:
         self.owner = ""

@@ -1,4 +1,4 @@
-"""Members of groups that are no plain push consumers: they reply, poll or receive."""
+"""Members of groups that aren't plain push consumers: they reply, poll or receive."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -21,15 +21,15 @@ from staticfire.simulation.runs.record import Seat
 from staticfire.simulation.workload.description import LITE_PULL, Group
 
 INVISIBLE_MS, AWAIT_MS, POLL_MS = 12_000, 4_000, 2_000
+# The pause after a failed poll.
 PAUSE_MS = 500
-# After a poll that failed.
 
 Work = Callable[[Sequence[ReceivedMessage]], Awaitable[bool]]
-"""Consumes messages; returns whether that went well."""
+"""Consumes messages; returns whether that succeeded."""
 
 
 class ReplyingMember(Service):
-    """A push consumer, and the producer that its listener replies with."""
+    """A push consumer, and the producer with which its listener replies."""
 
     def __init__(self, consumer: PushConsumer, producer: Producer) -> None:
         super().__init__()
@@ -47,12 +47,12 @@ class ReplyingMember(Service):
 
     @property
     def assignment(self) -> list[MessageQueue]:
-        """The queues that it owns now."""
+        """The queues that the member owns now."""
         return self._consumer.assignment
 
 
 class PollingMember(Service):
-    """A lite pull consumer and the loop of its program: a poll says that what came before is done."""
+    """A lite pull consumer and its program's loop: each poll confirms the messages of the previous one."""
 
     def __init__(self, group: Group, seat: Seat, work: Work) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class PollingMember(Service):
 
     @property
     def assignment(self) -> list[MessageQueue]:
-        """The queues that it owns now."""
+        """The queues that the member owns now."""
         return self._consumer.assignment
 
     async def _poll_loop(self) -> None:
@@ -86,7 +86,7 @@ class PollingMember(Service):
 
 
 class ReceivingMember(Service):
-    """A simple consumer and the loop of its program: what went well is acknowledged, the rest comes again."""
+    """A simple consumer and its program's loop: consumed messages are acknowledged, the others are redelivered."""
 
     def __init__(self, group: Group, seat: Seat, work: Work) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class ReceivingMember(Service):
 
     @property
     def assignment(self) -> list[MessageQueue]:
-        """Nothing: it takes from all queues."""
+        """Empty: it receives from all queues."""
         return []
 
     async def _receive_loop(self) -> None:
@@ -125,5 +125,5 @@ Member = PushConsumer | ReplyingMember | PollingMember | ReceivingMember
 
 
 def loop_member(group: Group, seat: Seat, work: Work) -> PollingMember | ReceivingMember:
-    """Return a member whose program asks for messages itself."""
+    """Return a member whose program requests messages itself."""
     return (PollingMember if group.way == LITE_PULL else ReceivingMember)(group, seat, work)

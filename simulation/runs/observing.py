@@ -1,4 +1,4 @@
-"""Looks at the brokers of a run, as it goes on and at its end: offsets, rest, what lies in queues, sizes of tables."""
+"""Reads the state of a run's brokers, periodically and at the end: offsets, rest, stored messages, sizes of tables."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -30,33 +30,33 @@ from staticfire.simulation.workload.description import PUSH, Group, namespace_of
 from staticfire.simulation.world.process import Process
 
 LOOK_MS = 1_000
+# The offset of a group that a broker doesn't have any more after a start.
 NO_OFFSET = -1
-# Of a group that a broker knows no more after a start.
 READ_MAX = 64
 REASONS_MAX = 6
+# A cluster that has just started may look as if it were at rest: members keep their queues, heartbeats arrive within
+# 30 s, and members rebalance within 20 s.
 STAYS_AT_REST_MS = 60_000
-# What has just started may look like rest: members keep their queues, heartbeats come within 30 s, and queues are
-# shared anew within 20 s.
 
 
 class Observer:
-    """Notes what nobody tells."""
+    """Records state that no program reports."""
 
     def __init__(self, cluster: RunCluster) -> None:
         self._cluster = cluster
         self._seen: dict[tuple[str, str, str, int], tuple[int, int]] = {}
         self._activity: dict[str, tuple[int, int]] = {}
-        cluster.started.append(self.look)  # Before members tell a broker what they remember.
+        cluster.started.append(self.look)  # Before members report their offsets to a broker.
 
     async def loop(self) -> None:
-        """Look at offsets and locks, again and again."""
+        """Record offsets and locks periodically."""
         while True:
             await self._cluster.world.run_for(LOOK_MS)
             self.look()
             self._look_at_locks()
 
     def look(self) -> None:
-        """Note the offsets that have changed."""
+        """Record the offsets that have changed."""
         for name, broker in self._up():
             life = self._cluster.lives[name]
             activity = (life, broker.state.progress.activity)
@@ -84,7 +84,7 @@ class Observer:
                 self._cluster.record.note(OffsetSeen(now_ms, group, (name, topic, queue_id), offset, end, life, is_own))
 
     def _look_at_locks(self) -> None:
-        """Note who holds the queues of ordered groups."""
+        """Record the holders of the queues of ordered groups."""
         cluster = self._cluster
         for group in cluster.workload.groups:
             for name, broker in self._up() if group.ordered else ():
@@ -98,7 +98,7 @@ class Observer:
     # -- rest --------------------------------------------------------------------------------------------------------
 
     def unrest(self) -> list[str]:
-        """Return why the cluster isn't at rest, a few reasons; empty when it is."""
+        """Return a few reasons why the cluster isn't at rest; empty if it is."""
         cluster = self._cluster
         reasons = [f"{name} isn't up" for name in cluster.names if name not in cluster.up | cluster.gone]
         for name, broker in self._up():
@@ -139,7 +139,7 @@ class Observer:
                         yield f"{group.name} stands at {offset} of {end} in {topic} {queue_id}"
 
     def _not_reached(self, name: str, broker: Broker, group: Group) -> Iterator[str]:
-        """Each member that is up has consumed all itself."""
+        """Yield a reason for each running member of a broadcasting group that hasn't consumed everything."""
         for member in sorted(self._cluster.up.intersection(group.member_names)):
             reached = self._cluster.listener.reached.get(member, {})
             for topic in group.topics:
@@ -149,7 +149,7 @@ class Observer:
                         yield f"{member} has not consumed all of {topic} {queue_id}"
 
     def _not_popped(self) -> Iterator[str]:
-        """Each member of a group that pops does so at all brokers."""
+        """Yield a reason for each broker from which a member of a popping group doesn't pop."""
         cluster = self._cluster
         for group in cluster.workload.groups:
             wanted = {(broker, topic) for broker in cluster.brokers_there for topic in group.topics}
@@ -184,12 +184,12 @@ class Observer:
     # -- at the end --------------------------------------------------------------------------------------------------
 
     def note_owners(self) -> None:
-        """Note who has which queue."""
+        """Record the owners of all queues."""
         for group, owners in self._owners().items():
             self._cluster.record.note(OwnersSeen(self._cluster.now_ms, group, owners))
 
     def note_messages(self) -> None:
-        """Note all messages that lie in queues of programs, retries and dead letters, and half ones set aside."""
+        """Record the messages of programs, retries and dead letters, and the half messages that were set aside."""
         for name, broker in self._up():
             store = broker.state.store
             for topic in store.topics():
@@ -201,7 +201,7 @@ class Observer:
                         self._cluster.record.note(found)
 
     def note_tables(self) -> None:
-        """Note how large tables are: of brokers, and tasks and connections of all."""
+        """Record the sizes of tables: those of brokers, and the tasks and connections of all processes."""
         world = self._cluster.world
         tasks: Counter[Process | None] = Counter(task.process for task in world.loop.tasks if not task.done())
         connections = Counter(transport.process for transport in world.network.transports)
@@ -234,7 +234,7 @@ def _tables_of(broker: Broker) -> dict[str, int]:
 
 
 def _messages(store: MessageStore, queue: Queue) -> Iterator[tuple[str, int, int]]:
-    """Yield the names of a queue's messages, with their offsets and how often they have come back."""
+    """Yield the names of a queue's messages, with their offsets and how often they were redelivered."""
     offset = queue.min_offset
     while offset < queue.max_offset:
         found = store.read(queue, offset, READ_MAX)
@@ -248,7 +248,7 @@ def _messages(store: MessageStore, queue: Queue) -> Iterator[tuple[str, int, int
 
 
 async def settled(observer: Observer, cluster: RunCluster, within_ms: int) -> list[str]:
-    """Wait until the cluster is at rest and stays so; return the reasons why it isn't when the time is over."""
+    """Wait until the cluster is at rest for a while. If it isn't within the limit, return the reasons."""
     until_ms, rests_from_ms = cluster.now_ms + within_ms, cluster.now_ms
     while True:
         reasons, now_ms = observer.unrest(), cluster.now_ms

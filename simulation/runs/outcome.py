@@ -1,4 +1,4 @@
-"""What a run came to."""
+"""The result of a run."""
 
 import msgspec
 
@@ -8,24 +8,24 @@ from staticfire.simulation.workload.strikes import Strike
 
 
 class RunOutcome(msgspec.Struct, frozen=True):
-    """The verdict over one seed."""
+    """The result for one seed."""
 
     seed: int
     violations: list[Violation]
     strikes: list[Strike]
     states: dict[str, int]
-    """How often something interesting was seen."""
+    """How often interesting states occurred, by name."""
     virtual_ms: int
     cpu_s: float
     fingerprint: str
-    """The same for two runs in which the same happened at the same time."""
+    """Equal for two runs with the same events at the same times."""
     events: list[RunEvent] = []
-    """Of a run that was asked to keep them."""
+    """The events, if the run was configured to keep them."""
     was_played: bool = True
 
     @classmethod
     def not_played(cls, seed: int, words: str) -> "RunOutcome":
-        """Return what is told of a seed whose workload could not be made."""
+        """Return the result for a seed whose workload couldn't be created."""
         return cls(seed, [Violation("Workload", 0, words)], [], {}, 0, 0.0, "", was_played=False)
 
     @property

@@ -1,19 +1,19 @@
-"""Which faults a seed has, and when: decided before the run, so that a part of them can be tried alone."""
+"""Chooses the faults of a seed and their times before the run, so that a subset of them can be run separately."""
 
 from random import Random
 
 from staticfire.simulation.workload.description import Nemesis, Workload
 from staticfire.simulation.workload.strikes import FOREVER_MS, LASTING, STRIKES, At, Strike
 
+# The pause between two faults of one machine.
 PAUSE_MS = 1_000
-# Between two faults of one machine.
 DETAILS = 1 << 30
+# The probability that a seed uses a kind of fault.
 KEPT_SHARE = 0.5
-# How likely each kind of fault is one of a seed's.
 
 
 def plan_strikes(workload: Workload, chance: Random, run_ms: int) -> list[Strike]:
-    """Return the faults of a seed in their order. No machine has two at once; some kinds never come, by chance."""
+    """Return the faults of a seed in order. No machine has two at once. Each seed leaves out some kinds at random."""
     nemesis = workload.nemesis
     kinds = [kind for kind in nemesis.kinds if targets(workload, STRIKES[kind].at)]
     kept = [kind for kind in kinds if chance.random() < KEPT_SHARE] or kinds[:1]
@@ -39,13 +39,13 @@ def _one(workload: Workload, chance: Random, kind: str, at_ms: int) -> Strike:
 
 
 def _duration_ms(nemesis: Nemesis, chance: Random) -> int:
-    """Return how long it lasts: short ones are as frequent as long ones."""
+    """Return a random duration on a logarithmic scale, so that short ones are as frequent as long ones."""
     low, high = (max(1.0, seconds * 1_000) for seconds in nemesis.lasts_seconds)
     return round(low * float((high / low) ** chance.random()))
 
 
 def targets(workload: Workload, at: At) -> list[str]:
-    """Return the machines, topics or groups that it can hit; one without a name stands for all links."""
+    """Return the machines, topics or groups that a fault can hit; an empty name means all links."""
     match at:
         case At.BROKER:
             return workload.brokers.names
@@ -72,7 +72,7 @@ def targets(workload: Workload, at: At) -> list[str]:
 
 
 def members_of(workload: Workload) -> list[str]:
-    """Return the machines of all groups."""
+    """Return the machines of all members."""
     return [member for group in workload.groups for member in group.member_names]
 
 

@@ -1,7 +1,7 @@
-"""One run: a cluster comes up, works while things break, comes to rest, and is checked.
+"""One run: a cluster starts, works during faults, settles, and is checked.
 
-Everything follows from the seed and the workload: which faults come when is planned before (planning.py), and whoever
-decides something by chance has a source of its own.
+Everything is determined by the seed and the workload. The faults and their times are planned before the run
+(planning.py), and each part that makes random decisions has its own source of randomness.
 """
 
 import asyncio
@@ -34,28 +34,28 @@ from staticfire.simulation.world.running import simulate
 from staticfire.simulation.world.world import SimulatedWorld
 
 HOURS_ON_TOP = 24
+# How many frames of an exception are reported.
 FRAMES_MAX = 6
-# Of what is told of an exception.
+# Objects made from messages are used until the end, so the garbage collector would find little, at the same cost.
 GC_THRESHOLD = (20_000, 20, 20)
-# What is made of messages is of use until the end; there is little to collect, and looking for it takes as long.
+# The time before the traffic begins, in which members share the queues.
 WARM_UP_MS = 30_000
-# Before the traffic begins: members have shared the queues.
+# The time at rest before tables are compared, in which unused connections are closed.
 COOL_DOWN_MS = 30_000
-# After rest, before tables are compared: connections that nobody needs have gone.
 
 
 class Play(msgspec.Struct, frozen=True):
-    """What is to be played."""
+    """The parameters of a run."""
 
     seed: int
     hours: float
     strikes: Sequence[Strike] | None = None
-    """Instead of those that the seed has."""
+    """Faults that replace those of the seed."""
     keeps_events: bool = False
 
 
 def play(make: WorkloadMaker | Workload, what: Play) -> RunOutcome:
-    """Run a seed of a workload and return its outcome. Raises: UsageError (what makes the workload is wrong)."""
+    """Run a seed of a workload and return its outcome. Raises: UsageError (an error in the workload's definition)."""
     workload = make if isinstance(make, Workload) else made_for(make, what.seed)
     began_s = process_time()
     checkers = Checkers(workload, CHECKERS)
@@ -77,13 +77,13 @@ def play(make: WorkloadMaker | Workload, what: Play) -> RunOutcome:
 
 
 def planned(workload: Workload, what: Play) -> list[Strike]:
-    """Return the faults that a seed has."""
+    """Return the faults of a seed."""
     chance: Random = source_of_chance(what.seed, "strikes")
     return plan_strikes(workload, chance, round(what.hours * 3_600_000))
 
 
 class _Run:
-    """What happens in the world."""
+    """A run in its world."""
 
     def __init__(self, workload: Workload, what: Play, strikes: list[Strike], record: RunRecord) -> None:
         self._workload = workload
@@ -93,16 +93,16 @@ class _Run:
         self.virtual_ms = 0
 
     def logged(self, level: str, event: str, fields: dict[str, object]) -> None:
-        """Count what programs log: nobody reads it, but that it came to this is worth knowing."""
+        """Count the warnings and errors that programs log: they aren't shown, but their number is interesting."""
         if level in ("warning", "error"):
             self._record.states[f"log: {event}"] += 1
 
     def played(self) -> str:
-        """Return the fingerprint."""
+        """Play the run; return the fingerprint."""
         gc.collect()
         is_frozen = gc.get_freeze_count() > 0
         if not is_frozen:
-            gc.freeze()  # What there is now stays: the collector needn't look at all modules again and again.
+            gc.freeze()  # All current objects remain, so the collector need not look at all modules repeatedly.
         usual = gc.get_threshold()
         gc.set_threshold(*GC_THRESHOLD)
         fingerprints: list[str] = []
@@ -163,7 +163,7 @@ class _Run:
         self._note_vain(cluster)
 
     def _note_vain(self, cluster: RunCluster) -> None:
-        """A run in which nothing was ever stored has tried nothing, and is no success."""
+        """Report a run in which nothing was ever stored: it has tested nothing, so it isn't a success."""
         programs = cluster.programs.values()
         failures = [program.failure for program in programs if program.failure]
         if not failures or any(program.stored_count for program in programs):

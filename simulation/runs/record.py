@@ -1,4 +1,4 @@
-"""What is kept of a run while it goes on: its events, told to the checkers, and counts of interesting states."""
+"""The record of a run while it runs: its events, which are given to the checkers, and counts of interesting states."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -12,20 +12,20 @@ EVENTS_KEPT_MAX = 500_000
 
 
 class RunRecord:
-    """The events of a run, in their order."""
+    """The events of a run in order."""
 
     def __init__(self, hear: Callable[[RunEvent], None], keeps_events: bool) -> None:
         """`hear` is called with each event."""
         self.events: list[RunEvent] = []
         self.count = 0
         self.is_open = True
-        """False when it is over: coroutines of killed processes are closed after that."""
+        """False after the end of the run, when the coroutines of killed processes are closed."""
         self._interest = Interest()
         self._hear = hear
         self._keeps_events = keeps_events
 
     def note(self, event: RunEvent) -> None:
-        """Take in what happened."""
+        """Record an event."""
         if not self.is_open:
             return
         self.count += 1
@@ -36,12 +36,12 @@ class RunRecord:
 
     @property
     def states(self) -> Counter[str]:
-        """How often something was seen that is worth knowing."""
+        """How often interesting states occurred, by name."""
         return self._interest.states
 
 
 class Seat(NamedTuple):
-    """Where a program of a run sits, and what it works with."""
+    """The machine of a program, and what the program works with."""
 
     machine: Machine
     namesrv: str

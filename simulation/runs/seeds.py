@@ -1,6 +1,6 @@
-"""How a seed is written: `4711@3f9a2c`, the number and which version of everything it was for.
+"""How seeds are written: `4711@3f9a2c`, the number and a version.
 
-The same number does the same only with the same program, workload and length: what stands behind the @ is made of them.
+The same number gives the same run only with the same program, workload and duration. The version is a digest of these.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ SEED_MAX = 2**63 - 1
 
 
 def seed_text(seed: int, path: str, hours: float, changes: Mapping[str, str] | None = None) -> str:
-    """Return a seed as it is told to people."""
+    """Return a seed as it is shown to users."""
     return f"{seed}@{version_of(path, hours, changes)}"
 
 
 def again_command(seed: int, path: str, hours: float, changes: Mapping[str, str]) -> str:
-    """Return the one command that plays a seed again."""
+    """Return the command that repeats a seed."""
     words = ["staticfire simulate", "--seed", seed_text(seed, path, hours, changes), "--hours", repr(hours)]
     words += [f"--set {shlex.quote(f'{name}={value}')}" for name, value in changes.items()]
     return " ".join([*words, *([shlex.quote(path)] if path else [])])
@@ -40,7 +40,7 @@ def made_for(make: WorkloadMaker, seed: int) -> Workload:
 
 
 def read_seed(text: str) -> tuple[int, str]:
-    """Return the number of a seed and its version, empty without one. Raises: UsageError."""
+    """Return the number of a seed and its version, empty if there is none. Raises: UsageError."""
     number, _, version = text.partition("@")
     if not number.isascii() or not number.isdigit() or int(number) > SEED_MAX:
         raise UsageError(f"{text!r} is no seed; write a number, or what a run has printed, like 4711@3f9a2c")
@@ -48,7 +48,7 @@ def read_seed(text: str) -> tuple[int, str]:
 
 
 def version_of(path: str, hours: float, changes: Mapping[str, str] | None = None) -> str:
-    """Return what stands for this version of the program, the workload file with changes, and the length of a run."""
+    """Return the version: a digest of the program, the workload file with changes, and the duration of a run."""
     digest = hashlib.blake2b(_program_digest(), digest_size=16)
     digest.update(Path(path).read_bytes() if path else b"")
     digest.update(repr(float(hours)).encode())
@@ -59,7 +59,7 @@ def version_of(path: str, hours: float, changes: Mapping[str, str] | None = None
 
 @cache
 def _program_digest() -> bytes:
-    """Return a digest of all that takes part in a run."""
+    """Return a digest of the files of PACKAGES."""
     digest = hashlib.blake2b(digest_size=16)
     top = Path(__file__).resolve().parent.parent.parent
     for package in PACKAGES:

@@ -1,4 +1,4 @@
-"""A program that sends at a rate, as a process of the simulated world."""
+"""A program that sends at some rate, as a process of the simulated world."""
 
 from collections.abc import Container
 
@@ -41,22 +41,23 @@ from staticfire.simulation.workload.own_code import OWN_ERRORS, told
 from staticfire.simulation.world.chance import number_from, source_of_chance
 
 NAME_PROPERTY = "simulated_name"
+# The maximum of sends in flight of one program. Above it, the program waits for its next turn.
 UNDER_WAY_MAX = 200
-# Of one program; above it, it waits for the next turn.
+# Errors of the workload itself: the next send fails, too, even without faults.
 NEVER_SENT = (UsageError, ClientError, MessageIllegal, NoPermission)
-# Reasons that are the workload's own: no fault that ends makes the next send better.
+# Some recalls are sent after the message's time of delivery.
 LATE_RECALLS = 1.2
-# Some recalls come when the time of the message has passed.
 _SHARES = 1 << 20
 
 
 class SendingProgram(Service):
-    """Sends messages that have names, and notes what became of each."""
+    """Sends messages with unique names, and records the result of each."""
 
     def __init__(
         self, description: Producers, seat: Seat, levels: DelayLevels, was_forbidden: Container[str] = ()
     ) -> None:
-        """`was_forbidden`: topics that an administrator has closed at some time: what is refused there is no fault."""
+        """`was_forbidden`: topics that an administrator has closed at some time. A refused send there isn't an
+        error."""
         super().__init__()
         self._was_forbidden = was_forbidden
         self._description = description
@@ -72,9 +73,9 @@ class SendingProgram(Service):
         self._number = 0
         self.stored_count = 0
         self.failure = ""
-        """Why the last send failed, of those that have."""
+        """The error of the last failed send."""
         self.has_told = False
-        """Whether it was noted that what it sends can never be stored."""
+        """Whether it was recorded that this program's messages can never be stored."""
         level = description.delay_level
         self._delay_ms = levels.delay_ms(levels.clamp(level)) if level else description.delay_ms
         self._producer: Producer
@@ -95,7 +96,7 @@ class SendingProgram(Service):
         await self._producer.__aexit__(None, None, None)
 
     def end(self) -> None:
-        """Send no more; what is under way goes on."""
+        """Begin no more sends; those in flight continue."""
         self._is_over = True
 
     @property
@@ -143,7 +144,7 @@ class SendingProgram(Service):
         self._record.note(ReplyReceived(self._now(), name, reply.body.decode()))
 
     async def _perhaps_recall(self, name: str, result: SendResult) -> None:
-        """Call a message back at some moment up to shortly after its time, if it is one of those."""
+        """Recall a message, if it was chosen for that, at some time until shortly after its delivery."""
         share = number_from(self._seed, "recall", name) % _SHARES / _SHARES
         if share >= self._description.recalls or result.recall_handle is None:
             return
@@ -178,7 +179,7 @@ class SendingProgram(Service):
         return self._description.transactions
 
     def _chosen(self, name: str) -> tuple[str, dict[str, str]]:
-        """Return the tag and the properties of a message: chance has them from its name."""
+        """Return the tag and the properties of a message, which are random but depend only on its name."""
         tags, all_values = self._description.tags, self._description.properties
         tag = tags[number_from(self._seed, "tag", name) % len(tags)] if tags else ""
         chosen = {key: values[number_from(self._seed, key, name) % len(values)] for key, values in all_values.items()}
@@ -194,13 +195,13 @@ class SendingProgram(Service):
         )  # fmt: skip
 
     def _body(self, name: str, number: int) -> bytes:
-        """Raises: UsageError (the workload's own function makes none)."""
+        """Return the body of a message. Raises: UsageError (the workload's own function returns none)."""
         make, owner = self._description.body, f"the body of Producers({self._description.topic!r})"
         if make is None:
             return name.encode()
         try:
             body = make(number)
-        except (*OWN_ERRORS, KeyboardInterrupt) as error:  # Ctrl-C doesn't come up here: asyncio has it.
+        except (*OWN_ERRORS, KeyboardInterrupt) as error:  # Ctrl-C doesn't arrive here: asyncio handles it.
             raise UsageError(f"{owner}: {told(error, make)}") from None
         if not isinstance(body, bytes):
             raise UsageError(
@@ -227,7 +228,7 @@ class SendingProgram(Service):
         return self._ended(name, share < shares.commit)
 
     def _asked(self, message: ReceivedMessage) -> TransactionState:
-        """Say it again, or for the first time. The same message always ends the same way, whoever is asked."""
+        """Respond to a check. The same message always ends the same way, whichever program is asked, and how often."""
         name = message.get(NAME_PROPERTY) or ""
         shares = self._transactions or Transactions()
         share = number_from(self._seed, "transaction", name) % _SHARES / _SHARES

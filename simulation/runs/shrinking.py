@@ -1,6 +1,8 @@
-"""A failing run with fewer faults: what has to break, at least, for the same promise to be broken.
+"""Reduces a failing run: finds a small set of faults with which the same promise is still broken.
 
-Delta debugging (Zeller): halves of the list are left out, then quarters, and so on, as long as the run still fails.
+Delta debugging (Zeller): the list of faults is divided into parts, first two. Each part is left out in turn. If the run
+still fails without it, the part is dropped; if no part can be dropped, the parts are halved, until they have one fault
+each. Finally, the run is shortened to the last fault.
 """
 
 import json
@@ -14,12 +16,12 @@ from staticfire.simulation.workload.strikes import Strike
 
 TRIES_MAX = 60
 SECONDS_MAX = 60.0
+# How long a shortened run continues after its last fault.
 AFTER_MS = 5_000
-# A run goes on so long after its last fault.
 
 
 class Shrinker:
-    """Plays a run again and again, each time with less."""
+    """Repeats a run, each time with fewer faults."""
 
     def __init__(self, make: WorkloadMaker, failed: RunOutcome, hours: float, seconds_max: float = SECONDS_MAX) -> None:
         self._make = make
@@ -31,11 +33,11 @@ class Shrinker:
         self.tries = 0
 
     def shrink(self) -> RunOutcome:
-        """Return the outcome of the smallest run that was found."""
+        """Return the outcome of the smallest failing run that was found."""
         strikes = minimal(self.best.strikes, self._fails)
         self._fails(strikes)
         if self.best.violations:
-            # What comes after the broken promise isn't needed, and neither is most of the time.
+            # Faults and time after the broken promise aren't needed.
             end_ms = max([strike.at_ms for strike in self.best.strikes], default=0) + AFTER_MS
             self._try(self.best.strikes, min(self.hours, end_ms / 3_600_000))
         return self.best
@@ -55,7 +57,7 @@ class Shrinker:
 
 
 def minimal(items: Sequence[Strike], fails: Callable[[list[Strike]], bool]) -> list[Strike]:
-    """Return a part of the items with which it still fails, as small as was found."""
+    """Return a subset of the items with which it still fails, as small as was found."""
     kept = list(items)
     if kept and fails([]):
         return []
@@ -75,7 +77,7 @@ def minimal(items: Sequence[Strike], fails: Callable[[list[Strike]], bool]) -> l
 
 
 def as_scenario(outcome: RunOutcome, hours: float, path: str, changes: Mapping[str, str] | None = None) -> str:
-    """Return a test that plays a run again, ready to be pasted. `changes`: what was otherwise than the file says."""
+    """Return the source code of a test that repeats a run. `changes`: differences from the workload file."""
     if changes:
         maker, loads = f"maker_of({json.dumps(path)}, {json.dumps(dict(changes))})", "runs.swarm import maker_of"
     elif path:

@@ -1,4 +1,4 @@
-"""Carries out the faults of a run: each begins at its time and ends after its time, or when the run is over."""
+"""Carries out the faults of a run: each begins at its time, and ends after its duration or when the run ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,9 +17,9 @@ SLOW_SYNC_MS_MAX = 2_000
 FAILING_SHARES = (0.02, 0.2, 1.0)
 MISDIRECTED_SHARE = 0.01
 
+# After this time a silent member is removed from its group, and other members have its queues. It would continue
+# forever with the messages that it holds, without any effect on others.
 NOTICED_MS = 150_000
-# After that a silent member is out of its group, and its queues are others'. It would go on with what it holds for
-# ever, and nothing that it does reaches anybody.
 
 QUALITIES = {
     "slow network": LinkQuality(delay_ms=10, jitter_ms=90, has_tail=True),
@@ -33,7 +33,7 @@ End = Callable[[], Awaitable[None]]
 
 
 class Striker:
-    """Plays a list of strikes."""
+    """Carries out a list of strikes."""
 
     def __init__(self, cluster: RunCluster) -> None:
         self._cluster = cluster
@@ -43,13 +43,13 @@ class Striker:
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self, strikes: list[Strike]) -> None:
-        """Let each strike come at its time from now on."""
+        """Schedule each strike at its time from now on."""
         loop = asyncio.get_running_loop()
         for strike in strikes:
             self._tasks.append(loop.create_task(self._play(strike), name=str(strike)))
 
     async def end(self) -> None:
-        """End all that is broken, now; return when it works again."""
+        """End all faults now; return when everything works again."""
         self._over.set()
         await asyncio.gather(*self._tasks)
 
@@ -61,7 +61,7 @@ class Striker:
             return
         await self._world.run_for(ms=strike.detail % 1_000 / 1_000)
         for _ in range(strike.detail // 1_000 % NUDGES_MAX):
-            await asyncio.sleep(0)  # Between any two steps of what runs at that moment.
+            await asyncio.sleep(0)  # So the strike can hit between any two steps of the code that runs at that moment.
         if self._is_down(strike.target):
             return
         self._cluster.record.states[strike.kind] += 1
@@ -77,7 +77,7 @@ class Striker:
         self._cluster.record.note(FaultEnded(self._cluster.now_ms, strike.kind, strike.target))
 
     async def _end_for_good(self, strike: Strike) -> None:
-        """Let a machine go. The fault is over, for all others, as soon as they can have noticed."""
+        """Remove a machine for good. The fault ends when all others must have noticed it."""
         cluster, target, what = self._cluster, strike.target, strike.kind.removesuffix(FOR_GOOD)
         cluster.gone.add(target)
         cluster.record.note(FaultBegan(cluster.now_ms, what, target))
@@ -100,7 +100,7 @@ class Striker:
         return True
 
     async def _strike(self, strike: Strike) -> End:
-        """Break it; return what makes it work again."""
+        """Begin a fault; return a function that ends it."""
         kind, target = strike.kind, strike.target
         if kind in ADMINISTRATION:
             return await self._administrator.begin(strike)
@@ -187,7 +187,7 @@ class Striker:
 
         async def end() -> None:
             mend()
-            await self._cluster.start(strike.target)  # A read of a map that failed has ended it.
+            await self._cluster.start(strike.target)  # A failed read through a map has killed it.
 
         return end
 

@@ -1,7 +1,7 @@
-"""A workload that a seed makes up itself: brokers, topics, programs, settings and faults in any mix.
+"""The workload of a seed without a file: a random mix of brokers, topics, programs, settings and faults.
 
-Each run leaves many things out, so that what only happens without them happens, too (swarm testing: Groce and others,
-2012).
+Each run leaves out many things, so that also those errors occur that need their absence (swarm testing: Groce and
+others, 2012).
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,33 +28,33 @@ from staticfire.simulation.world.link import LinkQuality
 T = TypeVar("T")
 
 SETTLES_WITHIN_S = 900.0
+# How long a listener takes. With fewer threads in a group, the messages of the longest runs couldn't be consumed in
+# time; the same is true for fewer queues if they are consumed in order.
 SLOW_MS, LESS_SLOW_MS, SLOW_THREADS_MIN = (50, 800), (50, 300), 4
-# Of a listener. Fewer threads in a group would not be through by then with what is sent in the longest runs, nor fewer
-# queues if they are consumed in order.
+# How long faults last. A silent member is removed from its group after 120 s: in the last range, always.
 LASTS_S = ((0.1, 5.0), (0.5, 45.0), (20.0, 200.0), (130.0, 300.0))
-# Of faults. A silent member is out of its group after 120 s: in the last case all are that are cut off.
+# The share of runs.
 POPPED_SHARE = 0.3
-# Of the runs.
 SHORT_DELAYS = "1s 2s 3s 5s 8s 13s"
 
 
 def maker_of(path: str, changes: Mapping[str, str] | None = None) -> WorkloadMaker:
-    """Return what makes the workloads of a file; without one each seed makes up its own. Raises: UsageError.
+    """Return a function that makes the workloads of a file, or the seeds' own without a file. Raises: UsageError.
 
-    `changes`: what is to be otherwise, see varying.py.
+    `changes`: differences from the file, see varying.py.
     """
     make = load_workload(path) if path else swarm_workload
     return varied_maker(make, changes or {})
 
 
 def swarm_workload(chance: Random) -> Workload:
-    """Return what a seed has to do: the plain part, and in some seeds what `swarm_kinds.py` adds to it."""
+    """Return the workload of a seed: the plain part, and for some seeds the additions of `swarm_kinds.py`."""
     workload = plain_workload(chance)
     return with_kinds(Random(chance.getrandbits(64)), workload)
 
 
 def plain_workload(chance: Random) -> Workload:
-    """Return the part of it that every seed has. What a number makes of it stays the same for good."""
+    """Return the part that every seed has. Don't change what it makes of a given seed."""
     topics = [Topic(name, chance.choice((1, 2, 4, 8))) for name in ("orders", "payments")[: chance.choice((1, 2))]]
     workload = Workload(
         brokers=Brokers(chance.choice((1, 1, 2, 3)), _broker_settings(chance)),
@@ -70,7 +70,7 @@ def plain_workload(chance: Random) -> Workload:
 
 
 def _popping(chance: Random, workload: Workload) -> Workload:
-    """Return it with a group that pops instead of pulling."""
+    """Return the workload with a group that pops instead of pulling."""
     first, *others = workload.groups
     settings = _some(chance, {"pop_invisible_time_ms": (5_000, 20_000), "pop_batch_nums": (1, 4),
                               "pop_threshold_for_queue": (2,)})  # fmt: skip
@@ -84,7 +84,7 @@ def _popping(chance: Random, workload: Workload) -> Workload:
 
 
 def _some(chance: Random, settings: dict[str, Sequence[Any]], share: float = 0.4) -> dict[str, Any]:
-    """Return some of the settings, each with one of its values."""
+    """Return a random part of the settings, each with one of its values."""
     return {name: chance.choice(values) for name, values in settings.items() if chance.random() < share}
 
 
@@ -106,7 +106,7 @@ def _broker_settings(chance: Random) -> dict[str, Any]:
         },
     )
     settings["flush_disk_type"] = chance.choice(("SYNC_FLUSH", "ASYNC_FLUSH"))
-    settings["message_delay_level"] = SHORT_DELAYS  # Retries of a failing group would take hours.
+    settings["message_delay_level"] = SHORT_DELAYS  # With the default, retries of a failing group would take hours.
     return settings
 
 

@@ -1,7 +1,7 @@
-"""What a part of the seeds does besides plain sending and consuming: one function per kind.
+"""What some seeds do in addition to plain sending and consuming: one function per kind.
 
-Each takes a workload that a seed has already made up and returns it with something more. They have a source of chance
-of their own, which the plain part never sees: whatever is added here, the plain part of a seed stays what it was.
+Each function takes the workload that a seed has created so far, and returns it with additions. The functions have their
+own source of randomness, so additions here never change the plain part of a seed.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,15 +24,15 @@ from staticfire.simulation.workload.strikes import ADMINISTRATION, LASTING
 
 Kind = Callable[[Random, Workload], Workload]
 
+# The share of seeds without any of these kinds.
 PLAIN_SHARE = 0.5
-# So many seeds do nothing of this.
+# The probability of each kind in the other seeds.
 KIND_SHARE = 0.3
-# How likely each kind is, in the others.
 
+# The probability of each of an administrator's actions.
 ACT_SHARE = 0.6
-# How likely each of an administrator's acts may happen.
+# The last two have the same hash code: a broker can't distinguish them, so consumers must.
 TAGS = ("", "red", "blue", "Aa", "BB")
-# The last two have the same hash code: a broker can't tell them apart, and consumers have to.
 PROPERTIES: dict[str, Sequence[str]] = {"amount": ("", "1", "40", "250"), "region": ("", "eu", "us", "asia")}
 EXPRESSIONS = ("red", "red || blue", "Aa", "BB || red", "green")
 CONDITIONS: tuple[Condition, ...] = (
@@ -45,7 +45,7 @@ CONDITIONS: tuple[Condition, ...] = (
 
 
 def with_kinds(chance: Random, workload: Workload) -> Workload:
-    """Return the workload with some of the kinds, by chance, or as it is."""
+    """Return the workload with some of the kinds, at random, or unchanged."""
     if chance.random() < PLAIN_SHARE:
         return workload
     chosen = [name for name in KINDS if chance.random() < KIND_SHARE] or [chance.choice(list(KINDS))]
@@ -53,14 +53,14 @@ def with_kinds(chance: Random, workload: Workload) -> Workload:
 
 
 def with_some(chance: Random, workload: Workload, names: Sequence[str]) -> Workload:
-    """Return the workload with the kinds of these names."""
+    """Return the workload with these kinds."""
     for name in names:
         workload = KINDS[name](chance, workload)
     return workload
 
 
 def _filtering(chance: Random, workload: Workload) -> Workload:
-    """Messages have tags and properties, and a further group or two want some of them."""
+    """Messages have tags and properties, and one or two additional groups filter by them."""
     topics = _plain_topics(workload)
     groups = list(workload.groups)
     is_first_popped = workload.groups[0].popped
@@ -77,13 +77,13 @@ def _filtering(chance: Random, workload: Workload) -> Workload:
 
 
 def _administration(chance: Random, workload: Workload) -> Workload:
-    """Administrators change things while the cluster works."""
+    """Administrators make changes while the cluster works."""
     wanted = [kind for kind in ADMINISTRATION if chance.random() < ACT_SHARE] or [chance.choice(ADMINISTRATION)]
     return replace(workload, nemesis=replace(workload.nemesis, may=(*workload.nemesis.kinds, *wanted)))
 
 
 def _timed(chance: Random, workload: Workload) -> Workload:
-    """Messages have a moment of delivery, and some are called back before it."""
+    """Messages have a time of delivery, and some are recalled before it."""
     made = Producers(
         chance.choice(_plain_topics(workload)), chance.choice((0.5, 2.0)), name="timed",
         delay_ms=chance.choice((1_500, 12_000, 40_000)), is_exact=chance.random() < 0.7,
@@ -101,7 +101,7 @@ def _requests(chance: Random, workload: Workload) -> Workload:
 
 
 def _polling(chance: Random, workload: Workload) -> Workload:
-    """A group polls, or receives, what it consumes."""
+    """A group polls or receives its messages."""
     topics = _plain_topics(workload)
     members, takes_ms = chance.choice((1, 2, 3)), chance.choice(((0, 0), (0, 30)))
     if chance.random() < 0.5:
@@ -113,7 +113,7 @@ def _polling(chance: Random, workload: Workload) -> Workload:
 
 
 def _broadcast(chance: Random, workload: Workload) -> Workload:
-    """Each member of a further group gets all messages."""
+    """Each member of an additional group gets all messages."""
     topic = chance.choice(_plain_topics(workload))
     settings = {"message_model": MessageModel.BROADCASTING}
     group = Group("news", topic, chance.choice((1, 2, 3)), takes_ms=(0, 20), settings=settings)
@@ -121,7 +121,7 @@ def _broadcast(chance: Random, workload: Workload) -> Workload:
 
 
 def _several(chance: Random, workload: Workload) -> Workload:
-    """Two further topics, each with programs and groups whose settings differ from all others."""
+    """Two additional topics, each with programs and groups whose settings differ from all others."""
     topics = [Topic("returns", chance.choice((1, 3, 6))), Topic("visits", chance.choice((1, 2, 16)))]
     producers = [Producers(topic.name, chance.choice((0.3, 1.0)), keys=chance.choice((0, 5))) for topic in topics]
     groups = []
@@ -138,7 +138,7 @@ def _several(chance: Random, workload: Workload) -> Workload:
 
 
 def _namespaces(chance: Random, workload: Workload) -> Workload:
-    """The same names again, in a namespace: none of its messages comes to the other groups, nor theirs to it."""
+    """The same names once more in a namespace: messages don't pass between it and the other groups."""
     first = workload.topics[0]
     topic = Topic(f"blue%{first.name}", first.queues)
     producers = Producers(topic.name, chance.choice((0.5, 2.0)), name=f"blue%{first.name}-web")
@@ -148,7 +148,7 @@ def _namespaces(chance: Random, workload: Workload) -> Workload:
 
 
 def _plain_topics(workload: Workload) -> list[str]:
-    """Return the names of all topics but those of namespaces."""
+    """Return the names of all topics without a namespace."""
     return [topic.name for topic in workload.topics if not namespace_of(topic.name)]
 
 
@@ -162,7 +162,7 @@ def _with(
 
 
 def _losses(chance: Random, workload: Workload) -> Workload:
-    """Machines go for good, and others take over."""
+    """Machines disappear for good, and others take over."""
     nemesis = workload.nemesis
     wanted = [kind for kind in LASTING if chance.random() < ACT_SHARE] or [chance.choice(LASTING)]
     brokers = replace(workload.brokers, count=max(2, workload.brokers.count))
@@ -182,4 +182,4 @@ KINDS: dict[str, Kind] = {
     "administration": _administration,
     "losses": _losses,
 }
-"""Those that make groups and programs come first: the last ones change what there is."""
+"""Kinds that create groups and programs come first, because the last ones change what exists."""

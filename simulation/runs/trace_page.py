@@ -1,4 +1,4 @@
-"""A run as a page for a browser: one lane per machine, all in one file that asks nobody for anything."""
+"""A run as a page for a browser: one lane per machine, in a single file that loads nothing else."""
 
 import json
 from html import escape
@@ -27,7 +27,7 @@ def trace_page(outcome: RunOutcome, workload: str) -> str:
     verdict = "all promises kept" if outcome.passed else f"{len(outcome.violations)} broken promises"
     cut = f"; only the first {EVENTS_SHOWN_MAX:,} events are shown" if len(shown) > EVENTS_SHOWN_MAX else ""
     text = TEMPLATE.read_text(encoding="utf-8")
-    # A body may contain anything, also what would end the script.
+    # A body may contain anything, even the end tag of the script.
     data = json.dumps(facts, separators=(",", ":")).replace("<", "\\u003c")
     words = {"TITLE": escape(title), "VERDICT": escape(verdict + cut), "FINGERPRINT": outcome.fingerprint, "DATA": data}
     for name, word in words.items():
@@ -36,7 +36,7 @@ def trace_page(outcome: RunOutcome, workload: str) -> str:
 
 
 def _row(event: RunEvent) -> list[Any]:
-    """Return an event as the page has it: time, kind, fields."""
+    """Return an event in the page's format: time, kind, fields."""
     values: dict[str, Any] = msgspec.to_builtins(event, str_keys=True) if not _has_places(event) else _flat(event)
     return [values.pop("at_ms"), type(event).__name__, values]
 
@@ -46,7 +46,7 @@ def _has_places(event: RunEvent) -> bool:
 
 
 def _flat(event: RunEvent) -> dict[str, Any]:
-    """Places are keys in `owners`, which JSON can't have."""
+    """Convert the keys of `owners` to texts, because JSON has no tuples as keys."""
     values = msgspec.structs.asdict(event)
     values["owners"] = {" ".join(map(str, place)): members for place, members in values["owners"].items()}
     return values

@@ -1,4 +1,4 @@
-"""Troubles that people have with RocketMQ, told as stories on virtual time: once as it is, once with what avoids it.
+"""Troubles that users have with RocketMQ, as stories on virtual time: once with the problem, once with the fix.
 
     trouble = Trouble(
         "A new group reads the whole history",
@@ -7,11 +7,11 @@
         ways={"RocketMQ's default": {"skips": False}, "skip_young_history=True": {"skips": True}},
     )
 
-`staticfire simulate FILE` plays the `trouble` that a file leaves; docs/troubles.md tells ten of them.
+`staticfire simulate FILE` plays the variable `trouble` of a file; docs/troubles.md describes ten of them.
 
-- `trouble.py`: what a trouble is, and how it is played
-- `stage.py`: where it happens: a cluster of the real servers and clients, and a few words to use it with
-- `telling.py`: a trouble from a file; its numbers as a table
+- `trouble.py`: a trouble, and how it is played
+- `stage.py`: a cluster of real servers and clients, with short methods for stories
+- `telling.py`: reads a trouble from a file; its results as a table
 """
 
 from staticfire.simulation.troubles.stage import Stage

@@ -1,4 +1,4 @@
-"""A trouble from a file, and its numbers as lines."""
+"""Reads a trouble from a file, and plays it into lines."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ _LEAVES_ONE = re.compile(r"^trouble\b.*=", re.MULTILINE)
 
 
 def find_trouble(path: str) -> Trouble | None:
-    """Return the trouble that a file leaves, None where it leaves none. Raises: UsageError, with line and reason."""
+    """Return the trouble that a file defines, None if it defines none. Raises: UsageError, with line and reason."""
     file = Path(path)
     if not file.is_file() or not _LEAVES_ONE.search(file.read_text(encoding="utf-8", errors="replace")):
         return None
@@ -22,5 +22,5 @@ def find_trouble(path: str) -> Trouble | None:
 
 
 def lines_of(trouble: Trouble, seed: int = SEED) -> list[dict[str, object]]:
-    """Return a line per way, with what came of it."""
+    """Return one line per way, with its results."""
     return [{"way": way, **facts} for way, facts in trouble.play_all(seed).items()]

@@ -1,4 +1,4 @@
-"""A trouble: a story that is played once per way, and the facts that come of each."""
+"""A trouble: a story that is played once per way, and the facts that result from each."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ SEED = 1
 ISSUES = "https://github.com/{}/issues/{}"
 
 Facts = Mapping[str, object]
-"""What came of a way, by what it is called: the same names in each."""
+"""The results of a way by name. All ways of a trouble have the same names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class Trouble:
 
     title: str
     threads: Sequence[str]
-    """Where people tell of it: owner/repository#number."""
+    """The discussions of it: owner/repository#number."""
     story: Callable[..., Awaitable[Facts]]
-    """Called with a Stage, and with what the way says by name."""
+    """Called with a Stage and the keyword arguments of a way."""
     ways: Mapping[str, Mapping[str, Any]]
-    """RocketMQ's default first."""
+    """Keyword arguments of the story by the way's name. RocketMQ's default comes first."""
 
     def __post_init__(self) -> None:
         if not self.ways:
@@ -35,18 +35,18 @@ class Trouble:
 
     @property
     def links(self) -> list[str]:
-        """The addresses of the threads."""
+        """The URLs of the threads."""
         return [ISSUES.format(*thread.split("#", 1)) for thread in self.threads]
 
     def play(self, way: str, seed: int = SEED) -> Facts:
-        """Return what comes of one way. Raises: what the story raises."""
+        """Return the results of one way. Raises: what the story raises."""
 
         async def scenario(world: SimulatedWorld) -> Facts:
             return await self.story(Stage(world), **self.ways[way])
 
-        with logged_to(lambda *_: None):  # What brokers warn of is part of the story, and not of its numbers.
+        with logged_to(lambda *_: None):  # The warnings of brokers belong to the story, but not to its results.
             return simulate(scenario, seed)
 
     def play_all(self, seed: int = SEED) -> dict[str, Facts]:
-        """Return what comes of each way."""
+        """Return the results of each way."""
         return {way: self.play(way, seed) for way in self.ways}

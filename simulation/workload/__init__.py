@@ -1,4 +1,4 @@
-"""What a simulated cluster has to do, and what may happen to it: described in Python, in a page.
+"""The description of a simulated run, in a page of Python: what the cluster does, and which faults may occur.
 
     workload = Workload(
         topics=[Topic("orders", queues=4)],
@@ -7,12 +7,11 @@
         nemesis=Nemesis(may=["kill broker", "freeze member"]),
     )
 
-- `description.py`: these words, and what is wrong with them when something is; `kinds.py`: whether a value is of its
-  word's kind
-- `conditions.py`: conditions over properties, and what they mean
-- `strikes.py`: what can break
-- `varying.py`: a workload with something else than its file says
-- `loading.py`: a workload from a file; `own_code.py`: what a person's own code raises; `spelling.py`: did you mean
+- `description.py`: the classes of a description, and their checks; `kinds.py`: checks the types of their values
+- `conditions.py`: conditions over properties, and their meaning
+- `strikes.py`: the faults
+- `varying.py`: changes of a workload from the command line
+- `loading.py`: reads a workload from a file; `own_code.py`: errors of users' code; `spelling.py`: suggests names
 """
 
 from staticfire.simulation.workload.description import (

@@ -1,8 +1,8 @@
-"""Conditions over properties (SQL92) that a workload's groups choose messages by, and what each of them means.
+"""Conditions over properties (SQL92) by which a workload's groups filter messages.
 
-A condition has two faces: `text`, which brokers get, and `holds`, which says what it is for given properties. The
-second shares no line with the brokers' own evaluation (`protocol/sql92/`), so that the two can be compared. Only what
-is beyond dispute is in here: numbers are whole ones, and a missing property makes a comparison unknown (None).
+A condition has two parts: `text`, which brokers get, and `holds`, which evaluates it for given properties. `holds`
+shares no code with the brokers' evaluation (`protocol/sql92/`), so that the two can be compared. Only undisputed rules
+are used: numbers are integers, and a missing property makes a comparison unknown (None).
 """
 
 from collections.abc import Mapping
@@ -14,23 +14,23 @@ Properties = Mapping[str, str]
 
 
 class Condition:
-    """What a message's properties have to fulfil."""
+    """A condition on the properties of a message."""
 
     __slots__ = ()
 
     @property
     def text(self) -> str:
-        """The condition as brokers read it."""
+        """The condition in the brokers' syntax."""
         raise NotImplementedError
 
     def holds(self, properties: Properties) -> bool | None:
-        """Return whether it is fulfilled; None: unknown, as something is missing."""
+        """Return whether the properties fulfil the condition; None: unknown, because a property is missing."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Between(Condition):
-    """A property that is a whole number from `low` to `high`."""
+    """A property that is an integer from `low` to `high`."""
 
     name: str
     low: int
@@ -47,7 +47,7 @@ class Between(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Above(Condition):
-    """A property that is a whole number above a limit."""
+    """A property that is an integer above a limit."""
 
     name: str
     limit: int
@@ -63,7 +63,7 @@ class Above(Condition):
 
 @dataclass(frozen=True, slots=True)
 class OneOf(Condition):
-    """A property that is one of some texts."""
+    """A property whose value is one of some texts."""
 
     name: str
     values: tuple[str, ...]
@@ -84,7 +84,7 @@ class OneOf(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Missing(Condition):
-    """A property that isn't there."""
+    """A property that doesn't exist."""
 
     name: str
 
@@ -98,7 +98,7 @@ class Missing(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Not(Condition):
-    """What another condition is not; what is unknown stays unknown."""
+    """The negation of another condition; unknown remains unknown."""
 
     other: Condition
 
@@ -113,7 +113,7 @@ class Not(Condition):
 
 @dataclass(frozen=True, slots=True)
 class BothOf(Condition):
-    """Two conditions at once: false if one is false, else unknown if one is unknown."""
+    """Both of two conditions: false if one is false, otherwise unknown if one is unknown."""
 
     left: Condition
     right: Condition
@@ -131,7 +131,7 @@ class BothOf(Condition):
 
 @dataclass(frozen=True, slots=True)
 class EitherOf(Condition):
-    """One of two conditions: true if one is true, else unknown if one is unknown."""
+    """At least one of two conditions: true if one is true, otherwise unknown if one is unknown."""
 
     left: Condition
     right: Condition

@@ -1,6 +1,6 @@
-"""The words of a workload file. Everything is checked when it is written down: UsageError says what is wrong.
+"""The classes of a workload file. Each value is checked when its object is created: UsageError names the problem.
 
-Chance decides the rest, from the seed: when each message is sent, what listeners answer, what breaks, for how long.
+Everything else is random, from the seed: when each message is sent, what listeners return, what breaks, for how long.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -26,11 +26,11 @@ SECONDS_MAX = 86_400.0
 PUSH, LITE_PULL, SIMPLE = "push", "lite pull", "simple"
 BATCH_MAX, RETRIES_MAX = 1_024, 1_000
 
+# The part of a name before this sign is the namespace of a topic, group or program; clients get it as a setting.
 NAMESPACE_SIGN = "%"
-# What stands before it in the name of a topic, a group or a program is its namespace; clients get that as a setting.
 
 ProgramListener = Callable[[tuple[ReceivedMessage, ...], ConsumeContext | OrderedContext], Awaitable[object]]
-"""A listener as push consumers take it."""
+"""A listener of push consumers."""
 
 
 def _require(condition: bool, words: str) -> None:
@@ -39,7 +39,7 @@ def _require(condition: bool, words: str) -> None:
 
 
 def namespace_of(name: str) -> str:
-    """Return the namespace of a topic, group or program, empty for none."""
+    """Return the namespace of a topic, group or program; empty if there is none."""
     return name.partition(NAMESPACE_SIGN)[0] if NAMESPACE_SIGN in name else ""
 
 
@@ -49,7 +49,7 @@ def _check_share(owner: str, **shares: float) -> None:
 
 
 class Word:
-    """What all of them are: checked when they are written down, first that each value is of its kind."""
+    """The base of all classes of a workload: first the type of each value is checked, then `check` is called."""
 
     __slots__ = ()
 
@@ -58,12 +58,12 @@ class Word:
         self.check()
 
     def check(self) -> None:
-        """Raises: UsageError (what is written there can't be)."""
+        """Raises: UsageError (a value isn't possible)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topic(Word):
-    """A topic, on all brokers."""
+    """A topic, which all brokers have."""
 
     name: str
     queues: int = 4
@@ -76,7 +76,7 @@ class Topic(Word):
 
 @dataclass(frozen=True, slots=True)
 class Transactions(Word):
-    """How the transactions of a producer end: shares of its messages. The rest is said when a broker asks back."""
+    """How a producer's transactions end, as shares of its messages. The rest ends when a broker checks it."""
 
     commit: float = 0.7
     rollback: float = 0.2
@@ -88,30 +88,30 @@ class Transactions(Word):
 
 @dataclass(frozen=True, slots=True)
 class Producers(Word):
-    """Programs that send to a topic, at a rate that all of them have together."""
+    """Programs that send to a topic. The rate is that of all of them together."""
 
     topic: str
     per_second: float = 1.0
     clients: int = 1
     name: str = ""
-    """The machines are name-1, name-2 ...; <topic>-producer when empty."""
+    """The machines are name-1, name-2 ...; if empty, <topic>-producer-1 ..."""
     keys: int = 0
-    """Messages have one of so many keys, and go to its queue; 0: to any queue."""
+    """The number of different keys: a message goes to its key's queue; 0: to any queue."""
     delay_level: int = 0
     delay_ms: int = 0
     is_exact: bool = False
-    """With delay_ms: the moment is written into the message, instead of the delay."""
+    """With delay_ms: the message contains the time of delivery instead of the delay."""
     recalls: float = 0.0
-    """With delay_ms: the share of messages that are called back, before their time or a little after."""
+    """With delay_ms: the share of messages that are recalled, before their time or a little after it."""
     asks_ms: int = 0
-    """Messages are requests, and a reply is waited for so long; 0: they are not. A group has to reply to the topic."""
+    """Messages are requests that wait this long for a reply; 0: they aren't. A group must reply to the topic."""
     transactions: Transactions | None = None
     body: Callable[[int], bytes] | None = None
-    """Makes the body of a producer's n-th message."""
+    """Returns the body of a producer's n-th message."""
     tags: Sequence[str] = ()
-    """Each message has one of them; an empty text stands for none."""
+    """Each message has one of them; an empty text means no tag."""
     properties: dict[str, Sequence[str]] = field(default_factory=dict)
-    """Each message has one of these values of each; an empty text stands for none."""
+    """Each message has one of the values of each property; an empty text means that it doesn't have the property."""
 
     def check(self) -> None:
         owner = f"Producers({self.topic!r})"
@@ -141,41 +141,41 @@ class Producers(Word):
 
     @property
     def program(self) -> str:
-        """What its machines are called, before the number; its producer group, too."""
+        """The name of its machines without the number, and of its producer group."""
         return self.name or f"{self.topic}-producer"
 
 
 @dataclass(frozen=True, slots=True)
 class Group(Word):
-    """A consumer group: members on machines of their own, group-1, group-2 ..., with push consumers."""
+    """A consumer group: members with push consumers, on machines of their own (group-1, group-2 ...)."""
 
     name: str
     topic: str | Sequence[str]
     members: int = 1
     ordered: bool = False
     popped: bool = False
-    """Members pop what brokers say, instead of pulling queues that they share (RocketMQ's POP)."""
+    """Members pop from brokers, instead of pulling queues that they share (RocketMQ's POP)."""
     way: str = PUSH
-    """Which consumer members have: `push`; `lite pull`, which polls; `simple`, which pops and acknowledges."""
+    """The members' consumer: `push`; `lite pull`, which polls; `simple`, which pops and acknowledges."""
     expression: str = ALL_TAGS
-    """Tags, as `red || blue`."""
+    """Tags, like `red || blue`."""
     condition: Condition | None = None
-    """A condition over properties (SQL92), instead of tags: made of the words in `conditions.py`."""
+    """A condition over properties (SQL92) instead of tags; see `conditions.py`."""
     takes_ms: tuple[int, int] = (0, 50)
-    """How long a listener takes for a call."""
+    """How long a call of the listener takes."""
     fails: float = 0.0
-    """The share of its calls that fail, as long as there are faults."""
+    """The share of the calls that fail, as long as there are faults."""
     poison: float = 0.0
-    """The share of messages that fail whenever they come, until they are dead."""
+    """The share of messages that always fail, until they are dead letters."""
     retries_max: int = -1
-    """After how many retries a message is dead; -1: RocketMQ's 16, and never when ordered."""
+    """After this many retries a message is a dead letter; -1: RocketMQ's 16, and never when ordered."""
     batch: int = 1
     replies: bool = False
     """Members reply to each message that is a request."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Of PushSettings, by their names."""
+    """Fields of PushSettings by name."""
     listener: ProgramListener | None = None
-    """Your own, awaited after the call was noted; what it returns or raises counts."""
+    """A listener of your own. It is awaited after the call was recorded, and its result or exception counts."""
 
     def check(self) -> None:
         fault = group_fault(self.name)
@@ -225,26 +225,26 @@ class Group(Word):
 
     @property
     def is_filtering(self) -> bool:
-        """Whether it wants some messages only."""
+        """Whether the group filters messages."""
         return self.condition is not None or self.expression != ALL_TAGS
 
     @property
     def wants(self) -> str:
-        """What it chooses messages by, as a text."""
+        """The filter as text."""
         return self.expression if self.condition is None else self.condition.text
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What it subscribes to."""
+        """The topics that the group subscribes to."""
         return (self.topic,) if isinstance(self.topic, str) else tuple(self.topic)
 
     @property
     def member_names(self) -> list[str]:
-        """What its members' machines are called."""
+        """The names of its members' machines."""
         return [f"{self.name}-{number}" for number in range(1, self.members + 1)]
 
     def check_settings(self) -> None:
-        """Raises: UsageError (no such setting, or a value that it can't have)."""
+        """Raises: UsageError (an unknown setting, or an invalid value)."""
         from staticfire.client import PushSettings
 
         owner = f"Group({self.name!r})"
@@ -253,7 +253,7 @@ class Group(Word):
 
 @dataclass(frozen=True, slots=True)
 class Brokers(Word):
-    """The brokers, broker-a, broker-b ..., each with what `settings` says, by the names of BrokerSettings."""
+    """The brokers: broker-a, broker-b ..., each with these `settings`, by the names of BrokerSettings."""
 
     count: int = 1
     settings: dict[str, Any] = field(default_factory=dict)
@@ -269,7 +269,7 @@ class Brokers(Word):
 
     @property
     def flushes_at_once(self) -> bool:
-        """Whether what is acknowledged is on the disk."""
+        """Whether an acknowledged message is on the disk."""
         return self.settings.get("flush_disk_type") == "SYNC_FLUSH"
 
 
@@ -291,11 +291,11 @@ def _check_settings(owner: str, kind: type[Any], settings: dict[str, Any]) -> No
 
 @dataclass(frozen=True, slots=True)
 class Nemesis(Word):
-    """What breaks: one thing every so often, for a while. Each seed picks some of what `may` happen."""
+    """The faults: one at a time, each for a while. Each seed uses some of those in `may`."""
 
     may: Iterable[str] = USUAL_STRIKES
     every_seconds: float = 30.0
-    """On average, from one to the next."""
+    """The average time from one fault to the next."""
     lasts_seconds: tuple[float, float] = (0.5, 45.0)
 
     def check(self) -> None:
@@ -309,13 +309,13 @@ class Nemesis(Word):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The faults that may happen, in their order."""
+        """The faults that may occur, in order."""
         return (self.may,) if isinstance(self.may, str) else tuple(dict.fromkeys(self.may))
 
 
 @dataclass(frozen=True, slots=True)
 class Workload(Word):
-    """All of it."""
+    """The complete description of a run."""
 
     topics: Sequence[Topic]
     producers: Sequence[Producers] = ()
@@ -323,13 +323,13 @@ class Workload(Word):
     brokers: Brokers = field(default_factory=Brokers)
     nemesis: Nemesis = field(default_factory=lambda: Nemesis(may=()))
     network: LinkQuality = field(default_factory=LinkQuality)
-    """How every link carries while nothing is wrong with it."""
+    """The quality of every link while no fault changes it."""
     timer_jitter_ms: float = 0.5
-    """Timers ring up to so much late, as those of an operating system do."""
+    """By how much timers may fire late, as in an operating system."""
     settles_within_seconds: float = 600.0
-    """After the last fault: all consumed, one owner per queue, nothing waits."""
+    """The limit after the last fault until all is consumed, each queue has one owner, and nothing waits."""
     checkers: Sequence[type[Any]] = ()
-    """Your own, beside the built-in ones: subclasses of `staticfire.simulation.checkers.Checker`."""
+    """Your own checkers, in addition to the built-in ones: subclasses of `staticfire.simulation.checkers.Checker`."""
 
     def check(self) -> None:
         names = [topic.name for topic in self.topics]
@@ -365,6 +365,6 @@ def _check_namespace(what: str, name: str, topic: str) -> None:
 
 
 def _is_checker(kind: type[Any]) -> bool:
-    from staticfire.simulation.checkers.checker import Checker  # It knows these words, too.
+    from staticfire.simulation.checkers.checker import Checker  # It imports this module.
 
     return issubclass(kind, Checker)

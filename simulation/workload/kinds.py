@@ -1,4 +1,4 @@
-"""Whether what was written into a word of a workload is of the kind that the word's annotation says."""
+"""Checks whether the values of a workload have the types of their annotations."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
@@ -14,7 +14,7 @@ _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "True o
 
 
 def check_kinds(owner: str, described: Any, names: Iterable[str] | None = None) -> None:
-    """Check the fields of a dataclass, all of them or those of these names. Raises: UsageError."""
+    """Check the fields of a dataclass: all, or those in `names`. Raises: UsageError."""
     hints = _hints(type(described))  # type: ignore[arg-type]  # of functools.cache
     for name in hints if names is None else names:
         value = getattr(described, name)
@@ -29,7 +29,7 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    hint = getattr(hint, "__supertype__", hint)  # Of a NewType, which isn't there when a program runs.
+    hint = getattr(hint, "__supertype__", hint)  # A NewType doesn't exist at run time.
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any or getattr(hint, "_is_protocol", False):
         return True
@@ -42,7 +42,8 @@ def _fits(value: object, hint: Any) -> bool:
         return is_row and all(map(_fits, value, arguments))  # type: ignore[call-overload]
     if origin in (dict, type, Callable):
         return isinstance(value, origin)
-    if origin is not None:  # A sequence, or what else can be gone through; what can be once only isn't gone through.
+    # A sequence or another iterable. One that can be iterated only once isn't iterated here.
+    if origin is not None:
         is_whole = not isinstance(value, Collection) or all(_fits(one, arguments[0]) for one in value)
         return isinstance(value, origin) and is_whole
     if hint is float:

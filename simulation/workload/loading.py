@@ -1,4 +1,4 @@
-"""A workload from a file: a Python program that leaves a `workload`, or a function that makes one for each seed."""
+"""Reads a workload from a Python file, which defines `workload`: a Workload, or a function that makes one per seed."""
 
 import re
 import runpy
@@ -19,14 +19,14 @@ _UNKNOWN_ARGUMENT = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword a
 
 
 class NotMade(UsageError):
-    """A function that makes workloads has made none for this seed."""
+    """A function that makes workloads failed for this seed."""
 
 
 WorkloadMaker = Callable[[Random], Workload]
 
 
 def load_workload(path: str) -> WorkloadMaker:
-    """Return what makes the workload of a seed from its chance. Raises: UsageError, with the line and the reason."""
+    """Return a function that makes a workload from a seed's randomness. Raises: UsageError, with line and reason."""
     made = run_file(path).get(NAME)
     if isinstance(made, Workload):
         return lambda _: made
@@ -38,7 +38,7 @@ def load_workload(path: str) -> WorkloadMaker:
 
 
 def run_file(path: str) -> dict[str, Any]:
-    """Run a person's own file and return what it leaves. Raises: UsageError, with the line and the reason."""
+    """Run a user's file and return its variables. Raises: UsageError, with line and reason."""
     if not Path(path).is_file():
         raise UsageError(f"there is no workload file {path}")
     try:
@@ -63,7 +63,7 @@ def _checked(path: str, make: WorkloadMaker) -> WorkloadMaker:
 
 
 def _line(error: BaseException, path: str) -> int:
-    """Return the last line of the file on the way to an error."""
+    """Return the last line of the file in an error's traceback."""
     lines = [frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     return lines[-1] if lines else 0
 

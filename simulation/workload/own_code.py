@@ -1,15 +1,15 @@
-"""A person's own code that runs in a simulation (bodies, listeners, checkers): what it raises is told with its line."""
+"""Users' code that runs in a simulation (bodies, listeners, checkers): its errors are reported with their line."""
 
 import traceback
 
 OWN_ERRORS = (Exception, SystemExit)
-"""What such code may raise. A run goes on after `sys.exit()`, too: it would end all runs, and look like a success."""
+"""The exceptions of such code. `sys.exit()` is one of them: it would end all runs, and look like a success."""
 
 
 def told(error: BaseException, called: object) -> str:
-    """Return what somebody's function has raised: `shop.py:5: KeyError: 'orders'`.
+    """Return the text of an exception of a user's function: `shop.py:5: KeyError: 'orders'`.
 
-    The line is the last one in the file of `called`, or where that begins when the call itself was wrong.
+    The line is the last one in the file of `called`, or its first line if the call itself was wrong.
     """
     words = f"{type(error).__name__}: {error}"
     code = getattr(called, "__code__", None)

@@ -1,4 +1,4 @@
-"""What can break in a simulated cluster, by name. `simulation/runs/striking.py` does it."""
+"""The faults of a simulated cluster by name. `simulation/runs/striking.py` carries them out."""
 
 from enum import Enum
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class At(Enum):
-    """What a strike hits."""
+    """The target of a fault."""
 
     BROKER = "a broker"
     MEMBER = "a member of a group"
@@ -22,13 +22,13 @@ class At(Enum):
 
 
 class StrikeKind(msgspec.Struct, frozen=True):
-    """One thing that can break."""
+    """One kind of fault."""
 
     at: At
     words: str
     is_usual: bool = True
-    """One of those that happen where nobody chooses. The others destroy what no broker could keep, never heal, or are
-    an administrator's."""
+    """Whether it is used if a workload doesn't choose. The other kinds destroy what no broker could keep, never heal,
+    or are actions of an administrator."""
 
 
 STRIKES = {
@@ -89,17 +89,17 @@ ADMINISTRATION = (
     "add queues", "fewer write queues", "fewer read queues", "forbid writing", "forbid reading", "switch off group",
     "reset offsets", "change settings",
 )  # fmt: skip
-"""What isn't broken but wanted: `simulation/runs/administering.py` does it."""
+"""Not faults but intended changes: `simulation/runs/administering.py` carries them out."""
 
 
 FOR_GOOD = " for good"
 LASTING = tuple(name for name in STRIKES if name.endswith(FOR_GOOD))
-"""What never heals: others have to take over."""
+"""Faults that never heal: other machines must take over."""
 FOREVER_MS = 1 << 40
 
 
 class Strike(msgspec.Struct, frozen=True):
-    """Something that breaks at some time, for a while."""
+    """A fault at some time, for a while."""
 
     at_ms: int
     kind: str
@@ -107,7 +107,7 @@ class Strike(msgspec.Struct, frozen=True):
     """A machine; empty: all links."""
     lasts_ms: int = 1_000
     detail: int = 0
-    """A number by which chance decides the rest."""
+    """A seed for the random details of the fault."""
     other: str = ""
     """The broker at the other end of a cut."""
 

@@ -1,7 +1,7 @@
-"""A workload with something else than its file says: `rebalance_interval_ms=5s`, `group_protection=off`, `members=5`.
+"""Changes of a workload on the command line: `rebalance_interval_ms=5s`, `group_protection=off`, `members=5`.
 
-A name is looked up among the words below, then among the settings of members (PushSettings and their ClientSettings),
-then among those of brokers. It counts for all groups, all producers or all brokers of the workload.
+A name is first searched in the table below, then in the settings of members (PushSettings and their ClientSettings),
+then in those of brokers. It applies to all groups, all producers or all brokers of the workload.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ Change = Callable[[Workload, Any], Workload]
 
 
 class _Word(NamedTuple):
-    """What a name stands for: a field of a class, and where it goes."""
+    """The meaning of a name: a field of a class, and the function that sets it in a workload."""
 
     owner: type
     field: str
@@ -86,7 +86,7 @@ def _of_broker_settings(field: str) -> Change:
 
 
 def varied(workload: Workload, changes: Mapping[str, str]) -> Workload:
-    """Return the workload with these changes. Raises: UsageError (no such name, or no value for it)."""
+    """Return the workload with these changes. Raises: UsageError (an unknown name, or an invalid value)."""
     for name, text in changes.items():
         check_known(name, [PROTECTION, *_words()], "word of a workload and no setting")
         if name == PROTECTION:
@@ -111,5 +111,5 @@ def _duration_ms(text: str) -> int:
 
 
 def varied_maker(make: WorkloadMaker, changes: Mapping[str, str]) -> WorkloadMaker:
-    """Return what makes the workload of a seed, with these changes."""
+    """Return a function that makes the workload of a seed with these changes."""
     return (lambda chance: varied(make(chance), changes)) if changes else make

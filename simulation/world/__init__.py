@@ -1,4 +1,4 @@
-"""A simulated world: the five seams of `runtime.machine` on virtual time, from one seed.
+"""A simulated world: the five seams of `runtime.machine` on virtual time, repeatable from one seed.
 
     async def scenario(world: SimulatedWorld) -> None:
         broker = world.machine("broker-a", host="10.0.0.1")
@@ -8,12 +8,13 @@
 
     simulate(scenario, seed=7)
 
-- `world.py`: the face; `box.py`: one machine in it; `process.py`: one life of what runs there
-- `testing.py`: scenarios in pytest; `running.py`: without; `ending.py`: what has to be true when one is over
-- `loop.py`: an event loop whose clock jumps; `tasks.py`: tasks that sort the same in every run; `workers.py`
-- `network.py`, `link.py`, `transport.py`: who listens where, the way between two processes, one end of a connection
-- `disk.py`, `inode.py`: what survives a kill and a power cut; `files.py`: how one process sees it
-- `machine.py`: clock and identity; `chance.py`: repeatable chance; `history.py`: what happened, as one fingerprint
+- `world.py`: the API; `box.py`: one machine; `process.py`: one process, from its start to its kill
+- `testing.py`: scenarios in pytest; `running.py`: without pytest; `ending.py`: the checks at the end of a scenario
+- `loop.py`: an event loop whose clock jumps; `tasks.py`: tasks with a repeatable order in sets; `workers.py`: workers
+  without threads
+- `network.py`, `link.py`, `transport.py`: listeners, the link between two processes, one end of a connection
+- `disk.py`, `inode.py`: what survives a kill and a power loss; `files.py`: the disk as seen by one process
+- `machine.py`: clock and identity; `chance.py`: repeatable randomness; `history.py`: all events, and their fingerprint
 """
 
 from staticfire.simulation.world.ending import LeftOver

@@ -1,4 +1,4 @@
-"""One machine of a simulated world: its disk and clock for good, its process life after life, and what that runs."""
+"""One machine of a simulated world: a permanent disk and clock, one process after another, and the services in them."""
 
 import asyncio
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from staticfire.simulation.world.workers import SimulatedWorkers
 
 
 class Startable(Protocol):
-    """What a process can run: `runtime.service.Service` is one."""
+    """What a process can run; `runtime.service.Service` is one."""
 
     async def __aenter__(self) -> Any: ...
 
@@ -36,7 +36,7 @@ class _Running:
     service: Startable
     task: asyncio.Task[None]
     ended: asyncio.Future[None]
-    """Done when the task is, or when its process was killed: then the task never is."""
+    """Done when the task is done, or when its process is killed: a killed task is never done."""
 
 
 class Box:
@@ -55,7 +55,7 @@ class Box:
         self.begin_life()
 
     def begin_life(self) -> None:
-        """Give it a new process."""
+        """Create a new process for the machine."""
         self.life += 1
         identity = simulated_identity(self._network.seed, self.name, self.host, self.life)
         self.process = Process(self.name, self.host, identity.pid)
@@ -89,7 +89,7 @@ class Box:
         return service
 
     async def stop(self) -> None:
-        """Let what runs leave in order, newest first. Raises: what it crashed with, ProcessKilled."""
+        """Stop the services gracefully, the newest first. Raises: what a service crashed with, ProcessKilled."""
         self.process.require_alive()
         while self._running:
             running = self._running.pop()
@@ -99,7 +99,7 @@ class Box:
             await running.task
 
     def kill(self) -> None:
-        """End the process in mid-line."""
+        """Kill the process, wherever its code is."""
         self.process.require_alive()
         self.process.die(self._network.loop.take_away(self.process))
         self._network.drop(self.process)
@@ -109,7 +109,7 @@ class Box:
 
 
 async def _main(service: Startable, ready: asyncio.Future[None]) -> None:
-    """What a simulated process does."""
+    """Run a service in a simulated process until it stops."""
     async with service:
         ready.set_result(None)
         await service.wait()

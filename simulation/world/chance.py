@@ -1,6 +1,7 @@
-"""Chance that repeats: every consumer of it has a source of its own, made from the seed and the consumer's name.
+"""Repeatable randomness: every user has its own source, made from the seed and the user's name.
 
-So a source doesn't depend on how often others were asked, on the order in which things are made, or on PYTHONHASHSEED.
+So a source doesn't depend on how often others are used, on the order in which objects are created, or on
+PYTHONHASHSEED.
 """
 
 import hashlib
@@ -8,7 +9,7 @@ import random
 
 
 def source_of_chance(seed: int, *names: object) -> random.Random:
-    """Return the source of chance of whoever has these names."""
+    """Return the source of randomness for these names."""
     return random.Random(number_from(seed, *names))
 
 

@@ -1,11 +1,11 @@
-"""A simulated disk: files that survive a kill, and lose what wasn't synced when the power goes.
+"""A simulated disk: files survive a kill, but a power loss destroys what wasn't synced.
 
-What was written to a file needs the file's sync, and its name needs that of its folder; so does the name of a folder in
-the one above, and each removal. A file that was replaced is safe with its name, as `Files.replace` promises. What
-programs see and what is durable: inode.py.
+The content of a file becomes durable by a sync of the file; its name by a sync of its folder. The same is true for the
+name of a folder in its parent, and for each removal. A file that was replaced is durable with its name, as
+`Files.replace` promises. inode.py has both versions: what programs see, and what is durable.
 
-Faults are set by hand: `bytes_left`, `others_bytes`, `fail_write`, `fail_sync`, `evicts`, `reorders`, `sync_ms`,
-`rot`, `on_write`, `on_read`, and `before`, which sees every step that changes something.
+Faults are set by tests: `bytes_left`, `others_bytes`, `fail_write`, `fail_sync`, `evicts`, `reorders`, `sync_ms`,
+`rot`, `on_write`, `on_read`, and `before`, which is called before every step that changes something.
 """
 
 import errno
@@ -22,44 +22,44 @@ from staticfire.simulation.world.process import Process
 
 
 class DiskImage(NamedTuple):
-    """A disk as it was at some moment."""
+    """A copy of a disk at some moment."""
 
     top: Folder
 
 
 class Disk:
-    """The files of one machine by their paths."""
+    """The files of one machine by path."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.bytes_left: int | None = None
-        """Space for content; None: enough."""
+        """The free space for content; None: unlimited."""
         self.total_bytes = 1 << 40
         self.others_bytes = 0
-        """How much of the total somebody else takes. It only shows: what makes writes fail is `bytes_left`."""
+        """How much of the total space others use. It is only reported: `bytes_left` makes writes fail."""
         self.sync_ms = 0.0
-        """How long the sync of a file takes in a worker; its folder's takes no longer."""
+        """How long the sync of a file takes in a worker; the sync of a folder takes no time."""
         self.evicts = False
-        """What a failed sync has lost isn't read any more either: the kernel needed the memory."""
+        """Data that a failed sync has lost can't be read any more either, as if the kernel had needed the memory."""
         self.reorders = False
-        """A torn loss of power keeps any sectors of what wasn't synced, not a prefix of it."""
+        """A torn power loss keeps arbitrary sectors of what wasn't synced, instead of a prefix of it."""
         self.on_write: Callable[[str, int, Bytes], object] | None = None  # house: a fault, set while a test runs
-        """Called before each write with path, position and data. What it raises, the writer gets."""
+        """Called before each write with path, position and data. Its exceptions are raised in the writer."""
         self.before: Callable[[str, str], object] | None = None  # house: a fault, set while a test runs
-        """Called before each step with what it is (create, write, truncate, sync, rename, sync names, make folder,
-        remove) and its path. What it raises, the program gets; an OSError makes the step fail."""
+        """Called before each step with its kind (create, write, truncate, sync, rename, sync names, make folder,
+        remove) and its path. Its exceptions are raised in the program; an OSError makes the step fail."""
         self.on_read: Callable[[str, int, int, bool], int] | None = None  # house: a fault, set while a test runs
-        """Called before each read with path, position, size and whether it is of a map; returns the position that is
-        read instead. What it raises, the program gets."""
+        """Called before each read with path, position, size and whether it reads a map; returns the position to read
+        instead. Its exceptions are raised in the program."""
         self.files: dict[str, Inode] = {}
         self._top = Folder()
         self.folders: dict[str, Folder] = {"/": self._top, ".": self._top}
         self.locks: dict[str, Process] = {}
         self.bad_sectors: list[tuple[str, int, int]] = []
-        """Path, from, to: reading there fails, and through a map it is the end of the process."""
+        """Path, start, end: a read there fails; through a map it kills the process."""
         self.power_losses = 0
         self.syncing: list[tuple[Callable[[], None], float]] | None = None  # house: a list while a worker runs
-        """While a worker runs: what makes durable what it synced, and how many milliseconds that takes."""
+        """While a worker runs: functions that make its syncs durable, and how many milliseconds each takes."""
         self._failing_writes: dict[int, int] = {}
         self._failing_syncs: dict[int, int] = {}
         self._writes = 0
@@ -68,23 +68,23 @@ class Disk:
     # -- faults ----------------------------------------------------------------------------------------------------
 
     def fail_write(self, count: int = 1, error_number: int = errno.EIO) -> None:
-        """Let the count-th write from now fail: 1 is the next. Replacing a file is a write, too."""
+        """Let the count-th write from now fail: 1 is the next. The replacement of a file is a write, too."""
         self._failing_writes[self._writes + count] = error_number
 
     def fail_sync(self, count: int = 1, error_number: int = errno.EIO) -> None:
-        """Let the count-th sync of a file from now fail: 1 is the next. What it covered is never written."""
+        """Let the count-th sync of a file from now fail: 1 is the next. The data that it covers is never written."""
         self._failing_syncs[self._syncs + count] = error_number
 
     def is_bad(self, path: str, position: int, size: int) -> bool:
-        """Whether a read touches a bad sector."""
+        """Return whether a read touches a bad sector."""
         return any(path == bad and position < end and start < position + size for bad, start, end in self.bad_sectors)
 
     def rot(self, path: str, position: int, mask: int = 1) -> None:
-        """Flip bits of a byte that is on the disk for good."""
+        """Flip bits of a byte, also in its durable version."""
         self.files[path].rot(position, mask)
 
     def lose_power(self, torn: Random | None) -> None:
-        """Keep only what is on the disk for good; `torn`: and a part of the rest, chosen by chance."""
+        """Keep only what is durable; `torn`: and a random part of the rest."""
         self.power_losses += 1
         used_bytes = self.used_bytes
         self._come_back(self._top, torn)
@@ -92,7 +92,7 @@ class Disk:
         self._give_back(used_bytes - self.used_bytes)
 
     def _come_back(self, node: Node, torn: Random | None) -> None:
-        """Find out what there is of a file or folder, and in it, after a loss of power."""
+        """Apply a power loss to a file, or to a folder and everything in it."""
         if isinstance(node, Inode):
             node.lose_power(torn, self.reorders)
             return
@@ -101,18 +101,18 @@ class Disk:
             self._come_back(node.names[name], torn)
 
     def image(self) -> DiskImage:
-        """Return a copy of all that there is, durable or not yet."""
+        """Return a copy of everything, durable or not."""
         return DiskImage(deepcopy(self._top))
 
     def put_back(self, image: DiskImage) -> None:
-        """Be as the disk was when the image was made."""
+        """Restore the disk to the state of an image."""
         used_bytes = self.used_bytes
         self._top = image.top
         self._find_all(self._top)
         self._give_back(used_bytes - self.used_bytes)
 
     def _find_all(self, top: Folder) -> None:
-        """Note all files and folders by their paths."""
+        """Index all files and folders by path."""
         self.files.clear()
         self.folders = {"/": top, ".": top}
         unseen: list[tuple[str, Folder]] = [("/", top)]
@@ -128,10 +128,10 @@ class Disk:
 
     @property
     def used_bytes(self) -> int:
-        """How much of the total is taken."""
+        """How much of the total space is used."""
         return self.others_bytes + sum(len(inode.content) for inode in self.files.values())
 
-    # -- what files are made of --------------------------------------------------------------------------------------
+    # -- files and folders -------------------------------------------------------------------------------------------
 
     def write(self, path: str, inode: Inode, position: int, data: Bytes) -> None:
         self._step("write", path)
@@ -144,7 +144,7 @@ class Disk:
         inode.truncate(size, keep_size)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Put a new file there, on the disk for good: written, synced, renamed, its name synced."""
+        """Replace or create a file durably: it is written, synced, renamed, and its name synced."""
         self._require_folder(path)
         self._step("sync", path)
         self._count_sync(path)
@@ -182,7 +182,7 @@ class Disk:
             self.syncing.append((done, takes_ms))
 
     def open(self, path: str) -> Inode:
-        """Return the file, a new one if there is none."""
+        """Return the file at a path; create it if there is none."""
         if path in self.folders:
             raise disk_error(errno.EISDIR, path)
         self._require_folder(path)
@@ -218,7 +218,7 @@ class Disk:
             self._folder_of(path).drop(posixpath.basename(path))
 
     def copy(self, path: str, target: str) -> int:
-        """Copy a file, or a folder with all in it; return how many bytes it has."""
+        """Copy a file, or a folder with its content; return the number of bytes."""
         if path in self.folders:
             self.make_folder(target)
             copied = sum(self.copy(f"{path}/{name}", f"{target}/{name}") for name in sorted(self.folders[path].names))
@@ -233,7 +233,7 @@ class Disk:
         return len(content)
 
     def move(self, path: str, target: str) -> None:
-        """Give a file or a folder another name."""
+        """Rename a file or a folder."""
         node = self.files.get(path) or self.folders.get(path)
         if node is None:
             raise disk_error(errno.ENOENT, path)
@@ -280,5 +280,5 @@ class Disk:
 
 
 def disk_error(number: int, path: str) -> OSError:
-    """Return the error that an operating system gives."""
+    """Return the error that an operating system raises."""
     return OSError(number, os.strerror(number), path)

@@ -1,4 +1,4 @@
-"""The end of a simulated world: nothing is left over and nothing went wrong unnoticed, or the run has failed."""
+"""The end of a simulated world: the run fails if anything is left over or any error went unnoticed."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,16 +9,16 @@ from staticfire.simulation.world.network import SimulatedNetwork
 from staticfire.simulation.world.process import Process, ProcessKilled
 from staticfire.simulation.world.tasks import NumberedTask
 
+# Virtual time for cancelled tasks to end.
 TIDY_UP_S = 60.0
-# Of virtual time, for cancelled tasks to end.
 
 
 class LeftOver(AssertionError):
-    """A simulation ended with something unfinished or unnoticed."""
+    """A simulation ended with something unfinished, or with an unnoticed error."""
 
 
 def left_over(network: SimulatedNetwork, unhandled: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what is wrong at the end, a line each. `unhandled`: what the loop's exception handler was told."""
+    """Yield a line for each problem at the end. `unhandled`: what the loop's exception handler received."""
     for task in _in_order(network.loop):
         if not task.done() and task is not asyncio.current_task():
             yield f"  a task that isn't done: {task!r}"
@@ -34,7 +34,7 @@ def left_over(network: SimulatedNetwork, unhandled: Iterable[Mapping[str, Any]])
 
 
 async def tidy_up(network: SimulatedNetwork, processes: Iterable[Process]) -> None:
-    """Leave nothing that would run, or complain when it is collected: all processes die, other tasks are cancelled."""
+    """Kill all processes and cancel the other tasks, so that nothing runs or warns when it is collected."""
     loop = network.loop
     dead = list(processes)
     for process in dead:
@@ -55,7 +55,7 @@ def _in_order(loop: JumpingLoop) -> list[NumberedTask]:
 
 
 def _failed_unnoticed(task: NumberedTask) -> bool:
-    # asyncio says so only when the task is collected, which may be long after the run.
+    # asyncio reports it only when the task is collected, which may be long after the run.
     if task.process is not None and task.process.is_dead:
-        return False  # it was killed before anybody could
+        return False  # it was killed before any other task could retrieve the exception
     return task.done() and task._log_traceback and not isinstance(task.exception(), ProcessKilled)

@@ -1,4 +1,4 @@
-"""The file system as one simulated process sees it."""
+"""The file system, as seen by one simulated process."""
 
 import errno
 import posixpath
@@ -75,7 +75,7 @@ class SimulatedFile:
 
 
 class SimulatedFolderLock:
-    """The right to use a folder. It ends with the process."""
+    """The exclusive use of a folder. It ends with the process."""
 
     def __init__(self, locks: dict[str, Process], path: str, process: Process) -> None:
         self._locks = locks
@@ -90,7 +90,7 @@ class SimulatedFolderLock:
 
 
 class SimulatedFiles:
-    """The files of one process's disk."""
+    """The files on the disk of one process."""
 
     def __init__(self, process: Process, disk: Disk, history: History) -> None:
         self.process = process
@@ -115,7 +115,7 @@ class SimulatedFiles:
 
     @property
     def syncs_together(self) -> bool:
-        """No: each file and folder is synced by itself here, so that each sync can fail by itself."""
+        """Always False: each file and folder is synced separately here, so that each sync can fail separately."""
         return False
 
     def sync_together(self, folder: str, write: Callable[[], None]) -> None:

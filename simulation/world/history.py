@@ -1,4 +1,4 @@
-"""What happened in a simulated world, as lines and as one fingerprint: the same seed gives the same history."""
+"""All events of a simulated world, as lines and as one fingerprint: the same seed gives the same history."""
 
 import hashlib
 from typing import NamedTuple, Protocol
@@ -8,13 +8,13 @@ import msgspec
 from staticfire.protocol.checksums import crc32
 from staticfire.runtime.machine import Bytes
 
+# About how many of the newest events are kept. The fingerprint covers all.
 EVENTS_MAX = 10_000
-# Kept, about, the newest; the fingerprint covers all.
 _HASHED_AT_ONCE = 1_000
 
 
 class Event(NamedTuple):
-    """One thing that a process did or that was done to it."""
+    """Something that a process did or that was done to it."""
 
     uptime_ns: int
     process: str
@@ -30,17 +30,17 @@ _Raw = tuple[int, str, str, tuple[object, ...]]
 
 
 class NanosecondClock(Protocol):
-    """What knows the time of a world: its loop."""
+    """A clock in nanoseconds: the loop of a world."""
 
     uptime_ns: int
 
 
 class History:
-    """The events of a world in their order."""
+    """The events of a world in order."""
 
     def __init__(self, clock: NanosecondClock) -> None:
         self._hashed: list[_Raw] = []
-        # Plain tuples until somebody looks: nearly all of them are only ever hashed.
+        # Plain tuples until they are read, because nearly all of them are only hashed.
         self._unhashed: list[_Raw] = []
         self._forgotten = 0
         self._clock = clock
@@ -49,12 +49,12 @@ class History:
 
     @property
     def count(self) -> int:
-        """How many events there were."""
+        """The number of all events."""
         return self._forgotten + len(self._hashed) + len(self._unhashed)
 
     @property
     def events(self) -> list[Event]:
-        """The newest."""
+        """The newest events."""
         return [Event(*each) for each in (*self._hashed, *self._unhashed)][-EVENTS_MAX:]
 
     def record(self, process: str, what: str, *details: object) -> None:
@@ -73,16 +73,16 @@ class History:
             del hashed[:-EVENTS_MAX]
 
     def record_bytes(self, process: str, what: str, data: Bytes, *details: object) -> None:
-        """Record something done with these bytes, by their number and checksum."""
+        """Record an event with bytes, by their number and checksum."""
         sum_of_it = crc32(data).to_bytes(4)
         self._unhashed.append((self._clock.uptime_ns, process, what, (*details, len(data), sum_of_it)))
 
     @property
     def fingerprint(self) -> str:
-        """The same for two runs in which the same happened at the same time."""
+        """A hash that is equal for two runs with the same events at the same times."""
         self._hash_all()
         return self._hash.hexdigest()
 
     def last(self, count: int = 50) -> str:
-        """Return the newest events, a line each."""
+        """Return the newest events, one per line."""
         return "\n".join(map(str, self.events[-count:]))

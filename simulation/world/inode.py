@@ -1,12 +1,13 @@
-"""Files and folders of a simulated disk: what programs see of each, and what a loss of power would leave of it.
+"""Files and folders of a simulated disk: what programs see, and what would survive a power loss.
 
     content, names    what a read or a listing returns
-    durable           what is on the disk for good
-    pending           the changes that lead from the one to the other, oldest first
+    durable           what survives
+    pending           the changes between the two, oldest first
 
-A sync makes the changes durable that were pending when it began. One that fails forgets them, as Linux does: it marks
-the pages clean and tells one caller, and the next sync succeeds without them. A loss of power keeps none of the pending
-changes, or those that chance picks; it picks whole sectors of a file, so that what lies in one sector is never torn.
+A sync makes those changes durable that were pending when it began. A failed sync discards them, as Linux does: it marks
+the pages clean and reports the error to one caller, and the next sync succeeds without them. A power loss keeps none of
+the pending changes, or a random selection. Of a file, the selection consists of whole sectors, so what is within one
+sector is never torn.
 """
 
 from collections import deque
@@ -15,29 +16,29 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar, Union
 
 from staticfire.runtime.machine import Bytes
 
+# The maximum for a file. Above it the older half becomes durable, as a kernel writes data back after a while.
 PENDING_MAX = 200_000
-# Of a file. Above that the older half is taken as written back, as a kernel does after a while.
 SECTOR_BYTES = 512
+# The probability that a pending change of a file is kept: nothing was written back, some of it, or everything.
 _KEPT = (0.0, 0.5, 1.0)
-# How likely a pending change is kept, for all of one file: nothing was written back, some of it, nearly all.
 
 C = TypeVar("C")
 
 
 class _Pending(Generic[C]):
-    """Changes in their order, each with its number."""
+    """Changes in order, each with its number."""
 
     def __init__(self) -> None:
         self.changes: deque[tuple[int, C]] = deque()
         self.count = 0
-        """How many there ever were."""
+        """How many changes there ever were."""
 
     def add(self, change: C) -> None:
         self.count += 1
         self.changes.append((self.count, change))
 
     def take(self, count: int) -> list[C]:
-        """Remove and return those of the first `count` ever that are still pending."""
+        """Remove and return the pending changes among the first `count` ever."""
         taken = []
         while self.changes and self.changes[0][0] <= count:
             taken.append(self.changes.popleft()[1])
@@ -45,7 +46,7 @@ class _Pending(Generic[C]):
 
 
 class Edit(NamedTuple):
-    """A write, or with `cut` a truncation at `position`; the file has at least `size` bytes afterwards."""
+    """A write, or with `cut` a truncation at `position`. The file has at least `size` bytes afterwards."""
 
     position: int
     data: bytes
@@ -54,7 +55,7 @@ class Edit(NamedTuple):
 
 
 class Image:
-    """Bytes of a file, and its size: what lies behind them up to there reads as zeros."""
+    """The bytes of a file, and its size: the range between the end of the bytes and the size reads as zeros."""
 
     def __init__(self) -> None:
         self.content = bytearray()
@@ -78,7 +79,7 @@ class Image:
 
 
 class Inode(Image):
-    """One file, whatever its name is."""
+    """One file, independent of its name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,11 +88,11 @@ class Inode(Image):
 
     @property
     def changes(self) -> int:
-        """How many changes there were: a sync that begins now covers these."""
+        """The number of all changes: a sync that begins now covers these."""
         return self._pending.count
 
     def growth_bytes(self, position: int, size: int) -> int:
-        """Return how much space that write takes."""
+        """Return how much space a write needs."""
         return max(0, position + size - max(len(self.content), position))
 
     def write(self, position: int, data: Bytes) -> None:
@@ -101,7 +102,7 @@ class Inode(Image):
         self._change(Edit(size, b"", self.size if keep_size else size, cut=True))
 
     def grow(self, size: int) -> None:
-        """Be at least that large; it takes no space."""
+        """Enlarge the file to at least this size, without using space."""
         if size > self.size:
             self._change(Edit(0, b"", size))
 
@@ -124,22 +125,23 @@ class Inode(Image):
                 image.content[position] ^= mask
 
     def synced(self, changes: int) -> None:
-        """Take the first so many changes as on the disk."""
+        """Make the first `changes` changes durable."""
         for change in self._pending.take(changes):
             self._durable.apply(change)
 
     def sync_failed(self, changes: int, evicts: bool) -> None:
-        """Forget that the first so many changes have to be written; `evicts`: programs don't see them any more."""
+        """Discard the first `changes` changes, which will never be written; `evicts`: programs can't see them
+        either."""
         self._pending.take(changes)
         if evicts:
-            size = self.size  # The file is as long as it was: that isn't in its pages.
+            size = self.size  # The size is kept, because it isn't stored in the file's pages.
             self.become(self._durable)
             for _, change in self._pending.changes:
                 self.apply(change)
             self.size = max(self.size, size)
 
     def lose_power(self, chance: Random | None, reorders: bool) -> None:
-        """Keep what is durable; with `chance` also a prefix of the changes, or with `reorders` any of their sectors."""
+        """Keep what is durable; with `chance` also a random prefix of the changes, with `reorders` random sectors."""
         pending = self._pending.take(self._pending.count)
         if chance is not None and pending:
             for change in _any_sectors(pending, chance) if reorders else _torn_prefix(pending, chance):
@@ -158,7 +160,7 @@ def _torn_prefix(pending: list[Edit], chance: Random) -> list[Edit]:
 
 
 def _any_sectors(pending: list[Edit], chance: Random) -> list[Edit]:
-    """Choose sectors. One is written as it is in memory: what lacks one of its changes lacks the later ones, too."""
+    """Choose sectors at random. If a change of a sector is lost, so are the later changes of the same sector."""
     likely = chance.choice(_KEPT)
     lost: set[int] = set()
     part = []
@@ -192,7 +194,7 @@ class Folder:
 
     @property
     def changes(self) -> int:
-        """How many changes there were: a sync that begins now covers these."""
+        """The number of all changes: a sync that begins now covers these."""
         return self._pending.count
 
     def put(self, name: str, node: Node) -> None:
@@ -204,12 +206,12 @@ class Folder:
         self._pending.add((name, None))
 
     def synced(self, changes: int) -> None:
-        """Take the first so many changes as on the disk."""
+        """Make the first `changes` changes durable."""
         for change in self._pending.take(changes):
             self._keep(*change)
 
     def lose_power(self, chance: Random | None) -> None:
-        """Keep what is durable; with `chance` also any of the changes."""
+        """Keep what is durable; with `chance` also a random selection of the changes."""
         for change in self._pending.take(self._pending.count):
             if chance is not None and chance.random() < 0.5:
                 self._keep(*change)

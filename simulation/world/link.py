@@ -1,7 +1,7 @@
-"""The way from one process to another: all arrives in the order in which it was sent, or waits while the link is cut.
+"""The link from one process to another. Everything arrives in the order in which it was sent.
 
-Nothing is lost for good, as TCP would send it again: what a cut link had under way arrives after it is healed, and a
-piece that is lost arrives late, with all that was sent behind it.
+Nothing is lost for good, because TCP would send it again: what is in flight on a cut link arrives after it is healed. A
+lost piece arrives late, and with it all that was sent after it.
 """
 
 from collections import deque
@@ -13,35 +13,35 @@ from random import Random
 
 from staticfire.simulation.world.loop import JumpingLoop
 
+# Approximately as TCP does it.
 RESEND_MS, RESEND_MS_MAX = 200.0, 60_000.0
-# As TCP does it, about.
 
 
 @dataclass(frozen=True, slots=True)
 class LinkQuality:
-    """How a link carries."""
+    """The properties of a link."""
 
     delay_ms: float = 0.1
     jitter_ms: float = 0.0
-    """Added to the delay, evenly distributed between 0 and this. Order is kept."""
+    """Added to the delay, evenly distributed between 0 and this. The order is kept."""
     fragments: bool = False
-    """Bytes arrive in pieces, cut at places by chance."""
+    """Bytes arrive in pieces, cut at random places."""
     window_bytes: int = 256 * 1024
-    """Of a connection: as much is under way or unread at the other side before the sender has to buffer."""
+    """How many bytes of a connection may be in flight or unread at the other side before the sender must buffer."""
     has_tail: bool = False
-    """The jitter is exponentially distributed with `jitter_ms` as its mean: few pieces take very long."""
+    """The jitter is exponentially distributed with `jitter_ms` as its mean: a few pieces take very long."""
     loss: float = 0.0
     """The share of pieces that are lost and sent again, after 200 ms, 400 ms, and so on."""
     resets: float = 0.0
-    """The share of pieces that end their connection instead: both sides find it reset."""
+    """The share of pieces that end their connection: both sides find it reset."""
     bytes_per_second: float = 0.0
-    """0: no limit."""
+    """0: unlimited."""
     reorders: bool = False
-    """Only within a connection the order is kept."""
+    """The order is kept only within a connection."""
 
 
 class Lane:
-    """What of a link belongs to one connection."""
+    """The state of one connection on a link."""
 
     __slots__ = ("last_arrival_ns",)
 
@@ -62,14 +62,14 @@ class Link:
         self._held: deque[partial[object]] = deque()
 
     def use(self, quality: LinkQuality) -> None:
-        """Carry like that from now on."""
+        """Set the properties of the link from now on."""
         self.quality = quality
         leaves_no_chance = not (quality.jitter_ms or quality.loss or quality.bytes_per_second or quality.reorders)
         self._same_delay_ns = round(quality.delay_ms * 1e6) if leaves_no_chance else None
         self.may_reset = quality.resets > 0
 
     def carry(self, arrive: Callable[..., object], *what: object, lane: Lane | None = None, size: int = 0) -> None:
-        """Call `arrive` with what there is when it has got to the other end. `lane`: of its connection."""
+        """Call `arrive` with its arguments when they reach the other end. `lane`: of the connection they belong to."""
         whole = self._whole
         if self._same_delay_ns is not None:
             arrival_ns = self._loop.uptime_ns + self._same_delay_ns
@@ -96,13 +96,13 @@ class Link:
         self.is_cut = True
 
     def heal(self) -> None:
-        """Let everything through again, what waited first."""
+        """Let everything pass again, first what was held back."""
         if self.is_cut:
             self.is_cut = False
             self._loop.call_at_ns(self._loop.uptime_ns + self._delay_ns(), self._resend, context=WIRE)
 
     def piece_bytes(self, available_bytes: int) -> int:
-        """Return how many of the bytes that are there are read at once."""
+        """Return how many of the available bytes one read returns."""
         return self._chance.randint(1, available_bytes) if self.quality.fragments else available_bytes
 
     def _delay_ns(self) -> int:
@@ -124,17 +124,17 @@ class Link:
         return total_ms
 
     def _queueing_ns(self, size: int) -> int:
-        """Return how long the link is busy with this and all before it."""
+        """Return how long the link is busy with this piece and all before it."""
         now_ns = self._loop.uptime_ns
         self._free_at_ns = max(now_ns, self._free_at_ns) + round(size / self.quality.bytes_per_second * 1e9)
         return self._free_at_ns - now_ns
 
     def resets(self) -> bool:
-        """Whether this piece, by chance, ends its connection."""
+        """Return at random whether this piece ends its connection."""
         return self._chance.random() < self.quality.resets
 
     def _arrived(self, arrive: Callable[..., object], *what: object) -> None:
-        # What is held was sent before this.
+        # What is held back was sent earlier, so this must wait after it.
         if self.is_cut or self._held:
             self._held.append(partial(arrive, *what))
         else:
@@ -146,4 +146,4 @@ class Link:
 
 
 WIRE = Context()
-"""What happens on the wire happens in no process, so no kill and no freeze stops it."""
+"""The context of events on the wire. They belong to no process, so no kill and no freeze stops them."""

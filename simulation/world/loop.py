@@ -1,12 +1,17 @@
-"""An event loop whose clock jumps: when nothing is ready, it is at once the time of the next timer.
+"""An event loop on virtual time: when nothing is ready, its clock jumps to the next timer.
 
-Two hours pass in the time that their callbacks take, and always in the same order: timers of one moment run in the
-order in which they were set, sets of tasks are walked in the order of creation. A run that can't go on is an error that
-says who waits where: nothing scheduled any more (Deadlock), rounds without end at one moment (Livelock), more virtual
-time than the limit (TimeIsUp).
+One round of the loop:
+1. If nothing is ready, the watchers check their conditions. If that wakes nothing, the clock jumps to the next timer.
+2. The timers that are due are moved to the ready queue.
+3. The callbacks that are ready now run. A callback of a killed or frozen process is given to its process instead.
 
-There is no real I/O here and no thread: sockets, executors, signals and name look-ups raise. Code gets its network
-and workers from a simulated machine.
+So two hours take only as long as their callbacks, and the order is the same in each run: timers that are due at the
+same time run in the order of their creation, and sets of tasks have a repeatable order (tasks.py). A run that can't
+continue raises an error that lists the waiting tasks: nothing is scheduled (Deadlock), the rounds at one moment don't
+end (Livelock), or virtual time exceeds the limit (TimeIsUp).
+
+There is no real I/O and no thread: sockets, executors, signals and name look-ups raise. Code gets its network and
+workers from a simulated machine.
 """
 
 import asyncio
@@ -26,25 +31,25 @@ from staticfire.simulation.world.tasks import NumberedFuture, NumberedTask
 
 Ts = TypeVarTuple("Ts")
 
+# In virtual time. The 16 retries of a message take 5 hours, retention 48.
 HOURS_MAX = 72
-# Of virtual time. A message's whole way through 16 retries takes 5 hours, retention 48.
+# How many rounds may run without the clock moving on.
 ROUNDS_MAX = 1_000_000
-# Of the loop without time moving on.
 _CANCELLED_TIMERS_MIN = 100
+# A clean-up isn't worth it below these numbers.
 _TASKS_MIN = 1_000
-# Fewer aren't worth a clean-up.
 
 
 class SimulationStuck(Exception):
-    """The simulated world can't go on."""
+    """The simulated world can't continue."""
 
 
 class Deadlock(SimulationStuck):
-    """Everybody waits, and nothing is scheduled that could wake anybody."""
+    """All tasks wait, and nothing is scheduled that could wake one of them."""
 
 
 class Livelock(SimulationStuck):
-    """Callbacks call each other without end and without time moving on."""
+    """Callbacks call each other without end, and the clock doesn't move on."""
 
 
 class TimeIsUp(SimulationStuck):
@@ -63,7 +68,7 @@ class JumpingLoop(asyncio.BaseEventLoop):
         self.uptime_ns = 0
         self.hours_max = hours_max
         self.stuck: SimulationStuck | None = None
-        """Why it could not go on."""
+        """Why the loop couldn't continue."""
         self._tasks: list[ref[NumberedTask]] = []
         self._tasks_max = _TASKS_MIN
         self._numbers = itertools.count(1)
@@ -95,7 +100,7 @@ class JumpingLoop(asyncio.BaseEventLoop):
         return self.call_at_ns(when_ns, callback, *args, context=context)
 
     def jitter_timers(self, ms: float, chance: Random) -> None:
-        """Let the timers of processes ring up to so much late from now on, as those of an operating system do."""
+        """Let the timers of processes fire late from now on, by a random time up to `ms`, as in an operating system."""
         self._jitter_ns = round(ms * 1e6)
         self._chance = chance.random
 
@@ -107,7 +112,7 @@ class JumpingLoop(asyncio.BaseEventLoop):
     def call_at_ns(
         self, when_ns: int, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Call it at that time, after what was scheduled for the same time before."""
+        """Call the callback at this time, after those that were scheduled for the same time earlier."""
         timer: Any = _new_handle(_Timer)
         timer._context = copy_context() if context is None else context
         timer._loop = self
@@ -127,13 +132,13 @@ class JumpingLoop(asyncio.BaseEventLoop):
             self._cancelled_timers = 0
 
     def watch(self, condition: Callable[[], object], future: asyncio.Future[None]) -> None:
-        """Finish the future when the condition is true. It is looked at whenever time is about to move on."""
+        """Finish the future when the condition is true. It is checked each time before the clock moves on."""
         self._watchers.append((condition, future))
 
     def call_soon(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        """As asyncio's, without what looks for mistakes that a simulated world can't make: most of a run is this."""
+        """Like asyncio's, without checks for errors that can't occur here. Most of a run's time is spent in this."""
         handle: Any = _new_handle(_Soon)
         handle._context = copy_context() if context is None else context
         handle._loop = self
@@ -144,8 +149,8 @@ class JumpingLoop(asyncio.BaseEventLoop):
         return handle  # type: ignore[no-any-return]
 
     # -- running -------------------------------------------------------------------------------------------------
-    # BaseEventLoop leaves one round of the loop to be overridden: everything else of it stays as it is. Ours are many
-    # rounds, until somebody stops the loop: most of a run happens in these lines.
+    # BaseEventLoop lets subclasses replace one round of the loop, and the rest of it is unchanged. This method runs
+    # many rounds, until the loop is stopped, because most of a run's time is spent in these lines.
 
     def _run_once(self) -> None:
         ready, timers = self._ready, self._timers
@@ -218,7 +223,7 @@ class JumpingLoop(asyncio.BaseEventLoop):
         return bool(self._ready)
 
     def _got_stuck(self, error: SimulationStuck) -> SimulationStuck:
-        """Add who waits where, and forget the round, so that the loop can be used to tidy up."""
+        """Add the waiting tasks to the error, and reset the round count, so that the loop can be used to clean up."""
         waiting = sorted((task for task in self.tasks if not task.done()), key=lambda task: task.number)
         self.stuck = type(error)(f"{error}\n" + "\n".join(f"  waiting: {task!r}" for task in waiting))
         self._rounds = 0
@@ -227,14 +232,15 @@ class JumpingLoop(asyncio.BaseEventLoop):
     # -- processes -----------------------------------------------------------------------------------------------
 
     def take_away(self, process: Process) -> list[object]:
-        """Return the unfinished tasks of a process that died, and its timers, which are no longer scheduled."""
+        """Remove a dead process's unfinished tasks and timers from the loop; return them."""
         own = [task for task in self.tasks if task.process is process]
         for task in own:
             if task.done() and not task.cancelled():
-                task.exception()  # Who waited for it never ran again, so nobody is to blame for not looking.
+                # The waiting tasks never ran again, so it isn't an error that the exception wasn't retrieved.
+                task.exception()
         mine = [task for task in own if not task.done()]
         for task in mine:
-            asyncio._unregister_task(task)  # all_tasks() is for those who can still be cancelled
+            asyncio._unregister_task(task)  # all_tasks() returns tasks that can be cancelled, and these can't
         gone = {id(task) for task in mine}
         self._tasks = [one for one in self._tasks if id(one()) not in gone]
         timers = [entry for entry in self._timers if _process_of(entry[2]) is process]
@@ -243,23 +249,23 @@ class JumpingLoop(asyncio.BaseEventLoop):
         return [*mine, *timers]
 
     def _asyncgen_finalizer_hook(self, generator: AsyncGeneratorType[Any, Any]) -> None:
-        """As asyncio's, which closes it in a task: that can only fail for one that was closed while it waited.
+        """Like asyncio's, which closes the generator in a task. That fails if it was closed while it waited.
 
-        Coroutines of killed processes are closed like that.
+        The coroutines of killed processes are closed like that.
         """
         if not generator.ag_running:
             super()._asyncgen_finalizer_hook(generator)  # type: ignore[misc]
 
     def make_ready(self, handles: list[asyncio.Handle]) -> None:
-        """Run these next: a frozen process goes on."""
+        """Run these callbacks next: a frozen process continues."""
         self._ready.extend(handles)
 
-    # -- what BaseEventLoop asks for, and what there is not --------------------------------------------------------
+    # -- BaseEventLoop's interface ---------------------------------------------------------------------------------
 
     def create_task(  # type: ignore[override]
         self, coroutine: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None
     ) -> NumberedTask:
-        """As asyncio's, which asks for a factory first."""
+        """Like asyncio's, which looks for a task factory first."""
         task = NumberedTask(next(self._numbers), coroutine, self, name=name, context=context)
         self.add_task(task)
         return task
@@ -268,7 +274,7 @@ class JumpingLoop(asyncio.BaseEventLoop):
         return NumberedFuture(loop=self)
 
     def add_task(self, task: NumberedTask) -> None:
-        """Know a task as long as it isn't collected."""
+        """Add a task to those that are listed until they are collected."""
         self._tasks.append(ref(task))
         if len(self._tasks) > self._tasks_max:
             self._tasks = [one for one in self._tasks if one() is not None]
@@ -276,7 +282,7 @@ class JumpingLoop(asyncio.BaseEventLoop):
 
     @property
     def tasks(self) -> list[NumberedTask]:
-        """All that weren't collected yet, finished ones too."""
+        """All tasks that weren't collected yet, including finished ones."""
         return [task for one in self._tasks if (task := one()) is not None]
 
     def call_soon_threadsafe(
@@ -287,7 +293,7 @@ class JumpingLoop(asyncio.BaseEventLoop):
         return self.call_soon(callback, *args, context=context)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """As asyncio's; that a killed process couldn't go on is nobody's mistake."""
+        """Like asyncio's, but it isn't an error that a killed process couldn't continue."""
         if not isinstance(context.get("exception"), ProcessKilled):
             super().call_exception_handler(context)
 
@@ -298,7 +304,7 @@ class JumpingLoop(asyncio.BaseEventLoop):
 
 
 class _Soon(asyncio.Handle):
-    """asyncio's, made in a third of the time: the loop fills in what differs."""
+    """asyncio's handle, created in a third of the time: the loop sets the attributes."""
 
     __slots__ = ()
     _repr = None
@@ -310,7 +316,7 @@ class _Soon(asyncio.Handle):
 
 
 class _Timer(asyncio.TimerHandle):
-    """The same for later."""
+    """The same for timers."""
 
     __slots__ = ()
     _repr = None

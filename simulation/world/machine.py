@@ -5,18 +5,18 @@ from staticfire.runtime.machine import Identity
 from staticfire.simulation.world.chance import number_from, source_of_chance
 from staticfire.simulation.world.loop import JumpingLoop
 
+# 2026-01-01T00:00:00Z, when every simulated world starts.
 EPOCH_MS = 1_767_225_600_000
-# 2026-01-01T00:00:00Z, when every simulated world begins.
+# The range of Linux.
 _PIDS = range(2, 4_194_304)
-# As many as Linux has.
 
 
 class SimulatedClock:
-    """Virtual time; the wall clock can be wrong."""
+    """Virtual time. The wall clock can be wrong."""
 
     def __init__(self, loop: JumpingLoop, skew_ms: int) -> None:
         self.skew_ms = skew_ms
-        """How far the wall clock is ahead of the others'."""
+        """How far this wall clock is ahead of virtual time."""
         self._loop = loop
 
     def uptime_ms(self) -> UptimeMs:
@@ -30,7 +30,7 @@ class SimulatedClock:
 
 
 def simulated_identity(seed: int, name: str, host: str, life: int) -> Identity:
-    """Return who the process of that name is in its so-and-so-many-th life. Its host name is its name."""
+    """Return the identity of a process, by its name and the number of its life. Its host name is its name."""
     return Identity(
         pid=_PIDS[number_from(seed, "pid", name, life) % len(_PIDS)],
         host_name=name,

@@ -1,8 +1,8 @@
-"""The simulated network: who listens where, and the links between processes.
+"""The simulated network: the listeners, and the links between processes.
 
-Machines are told apart by their host. 127.0.0.1 and localhost are the asking process's own machine; a process's name is
-a host name; there is no IPv6. Where no process has an address, nothing answers; where one has it but doesn't listen,
-connections are refused.
+Machines are identified by their host. 127.0.0.1 and localhost are the machine of the calling process. A process's name
+is a host name. There is no IPv6. If no process has an address, connecting to it gets no response; if one has it but
+doesn't listen, the connection is refused.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ FREE_PORTS = range(40_000, 65_536)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one listens: an address and a port of a machine."""
+    """Where a process listens: an address and a port of a machine."""
 
     machine: str
     address: str
@@ -66,11 +66,11 @@ class SimulatedListener:
 
     @property
     def is_full(self) -> bool:
-        """Whether its process has no descriptor left."""
+        """Return whether the process has no file descriptors left."""
         return self.process.name in self._network.full
 
     def later(self, accept: Callable[[], object]) -> None:
-        """Look again in a while, as asyncio does: the connection waits in the backlog."""
+        """Try again after a second, as asyncio does; meanwhile the connection waits in the backlog."""
         loop = self._network.loop
         loop.call_at_ns(loop.uptime_ns + ACCEPT_AGAIN_NS, accept, context=WIRE)
 
@@ -81,7 +81,7 @@ class SimulatedListener:
 
 @dataclass
 class SimulatedNetwork:
-    """All machines' listeners, and all links."""
+    """The listeners of all machines, and all links."""
 
     loop: JumpingLoop
     history: History
@@ -89,11 +89,11 @@ class SimulatedNetwork:
     quality: LinkQuality
     listeners: dict[Place, SimulatedListener] = field(default_factory=dict)
     transports: dict[SimulatedTransport, None] = field(default_factory=dict)
-    """Those whose socket isn't closed, oldest first."""
+    """The transports whose socket isn't closed, oldest first."""
     hosts: dict[str, str] = field(default_factory=dict)
-    """Process name -> host."""
+    """Host by process name."""
     full: set[str] = field(default_factory=set)
-    """Processes that have no descriptor left for a further connection."""
+    """Processes that have no file descriptors left for another connection."""
     surroundings: Surroundings = Surroundings()  # noqa: RUF009 (it is frozen)
     """The networks that every machine is in."""
     _links: dict[tuple[str, str], Link] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class SimulatedNetwork:
     _ports_given: dict[str, int] = field(default_factory=dict)
 
     def link(self, sender: str, receiver: str) -> Link:
-        """Return the link in that direction."""
+        """Return the link in this direction."""
         link = self._links.get((sender, receiver))
         if link is None:
             link = Link(self.loop, self.quality, source_of_chance(self.seed, "link", sender, receiver))
@@ -109,7 +109,7 @@ class SimulatedNetwork:
         return link
 
     def links_of(self, name: str) -> Iterable[Link]:
-        """Return all links to and from that process."""
+        """Return all links to and from a process."""
         others = [other for other in self.hosts if other != name]
         return [link for other in others for link in (self.link(name, other), self.link(other, name))]
 
@@ -141,7 +141,7 @@ class SimulatedNetwork:
         return listener
 
     def destination(self, process: Process, host: str, port: int) -> Place:
-        """Return the place that a process means by host:port."""
+        """Return the place that host:port means for a process."""
         host = self.hosts.get(host, "127.0.0.1" if host in ("localhost", EVERYWHERE) else host)
         is_own = host.startswith("127.") and host not in self.hosts.values()
         return Place(process.host if is_own else host, host, port)
@@ -150,7 +150,10 @@ class SimulatedNetwork:
         return self.listeners.get(place) or self.listeners.get(Place(place.machine, EVERYWHERE, place.port))
 
     def owner_of(self, place: Place) -> str | None:
-        """Return whose link leads there: who listens, or did last, or is on that machine; None when nobody is."""
+        """Return the process whose link leads to a place, None if there is none.
+
+        It is the place's listener, its last listener, or any process on that machine.
+        """
         listener = self.listener_at(place)
         if listener is not None:
             return listener.process.name
@@ -161,7 +164,7 @@ class SimulatedNetwork:
     def pair(
         self, process: Process, listener: SimulatedListener, place: Place
     ) -> tuple[SimulatedTransport, SimulatedTransport]:
-        """Return both ends of a new connection: who asked, who accepts."""
+        """Return both ends of a new connection: the connecting one, the accepting one."""
         source = place.address if place.address.startswith("127.") else process.host
         near, far = (source, self.free_port(process.host)), (place.address, place.port)
         there, back = self.link(process.name, listener.process.name), self.link(listener.process.name, process.name)
@@ -173,14 +176,14 @@ class SimulatedNetwork:
         return client, server
 
     def drop(self, process: Process) -> None:
-        """Take a killed process off the network; the other sides' connections are reset."""
+        """Remove a killed process from the network; its connections are reset at the other sides."""
         for listener in [listener for listener in self.listeners.values() if listener.process is process]:
             del self.listeners[listener.place]
         for transport in [transport for transport in self.transports if transport.process is process]:
             transport.close_socket(End.RESET)
 
     def reset_connections(self, name: str) -> int:
-        """Let all connections of a process be reset on their way; return how many there were."""
+        """Reset all connections of a process from the network; return their number."""
         broken = [transport for transport in self.transports if transport.process.name == name]
         for transport in broken:
             transport.break_off()
@@ -201,7 +204,7 @@ class SimulatedNetwork:
 
 
 class ProcessNetwork:
-    """The network as one process sees it."""
+    """The network, as seen by one process."""
 
     def __init__(self, process: Process, network: SimulatedNetwork) -> None:
         self._process = process
@@ -249,7 +252,7 @@ class ProcessNetwork:
         return client
 
     async def _knock(self, place: Place) -> SimulatedListener | None:
-        """Return who listens there after the way there and back, None when nobody does; wait when nothing answers."""
+        """Return the listener at a place after a round trip, None if there is none; never, if nothing responds."""
         network = self._network
         owner = network.owner_of(place)
         answer: asyncio.Future[SimulatedListener | None] = network.loop.create_future()
@@ -273,7 +276,7 @@ def _open(transport: SimulatedTransport, protocol: asyncio.Protocol, opened: asy
 
 
 def _accept(listener: SimulatedListener, transport: SimulatedTransport) -> None:
-    """Give a connection to who listens; a listener that has gone meanwhile resets it."""
+    """Give a connection to its listener; if the listener is gone, reset the connection."""
     if listener.is_full:
         listener.later(partial(_accept, listener, transport))
     elif listener.is_listening:

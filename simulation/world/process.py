@@ -1,9 +1,9 @@
-"""A simulated process: what runs in it, and the power to stop that for good or for a while.
+"""A simulated process: its code can be stopped for good or for a while.
 
-Everything of a process runs in copies of its context: its protocols' callbacks, and each task or callback that those or
-its own tasks start (contexts are inherited). The loop looks at the context of each callback before it runs it. So a
-killed process never runs another line, not even a `finally`, and a frozen one goes on where it stopped, as with SIGKILL
-and SIGSTOP; no code has to cooperate.
+All code of a process runs in copies of its context: the callbacks of its protocols, and each task or callback that
+these start (contexts are inherited). The loop looks at the context of each callback before it runs the callback. So a
+killed process never runs another line, not even a `finally`, and a frozen one continues where it was stopped, as with
+SIGKILL and SIGSTOP. No code has to cooperate.
 """
 
 import asyncio
@@ -13,19 +13,19 @@ from collections.abc import Iterable
 from contextvars import Context, ContextVar
 from typing import Any
 
+# A coroutine that awaits in a `finally` must be closed once more for each such await.
 CLOSE_TRIES_MAX = 100
-# A coroutine that awaits in a `finally` has to be closed once more for each such await.
 
 
 class ProcessKilled(BaseException):
-    """A machine was asked for something after its process was killed.
+    """A machine was used after its process had been killed.
 
-    Not an Exception: the code of a killed process isn't to handle it.
+    It isn't an Exception, so that the code of a killed process doesn't handle it.
     """
 
 
 class Process:
-    """One life of a simulated process, from its start until it is killed."""
+    """One simulated process, from its start until it is killed."""
 
     def __init__(self, name: str, host: str, pid: int) -> None:
         self.name = name
@@ -46,22 +46,22 @@ class Process:
             )
 
     def hold(self, handle: asyncio.Handle) -> None:
-        """Take a callback whose turn it is while this process doesn't run."""
-        # A dead process keeps it as well: dropping the last reference to a coroutine would run its `finally` blocks.
+        """Keep a callback that is due while this process doesn't run."""
+        # A dead process keeps it, too: dropping the last reference to a coroutine would run its `finally` blocks.
         (self._graveyard if self.is_dead else self._held).append(handle)
 
     def freeze(self) -> None:
         self.is_running = False
 
     def thaw(self) -> list[asyncio.Handle]:
-        """Go on; return the callbacks that waited, in their order."""
+        """Continue; return the callbacks that were held back, in order."""
         self.is_running = not self.is_dead
         handles = list(self._held)
         self._held.clear()
         return handles
 
     def die(self, remains: Iterable[object]) -> None:
-        """Never run again. `remains`: its tasks and timers."""
+        """Stop for good. `remains`: the tasks and timers of the process."""
         self.is_running = False
         self.is_dead = True
         self._graveyard.extend(remains)
@@ -69,15 +69,16 @@ class Process:
         self._held.clear()
 
     def bury(self) -> None:
-        """Close the coroutines of a dead process, when nothing can see it any more.
+        """Close the coroutines of a dead process, after everything else has ended.
 
-        Their `finally` blocks do run now, on a machine that answers everything with ProcessKilled.
+        Their `finally` blocks do run now, on a machine that raises ProcessKilled for every call.
         """
         for remain in self._graveyard:
             if isinstance(remain, asyncio.Task):
                 remain._log_destroy_pending = False  # type: ignore[attr-defined]
                 if remain.done() and not remain.cancelled():
-                    remain.exception()  # It was killed in the middle of a step, so nobody else can have looked.
+                    # It was killed in the middle of a step, so no other task can have retrieved the exception.
+                    remain.exception()
                 _close(remain.get_coro())
         self._graveyard.clear()
 

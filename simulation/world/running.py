@@ -1,4 +1,4 @@
-"""Running a scenario without pytest."""
+"""Runs a scenario without pytest."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -19,7 +19,7 @@ def simulate(
 ) -> T:
     """Run a scenario in a world of its own and return its result.
 
-    Raises: what it raises, LeftOver, SimulationStuck.
+    Raises: what the scenario raises, LeftOver, SimulationStuck.
     """
 
     worlds: list[SimulatedWorld] = []
@@ -33,6 +33,6 @@ def simulate(
         try:
             return runner.run(in_world())
         finally:
-            # A world that got stuck has been left in the middle of it.
+            # A world that got stuck wasn't closed.
             for world in worlds:
                 runner.run(world.close(quietly=True))

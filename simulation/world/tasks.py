@@ -1,7 +1,7 @@
-"""Tasks and futures whose hash is their number instead of their place in memory.
+"""Tasks and futures whose hash is their number instead of their memory address.
 
-asyncio keeps them in sets and walks over those (`TaskGroup` when it cancels, `asyncio.wait`): by their addresses, a
-run could not be repeated.
+asyncio keeps them in sets and iterates over those (`TaskGroup` when it cancels, `asyncio.wait`). In the order of
+addresses, a run wouldn't be repeatable.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from staticfire.simulation.world.process import PROCESS, Process
 
 
 class NumberedFuture(asyncio.Future[Any]):
-    """A future of a JumpingLoop. It gets its number when it first needs one: few futures are ever put into a set."""
+    """A future of a JumpingLoop. It gets its number when it is first hashed, because few futures are put into a set."""
 
     _number = 0
 
@@ -24,7 +24,7 @@ class NumberedFuture(asyncio.Future[Any]):
 
 
 class NumberedTask(asyncio.Task[Any]):
-    """A task of a JumpingLoop; it knows the simulated process that it belongs to."""
+    """A task of a JumpingLoop, with the simulated process that it belongs to."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class NumberedTask(asyncio.Task[Any]):
         innermost: Any = self.get_coro()
         frame = None
         while innermost is not None:
-            # Down the chain of awaits to where the code really waits.
+            # Follow the chain of awaits to the innermost frame, where the task really waits.
             frame = getattr(innermost, "cr_frame", None) or getattr(innermost, "gi_frame", None) or frame
             innermost = getattr(innermost, "cr_await", None) or getattr(innermost, "gi_yieldfrom", None)
         if frame is None:

@@ -1,13 +1,14 @@
-"""One end of a simulated connection, as asyncio's transports behave.
+"""One end of a simulated connection. It behaves like asyncio's transports.
 
     protocol A - write() -> backlog -> window of the link ... unread -> data_received() - protocol B
 
-The backlog is the process's own buffer: its size calls `pause_writing` and `resume_writing`, and it is lost with the
-process. What is in the window is out of the process: it arrives whatever happens to the sender. The window is freed by
-the other side's reading, so a reader that pauses fills the writer's backlog.
+The backlog is the process's own buffer: its size triggers `pause_writing` and `resume_writing`, and it is lost with the
+process. What is in the window has left the process: it arrives whatever happens to the sender. The window is freed when
+the other side reads, so a reader that pauses fills the writer's backlog.
 
-An end that is closed while bytes are unread, one that is killed, and one that gets bytes after it was closed reset the
-connection. The other side learns of its end in order, after the bytes before it, and not while it doesn't read.
+A connection is reset when an end is closed while bytes are unread, when its process is killed, or when it receives
+bytes after it was closed. The other side is notified in order, after the bytes that were sent before, and only when it
+reads.
 """
 
 import asyncio
@@ -25,20 +26,20 @@ from staticfire.simulation.world.link import Lane, Link
 from staticfire.simulation.world.loop import JumpingLoop
 from staticfire.simulation.world.process import Process
 
+# How much is read at once, as in asyncio.
 READ_BYTES_MAX = 256 * 1024
-# Read at once, as asyncio does.
 SocketAddress = tuple[str, int]
 
 
 class End(Enum):
-    """What comes after the last byte."""
+    """What follows the last byte."""
 
     CLOSED = "closed"
     RESET = "reset"
 
 
 class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
-    """One end. `_FlowControlMixin` is asyncio's own water marks."""
+    """One end of a connection. `_FlowControlMixin` has asyncio's own water marks."""
 
     _protocol: asyncio.Protocol
     _protocol_paused: bool
@@ -70,9 +71,9 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         self._window_used_bytes = 0
         self._is_open = False
         self._is_closing = False
-        self._is_lost = False  # connection_lost has been called or soon will be
+        self._is_lost = False  # connection_lost was called or is scheduled
         self._is_closed = False  # the socket is closed
-        self._is_reset = False  # by the other side, though that may not have been read
+        self._is_reset = False  # by the other side, though the process may not have read that yet
         self._is_paused = False
         self._read_planned = False
 
@@ -84,7 +85,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         self._jumping_loop.call_soon(callback, *arguments, context=self._context)
 
     def open(self, protocol: asyncio.Protocol) -> None:
-        """Give the connection to its protocol."""
+        """Connect the transport to its protocol."""
         self._protocol = protocol
         self._is_open = True
         try:
@@ -92,7 +93,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         finally:
             self._plan_read()
 
-    # -- what a protocol may ask -----------------------------------------------------------------------------------
+    # -- used by protocols -----------------------------------------------------------------------------------------
 
     def write(self, data: Any) -> None:
         if not isinstance(data, (bytes, bytearray, memoryview)):
@@ -154,7 +155,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
     # -- sending -------------------------------------------------------------------------------------------------
 
     def _send(self, data: Bytes) -> int:
-        """Put as much as fits into the window; return how many bytes that were."""
+        """Send as many bytes as fit into the window; return their number."""
         outgoing = self.outgoing
         room = outgoing.quality.window_bytes - self._window_used_bytes
         if room <= 0:
@@ -168,7 +169,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         return size
 
     def break_off(self) -> None:
-        """Let somebody on the way reset the connection: both sides learn of it."""
+        """Reset the connection from the network: both sides are notified."""
         self.outgoing.carry(self.peer.arrive, End.RESET, lane=self._lane)
         self.peer.outgoing.carry(self.arrive, End.RESET, lane=self.peer._lane)
 
@@ -183,7 +184,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
     # -- receiving -----------------------------------------------------------------------------------------------
 
     def arrive(self, item: bytes | End) -> None:
-        """Take what the wire brings: the operating system's part, whatever the process is doing."""
+        """Receive an item from the wire. This is the operating system's part, independent of the process's state."""
         if self._is_closed:
             if isinstance(item, bytes):
                 self.outgoing.carry(self.peer.arrive, End.RESET, lane=self._lane)
@@ -194,10 +195,11 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         elif item is End.RESET:
             self._is_reset = True
             if self._backlog:
-                # Who waits to write is told at once, who neither reads nor writes is not.
+                # A process that waits to write is notified at once; one that neither reads nor writes isn't.
                 self.call_in_process(self._fail, _reset_error())
         if self.process.is_running and self._is_open and not self._read_planned and not self._is_paused:
-            self._context.run(self._read)  # As it would be at this moment, without a round of the loop for each piece.
+            # Read at once, as it would happen at this moment, without a round of the loop for each piece.
+            self._context.run(self._read)
         else:
             self._plan_read()
 
@@ -230,7 +232,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
             self._plan_read()
 
     def _take(self) -> bytes:
-        """Return the bytes of one read and free their part of the window."""
+        """Return the bytes of one read, and free their part of the window."""
         unread, outgoing = self._unread, self.peer.outgoing
         first = unread.popleft()
         assert isinstance(first, bytes)
@@ -244,7 +246,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         self._unread_bytes -= size
         peer._window_used_bytes -= size
         if peer._backlog:
-            # The news of it only has to travel when somebody waits for it.
+            # The freed window is reported to the sender only if the sender waits for it.
             self.outgoing.carry(peer.call_in_process, peer._send_backlog, lane=self._lane)
         self._history.record_bytes(self.process.name, "received", data, self.peer.process.name)
         return data
@@ -257,7 +259,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
         self._fail(error)
 
     def _fail(self, error: BaseException | None) -> None:
-        """Give up what isn't sent yet, and the connection."""
+        """Discard what isn't sent yet, and the connection."""
         if not self._is_lost:
             self._backlog.clear()
             self._is_closing = True
@@ -276,7 +278,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
             self.close_socket(End.RESET if self._unread_bytes else End.CLOSED)
 
     def close_socket(self, end: End) -> None:
-        """Close the operating system's part, so that the other side learns of it."""
+        """Close the operating system's part and notify the other side."""
         if self._is_closed:
             return
         self._is_closed = self._is_lost = self._is_closing = True
@@ -288,7 +290,7 @@ class SimulatedTransport(_FlowControlMixin, asyncio.Transport):
 
 
 def _joined(first: bytes, unread: deque[bytes | End]) -> bytes:
-    """Take all pieces behind the first that one read may bring."""
+    """Return the bytes of one read: the first piece and the following ones, up to the limit."""
     pieces, size = [first], len(first)
     while unread and size < READ_BYTES_MAX and isinstance(unread[0], bytes):
         pieces.append(unread[0])

@@ -1,4 +1,4 @@
-"""Workers of a simulated process: no threads. What they run takes virtual time and nothing runs beside it."""
+"""Workers of a simulated process, without threads: a function takes virtual time, and nothing else runs meanwhile."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ RUN_MS = 0.05
 
 
 class SimulatedWorkers:
-    """Run functions on the loop after a moment of virtual time; a sync takes the disk's time on top."""
+    """Runs functions in the loop after a moment of virtual time. A sync additionally takes the disk's time."""
 
     def __init__(self, loop: JumpingLoop, process: Process, disk: Disk, run_ms: float = RUN_MS) -> None:
         self.run_ms = run_ms
@@ -44,9 +44,9 @@ class SimulatedWorkers:
         self._is_closed = True
 
     async def _finish_syncs(self, syncing: list[tuple[Callable[[], None], float]]) -> None:
-        """Put on the disk what was synced, after the time that this takes: a loss of power before that wins.
+        """Make the synced data durable after the time that this takes, unless power is lost before.
 
-        The disk goes on whatever happens to the process or to who waits, so that is no part of the task.
+        The disk continues even if the process is killed or the caller is cancelled, so this isn't part of the task.
         """
         disk, power_losses = self._disk, self._disk.power_losses
         delay_ms = sum(takes_ms for _, takes_ms in syncing)

@@ -1,9 +1,9 @@
-"""A whole world on virtual time, in one event loop with its test: machines, network, disks, and what breaks.
+"""A whole world on virtual time, in one event loop with its test: machines, network, disks, and their faults.
 
-Machines are known by name. `machine(name)` gives the five seams of its process; after a `kill` it gives those of the
-next life, on the same disk. What `start` runs belongs to that process, with everything that it starts in turn: it stops
-with `stop`, or for good in mid-line with `kill`. What a test runs by itself on a machine's seams belongs to the test,
-and isn't killed; its connections, files and locks are.
+Machines are identified by name. `machine(name)` returns the five seams of its process; after a `kill`, those of its
+next process, on the same disk. A service that was started with `start` belongs to that process, with all tasks that it
+starts in turn. It ends gracefully by `stop`, or at an arbitrary line by `kill`. What a test runs itself on a machine's
+seams belongs to the test and isn't killed, but its connections, files and locks are.
 
 Two worlds with the same seed have the same history, to the nanosecond (`history.fingerprint`).
 """
@@ -25,19 +25,19 @@ from staticfire.simulation.world.loop import JumpingLoop
 from staticfire.simulation.world.network import SimulatedNetwork
 from staticfire.simulation.world.process import Process
 
+# How long `until` waits for its condition, if nothing else is set.
 UNTIL_MS = 600_000
-# How long `until` waits for what a test expects.
+# Virtual time at the end, so that the peers of closed connections are notified.
 FAREWELL_S = 1.0
-# Of virtual time, at the end, for the other sides to learn of closed connections.
 
 Who = str | Machine
 
 
 class SimulatedWorld:
-    """Machines that share time and a network. It is made on a running JumpingLoop and closed at the end."""
+    """Machines that share time and a network. Create it on a running JumpingLoop and close it at the end."""
 
     def __init__(self, seed: int = 0, quality: LinkQuality | None = None) -> None:
-        """`quality`: of every link that isn't set otherwise."""
+        """`quality`: of every link without a quality of its own."""
         loop = asyncio.get_running_loop()
         if not isinstance(loop, JumpingLoop):
             raise TypeError(f"a simulated world needs a JumpingLoop, not {type(loop).__name__}")
@@ -46,7 +46,7 @@ class SimulatedWorld:
         self.history = History(loop)
         self.network = SimulatedNetwork(loop, self.history, seed, quality or LinkQuality())
         self.random = source_of_chance(seed, "test")
-        """For the test itself."""
+        """Random numbers for the test itself."""
         self._boxes: dict[str, Box] = {}
         self._dead: list[Process] = []
         self._unhandled: list[dict[str, Any]] = []
@@ -56,10 +56,10 @@ class SimulatedWorld:
     # -- machines --------------------------------------------------------------------------------------------------
 
     def machine(self, name: str, host: str | None = None, skew_ms: int = 0, disk_of: Who | None = None) -> Machine:
-        """Return the machine of that name, made when first asked for; after a kill, with a new process.
+        """Return the machine with this name. It is created at the first call; after a kill it gets a new process.
 
-        `host`: its address, 127.0.0.1 unless told; machines may share one. `skew_ms`: how far its wall clock is
-        ahead. `disk_of`: the machine whose disk it uses, instead of one of its own.
+        `host`: its address, by default 127.0.0.1; machines may share one. `skew_ms`: how far its wall clock is ahead.
+        `disk_of`: the machine whose disk it uses instead of its own.
         """
         box = self._boxes.get(name)
         if box is None:
@@ -77,21 +77,21 @@ class SimulatedWorld:
         return await self._box(who).start(service)
 
     async def stop(self, who: Who) -> None:
-        """Let all that runs in a machine's process leave in order, newest first. Raises: what it crashed with."""
+        """Stop all services in a machine's process gracefully, newest first. Raises: what a service crashed with."""
         await self._box(who).stop()
 
     def disk(self, who: Who) -> Disk:
-        """Return a machine's disk, where its faults are set."""
+        """Return a machine's disk, on which disk faults are set."""
         return self._box(who).disk
 
     # -- faults ----------------------------------------------------------------------------------------------------
 
     def kill(self, who: Who, power_loss: bool = False, torn: bool = False) -> None:
-        """End a machine's process in mid-line, as SIGKILL does. What it wrote to files stays; what it wrote to
-        connections arrives, and then those are reset.
+        """Kill a machine's process at an arbitrary line, as SIGKILL does. What it wrote to files is kept. What it wrote
+        to connections arrives, and then they are reset.
 
-        `power_loss`: the machine goes down, so that only synced bytes stay. `torn`: and a part of the others, chosen
-        by chance.
+        `power_loss`: the machine loses power, so only synced bytes are kept. `torn`: a random part of the others is
+        kept, too.
         """
         box = self._box(who)
         self.history.record(box.name, "is killed", "without power" if power_loss else "")
@@ -101,14 +101,14 @@ class SimulatedWorld:
             box.disk.lose_power(source_of_chance(self.seed, "torn", box.name, box.life) if torn else None)
 
     def freeze(self, who: Who) -> None:
-        """Stop a machine's process for a while, as SIGSTOP does: nothing of it runs, its connections stay."""
+        """Stop a machine's process for a while, as SIGSTOP does: none of its code runs, its connections remain open."""
         box = self._box(who)
         self.history.record(box.name, "is frozen")
         box.process.require_alive()
         box.process.freeze()
 
     def thaw(self, who: Who) -> None:
-        """Let a frozen process go on where it stopped."""
+        """Let a frozen process continue where it was stopped."""
         box = self._box(who)
         self.history.record(box.name, "is thawed")
         self.loop.make_ready(box.process.thaw())
@@ -118,7 +118,7 @@ class SimulatedWorld:
         self._box(who).clock.skew_ms = skew_ms
 
     def partition(self, one: Who, other: Who, one_way: bool = False) -> None:
-        """Let nothing of one machine arrive at the other, and back, until `heal`. Connections stay open and silent."""
+        """Let nothing pass from one machine to the other, and back, until `heal`. Connections stay open but silent."""
         here, there = self._box(one).name, self._box(other).name
         self.history.record(here, "can't reach" if one_way else "is cut off from", there)
         self.network.link(here, there).cut()
@@ -126,14 +126,14 @@ class SimulatedWorld:
             self.network.link(there, here).cut()
 
     def isolate(self, who: Who) -> None:
-        """Cut a machine off from all others that there are now."""
+        """Cut a machine off from all other machines that exist now."""
         name = self._box(who).name
         self.history.record(name, "is isolated")
         for link in self.network.links_of(name):
             link.cut()
 
     def heal(self, one: Who, other: Who | None = None) -> None:
-        """Join a machine with another or with all again. What was sent meanwhile arrives."""
+        """Reconnect a machine with another or with all. What was sent meanwhile arrives."""
         name = self._box(one).name
         self.history.record(name, "is joined again")
         if other is None:
@@ -145,7 +145,7 @@ class SimulatedWorld:
             link.heal()
 
     def set_link(self, one: Who, other: Who, quality: LinkQuality) -> None:
-        """Set how two machines reach each other, in both directions, from now on."""
+        """Set the quality of the links between two machines, in both directions, from now on."""
         here, there = self._box(one).name, self._box(other).name
         self.network.link(here, there).use(quality)
         self.network.link(there, here).use(quality)
@@ -154,17 +154,17 @@ class SimulatedWorld:
 
     @property
     def uptime_ms(self) -> UptimeMs:
-        """Virtual time since the world began."""
+        """Virtual time since the start of the world."""
         return UptimeMs(self.loop.uptime_ns // 1_000_000)
 
     async def run_for(self, ms: float = 0, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> None:
-        """Let that much virtual time pass."""
+        """Let this much virtual time pass."""
         await asyncio.sleep(ms / 1000 + seconds + 60 * minutes + 3600 * hours)  # house: virtual time
 
     async def until(self, condition: Callable[[], object], within_ms: float = UNTIL_MS, what: str = "") -> None:
-        """Return as soon as the condition is true. It is looked at whenever time is about to move on.
+        """Return as soon as the condition is true. It is checked each time before the clock moves on.
 
-        Raises: AssertionError after `within_ms`, with what happened last.
+        Raises: AssertionError after `within_ms`, with the latest events.
         """
         held = self.loop.create_future()
         self.loop.watch(condition, held)
@@ -186,10 +186,10 @@ class SimulatedWorld:
         await self.close(quietly=error is not None)
 
     async def close(self, quietly: bool = False) -> None:
-        """Stop what runs, newest machine first, and tidy up.
+        """Stop the services, newest machine first, and clean up.
 
-        Raises: LeftOver for tasks, connections and ports that are left, and for exceptions that nobody noticed; not
-        when `quietly`, nor when the world got stuck and has said so already.
+        Raises: LeftOver for remaining tasks, connections and ports, and for unnoticed exceptions; but not if `quietly`,
+        and not if the world got stuck, which was already reported.
         """
         if self._is_closed:
             return
@@ -217,7 +217,7 @@ class SimulatedWorld:
         await self.run_for(seconds=FAREWELL_S)
         return problems
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- helpers ---------------------------------------------------------------------------------------------------
 
     def _box(self, who: Who) -> Box:
         name = who if isinstance(who, str) else who.identity.host_name
