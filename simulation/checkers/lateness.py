@@ -203,6 +203,8 @@ def is_pushed(group: Group) -> bool:
 
 
 def _takes_all(group: Group) -> bool:
+    if group.broadcasts:
+        return False  # Its calls are told in another way.
     return is_pushed(group) and group.expression == "*" and getattr(group, "condition", None) is None
 
 
