@@ -30,9 +30,9 @@ class CopiedOnce(Checker):
 
     A send-back whose answer is lost is tried again in another way, and who starts may deliver a retry again whose
     delivery was not saved: trouble of the members, brokers or links between a failure and the time of its retry excuses
-    a second copy. A send-back names a position of the log: when a crash has taken the message that failed, it gives back
-    what is at its position since then. What a popping member had no time for is copied as well; there each copy is made
-    of one that came back once less, and only a run in which nothing was broken meanwhile says how often.
+    a second copy. A send-back names a position of the log: when a crash has taken the message that failed, what has its
+    position by then is given back. What a popping member had no time for is copied as well; there each copy is made of
+    one that came back once less, and only a run in which nothing was broken meanwhile says how often.
     """
 
     promise = "a message that fails is stored once for it, as a retry or a dead letter, unless something was broken"
