@@ -2,7 +2,7 @@
 
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import NotSettled, QueuesAdded, RunEvent, TablesSeen, WentWrong
-from staticfire.simulation.workload.description import Workload
+from staticfire.simulation.workload.description import Group, Workload
 
 SLACK = {"tasks": 28}
 # By how much a table may be larger at the end than at the beginning. A consumer starts its 20 workers when they are
@@ -49,10 +49,15 @@ class TablesComeBack(Checker):
             return sum(one.clients for one in self.workload.producers)
         if name == "queue locks":
             added = {topic.name: self._queues[topic.name] - topic.queues for topic in self.workload.topics}
-            return sum(added[topic] for group in self.workload.groups for topic in group.topics)
-        if name == "held pulls":  # At the beginning they may just have been answered.
+            more = sum(added[topic] for group in self.workload.groups for topic in group.topics)
+            return more + sum(self._locks(group) for group in self.workload.groups if group.joins_after_seconds)
+        if name == "held pulls":  # In the beginning they may just have been answered.
             return sum(self._queues[topic] for group in self.workload.groups for topic in group.topics)
         return 0
+
+    def _locks(self, group: Group) -> int:
+        """Return how many queues a group may lock at a broker, with that of its retries."""
+        return 1 + sum(self._queues[topic] for topic in group.topics) if group.ordered else 0
 
 
 class NothingUnnoticed(Checker):

@@ -99,6 +99,10 @@ class Lateness(Checker):
     def went_on(self, event: RunEvent) -> None:
         """Called for other events."""
 
+    def queued_until(self, group: Group) -> float:
+        """Return until when others were before what waits: where few are handed out at a time."""
+        return 0
+
     def expect(self, group: str, key: object, waiting: Waiting) -> None:
         """Note that something must be delivered to a group."""
         self._waiting[group][key] = waiting
@@ -134,6 +138,7 @@ class Lateness(Checker):
             self.calm.group_excused_until(group),
             self.calm.excused_until(waiting.machines),
             self.busy.until(group, waiting.place),
+            self.queued_until(group),
         )
         if at_ms <= from_ms + self._arrives_ms:
             return False
@@ -203,6 +208,8 @@ def is_pushed(group: Group) -> bool:
 
 
 def _takes_all(group: Group) -> bool:
+    if group.broadcasts:
+        return False  # Its calls are told in another way.
     return is_pushed(group) and group.expression == "*" and getattr(group, "condition", None) is None
 
 

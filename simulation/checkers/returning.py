@@ -4,7 +4,7 @@ from staticfire.protocol.delay_levels import DELAY_LEVELS_DEFAULT, DelayLevels, 
 from staticfire.simulation.checkers.events import CallBegan, CallEnded, Seen
 from staticfire.simulation.checkers.lateness import Lateness, Waiting, is_pushed
 from staticfire.simulation.checkers.unrest import SHARED_ANEW_MS
-from staticfire.simulation.workload.description import Workload
+from staticfire.simulation.workload.description import Group, Workload
 
 # RocketMQ: the interval at which ScheduleMessageService looks for messages that are due at a level.
 LEVELS_SCAN_MS = 100
@@ -12,6 +12,8 @@ LEVELS_SCAN_MS = 100
 RETURNS_SCAN_MS = 1_000
 # RocketMQ: pollNameServerInterval. After this time, clients have the route of a new topic, such as that of POP retries.
 ROUTE_MS = 30_000
+# RocketMQ: with enableRetryTopicV2 each pop looks at the retry topic of one version, by chance, every 20 s at least.
+BOTH_RETRIES_MS = 160_000
 # RocketMQ: the delay of ConsumeMessagePopConcurrentlyService for a failed message, by the number of its redeliveries.
 POP_FAILED_DELAYS_S = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1_200, 1_800, 3_600, 7_200)
 
@@ -60,8 +62,9 @@ class RetriedInTime(Lateness):
 class ReturnsInTime(Lateness):
     """A popped message that isn't acknowledged is redelivered when its invisible time is over.
 
-    A failed message is delayed as RocketMQ's consumers do it. The first redelivery of a broker is late until its group
-    has the route of its retry topic.
+    A message that has failed is put off for as long as RocketMQ's consumers do. The first one of a broker comes as late
+    as its group learns of the topic of its retries. A pop that waits is not always woken by what comes back, and takes
+    as many as it asks for: the next one's time begins then.
     """
 
     promise = "what was popped and not acknowledged comes again within 31.5 s of the end of its invisible time"
@@ -71,7 +74,15 @@ class ReturnsInTime(Lateness):
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._put_off: dict[tuple[str, str, int], int] = {}
-        """Until when messages that have failed are delayed."""
+        """Until when, of messages that have failed."""
+        self._came_ms: dict[str, int] = {}
+        """When one came back last, by group."""
+        has_both = workload.brokers.settings.get("enable_retry_topic_v2", False)
+        self._looks_ms = ROUTE_MS + (BOTH_RETRIES_MS if has_both else 0)
+
+    def queued_until(self, group: Group) -> float:
+        came_ms = self._came_ms.get(group.name, 0)
+        return came_ms + self._looks_ms if came_ms else 0
 
     def ended(self, began: CallBegan, ended: CallEnded) -> None:
         group = self.groups[began.group]
@@ -86,13 +97,15 @@ class ReturnsInTime(Lateness):
                 self._put_off.setdefault((began.group, seen.name, seen.reconsume_times), ended.at_ms + 1_000 * delay_s)
             due_ms = ended.at_ms + 1_000 * delay_s if is_put_off else seen.until_ms
             what = f"{seen.name}, popped at {seen.popped_ms} ms,"
-            due_ms += RETURNS_SCAN_MS + ROUTE_MS
+            due_ms += RETURNS_SCAN_MS + self._looks_ms
             self.expect(began.group, (seen.name, seen.reconsume_times + 1), Waiting(what, due_ms))
 
     def came(self, call: CallBegan, seen: Seen) -> None:
         if seen.popped_ms < 0:
             return
         self.arrived(call, (seen.name, seen.reconsume_times))
+        if seen.is_retry:
+            self._came_ms[call.group] = call.at_ms
         put_off_ms = self._put_off.get((call.group, seen.name, seen.reconsume_times - 1), 0)
         is_excused = self.calm.group_excused_until(self.groups[call.group]) > seen.popped_ms - SHARED_ANEW_MS
         if seen.popped_ms < put_off_ms and not is_excused:

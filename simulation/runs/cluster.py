@@ -58,6 +58,7 @@ class RunCluster:
         """Called when a process is up."""
         self._watches: set[asyncio.Task[None]] = set()
         self._starting: set[str] = set()
+        self._late: list[asyncio.Task[None]] = []
         self._levels = DelayLevels.parse(
             str(workload.brokers.settings.get("message_delay_level", DELAY_LEVELS_DEFAULT))
         )
@@ -143,11 +144,29 @@ class RunCluster:
                 for name in group.topics if group.popped else ():
                     await admin.set_consume_mode(name, group.name, MODE_POP)
         for group in self.workload.groups:
-            for number in range(1, group.members + 1):
-                await self.start(f"{group.name}-{number}")
+            if not group.joins_after_seconds:
+                await self._join(group)
+
+    async def _join(self, group: Group) -> None:
+        for name in group.member_names:
+            await self.start(name)
+
+    async def _join_later(self, group: Group) -> None:
+        await self.world.run_for(round(group.joins_after_seconds * 1_000))
+        await self._join(group)
+
+    async def late_groups(self) -> None:
+        """Wait until the members of all groups have been started."""
+        await asyncio.gather(*self._late)
 
     async def begin_traffic(self) -> None:
-        """Start the producers."""
+        """Start who sends; groups that join later do so from now on."""
+        loop = asyncio.get_running_loop()
+        self._late = [
+            loop.create_task(self._join_later(group), name=f"later: {group.name}")
+            for group in self.workload.groups
+            if group.joins_after_seconds
+        ]
         for producers in self.workload.producers:
             for number in range(1, producers.clients + 1):
                 await self.start(f"{producers.program}-{number}")

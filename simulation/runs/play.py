@@ -148,6 +148,7 @@ class _Run:
     async def _come_to_rest(self, cluster: RunCluster, observer: Observer, striker: Striker) -> None:
         world = cluster.world
         await striker.end()
+        await cluster.late_groups()
         for program in cluster.programs.values():
             program.end()
         cluster.listener.fails_by_chance = False

@@ -15,7 +15,7 @@ from staticfire.simulation.workload.loading import NotMade, WorkloadMaker
 from staticfire.simulation.world.chance import source_of_chance
 
 DIGITS = 6
-PACKAGES = ("protocol", "runtime", "nameserver", "broker", "client", "faults")
+PACKAGES = ("protocol", "runtime", "nameserver", "broker", "client", "faults", "simulation")
 SEED_MAX = 2**63 - 1
 
 

@@ -107,26 +107,53 @@ class SendingProgram(Service):
         return self._machine.clock.uptime_ms()
 
     async def _send_loop(self) -> None:
-        mean_ms = 1_000 * self._description.clients / self._description.per_second
+        at_once = self._description.at_once
+        mean_ms = 1_000 * self._description.clients * at_once / self._description.per_second
         while True:
             await self.pause_for(max(1, round(self._chance.expovariate(1 / mean_ms))))
             if self._is_over:
                 return
-            if self._under_way < UNDER_WAY_MAX:
-                self._number += 1
-                self._under_way += 1
+            if self._under_way >= UNDER_WAY_MAX:
+                continue
+            first, self._number = self._number + 1, self._number + at_once
+            self._under_way += at_once
+            if at_once > 1:
+                self.spawn(self._send_many(range(first, self._number + 1)), f"sends from {first} on of {self._who}")
+            else:
                 self.spawn(self._send(self._number), f"send {self._number} of {self._who}")
 
-    async def _send(self, number: int) -> None:
+    def _begin(self, number: int) -> str:
+        """Note that a message is sent, and return its name."""
         name = f"{self._who}/{self._life}/{number}"
         due_ms = self._now() + self._delay_ms if self._delay_ms else 0
         tag, properties = self._chosen(name)
-        deliver_ms = self._machine.clock.wall_ms() + self._delay_ms if self._description.is_exact else None
         is_half = self._transactions is not None
         topic, shown = self._description.topic, tuple(properties.items())
         self._record.note(SendBegan(self._now(), name, topic, due_ms, is_half, tag, shown))
+        return name
+
+    async def _send_many(self, numbers: range) -> None:
+        names = [self._begin(number) for number in numbers]
+        results: list[SendResult | Exception]
         try:
-            message = self._message(name, number, tag, properties, deliver_ms)
+            messages = [self._message(name, number) for name, number in zip(names, numbers, strict=True)]
+            results = await self._producer.send_many(messages, return_exceptions=True)
+        except StaticfireError as error:
+            results = [error] * len(names)
+        finally:
+            self._under_way -= len(names)
+        for name, result in zip(names, results, strict=True):
+            if isinstance(result, StaticfireError):
+                self._failed(name, result)
+            elif isinstance(result, Exception):
+                raise result
+            else:
+                self._acknowledged(name, result)
+
+    async def _send(self, number: int) -> None:
+        name = self._begin(number)
+        try:
+            message = self._message(name, number)
             if self._description.asks_ms:
                 await self._ask(name, message)
                 return
@@ -185,8 +212,10 @@ class SendingProgram(Service):
         chosen = {key: values[number_from(self._seed, key, name) % len(values)] for key, values in all_values.items()}
         return tag, {key: value for key, value in chosen.items() if value}
 
-    def _message(self, name: str, number: int, tag: str, properties: dict[str, str], deliver_ms: int | None) -> Message:
+    def _message(self, name: str, number: int) -> Message:
         description = self._description
+        tag, properties = self._chosen(name)
+        deliver_ms = self._machine.clock.wall_ms() + self._delay_ms if description.is_exact else None
         delay_ms = None if description.is_exact else description.delay_ms or None
         return Message(
             self._namespace.unwrap(description.topic), self._body(name, number), tag,

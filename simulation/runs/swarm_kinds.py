@@ -15,6 +15,7 @@ from staticfire.simulation.workload.description import (
     LITE_PULL,
     SIMPLE,
     Group,
+    Nemesis,
     Producers,
     Topic,
     Workload,
@@ -29,6 +30,10 @@ PLAIN_SHARE = 0.5
 # The probability of each kind in the other seeds.
 KIND_SHARE = 0.3
 
+# The probability of a group that joins late, and of programs that send in bursts.
+MORE_SHARE = 0.15
+# The shares of seeds in which nothing breaks, or something every few minutes. Only there, lateness has no excuse.
+CALM_SHARE, RARE_SHARE, RARE_S = 0.12, 0.12, 150.0
 # The probability of each of an administrator's actions.
 ACT_SHARE = 0.6
 # The last two have the same hash code: a broker can't distinguish them, so consumers must.
@@ -45,11 +50,42 @@ CONDITIONS: tuple[Condition, ...] = (
 
 
 def with_kinds(chance: Random, workload: Workload) -> Workload:
-    """Return the workload with some of the kinds, at random, or unchanged."""
-    if chance.random() < PLAIN_SHARE:
-        return workload
-    chosen = [name for name in KINDS if chance.random() < KIND_SHARE] or [chance.choice(list(KINDS))]
-    return with_some(chance, workload, chosen)
+    """Return the workload with some of the kinds, by chance, or as it is; in some seeds less breaks than it says."""
+    if chance.random() >= PLAIN_SHARE:
+        chosen = [name for name in KINDS if chance.random() < KIND_SHARE] or [chance.choice(list(KINDS))]
+        workload = with_some(chance, workload, chosen)
+    return _with_more(chance, workload)
+
+
+def _with_more(chance: Random, workload: Workload) -> Workload:
+    """Return it with what came later than the kinds, so that these stay what they were in each seed."""
+    if chance.random() < MORE_SHARE:
+        workload = _late(chance, workload)
+    if chance.random() < MORE_SHARE:
+        workload = _bursts(chance, workload)
+    share = chance.random()
+    if share < CALM_SHARE:
+        return replace(workload, nemesis=Nemesis(may=()))
+    if share < CALM_SHARE + RARE_SHARE:
+        return replace(workload, nemesis=replace(workload.nemesis, every_seconds=RARE_S))
+    return workload
+
+
+def _late(chance: Random, workload: Workload) -> Workload:
+    """A further group joins when there are messages already; it gets them from the first on."""
+    topics = _plain_topics(workload)
+    words: dict[str, Any] = {"ordered": True} if chance.random() < 0.3 else {}
+    joins_s, members = chance.choice((8.0, 25.0)), chance.choice((1, 2))
+    group = Group("audit", topics[0], members, **words, takes_ms=(0, 5), joins_after_seconds=joins_s)
+    return replace(workload, groups=[*workload.groups, group])
+
+
+def _bursts(chance: Random, workload: Workload) -> Workload:
+    """A program sends many messages at once, and two groups bury what always fails."""
+    topic, at_once = chance.choice(_plain_topics(workload)), chance.choice((3, 12))
+    made = Producers(topic, at_once / chance.choice((3, 8)), name="bulk", at_once=at_once)
+    group = Group("checks", topic, fails=0.05, poison=0.05, retries_max=1, takes_ms=(0, 5))
+    return _with(workload, [], [made], [group])
 
 
 def with_some(chance: Random, workload: Workload, names: Sequence[str]) -> Workload:

@@ -24,7 +24,7 @@ BROKERS_MAX, CLIENTS_MAX, QUEUES_MAX = 26, 200, 256
 PER_SECOND_MAX = 1_000.0
 SECONDS_MAX = 86_400.0
 PUSH, LITE_PULL, SIMPLE = "push", "lite pull", "simple"
-BATCH_MAX, RETRIES_MAX = 1_024, 1_000
+BATCH_MAX, RETRIES_MAX, AT_ONCE_MAX = 1_024, 1_000, 1_000
 
 # The part of a name before this sign is the namespace of a topic, group or program; clients get it as a setting.
 NAMESPACE_SIGN = "%"
@@ -104,7 +104,9 @@ class Producers(Word):
     recalls: float = 0.0
     """With delay_ms: the share of messages that are recalled, before their time or a little after it."""
     asks_ms: int = 0
-    """Messages are requests that wait this long for a reply; 0: they aren't. A group must reply to the topic."""
+    """Messages are requests, and a reply is waited for so long; 0: they are not. A group has to reply to the topic."""
+    at_once: int = 1
+    """So many messages are sent together, in one call."""
     transactions: Transactions | None = None
     body: Callable[[int], bytes] | None = None
     """Returns the body of a producer's n-th message."""
@@ -138,6 +140,11 @@ class Producers(Word):
         _require(fault is None, f"{owner}: its name is that of a group, too: {fault}")
         is_plain = not (self.delay_level or self.delay_ms or self.keys)
         _require(self.transactions is None or is_plain, f"{owner}: transactions have neither delays nor keys here")
+        _require(1 <= self.at_once <= AT_ONCE_MAX, f"{owner}: at_once={self.at_once}; 1 to {AT_ONCE_MAX} can be")
+        is_single = bool(self.keys or self.recalls or self.asks_ms or self.transactions)
+        _require(
+            not (is_single and self.at_once > 1), f"{owner}: at_once excludes keys, recalls, asks_ms and transactions"
+        )
 
     @property
     def program(self) -> str:
@@ -172,6 +179,8 @@ class Group(Word):
     batch: int = 1
     replies: bool = False
     """Members reply to each message that is a request."""
+    joins_after_seconds: float = 0.0
+    """Its members start so long after the producers, when there are messages already; 0: before them."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Fields of PushSettings by name."""
     listener: ProgramListener | None = None
@@ -192,6 +201,10 @@ class Group(Word):
             f"{owner}: poison holds an ordered queue for ever; give it retries_max",
         )
         _require(1 <= self.batch <= BATCH_MAX, f"{owner}: batch={self.batch}; 1 to {BATCH_MAX} can be")
+        _require(
+            0 <= self.joins_after_seconds <= SECONDS_MAX,
+            f"{owner}: joins_after_seconds={self.joins_after_seconds}; 0 to {SECONDS_MAX:.0f} can be",
+        )
         _require(
             -1 <= self.retries_max <= RETRIES_MAX,
             f"{owner}: retries_max={self.retries_max}; 0 to {RETRIES_MAX} can be, or -1 (what RocketMQ has)",

@@ -50,8 +50,8 @@ def done(at_ms: int, number: int = 1, is_success: bool = True) -> CallEnded:
     return CallEnded(at_ms, number, is_success)
 
 
-def found(topic: str, count: int, times: int = 1) -> list[RunEvent]:
-    return [MessageFound(900_000, "web-1/0", ("broker-a", topic, 0), offset, times) for offset in range(count)]
+def found(topic: str, count: int, times: int = 1, name: str = "web-1/0") -> list[RunEvent]:
+    return [MessageFound(900_000, name, ("broker-a", topic, 0), offset, times) for offset in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,20 @@ def found(topic: str, count: int, times: int = 1) -> list[RunEvent]:
         ([*found(RETRIES, 1), *found(DEAD, 1, 2)], (), True),
         (found(RETRIES, 2), (FaultBegan(61_000, "freeze broker", "broker-a"),), False),
         (found(RETRIES, 2), (FaultBegan(61_000, "freeze producer", "web-1"),), True),
+        (found(RETRIES, 1, name="web-1/9"), (), True),
     ],
-    ids=["once", "twice", "and dead at once", "its broker didn't answer", "another's trouble"],
+    ids=["once", "twice", "and dead at once", "its broker didn't answer", "another's trouble", "of another message"],
 )
 def test_a_failure_stores_one_copy(copies: list[RunEvent], between: Sequence[RunEvent], is_said: bool) -> None:
-    events = after(call(60_000), done(60_100, is_success=False), *between, *copies)
+    events = after(call(60_000), done(60_100, is_success=False), *between, *found("orders", 1, 0), *copies)
     assert bool(said(CopiedOnce(PULLED), events)) is is_said
+
+
+@pytest.mark.parametrize(("copies", "is_said"), [(1, False), (2, True)])
+def test_what_is_at_the_position_of_a_lost_message_is_given_back(copies: int, is_said: bool) -> None:
+    """The message that failed is gone, and another one has its offset."""
+    left = [*found("orders", 1, 0, "web-1/9"), *found(RETRIES, copies, name="web-1/9")]
+    assert bool(said(CopiedOnce(PULLED), after(call(60_000), done(60_100, is_success=False), *left))) is is_said
 
 
 @pytest.mark.parametrize(("copies", "is_said"), [(1, False), (2, True)])
