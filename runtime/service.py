@@ -1,8 +1,8 @@
 """A service: something that runs for a while and must end in order. It owns its tasks and waits for them.
 
-    async with broker:            # the broker is ready
-        await broker.wait()       # until stop(), or until a loop of the broker crashes, which is raised
-                                  # on exit, every task has ended
+async with broker:            # the broker is ready
+    await broker.wait()       # until stop(), or until a loop of the broker crashes, which is raised
+                              # on exit, every task has ended
 """
 
 import asyncio

@@ -40,8 +40,7 @@ def start_process(module: str, flag: str, arguments: Sequence[str], stdout: int 
 
 
 class EarlyStart:
-    """Servers that were started before it was decided what they must serve. `close` ends the ones that aren't needed.
-    """
+    """Servers that were started before it was decided what they must serve. `close` ends those not needed."""
 
     def __init__(self, modules: Sequence[str], stdout: int | None = None) -> None:
         """Start one process for each module. `stdout`: as for `Children`."""

@@ -32,8 +32,7 @@ class UnfinishedFrames(Generic[C]):
         return len(self._begun)
 
     def note(self, connection: C, unread_bytes: int, is_new: bool, uptime_ms: UptimeMs) -> list[C]:
-        """Record how many bytes of a connection are unread; return the connections that must be closed because of it.
-        """
+        """Record the number of unread bytes of a connection; return the connections to close because of it."""
         before = self._begun.get(connection)
         if before is not None and not is_new:
             self.total_bytes += unread_bytes - before.unread_bytes

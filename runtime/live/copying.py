@@ -1,5 +1,4 @@
-"""Copy files and folders and keep the holes of sparse files: a log segment is 1 GiB, but a test writes only 1 KB to it.
-"""
+"""Copy files and folders and keep the holes of sparse files: a log segment is 1 GiB, of which a test writes 1 KB."""
 
 import errno
 import os

@@ -35,8 +35,7 @@ class LiveFiles:
     __slots__ = ("is_durable",)
 
     def __init__(self, is_durable: bool = True) -> None:
-        """`is_durable`: whether synced data survives a crash of the machine. If it needn't, nothing waits for the disk.
-        """
+        """`is_durable`: whether synced data survives a crash of the machine. If not, nothing waits for the disk."""
         self.is_durable = is_durable
 
     def make_folder(self, path: str) -> None:
