@@ -21,12 +21,12 @@ _CLOSED = 0x7FFFFFFF
 
 
 class PlainFile:
-    """A file that grows with what is written."""
+    """A file that grows as it is written."""
 
     __slots__ = ("_descriptor", "_is_durable", "_path")
 
     def __init__(self, path: str, is_durable: bool = True) -> None:
-        """A file that grows as it is written."""
+        """`is_durable`: whether `sync` waits for the disk."""
         self._path = path
         self._is_durable = is_durable
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
