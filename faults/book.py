@@ -108,8 +108,7 @@ class RuleBook:
         return [active.state(uptime_ms) for active in self._rules.values()]
 
     def judge(self, direction: str, subject: Subject, uptime_ms: UptimeMs, message_ms: MessageMs) -> Ruling | None:
-        """Decide about a request, a response, or a request of the server's own; None: no rule hits. Hits are counted.
-        """
+        """Decide about a request, a response, or a request of the server's own; None: no rule hits. Count hits."""
         ruling: Ruling | None = None
         for active in self._rules.values():
             if not active.may_hit(direction, uptime_ms, message_ms) or not is_meant(active.rule, subject):

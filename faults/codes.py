@@ -18,8 +18,7 @@ FAMILIES: dict[str, tuple[RequestCode, ...]] = {
     "PULL_MESSAGE": (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE),
     "SEND_REPLY_MESSAGE": (RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2),
 }
-"""Names that mean several codes: users needn't know which form of a send a client uses. A number means only one code.
-"""
+"""Names that mean several codes: users needn't know which form of a send a client uses. A number is one code."""
 RULE_CODES = frozenset({RequestCode.ADD_FAULT, RequestCode.GET_FAULTS, RequestCode.REMOVE_FAULT})
 """The codes to which no rule applies, so that a user can always remove a rule."""
 OF_SERVERS = frozenset(

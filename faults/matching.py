@@ -51,8 +51,7 @@ class Asker(msgspec.Struct, gc=False):
 
 
 def subject_of(code: int, request: Request | None, asker: Asker) -> Subject:
-    """Return the parts of a request that rules look at; update `asker` from it. `request`: None if it can't be decoded.
-    """
+    """Return the parts of a request that rules look at; update `asker` from it. `request`: None if undecodable."""
     if request is None:
         return Subject(code, asker.address, asker.language, asker.client, asker.broker)
     body = request.body
@@ -136,8 +135,7 @@ def is_meant_of(rule: FaultRule, topic: str, queue_id: int) -> bool:
 
 
 def may_touch(rule: FaultRule, group: str, topics: Container[str], clients: Iterable[str]) -> bool:
-    """Return whether a rule may affect a group: if it is about the group's requests, topics or members, or about all.
-    """
+    """Return whether a rule may affect a group: if it is about its requests, topics or members, or about all."""
     ids = list(clients)
     return (
         rule.group in ("", group)

@@ -232,8 +232,7 @@ def _whole_answer(codec: Codec, envelope: Envelope, body: bytes, refused: Refuse
 
 
 def _damaged(frame: bytes, body_at: int, random: Random) -> bytes:
-    """Return a frame with one flipped bit: in its body, or in its header if it has no body. Its length stays correct.
-    """
+    """Return a frame with one flipped bit: in its body, or in its header if it has none. Its length is unchanged."""
     begin = body_at if body_at < len(frame) else HEAD_BYTES
     at = random.randrange(begin, len(frame))
     return frame[:at] + bytes([frame[at] ^ 1 << random.randrange(8)]) + frame[at + 1 :]
