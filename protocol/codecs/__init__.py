@@ -78,8 +78,7 @@ PAUSE_MAX = 63
 
 
 class Offers:
-    """Decides when the sends of a connection are offered to be taken in runs: less and less often while none is taken.
-    """
+    """Decides when sends of a connection are offered to be taken in runs: less and less often while none is taken."""
 
     __slots__ = ("_pause", "calls_first")
 

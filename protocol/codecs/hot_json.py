@@ -159,8 +159,7 @@ _DECODERS: dict[bytes, tuple[int, Callable[[bytes], HotHeader]]] = {}
 
 
 def _decoders() -> dict[bytes, tuple[int, Callable[[bytes], HotHeader]]]:
-    """Return codes and decoders by the first bytes of a header. Made at the first read, when all commands are declared.
-    """
+    """Return codes and decoders by the first bytes of a header. Made at the first read: all commands are declared."""
     decoders: dict[bytes, tuple[int, Callable[[bytes], HotHeader]]] = {}
     for code in _HOT_CODES:
         fields = REQUESTS[code].request.foreign_type

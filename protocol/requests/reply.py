@@ -1,4 +1,6 @@
-"""Answers to messages: sent to a broker, which passes them on to who asked. RocketMQ: ReplyMessageRequestHeader."""
+"""Replies to messages: sent to a broker, which forwards them to the requesting client. RocketMQ:
+ReplyMessageRequestHeader.
+"""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

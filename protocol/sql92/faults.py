@@ -39,8 +39,7 @@ def parse_fault(words: str) -> FilterExpressionError:
 
 
 def unexpected(kind: str, image: str, place: tuple[int, int], expected: Sequence[str]) -> FilterExpressionError:
-    """Return the error for a token that isn't allowed at that line and column; `expected`: the kinds that are allowed.
-    """
+    """Return the error for a token that isn't allowed at that line and column; `expected`: the allowed kinds."""
     met = kind if not image else f' {kind} "{escaped(image)} "'
     heading = "Was expecting:" if len(expected) == 1 else "Was expecting one of:"
     listed = "".join(f"    {one} ...\n" for one in expected)

@@ -84,8 +84,7 @@ def to_boolean(text: bytes) -> bool:
 
 
 def compare_doubles(left: float, right: float) -> int:
-    """Return the result of `Double.compareTo`: -0.0 is less than 0.0, NaN equals itself and is greater than all others.
-    """
+    """Return the result of `Double.compareTo`: -0.0 is less than 0.0, NaN equals itself and exceeds all others."""
     if left < right:
         return -1
     if left > right:
