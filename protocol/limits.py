@@ -49,8 +49,7 @@ PULL_MESSAGES_MAX = 32
 # no more.
 PULL_MANY_MAX = 1_024
 PULL_BYTES_MAX = 262_144
-# The maximum that a broker's settings can set for these two. A response must fit into a frame, whatever the settings
-# are.
+# A broker's settings can't raise the limits of a pull above these two: a response must fit into a frame.
 PULL_ANSWER_BYTES_MAX = FRAME_BYTES_MAX // 2
 PULL_ANSWER_MESSAGES_MAX = 16_384
 

@@ -15,7 +15,7 @@ RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 REPLY_SUFFIX = "_REPLY_TOPIC"
 
-# gRPC endpoints are producers of this group. Brokers forward requests to them about consumers that they don't have.
+# gRPC endpoints are producers of this group. A broker forwards requests about consumers unknown to it to the endpoints.
 GRPC_ENDPOINTS_GROUP = "STATICFIRE_GRPC_ENDPOINTS"
 
 AUTO_CREATE_TOPIC = "TBW102"

@@ -60,8 +60,7 @@ class FaultState(msgspec.Struct, rename="camel", gc=False):
 
 
 class FaultsThere(msgspec.Struct, rename="camel", gc=False):
-    """The rules of one server. A nameserver adds the brokers' addresses, because a rule may block its other responses.
-    """
+    """The rules of one server. A nameserver adds the brokers' addresses: a rule may block its other responses."""
 
     states: list[FaultState] = []
     brokers: dict[str, str] = {}

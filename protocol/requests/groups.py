@@ -19,8 +19,7 @@ class ExponentialRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=Tr
 
 
 class CustomizedRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
-    """A table of delays, in milliseconds. It is stored but not applied: retries use the delay levels, as in RocketMQ.
-    """
+    """A table of delays in milliseconds. It is stored but not applied: retries use delay levels, as in RocketMQ."""
 
     next: tuple[Int64, ...] = ()
 

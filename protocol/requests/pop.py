@@ -40,8 +40,8 @@ class PopAnswer(Answer, rename="camel"):
 class PopMessage(Request, rename="camel"):
     """Take messages that nobody else gets for `invisible_time` ms; held for up to `poll_time` ms until one comes.
 
-    `queue_id` below 0: any queue. `init_mode`: FROM_MIN, anything else is FROM_MAX. `attempt_id`: with `order` only,
-    by which a repeated request gets the same messages again.
+    `queue_id` below 0: any queue. `init_mode`: FROM_MIN; any other value is FROM_MAX. `attempt_id`: only with `order`;
+    a repeated request with the same id gets the same messages again.
     """
 
     consumer_group: str

@@ -1,5 +1,4 @@
-"""Routes and cluster layout: the requests of clients to a nameserver. RocketMQ: TopicRouteData, ClusterInfo, KVTable.
-"""
+"""Routes and cluster layout: requests of clients to a nameserver. RocketMQ: TopicRouteData, ClusterInfo, KVTable."""
 
 from typing import Any, ClassVar
 
