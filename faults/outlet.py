@@ -94,7 +94,7 @@ class Outlet:
             del self._asked[next(iter(self._asked))]
         self._asked[opaque] = asked
 
-    # -- in the place of a transport ---------------------------------------------------------------------------------
+    # -- the methods of a transport ----------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
         """Send complete frames, as the rules decide."""
@@ -172,7 +172,7 @@ class Outlet:
         self._delayed -= 1
         act()
 
-    # -- a slow line -------------------------------------------------------------------------------------------------
+    # -- limited bandwidth -------------------------------------------------------------------------------------------
 
     def _put(self, data: bytes, bytes_per_second: int) -> None:
         """Write data now, or after the slow data."""

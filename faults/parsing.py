@@ -1,6 +1,11 @@
 """Make a rule from a user's input. The words are the same for the command line, HTTP and Python.
 
-parse_fault({"code": "SEND_MESSAGE", "topic": "orders", "answer": "SYSTEM_BUSY", "times": 3})
+    parse_fault({"code": "SEND_MESSAGE", "topic": "orders", "answer": "SYSTEM_BUSY", "times": 3})
+
+`parse_fault` normalizes the words, finds the single action among them, and refuses words that don't go with it. From
+the other words, it reads which requests the rule is about (`_whom`), the direction, the action's parameters
+(`_details`), the lifetime, and how often it hits (`_chance`). Then `checked` verifies the whole rule. A server calls it
+again for each rule that it receives.
 """
 
 import math
@@ -155,7 +160,7 @@ def _refuse_out_of_place(said: str, action: Action, words: Mapping[str, object])
         raise UsageError(f"{wrong[0]} doesn't go with {said.replace('_', '-')}")
 
 
-# -- whom ------------------------------------------------------------------------------------------------------------
+# -- the matching requests -------------------------------------------------------------------------------------------
 
 
 def _whom(words: Mapping[str, object]) -> dict[str, Any]:
@@ -213,7 +218,7 @@ def _names(value: object, what: str) -> tuple[str, ...]:
     return found
 
 
-# -- how and how often -----------------------------------------------------------------------------------------------
+# -- parameters and frequency ----------------------------------------------------------------------------------------
 
 
 def _details(name: str, value: object, words: Mapping[str, object]) -> dict[str, Any]:

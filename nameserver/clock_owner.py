@@ -77,7 +77,7 @@ class ClockOwner:
         self._expected: set[str] = set()
         """The brokers that were connected when a move began. The move waits for one that is restarting."""
 
-    # -- who follows ---------------------------------------------------------------------------------------------
+    # -- the brokers that follow ---------------------------------------------------------------------------------
 
     def joined(self, connection: Connection, name: str, reading: ClockReading) -> ClockReading:
         """Add a broker; return the clock reading that it must show. A restarted nameserver learns the time from
@@ -250,7 +250,7 @@ class ClockOwner:
             if missing or len(rests) < len(answers):
                 await self._pause(IDLE_MS)
 
-    # -- talking to brokers --------------------------------------------------------------------------------------
+    # -- requests to brokers -------------------------------------------------------------------------------------
 
     async def _set_all(self, mode: str, rate: float, message_ms: int) -> None:
         """Set the same time on all brokers. Brokers never go back: if one is ahead, the others are set to its time."""

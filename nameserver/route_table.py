@@ -2,8 +2,9 @@
 
 There are five tables, as in RocketMQ: topics with their queues by broker; brokers with their replicas' addresses;
 clusters with their brokers; the live brokers, by cluster and address; and which logical queues of static topics each
-broker leads. Invariants: an address belongs to one id of a broker; a topic without queues is removed; a refused
-registration leaves no address behind.
+broker leads.
+Invariants: an address belongs to one id of a broker; a topic without queues is removed; a refused registration leaves
+no address behind.
 
 The class is pure. Liveness uses uptime. `channel` is the object that represents the connection on which a broker
 registered. Addresses are filed ones (`advertised_addresses`).
@@ -190,7 +191,7 @@ class RouteTable:
             self._remove_lost(live)
         return expired
 
-    # -- the end of a broker -------------------------------------------------------------------------------------
+    # -- removal of brokers --------------------------------------------------------------------------------------
 
     def unregister(self, cluster: str, broker_name: str, address: str) -> bool:
         """Remove an address of a broker, and the broker with its queues if it was the last; return False if it is

@@ -1,5 +1,8 @@
 """The lenient reader of fastjson's dialect, for text that isn't standard JSON. RocketMQ: RemotingSerializable.
 
+A regular expression (`_TOKEN`) matches one token at a time, and `_Reader` builds values from the tokens by recursive
+descent.
+
 In addition to standard JSON, it accepts single quotes, bare words and bare integers as keys, objects as keys, extra
 commas, raw control characters in strings, and escapes such as `\\'` and `\\x41`. A bare integer key becomes an `int`,
 an object key an `ObjectKey`. Invariant: for any text, the result is a value no deeper than `DEPTH_MAX`, or a

@@ -289,7 +289,7 @@ class FrameReader:
             self._pieces = [data] if at < end else []
             self._at = at if at < end else 0
 
-    # -- everything that isn't like the last request -------------------------------------------------------------
+    # -- everything that differs from the last request -----------------------------------------------------------
 
     def _slow_path(self, data: bytes, at: int, body_at: int, stop: int, codec_byte: int) -> Called:
         """Read one frame of any codec, request or response. Raises: ProtocolError if its header can't be read."""
@@ -350,7 +350,7 @@ class FrameReader:
                 return _refuses(ResponseCode.MESSAGE_ILLEGAL, words), call
         raise ProtocolError(words)
 
-    # -- who speaks ----------------------------------------------------------------------------------------------
+    # -- the peer ------------------------------------------------------------------------------------------------
 
     def _heard(self, version: int, language: int) -> None:
         if self.peer.version != version or self.peer.language != language:

@@ -83,7 +83,7 @@ def parse_handle(text: str | None) -> PopHandle:
     )  # fmt: skip
 
 
-# -- the info strings of an answer -------------------------------------------------------------------------------------
+# -- the info strings of a response ------------------------------------------------------------------------------------
 
 
 def format_start_offsets(start_offsets: Mapping[QueueKey, int]) -> str:
@@ -166,7 +166,7 @@ def _put_once(table: dict[K, V], key: K, value: V, name: str) -> None:
     table[key] = value
 
 
-# -- Java's way with texts and numbers ---------------------------------------------------------------------------------
+# -- texts and numbers as Java parses them -----------------------------------------------------------------------------
 
 
 def _java_split(text: str, separator: str) -> list[str]:

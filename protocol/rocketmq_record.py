@@ -191,7 +191,8 @@ def from_rocketmq(data: bytes, at: int = 0, check_body: bool = True) -> tuple[St
     """Return the record at `at`, its store host and its size. RocketMQ: MessageDecoder.decode.
 
     The record's `record_bytes` is the size of its stored form. Its `record_crc` is 0, because it has none before it is
-    packed. `check_body`: verify the body's CRC, which RocketMQ's own consumers don't.
+    packed.
+    `check_body`: verify the body's CRC, which RocketMQ's own consumers don't.
 
     Raises: ProtocolError.
     """

@@ -115,9 +115,10 @@ class Children:
     ) -> None:
         """`stdout`: the children's standard output; None: the same as ours.
 
-        `signals`: a signal to stop that arrives there ends the wait for a start or for a stop. `stderr`: the descriptor
-        to which the children's stderr is passed on. A slow or missing reader is never waited for. `early`: processes
-        that already wait for their plan; they must have been started with the same standard output.
+        `signals`: a signal to stop that arrives there ends the wait for a start or for a stop.
+        `stderr`: the descriptor to which the children's stderr is passed on. A slow or missing reader is never waited
+        for.
+        `early`: processes that already wait for their plan; they must have been started with the same standard output.
         """
         self._stdout = stdout
         self._early = early

@@ -202,7 +202,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
                 for handler, call in rest:
                     try:
                         answer = handler(call)
-                    except Exception as error:  # noqa: BLE001 (one request in the dispatcher: its failure is its answer)
+                    except Exception as error:  # noqa: BLE001 (any failure of a handler becomes its response)
                         answer = failure(error, call)
                     if answer is not None and not call.oneway:
                         self.send_answer(call, answer)
@@ -234,7 +234,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         self._bursting = True
         try:
             answer = handler(call)
-        except Exception as error:  # noqa: BLE001 (one request in the dispatcher: its failure is its answer)
+        except Exception as error:  # noqa: BLE001 (any failure of a handler becomes its response)
             answer = failure(error, call)
         if answer is not None and not call.oneway:
             self.send_answer(call, answer)
@@ -286,7 +286,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             self._is_unfinished = unread_bytes > 0
             self._owner.left_unfinished(self, unread_bytes, is_new)
 
-    # -- answers -------------------------------------------------------------------------------------------------
+    # -- responses -----------------------------------------------------------------------------------------------
 
     def send_answer(self, call: Call, answer: Answer) -> None:
         """Add a response to the write of this burst, or plan a separate write."""
@@ -294,7 +294,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             return
         try:
             self._out_bytes += call.codec.write_answer(self._out, answer, call.opaque, self.store_host)
-        except Exception as error:  # noqa: BLE001 (one answer that can't be written is one refusal)
+        except Exception as error:  # noqa: BLE001 (a response that can't be written becomes a refusal)
             self._refuse_instead(call, answer, error)
         if not self._bursting:
             self._plan_flush()
@@ -365,7 +365,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
     def _tell(self, pending: PendingAnswer, outcome: Reply) -> None:
         try:
             pending.told(outcome)
-        except Exception as error:  # noqa: BLE001 (one answer: what was asked besides has nothing to do with it)
+        except Exception as error:  # noqa: BLE001 (a callback's failure must not affect other requests)
             assert self._loop is not None
             words = f"what comes of {pending.asked} at {self.peer.address} could not be handled"
             self._loop.call_exception_handler({"message": words, "exception": error})
@@ -418,7 +418,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         """Return None if the peer reads what is written; otherwise an awaitable that ends when it does."""
         return None if self._paused is None else asyncio.shield(self._paused)
 
-    # -- the end -------------------------------------------------------------------------------------------------
+    # -- closing -------------------------------------------------------------------------------------------------
 
     @property
     def is_open(self) -> bool:

@@ -113,7 +113,7 @@ class Dispatcher:
         """Handle a request long after the read that contained it, and settle."""
         try:
             answer = handler(call)
-        except Exception as error:  # noqa: BLE001 (one request in the dispatcher: its failure is its answer)
+        except Exception as error:  # noqa: BLE001 (any failure of a handler becomes its response)
             answer = failure(error, call)
         if answer is not None:
             call.answer(answer)
@@ -141,7 +141,7 @@ class Dispatcher:
     async def _run(self, handler: AsyncHandler, call: Call) -> None:
         try:
             answer = await handler(call)
-        except Exception as error:  # noqa: BLE001 (one request in the dispatcher: its failure is its answer)
+        except Exception as error:  # noqa: BLE001 (any failure of a handler becomes its response)
             answer = failure(error, call)
         if answer is not None:
             call.answer(answer)

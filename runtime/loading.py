@@ -32,10 +32,10 @@ def load_settings(
 ) -> S:
     """Return the settings. `others`: programs whose settings may be in the same flags and file.
 
-    `defaults`: the values of settings that aren't given, if they differ from the defaults of the class. `tell`: called
-    with each part that isn't understood of a file that isn't TOML, and so is probably RocketMQ's. Without `tell`, such
-    a part is an error. `source`: how a user gives the overrides. Raises: UsageError (unknown key, bad value, unreadable
-    file), with a message for the user.
+    `defaults`: the values of settings that aren't given, if they differ from the defaults of the class.
+    `tell`: called with each part that isn't understood of a file that isn't TOML, and so is probably RocketMQ's.
+    Without `tell`, such a part is an error. `source`: how a user gives the overrides.
+    Raises: UsageError (unknown key, bad value, unreadable file), with a message for the user.
     """
     values: dict[str, Any] = {}
     sources = [(file or "", _read_file(file))] if file else []

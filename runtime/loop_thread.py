@@ -116,7 +116,7 @@ class LoopThread:
         with asyncio.Runner() as runner:
             try:
                 runner.run(self._serve(started))
-            except BaseException as error:  # noqa: BLE001 (whatever it is, those who wait have to hear of it)
+            except BaseException as error:  # noqa: BLE001 (the waiting callers must be notified of any error)
                 if started.done():
                     self.error = error
                 else:

@@ -64,7 +64,7 @@ class DaemonThreads:
             result, error = None, None
             try:
                 result = call.function(*call.arguments)
-            except BaseException as raised:  # noqa: BLE001 (whatever it is, the caller hears of it)
+            except BaseException as raised:  # noqa: BLE001 (the caller must be notified of any error)
                 error = raised
             del self._busy[own]
             self._idle.release()
