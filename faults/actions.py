@@ -1,6 +1,4 @@
-"""The possible faults. Named as in Toxiproxy if it has the same one, except its latency, which is `delay`, and its
-reset_peer, which is `close`.
-"""
+"""The possible faults, named as in Toxiproxy if it has them; its latency is `delay`, its reset_peer is `close`."""
 
 from typing import NamedTuple
 

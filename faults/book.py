@@ -1,5 +1,4 @@
-"""The rules of one server, and their decisions. Pure: times are passed in, and random numbers come from each rule's
-seed.
+"""The rules of one server, and their decisions. Pure: times are passed in, each rule's seed makes its random numbers.
 
 Rules are applied in the order in which they were added. Delays add up. The first rule that ends a request (drop,
 refuse, close) is the last one applied. A rule hits if it matches the request, its time has come, it hasn't reached its

@@ -1,5 +1,4 @@
-"""A request with many messages, some of which a rule refuses: the others are handled, and one response covers all.
-Pure.
+"""A request with many messages, some refused by a rule: the others are handled, one response covers all. Pure.
 
 staticfire's producers put messages that are sent at nearly the same time into one SEND_MANY. A rule about sends applies
 to each of its messages.

@@ -83,9 +83,7 @@ def response_code(text: str) -> int:
 
 
 def is_told(code: int) -> bool:
-    """Return whether every client can receive this code: the ROCKETMQ header has 16 bits for it, one of them for the
-    sign.
-    """
+    """Return whether every client can receive this code: the ROCKETMQ header has a signed 16-bit number for it."""
     return 0 < code <= CODE_MAX
 
 

@@ -80,9 +80,7 @@ class ClockOwner:
     # -- the brokers that follow ---------------------------------------------------------------------------------
 
     def joined(self, connection: Connection, name: str, reading: ClockReading) -> ClockReading:
-        """Add a broker; return the clock reading that it must show. A restarted nameserver learns the time from
-        brokers.
-        """
+        """Add a broker; return the reading that it must show. A restarted nameserver learns the time from brokers."""
         if reading.epoch > self.face.epoch:
             self._show(ClockFace.showing(reading, self._clock.wall_ms()))
         self.brokers[connection] = name
@@ -263,8 +261,8 @@ class ClockOwner:
             message_ms = max(shown)
 
     async def _ask_all(self, request: Request, waits_ms: int = 0) -> dict[str, Answer]:
-        """Send a request to every broker. A broker that is lost meanwhile counts as refusing; it gets the clock when it
-        registers.
+        """Send a request to every broker. One that is lost meanwhile counts as refusing; registering gives it the
+        clock.
 
         `waits_ms`: how long a broker may wait before it responds.
         """

@@ -55,7 +55,7 @@ class Registered(msgspec.Struct, frozen=True):
     master_ha_address: str | None = None
     is_new: bool = False
     is_outdated: bool = False
-    """Another broker holds the id with a newer state, so nothing was changed."""
+    """Another broker holds the id with a newer state, so this broker's address and topics weren't stored."""
 
 
 class RouteTable:
@@ -67,9 +67,7 @@ class RouteTable:
         self.clusters: dict[str, dict[str, None]] = {}
         self.live: dict[tuple[str, str], LiveBroker] = {}
         self.mappings: dict[str, dict[str, MappingInfo]] = {}
-        """The logical queues of static topics, by broker. They outlive their brokers: the number of logical queues is
-        fixed.
-        """
+        """The logical queues of static topics, by broker. They outlive their brokers, because their number is fixed."""
 
     # -- registration --------------------------------------------------------------------------------------------
 
@@ -137,7 +135,7 @@ class RouteTable:
                 queues[entry.broker_name] = _queue_data(entry.broker_name, topic, topic.perm & mask)
 
     def map_queues(self, broker_name: str, topics: Iterable[str], mappings: dict[str, MappingInfo]) -> None:
-        """Store which logical queues a broker leads for the topics in its registration; remove those that it no longer
+        """Store the logical queues that a broker leads, for the registered topics; remove those that it no longer
         leads.
         """
         for topic in topics:
@@ -194,8 +192,7 @@ class RouteTable:
     # -- removal of brokers --------------------------------------------------------------------------------------
 
     def unregister(self, cluster: str, broker_name: str, address: str) -> bool:
-        """Remove an address of a broker, and the broker with its queues if it was the last; return False if it is
-        unknown.
+        """Remove an address of a broker; if it was the last, also the broker and its queues. Return False if unknown.
         """
         live = self.live.pop((cluster, address), None)
         broker = self.brokers.get(broker_name)

@@ -29,9 +29,7 @@ class NameserverState(msgspec.Struct):
     routes: RouteTable = msgspec.field(default_factory=RouteTable)
     kv: KVConfig = msgspec.field(default_factory=KVConfig)
     filed: dict[Connection, dict[str, str]] = {}
-    """For each connection, the filed address of each broker that registered on it, by the address that the broker
-    stated.
-    """
+    """By connection: the filed address of each broker that registered on it, by the address that it stated."""
 
     _near: dict[Connection, bool] = {}
     """Whether a client connects directly, not through a port mapping. It is determined once per connection."""

@@ -1,5 +1,4 @@
-"""The entries of a batch acknowledgement: a check-point, and which of its messages are acknowledged. RocketMQ:
-BatchAck.
+"""The entries of a batch acknowledgement: a check-point and its acknowledged messages. RocketMQ: BatchAck.
 
 The keys are letters. The long names, which RocketMQ also accepts, are accepted, too:
 

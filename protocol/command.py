@@ -34,9 +34,7 @@ class Request(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="c
     when_absent: ClassVar[Mapping[str, Any]] = {}
     """Default values for fields that are required here but that RocketMQ's clients may leave out."""
     body_bytes_max: ClassVar[int | None] = None
-    """A longer body is refused before it is decoded. None: the limit of a frame if the body is bytes, otherwise
-    REQUEST_BODY_BYTES_MAX.
-    """
+    """Longer bodies aren't decoded but refused. None: the limit of a frame for bytes, else REQUEST_BODY_BYTES_MAX."""
 
     body: Any = None
     remark: str | None = None
@@ -185,8 +183,7 @@ def request(
 
 
 def also_as(code: RequestCode, answer: type[Answer]) -> Callable[[type[R]], type[R]]:
-    """Declare the decorated class as another form of a declared request, for clients that decode its response
-    differently.
+    """Declare another form of a declared request, for clients that decode its response differently.
 
     Both forms are the same on the wire; servers use only the first one.
     """

@@ -35,9 +35,7 @@ ReceivedHead: TypeAlias = Callable[[StoredFields, TopicFields, bytes, str, int],
 """The type of `received_head`: fields of the record and of its topic, then digest, receipt and attempt."""
 
 TextColumn: TypeAlias = tuple[bytes, bytes, bytes, int]
-"""A column of texts in Arrow's format: their start offsets, their bytes, a bit for each non-null one, the number of
-nulls.
-"""
+"""A column of texts in Arrow's format: start offsets, bytes, a bit for each non-null text, the number of nulls."""
 
 PlainColumns: TypeAlias = tuple[
     int, bytes, bytes, bytes, bytes, bytes, bytes | None, bytes | None, tuple[TextColumn, ...]
@@ -96,10 +94,10 @@ class Twin(Protocol):
         crc32: Callable[[Buffer], int],
         /,
     ) -> bool:
-        """Return whether each record is complete, at its position, and of that queue, with rising offsets from first to
-        end.
+        """Return whether each record is complete, at its position and of that queue, and whether the offsets rise.
 
-        The end offset is excluded. `slices`: one per record, or all in one. It is as strict as `record.proven_offset`.
+        The offsets must be at least the first and below the end. `slices`: one per record, or all in one. It is as
+        strict as `record.proven_offset`.
         """
 
     def take_native_sends(  # house: called once per burst with what differs each time
@@ -122,8 +120,8 @@ class Twin(Protocol):
 
         With `halves`, half messages and their ends are plain, too.
 
-        `forms`: the bytes between opaque and fields in their headers, see `hot_native.sent_forms`. `room`: the
-        position, the end limit of the records, and the maximum size of one. None: the first send isn't plain.
+        `forms`: the bytes between opaque and fields in their headers, then those of `hot_native.sent_forms`. `room`:
+        the position, the end limit of the records, and the maximum size of one. None: the first send isn't plain.
         """
 
     def take_json_sends(  # house: called once per burst with what differs each time
@@ -142,7 +140,7 @@ class Twin(Protocol):
         halves: Halves | None,
         /,
     ) -> TakenSends | None:
-        """The same for JSON. `forms`: language and version in their headers, see `hot_json.sent_parts`."""
+        """The same for JSON. `forms`: language and version in their headers, then `hot_json.sent_parts`."""
 
     received_head: ReceivedHead
     """Returns a response of the gRPC endpoint with a message, up to its body; None if the message isn't plain.
@@ -154,8 +152,7 @@ class Twin(Protocol):
     def record_columns(
         self, bodies: list[bytes], skip: int, names: tuple[bytes, ...], with_body: bool, /
     ) -> PlainColumns | None:
-        """Return the columns of the stored records in these responses. Each response has `skip` bytes before its first
-        record.
+        """Return the columns of the stored records in these responses; each has `skip` bytes before its first record.
 
         `names`: the requested properties, 8 at most. None if one of the records isn't plain: its body is compressed,
         its properties aren't ASCII or aren't repeated `name 01 value 02`, or anything is broken.

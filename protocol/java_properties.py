@@ -1,5 +1,4 @@
-"""The text of java.util.Properties: the format of RocketMQ's files and of the configuration in requests 25, 26, 318,
-319.
+"""The text of java.util.Properties: the format of RocketMQ's files and of requests 25, 26, 318, 319.
 
     # a comment
     needWaitForService=true

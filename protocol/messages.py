@@ -59,7 +59,7 @@ class Message:
     ) -> None:
         """Make a message.
 
-        `keys`: words by which the message can be found; they can't contain blanks. `delay_level`: a level of the
+        `keys`: words by which the message can be found; they must not contain blanks. `delay_level`: a level of the
         broker's list, from 1 = 1 s to 18 = 2 h. `delay_ms`, `deliver_ms`: any delay, or a moment since 1970 (at most
         one of the three).
         `wait_stored`: the broker responds when the message is as safe as the broker's settings promise.

@@ -115,9 +115,7 @@ def may_create_group(group: str) -> bool:
 
 
 def is_system_topic(topic: str, added: Container[str] = ()) -> bool:
-    """Return whether a topic is RocketMQ's own; `added` are the topics that a broker named after itself and its
-    cluster.
-    """
+    """Return whether a topic is RocketMQ's own. `added`: topics that a broker named after itself and its cluster."""
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX) or topic in added
 
 
@@ -175,10 +173,10 @@ def pop_retry_topic(topic: str, group: str, version: int = 1) -> str:
 
 
 def asked_for(topic: str, group: str) -> str:
-    """Return the topic that a group must request to get the messages of `topic`: for a POP retry topic, its original
-    topic.
+    """Return the topic that a group must request to get the messages of `topic`.
 
-    For any other topic, it is the topic itself. This is the inverse of `pop_retry_topic`.
+    For a POP retry topic, it is its original topic; for any other, the topic itself. This is the inverse of
+    `pop_retry_topic`.
     """
     prefix = RETRY_PREFIX + group
     return topic[len(prefix) + 1 :] if topic.startswith((prefix + "_", prefix + "+")) else topic

@@ -26,9 +26,7 @@ _pack_length32 = Struct(">BI").pack
 
 
 PlainPacker: TypeAlias = Callable[[int, int, int, int, bytes, bytes, bytes], tuple[bytes, bytes, bytes]]
-"""Packs log_position, queue_offset, stored_ms, born_ms, born_host (IPv4), properties, body; returns pieces of the
-record.
-"""
+"""Packs log_position, queue_offset, stored_ms, born_ms, born_host (IPv4), properties, body; returns pieces."""
 
 
 def plain_packer(queue_id: int, packed_topic: bytes) -> PlainPacker:

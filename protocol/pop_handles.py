@@ -54,9 +54,7 @@ class PopHandle(NamedTuple):
         return topic if self.flag == NORMAL else pop_retry_topic(topic, group, self.flag)
 
     def changed(self, pop_time_ms: int, invisible_ms: int, revive_queue: int) -> "PopHandle":
-        """Return the handle after the invisible time was changed. From then on, the message is a check-point of its
-        own.
-        """
+        """Return the handle after a change of the invisible time. The message is then a check-point of its own."""
         return self._replace(
             start_offset=self.queue_offset, pop_time_ms=pop_time_ms, invisible_ms=invisible_ms,
             revive_queue=revive_queue,

@@ -133,8 +133,7 @@ def pack_record(  # house: hot, and a value to hold them costs more than the pac
     properties: bytes,
     body: bytes,
 ) -> bytes:
-    """Return the bytes to append to the log. This is the hottest function of the project: positional arguments, no
-    loop.
+    """Return the bytes to append to the log. The hottest function of the project: positional arguments, no loop.
 
     Raises: ProtocolError (a number is too wide for its field, the born host is neither 8 nor 20 bytes long).
     """

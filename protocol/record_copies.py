@@ -1,5 +1,4 @@
-"""Make stored records from other records without decoding them: unchanged parts keep their bytes, the body keeps its
-CRC.
+"""Make stored records from others without decoding them: unchanged parts keep their bytes, the body its CRC.
 
 The caller must know that the source record is intact. The bytes are the same as those of `record.pack_record`, which
 tests verify.

@@ -101,9 +101,7 @@ class Child:
 
 
 class Children:
-    """The processes that this process started and will stop. `on_death` is called with each that ended without a
-    request.
-    """
+    """The processes that this process started and will stop. `on_death` is called if one ends without a request."""
 
     def __init__(
         self,

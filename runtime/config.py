@@ -28,9 +28,7 @@ class OutOfRange(Unparsable):
 
 
 def non_defaults(settings: Any) -> dict[str, str]:
-    """Return the settings that differ from the defaults, as `load_settings` reads them. They are passed to a process
-    like this.
-    """
+    """Return the settings that differ from the defaults, in the form in which they are passed to a process."""
     given = {}
     for one in fields(settings):
         value = getattr(settings, one.name)

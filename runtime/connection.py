@@ -1,5 +1,4 @@
-"""One TCP connection: it handles the requests in its frames and sends responses. protocol/frame_reader.py reads the
-frames.
+"""One TCP connection: it handles received requests and sends responses. protocol/frame_reader.py reads the frames.
 
 A connection is symmetric: both sides may send requests. The data of one read of the socket is a *burst*:
 
@@ -71,9 +70,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
     """One connection. A `Server` or a client's pool creates it; other objects hold a reference."""
 
     def __init__(self, dispatcher: Dispatcher, codec: Codec, accepting: bool, owner: Owner | None = None) -> None:
-        """`codec`: for our own requests. An accepting side uses its peer's codec as soon as the peer has sent a
-        request.
-        """
+        """`codec`: for our own requests. An accepting side uses its peer's codec after the peer's first request."""
         self._dispatcher = dispatcher
         self._tap = dispatcher.tap
         self._accepting = accepting
@@ -308,9 +305,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         call.codec.write_answer(self._out, refusal(_SYSTEM_ERROR, words), call.opaque, self.store_host)
 
     def outgoing(self) -> list[bytes] | None:
-        """Return the list of frames for the next write: of this burst, or a separate one. None: the connection is
-        closed.
-        """
+        """Return the frames of the next write: of this burst, or a separate one. None: the connection is closed."""
         if self.transport is None:
             return None
         if not self._bursting:
@@ -336,9 +331,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
 
     @property
     def takes_answers(self) -> bool:
-        """Whether the peer reads its responses. A handler with a long response for a peer that doesn't uses
-        `when_taken`.
-        """
+        """Whether the peer reads its responses. If it doesn't, a handler with a long response uses `when_taken`."""
         self._flush_if_much()
         return not self._is_blocked()
 

@@ -34,9 +34,7 @@ class Tap(NamedTuple):
     note: Callable[[Any], object]
     """Stores what `make` returned."""
     make: Callable[[int, str | None, Peer, int, bytes], Any]
-    """Makes a record of: the time, the client id, the peer, the number of earlier bytes not yet handled, the data of
-    one read.
-    """
+    """Makes a record of time, client id, peer, number of earlier bytes not yet handled, and data of one read."""
     uptime_ns: Callable[[], int]
 
 
@@ -161,9 +159,7 @@ class Dispatcher:
 
 
 def failure(error: Exception, call: Call) -> Answer:
-    """Return the response to a request whose handler raised: the code of a refusal, or SYSTEM_ERROR with the error's
-    name.
-    """
+    """Return the response if a handler raised: the code of a refusal, or SYSTEM_ERROR with the error's name."""
     if isinstance(error, BrokerAnswer):
         return refusal(error.code, error.remark)
     if isinstance(error, ProtocolError):

@@ -33,9 +33,7 @@ def light_start() -> Iterator[None]:
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Import in another program's process without garbage collection: imported objects are kept, so looking at them is
-    useless.
-    """
+    """Import in a user's process without garbage collection, because all imported objects are kept anyway."""
     if not gc.isenabled():
         yield
         return

@@ -96,9 +96,7 @@ class File(Protocol):
         """
 
     def read_unmapped(self, position: int, size: int) -> bytes:
-        """Like `read`, but safe for any content: with a call, not through the map. Raises: OSError with the path in
-        `filename`.
-        """
+        """Like `read`, but with a call, so it is safe for any content. Raises: OSError with the path in `filename`."""
 
     def sync(self) -> None:
         """Sync all written data to the disk; the name of a new file needs `Files.sync_folder`.
@@ -190,17 +188,14 @@ class Files(Protocol):
         """
 
     def copy(self, path: str, target: str) -> int:
-        """Copy a file, or a folder with its content, to a place where nothing exists; return the number of bytes
-        copied.
+        """Copy a file, or a folder with its content, to a new place; return the number of bytes copied.
 
         Holes stay holes. On return, everything is safe from power loss except the name `target` itself. Blocks. Raises:
         FileNotFoundError, OSError.
         """
 
     def move(self, path: str, target: str) -> None:
-        """Rename a file or a folder on the same disk. The target must not exist. Both names need a `sync_folder`.
-        Raises: OSError.
-        """
+        """Rename a file or folder on the same disk, to a new name. Both names need a `sync_folder`. Raises: OSError."""
 
     def remove(self, path: str) -> None:
         """Remove a file; fine if it is missing. Until `sync_folder`, it may reappear after a loss of power."""
@@ -222,8 +217,7 @@ class Files(Protocol):
         """Whether synced data must survive a crash of the machine. If not, nothing waits for the disk."""
 
     def database_path(self, path: str) -> str:
-        """Return the path to open with sqlite3 for a database of that path. Use it only for derived data: it may start
-        empty.
+        """Return the path to open with sqlite3 for this database. Only for derived data: it may start empty.
 
         On the live machine, it is the path itself. Without real files, it is ":memory:", a database that only its
         connection can use and that ends with the process.
@@ -243,9 +237,7 @@ class Workers(Protocol):
         """Run `function(*arguments)` outside of the event loop and return its result."""
 
     async def run_foreign(self, function: Callable[..., T], *arguments: object) -> T:
-        """Like `run`, for a function of the user's program that may never end: neither `close` nor the process waits
-        for it.
-        """
+        """Like `run`, for a user's function that may never end: neither `close` nor the process waits for it."""
 
     async def close(self) -> None:
         """Wait for the functions of `run` and end the threads. Nothing can be run after that."""

@@ -80,9 +80,7 @@ class Server:
         return listener.port
 
     async def listen_widely(self, host: str, port: int, sock: socket.socket | None = None) -> int:
-        """Accept connections at this address; for every address of IPv4, also at those of IPv6, if any. Raises:
-        OSError.
-        """
+        """Accept connections at this address; for every IPv4 address, also at those of IPv6. Raises: OSError."""
         port = await self.listen(host, port, sock)
         if host == ANY_IPV4 and sock is None:
             try:

@@ -37,9 +37,7 @@ class Alarm:
         self._rang = asyncio.Event()
 
     def ring_by(self, due_ms: UptimeMs) -> None:
-        """Ring within one step after that time, unless it rings earlier anyway. This is a hot path: mostly it rings
-        earlier.
-        """
+        """Ring within one step after that time, unless it rings earlier. Hot path: mostly it rings earlier anyway."""
         if due_ms < self._rings_ms:
             self._rings_ms = rings_ms = due_ms + -due_ms % self._step_ms
             if self._timer is not None:

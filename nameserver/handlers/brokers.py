@@ -1,5 +1,4 @@
-"""Brokers register, report that they live, and unregister. RocketMQ: DefaultRequestProcessor,
-BrokerHousekeepingService.
+"""Registration and liveness of brokers. RocketMQ: DefaultRequestProcessor, BrokerHousekeepingService.
 
 Behaviour: routes change before the response is sent, so the next client sees what the broker was told. A broker is
 removed as soon as its connection is lost. If several brokers registered on that connection, all of them are removed

@@ -21,9 +21,7 @@ from staticfire.protocol.errors import ProtocolError
 
 
 class Envelope(msgspec.Struct, gc=False):
-    """The common part of all headers. `fields` is the rest, still encoded; `flag` bit 0 marks a response, bit 1
-    one-way.
-    """
+    """The common part of all headers. `fields` is the encoded rest; `flag` bit 0 marks a response, bit 1 one-way."""
 
     code: int
     opaque: int
@@ -54,8 +52,7 @@ class SendRuns(Protocol):
     """Takes adjacent plain sends all at once, as bytes, if possible."""
 
     def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Any) -> int:
-        """Store the sends that begin from `at` on and before `stop`; return where the first one that isn't plain
-        begins.
+        """Store the sends that begin from `at` on and before `stop`, up to one that isn't plain; return its position.
 
         `tail`: the bytes between opaque and fields in the last request. `source`: the source of the reader.
         """

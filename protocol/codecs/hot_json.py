@@ -96,9 +96,7 @@ class HotJsonRequests:
         self._version = None
 
     def offer(self, data: bytes, at: int, stop: int) -> int:
-        """Offer the sends that begin from `at` on and before `stop`; return where the rest begins, -1 if there is no
-        send.
-        """
+        """Offer the sends between `at` and `stop`; return where the rest begins, or -1 if there is no send."""
         runs, language, version = self._runs, self._language, self._version
         if runs is None or language is None or version is None or data[at + 8 : at + 8 + _BEGIN_BYTES] not in _SENDS:
             return -1

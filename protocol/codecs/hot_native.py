@@ -113,9 +113,7 @@ class HotNativeRequests:
         self._tail = data[at + _TAIL_AT : at + ENVELOPE_BYTES]
 
     def offer(self, data: bytes, at: int, stop: int) -> int:
-        """Offer the sends that begin from `at` on and before `stop`; return where the rest begins, -1 if there is no
-        send.
-        """
+        """Offer the sends between `at` and `stop`; return where the rest begins, or -1 if there is no send."""
         if self._runs is None or data[at + 8 : at + 15] not in _SENDS:
             return -1
         return self._runs.take_native(data, at, stop, self._tail, self._source)

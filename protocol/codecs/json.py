@@ -200,9 +200,7 @@ def _encode_as_fastjson(value: Any, quote_number_keys: bool = False) -> bytes:
 
 
 def read_records(body: bytes) -> RecordBatch:
-    """Return the records of a body. Their CRCs aren't verified here, so that a damaged body doesn't hide the other
-    records.
-    """
+    """Return the records of a body. CRCs aren't verified, so that one damaged record doesn't hide the others."""
     batch = RecordBatch([], [])
     at = 0
     while at < len(body):

@@ -80,9 +80,7 @@ class GroupNews(msgspec.Struct, rename="camel", gc=False):
 
 
 class HeartbeatAnswer(Answer, rename="camel"):
-    """The fields that RocketMQ 5 adds to success; for clients that want news, also the broker's time, and the news if
-    any.
-    """
+    """The fields that RocketMQ 5 adds to success; for clients that want news, also the broker's time and any news."""
 
     body_type: ClassVar[Any] = list[GroupNews]
 

@@ -95,8 +95,8 @@ class SetBrokerClock(Request, rename="camel"):
 
 
 class DeliverAnswer(Answer, rename="camel"):
-    """The numbers of delivered messages, of open transactions whose producers were asked to decide, and of popped
-    messages whose invisible time was over.
+    """The result of a delivery. `delivered`: messages; `checked`: open transactions whose producers were asked to
+    decide; `expired`: popped messages whose invisible time was over.
     """
 
     delivered: Int64 = 0

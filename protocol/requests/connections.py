@@ -218,9 +218,7 @@ class GetConsumerRunningInfo(Request, rename="camel"):
 
 
 class ConsumedDirectly(msgspec.Struct, rename="camel", gc=False):
-    """The result of consuming one message. `consume_result`: CR_SUCCESS, CR_LATER, ... RocketMQ:
-    ConsumeMessageDirectlyResult.
-    """
+    """The result of one message. `consume_result`: CR_SUCCESS, ... RocketMQ: ConsumeMessageDirectlyResult."""
 
     order: bool = False
     auto_commit: bool = True

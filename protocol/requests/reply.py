@@ -1,6 +1,4 @@
-"""Replies to messages: sent to a broker, which forwards them to the requesting client. RocketMQ:
-ReplyMessageRequestHeader.
-"""
+"""Replies to messages, which a broker forwards to the requesting client. RocketMQ: ReplyMessageRequestHeader."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -12,9 +12,7 @@ from staticfire.protocol.numbers import Int32, Int64
 
 
 class SendAnswer(Answer, rename="camel"):
-    """The position of the message. For a batch, `msg_id` has all ids, joined by commas, and `queue_offset` is the
-    first.
-    """
+    """The position of the message. For a batch, `msg_id` is all ids, joined by commas; `queue_offset` is the first."""
 
     msg_id: str | None = None
     queue_id: Int32 | None = None

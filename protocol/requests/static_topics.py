@@ -47,9 +47,7 @@ class MappingInfo(msgspec.Struct, rename="camel", gc=False):
 
 
 class MappingDetail(MappingInfo, rename="camel", gc=False):
-    """A broker's information: all items of the logical queues that it leads, or led until they were mapped to another
-    broker.
-    """
+    """A broker's information: all items of the logical queues that it leads, or led before another broker did."""
 
     hosted_queues: dict[Int32, list[MappingItem]] = {}
 

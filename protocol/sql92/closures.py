@@ -44,9 +44,7 @@ def constant(value: Value) -> Evaluate:
 
 
 def property_value(name: bytes) -> Callable[[bytes], bytes | None]:
-    """Return a function that returns a property's value; None if it is missing or empty; of a repeated name, the last
-    one.
-    """
+    """Return a function that returns a property's last value; None if it is missing or empty."""
     needle, needle_bytes = _needle(name)
 
     def find(properties: bytes) -> bytes | None:
@@ -276,7 +274,5 @@ def never_equal(left: Evaluate, right: Evaluate) -> Evaluate:
 
 
 def refused(_: bytes) -> Value:
-    """Refuse a boolean that would have to be converted to text. Raises: Incomparable, as Java raises
-    ClassCastException.
-    """
+    """Refuse to convert a boolean to text. Raises: Incomparable, where Java throws ClassCastException."""
     raise Incomparable("java.lang.Boolean cannot be cast to java.lang.String")

@@ -1,5 +1,4 @@
-"""The errors of invalid conditions, with RocketMQ's texts. RocketMQ: MQFilterException, and the exceptions that it
-wraps.
+"""The errors of invalid conditions, with RocketMQ's texts. RocketMQ: MQFilterException, and what it wraps.
 
 A broker responds with the name of a Java class and its message. RocketMQ's clients show both to the user.
 """

@@ -1,5 +1,4 @@
-"""A compiled condition on the properties of messages, which can be evaluated for any number of them. RocketMQ:
-SqlFilter.
+"""A compiled condition on the properties of messages, for any number of messages. RocketMQ: SqlFilter.
 
 wanted = compile_filter("price > 100 AND region IN ('eu', 'us')") wanted.matches(properties)
 """

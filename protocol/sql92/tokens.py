@@ -59,7 +59,7 @@ class Tokens:
         return self._ahead[place]
 
     def take(self) -> Token:
-        """Remove and return the next token."""
+        """Remove the next token and return it."""
         token = self.peek()
         del self._ahead[0]
         return token

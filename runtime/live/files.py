@@ -16,9 +16,7 @@ _temporary_serial = itertools.count()
 
 
 class LiveFolderLock:
-    """An flock on the folder's lock file. The file is never removed: otherwise two processes could lock two different
-    files.
-    """
+    """An flock on the folder's lock file, which is never removed: else two processes could lock two different files."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
