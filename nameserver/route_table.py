@@ -192,8 +192,7 @@ class RouteTable:
     # -- removal of brokers --------------------------------------------------------------------------------------
 
     def unregister(self, cluster: str, broker_name: str, address: str) -> bool:
-        """Remove an address of a broker; if it was the last, also the broker and its queues. Return False if unknown.
-        """
+        """Remove an address of a broker; if it was the last, the broker with its queues. Return False if unknown."""
         live = self.live.pop((cluster, address), None)
         broker = self.brokers.get(broker_name)
         if broker is None:

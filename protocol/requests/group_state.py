@@ -69,9 +69,9 @@ class PoppedState(msgspec.Struct, rename="camel", gc=False):
     since_ms: Int64
     """When the first of them was taken."""
     next_ms: Int64
-    """When the first of them are redelivered,"""
+    """When the first of them are redelivered."""
     last_ms: Int64
-    """and when the last."""
+    """When the last of them are redelivered."""
     offsets: list[list[Int64]] = []
     """Which messages: the first and the last offset of each run, ascending, up to OFFSET_RUNS_MAX runs."""
     failed: bool = False
