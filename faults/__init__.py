@@ -1,19 +1,19 @@
-"""Faults by rule, on a cluster that runs. [The page](docs/faults.md) has all actions.
+"""Fault rules for a running cluster. [The page](docs/faults.md) describes all actions.
 
-Said and shown:
+Rules as users write and see them:
 
-- `actions.py`: what can go wrong, and how each of these goes with directions and places
-- `parsing.py`: a rule from what a person says; `codes.py`: request and response codes by name, and what was meant
-- `showing.py`: a rule in a line
+- `actions.py`: the possible faults, and the directions and places of each
+- `parsing.py`: makes a rule from a user's input; `codes.py`: request and response codes by name, with suggestions
+- `showing.py`: a rule as one line of text
 
-Decided, without a clock or a socket:
+Decisions, without a clock or a socket:
 
-- `matching.py`: what a rule sees of a request, and whether it means it
-- `book.py`: the rules of one server, and what they say about a request, an answer, a request of the server's own
+- `matching.py`: the parts of a request that rules look at, and whether a rule matches it
+- `book.py`: the rules of one server, and their decision about a request, a response, or a request of the server's own
 
-Done, in a server that has rules (without any, none of this is loaded):
+Actions, in a server that has rules (without rules, none of this is imported):
 
-- `desk.py`: rules come and go; `site.py`: the server that has them
-- `gate.py`: requests on their way to their handlers; `outlet.py`: bytes on their way out
-- `bundles.py`: many messages of one request, some of them refused; `skew.py`: what clients say of time, moved
+- `desk.py`: rules are added and removed; `site.py`: the server that has them
+- `gate.py`: intercepts requests before their handlers; `outlet.py`: intercepts bytes that leave
+- `bundles.py`: requests with many messages, some of them refused; `skew.py`: shifts the times that clients send
 """

@@ -1,10 +1,10 @@
-"""What can go wrong. Toxiproxy's words where it has one: its latency is `delay`, its reset_peer is `close`."""
+"""The possible faults, named as in Toxiproxy if it has them; its latency is `delay`, its reset_peer is `close`."""
 
 from typing import NamedTuple
 
 REQUEST, ANSWER, SERVER, EVERYTHING = "request", "answer", "server", "everything"
 DIRECTIONS = (REQUEST, ANSWER, SERVER)
-"""What comes in, what is answered, and what a server asks of its clients by itself."""
+"""Incoming requests, responses, and requests that a server sends to its clients."""
 
 DELAY, DROP, REFUSE, CLOSE, CORRUPT = "delay", "drop", "answer with", "close", "corrupt"
 BANDWIDTH, DUPLICATE, SKEW = "bandwidth", "duplicate", "skew"
@@ -12,17 +12,17 @@ PARTITION = "partition"
 READ_ONLY, DISK_FULL = "read-only", "disk-full"
 FREEZE, KILL = "freeze", "kill"
 NAMESERVER = "nameserver"
-"""What a cluster calls it, among the names of its brokers."""
+"""The name of the nameserver, used like the name of a broker."""
 
 
 class Action(NamedTuple):
-    """In which directions something can go wrong, the usual one first; none: it is about a whole server."""
+    """The directions of a fault, the default one first. Empty: the fault concerns a whole server."""
 
     directions: tuple[str, ...] = ()
     is_chancy: bool = True
-    """Whether probability, count and message time go with it."""
+    """Whether probability, count and message time can be combined with it."""
     is_of_process: bool = False
-    """Whether who started the processes does it, not the server itself."""
+    """Whether the launcher of the processes performs it, and not the server itself."""
 
 
 ACTIONS = {
@@ -40,6 +40,6 @@ ACTIONS = {
     FREEZE: Action(is_chancy=False, is_of_process=True),
     KILL: Action(is_chancy=False, is_of_process=True),
 }
-"""By name."""
+"""The actions by name."""
 SWITCHES = (READ_ONLY, DISK_FULL)
-"""What a broker is, or isn't, as a whole."""
+"""The actions that change the state of a whole broker, on or off."""

@@ -1,8 +1,8 @@
-"""The rules of one server, and what they say. Pure: times are passed in, chance comes of each rule's seed.
+"""The rules of one server, and their decisions. Pure: times are passed in, each rule's seed makes its random numbers.
 
-Rules are looked at in the order in which they were added. Delays add up; the first rule that ends a request (drop,
-refuse, close) has the last word, and those behind it aren't asked. A rule hits when it means the request, its time is
-there, it hasn't hit as often as it may, and chance says so. So `times` counts hits, not requests.
+Rules are applied in the order in which they were added. Delays add up. The first rule that ends a request (drop,
+refuse, close) is the last one applied. A rule hits if it matches the request, its time has come, it hasn't reached its
+number of hits, and its probability decides so. So `times` counts hits, not requests.
 """
 
 from random import Random
@@ -21,43 +21,44 @@ ENDS = REFUSALS | {actions.DROP, actions.CLOSE, actions.PARTITION}
 
 
 class Ruling(msgspec.Struct, gc=False):
-    """What becomes of a request, of an answer, or of a request of the server's own."""
+    """The decision about a request, a response, or a request of the server's own."""
 
     delay_ms: int = 0
     end: FaultRule | None = None
-    """The rule that ends it here."""
+    """The rule that ends it."""
     refused: dict[int, FaultRule] = {}
-    """Of a request that brings many messages: those that are refused, by their places."""
+    """For a request with many messages: the rules that refuse some of them, by the positions of the messages."""
     skew_ms: int = 0
     duplicates: int = 0
     bytes_per_second: int = 0
     damage: Random | None = None
-    """Where a byte is changed, says this."""
+    """The random generator that chooses the byte to change."""
 
 
 class ActiveRule:
-    """A rule on this server."""
+    """A rule that is active on this server."""
 
     def __init__(self, rule: FaultRule, name: str, uptime_ms: UptimeMs) -> None:
-        """`name`: of the server, so that two of them don't do the same."""
+        """`name`: the name of the server. It is part of the seed, so that two servers don't make the same decisions."""
         self.rule = rule
         self.hits = 0
         self.ends_ms = UptimeMs(uptime_ms + rule.lifetime_ms) if rule.lifetime_ms else None
         self.random = Random(f"{rule.seed}/{name}")
 
     def may_hit(self, direction: str, uptime_ms: UptimeMs, message_ms: MessageMs) -> bool:
-        """Tell whether it is the rule's time, whatever the request is."""
+        """Return whether the rule can hit at this time in this direction, regardless of the request."""
         rule = self.rule
         if rule.direction not in (direction, actions.EVERYTHING) or (rule.times and self.hits >= rule.times):
             return False
         if rule.action == actions.DISK_FULL:
-            return False  # The store itself refuses.
+            # The store itself refuses.
+            return False
         if self.ends_ms is not None and uptime_ms >= self.ends_ms:
             return False
         return rule.from_ms <= message_ms and (rule.until_ms < 0 or message_ms < rule.until_ms)
 
     def hits_now(self) -> bool:
-        """Throw the dice, and count."""
+        """Decide by the probability whether the rule hits, and count the hit."""
         rule = self.rule
         if (rule.times and self.hits >= rule.times) or (
             rule.probability < 1 and self.random.random() >= rule.probability
@@ -67,7 +68,7 @@ class ActiveRule:
         return True
 
     def state(self, uptime_ms: UptimeMs) -> FaultState:
-        """Return the rule as it is shown."""
+        """Return the rule and its state, as it is shown."""
         return FaultState(self.rule, self.hits, -1 if self.ends_ms is None else max(0, self.ends_ms - uptime_ms))
 
 
@@ -85,11 +86,11 @@ class RuleBook:
         return number in self._rules
 
     def add(self, rule: FaultRule, uptime_ms: UptimeMs) -> None:
-        """Put a rule behind the others, under its number."""
+        """Add a rule after the others, under its number."""
         self._rules[rule.number] = ActiveRule(rule, self._name, uptime_ms)
 
     def remove(self, number: int) -> FaultRule | None:
-        """Take a rule out; None when there is none of that number."""
+        """Remove a rule and return it; None if there is no rule with that number."""
         active = self._rules.pop(number, None)
         return None if active is None else active.rule
 
@@ -98,7 +99,7 @@ class RuleBook:
         return list(self._rules)
 
     def has(self, action: str) -> bool:
-        """Tell whether there is a rule with an action."""
+        """Return whether there is a rule with an action."""
         return any(active.rule.action == action for active in self._rules.values())
 
     def states(self, uptime_ms: UptimeMs) -> list[FaultState]:
@@ -106,7 +107,7 @@ class RuleBook:
         return [active.state(uptime_ms) for active in self._rules.values()]
 
     def judge(self, direction: str, subject: Subject, uptime_ms: UptimeMs, message_ms: MessageMs) -> Ruling | None:
-        """Return what becomes of a request, an answer, or a request of the server's own; None: nothing. Counts hits."""
+        """Decide about a request, a response, or a request of the server's own; None: no rule hits. Count hits."""
         ruling: Ruling | None = None
         for active in self._rules.values():
             if not active.may_hit(direction, uptime_ms, message_ms) or not is_meant(active.rule, subject):
@@ -125,7 +126,7 @@ class RuleBook:
 
 
 def _refused(active: ActiveRule, subject: Subject, ruling: Ruling | None) -> dict[int, FaultRule]:
-    """Return which messages of a request a rule refuses: each of them is a send, and counts."""
+    """Return which messages of a request a rule refuses. Each of them counts as one send and as one hit."""
     done = {} if ruling is None else ruling.refused
     return {
         index: active.rule
@@ -135,7 +136,7 @@ def _refused(active: ActiveRule, subject: Subject, ruling: Ruling | None) -> dic
 
 
 def _with(ruling: Ruling, active: ActiveRule) -> Ruling:
-    """Return a ruling with what one more rule says."""
+    """Return the decision with the effect of one more rule added."""
     rule = active.rule
     if rule.action in ENDS:
         ruling.end = rule

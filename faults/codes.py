@@ -1,4 +1,4 @@
-"""Codes by name or number, as people say them, and what they have meant when there is no such code."""
+"""Codes by name or number, as users write them, and a suggestion if there is no such code."""
 
 from difflib import get_close_matches
 from enum import IntEnum
@@ -18,9 +18,9 @@ FAMILIES: dict[str, tuple[RequestCode, ...]] = {
     "PULL_MESSAGE": (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE),
     "SEND_REPLY_MESSAGE": (RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2),
 }
-"""What a name means besides itself: which form of a send a client has chosen is nobody's concern. A number is one."""
+"""Names that mean several codes: users needn't know which form of a send a client uses. A number is one code."""
 RULE_CODES = frozenset({RequestCode.ADD_FAULT, RequestCode.GET_FAULTS, RequestCode.REMOVE_FAULT})
-"""What no rule is ever about: who has added one has to be able to remove it."""
+"""The codes to which no rule applies, so that a user can always remove a rule."""
 OF_SERVERS = frozenset(
     {
         RequestCode.CHECK_TRANSACTION_STATE,
@@ -33,14 +33,14 @@ OF_SERVERS = frozenset(
         RequestCode.GET_REST,
     }
 )
-"""What only servers ask, of who has connected to them."""
+"""The requests that only servers send, to clients that have connected to them."""
 ASKED_BY_SERVERS = OF_SERVERS | {RequestCode.GET_CONSUMER_RUNNING_INFO, RequestCode.CONSUME_MESSAGE_DIRECTLY}
-"""What servers ask, some of it because somebody has asked them."""
+"""All requests that servers send. Some of them are sent because a client requested it."""
 ANSWER_DIGITS_MAX = 9
 
 
 def request_codes(text: str) -> list[int]:
-    """Return the codes of names or numbers between commas. Raises: UsageError."""
+    """Return the codes for a comma-separated list of names or numbers. Raises: UsageError."""
     codes: dict[int, None] = {}
     for one in text.split(","):
         codes |= dict.fromkeys(_request_codes(one.strip()))
@@ -60,7 +60,7 @@ def _request_codes(text: str) -> list[int]:
 
 
 def code_of(request: Request) -> int:
-    """Return the code of a request that was read; over JSON its class is made from the declared one."""
+    """Return the code of a decoded request. In JSON, its class is derived from the declared one."""
     declared = _declared()
     return next((declared[kind] for kind in type(request).__mro__ if kind in declared), -1)
 
@@ -71,7 +71,7 @@ def _declared() -> dict[type[Any], int]:
 
 
 def response_code(text: str) -> int:
-    """Return a response code that says no; of numbers those that no table has, too. Raises: UsageError."""
+    """Return the code of an error response. Numbers that are in no table are accepted, too. Raises: UsageError."""
     digits = text.removeprefix("-")
     is_number = digits.isdecimal() and digits.isascii()
     code = int(text[:ANSWER_DIGITS_MAX]) if is_number else _code(ResponseCode, text, "response code")
@@ -83,7 +83,7 @@ def response_code(text: str) -> int:
 
 
 def is_told(code: int) -> bool:
-    """Tell whether any client can be refused with a code: the ROCKETMQ header has 16 bits for it, one for the sign."""
+    """Return whether every client can receive this code: the ROCKETMQ header has a signed 16-bit number for it."""
     return 0 < code <= CODE_MAX
 
 
@@ -93,7 +93,7 @@ def language_code(text: str) -> int:
 
 
 def _code(kind: type[IntEnum], text: str, what: str) -> int:
-    """Return the code of a name or a number. Raises: UsageError, with what may have been meant."""
+    """Return the code of a name or a number. Raises: UsageError, with a suggestion."""
     try:
         return int(kind(int(text)) if text.isdecimal() and text.isascii() else kind[text.upper()])
     except (KeyError, ValueError):

@@ -1,10 +1,10 @@
-"""Rules come and go, on one server. They live in its memory: a process that starts has none.
+"""Add and remove fault rules on one server. They are kept in memory: a process that starts has none.
 
 Behaviour
-- A rule counts from its answer on. The first nameserver gives their numbers to who adds them; none comes twice, so that
-  nobody removes another one's rule whose own is gone already.
-- A rule about requests that this server doesn't handle isn't taken: another one may.
-- Its lifetime over, a rule is removed as by hand. What it holds back at that moment still comes.
+- A rule is active from its response on. The first nameserver assigns the numbers. No number is used twice, so that no
+  user removes another user's rule after their own rule has ended.
+- A rule about requests that this server doesn't handle is refused: another server may accept it.
+- When its lifetime ends, a rule is removed as by a user. What it delays at that moment still arrives.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ log = logger("faults")
 
 
 class FaultDesk:
-    """Takes rules, shows them and removes them."""
+    """Adds, shows and removes rules."""
 
     def __init__(self, site: FaultSite) -> None:
         self._site = site
@@ -43,7 +43,7 @@ class FaultDesk:
         self._last_number = 0
 
     def add(self, call: Call) -> Answer:
-        """Take one more rule."""
+        """Add a rule."""
         rule: FaultRule = call.request.body
         site, book = self._site, self._book
         try:
@@ -72,7 +72,7 @@ class FaultDesk:
         return FaultAddedAnswer(body=FaultAdded(unseen))
 
     def get(self, call: Call) -> Answer:
-        """Show all rules, and give the number of a new one away."""
+        """Return all rules; if requested, assign the number of a new one."""
         states, number = self._book.states(self._site.clock.uptime_ms()), 0
         if call.request.number_from > 0:
             number = self._last_number = max(self._last_number + 1, call.request.number_from)
@@ -85,7 +85,7 @@ class FaultDesk:
         return FaultRemovedAnswer(sum(removed))
 
     def _why_not(self, rule: FaultRule) -> str:
-        """Say why a rule can't be about this server; nothing when it can."""
+        """Return why a rule can't apply to this server; empty if it can."""
         site = self._site
         if rule.action in actions.SWITCHES and rule.action not in site.switches:
             return f"{site.name} can't be {rule.action}"
@@ -101,7 +101,7 @@ class FaultDesk:
         self._remove(number, "its lifetime is over")
 
     def _remove(self, number: int, why: str) -> bool:
-        """Take a rule out and undo what it does; False when it isn't there."""
+        """Remove a rule and undo its effect; return False if it doesn't exist."""
         timer = self._timers.pop(number, None)
         if timer is not None:
             timer.cancel()
@@ -116,7 +116,7 @@ class FaultDesk:
         return True
 
     def close(self) -> None:
-        """Forget all rules' lifetimes: the server stops."""
+        """Cancel the timers of all lifetimes, because the server stops."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

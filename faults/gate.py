@@ -1,6 +1,6 @@
-"""Where rules meet requests: each one passes here on the way to its handler, as long as there is a rule.
+"""Where fault rules are applied to requests. As long as there is a rule, each request passes here before its handler.
 
-What a rule does to answers, and to requests of the server's own, is done in `outlet.py`.
+`outlet.py` applies rules to responses, and to the server's own requests.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from staticfire.runtime.dispatcher import Call, Handler
 
 
 class FaultGate:
-    """Stands in the way of everything that comes to a server and leaves it, while it has rules: an `Interceptor`."""
+    """Intercepts everything that enters or leaves a server while it has rules: an `Interceptor`."""
 
     def __init__(self, site: FaultSite, book: RuleBook) -> None:
         self._site = site
@@ -31,7 +31,7 @@ class FaultGate:
         self._is_shut = False
 
     def shut(self) -> None:
-        """Stand in the way of all, open connections included."""
+        """Start to intercept, on open connections as well."""
         if self._is_shut:
             return
         self._is_shut = True
@@ -46,7 +46,7 @@ class FaultGate:
                 outlet.note(call.opaque, OpenRequest(subject))
 
     def unshut(self) -> None:
-        """Let everything pass as if nobody had ever been here, but for what is on its way."""
+        """Stop intercepting, except for the data that is still delayed."""
         if not self._is_shut:
             return
         self._is_shut = False
@@ -57,7 +57,7 @@ class FaultGate:
                 connection.transport = outlet.transport
 
     def let_pass(self, call: Call) -> None:
-        """Have no rule judge the answer to a request."""
+        """Exclude the response to a request from the rules."""
         outlet = _outlet_of(call.connection)
         if outlet is not None and not call.oneway:
             outlet.note(call.opaque, OpenRequest(None))
@@ -75,7 +75,7 @@ class FaultGate:
         return cast(asyncio.Transport, Outlet(connection, transport, self, self._site.clock))
 
     def judge(self, direction: str, subject: Subject) -> Ruling | None:
-        """Return what becomes of something now; None: nothing."""
+        """Return the rules' decision about a request or a response now; None: no rule hits."""
         return self._book.judge(direction, subject, self._site.clock.uptime_ms(), self._site.message_ms())
 
     # -- requests ----------------------------------------------------------------------------------------------------
@@ -87,7 +87,8 @@ class FaultGate:
     def _judged(self, code: int, handler: Handler, call: Call) -> Answer | None:
         outlet = _outlet_of(call.connection)
         if outlet is None:
-            return None  # The connection is gone.
+            # The connection is closed.
+            return None
         subject = subject_of(code, call.request, outlet.who())
         ruling = self.judge(actions.REQUEST, subject)
         if ruling is not None and ruling.end is not None and ruling.end.action not in REFUSALS:
@@ -115,13 +116,13 @@ def _outlet_of(connection: Connection) -> Outlet | None:
 
 
 def _carry_out(ruling: Ruling, handler: Handler, call: Call) -> Answer | None:
-    """Handle a request as far as rules let it."""
+    """Handle a request as the rules decide."""
     if ruling.end is not None:
         return refusal(ruling.end.answer_code, remark_of(ruling.end))
     request = call.request
     if ruling.refused:
         if len(ruling.refused) == len(request.body):
-            # Its outlet puts in the refusals, as for some of them.
+            # The outlet adds the refusals to the response, as it does if only some messages are refused.
             return SendManyAnswer(body=[])
         call.request = request = without(request, ruling.refused)
     if ruling.skew_ms:
@@ -129,5 +130,6 @@ def _carry_out(ruling: Ruling, handler: Handler, call: Call) -> Answer | None:
     again = [Call(copy(request), call.opaque, True, call.codec, call.connection) for _ in range(ruling.duplicates)]
     answer = handler(call)
     for one in again:
-        handler(one)  # One-way: what comes of it is told nobody.
+        # It is a one-way call, so its result isn't sent.
+        handler(one)
     return answer

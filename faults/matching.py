@@ -1,4 +1,4 @@
-"""What a rule sees of a request, and whether it means it. Pure."""
+"""The parts of a request that fault rules look at, and whether a rule matches it. Pure."""
 
 from collections.abc import Container, Iterable, Iterator
 from typing import Any
@@ -15,22 +15,22 @@ _GROUPS = ("consumer_group", "group", "producer_group", "group_name")
 
 
 class ManyPart(msgspec.Struct, gc=False, frozen=True):
-    """One message of a request that has many."""
+    """One message of a request with many."""
 
     topic: str
     queue_id: int
 
 
 class Subject(msgspec.Struct, gc=False, frozen=True):
-    """A request, as far as rules look at it; its answer is judged by the same."""
+    """The parts of a request that rules look at. Its response is judged by the same parts."""
 
     code: int
     address: str
     language: int
     client: str | None = None
-    """None: its connection has told none yet."""
+    """None: the client hasn't sent its id on this connection yet."""
     broker: str | None = None
-    """Whom a broker says that it is, when it asks a nameserver."""
+    """The name that a broker states when it sends a request to a nameserver."""
     groups: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     queue_id: int = -1
@@ -38,7 +38,7 @@ class Subject(msgspec.Struct, gc=False, frozen=True):
 
 
 class Asker(msgspec.Struct, gc=False):
-    """Who is on the other side of a connection."""
+    """The peer of a connection."""
 
     address: str
     language: int = 0
@@ -46,12 +46,12 @@ class Asker(msgspec.Struct, gc=False):
     broker: str | None = None
 
     def unknown(self) -> Subject:
-        """Return what can be said of something that this side was asked before anybody looked."""
+        """Return the known parts of a request that was sent before there was any rule."""
         return Subject(-1, self.address, self.language, self.client, self.broker)
 
 
 def subject_of(code: int, request: Request | None, asker: Asker) -> Subject:
-    """Return what rules look at. Takes in who the asker says it is. `request`: None for one that can't be read."""
+    """Return the parts of a request that rules look at; update `asker` from it. `request`: None if undecodable."""
     if request is None:
         return Subject(code, asker.address, asker.language, asker.client, asker.broker)
     body = request.body
@@ -80,7 +80,7 @@ def subject_of(code: int, request: Request | None, asker: Asker) -> Subject:
 
 
 def _texts(command: Any, names: Iterable[str]) -> Iterator[str]:
-    """Yield those fields that are texts."""
+    """Yield the values of those fields that are non-empty texts."""
     for name in names:
         text = getattr(command, name, None)
         if isinstance(text, str) and text:
@@ -88,13 +88,13 @@ def _texts(command: Any, names: Iterable[str]) -> Iterator[str]:
 
 
 def _topics_in(body: Any) -> list[str]:
-    """Return the topics of queues that are locked or given back."""
+    """Return the topics of queues that are locked or unlocked."""
     queues = getattr(body, "mq_set", None)
     return list(dict.fromkeys(queue.topic for queue in queues)) if isinstance(queues, list) else []
 
 
 def names(code: int, word: str) -> bool:
-    """Tell whether a request of that code can say a `topic`, a `group` or a `queue`, for `subject_of` to find."""
+    """Return whether a request with that code can contain a `topic`, a `group` or a `queue` that `subject_of` finds."""
     if code not in REQUESTS:
         return False
     kind = REQUESTS[code].request.command
@@ -111,7 +111,7 @@ def names(code: int, word: str) -> bool:
 
 
 def is_meant(rule: FaultRule, subject: Subject) -> bool:
-    """Tell whether a rule is about a request, or at least about one of its messages."""
+    """Return whether a rule matches a request, or at least one of its messages."""
     if rule.parties and not any(is_party(party, subject) for party in rule.parties):
         return False
     if rule.codes and subject.code not in rule.codes:
@@ -130,12 +130,12 @@ def is_meant(rule: FaultRule, subject: Subject) -> bool:
 
 
 def is_meant_of(rule: FaultRule, topic: str, queue_id: int) -> bool:
-    """Tell whether a rule is about a message, when it is about the request that brings it."""
+    """Return whether a rule matches a message. The rule already matches the request that contains the message."""
     return rule.topic in ("", topic) and rule.queue_id in (-1, queue_id)
 
 
 def may_touch(rule: FaultRule, group: str, topics: Container[str], clients: Iterable[str]) -> bool:
-    """Tell whether a group may feel a rule: one about its requests, its topics or members, or about everybody."""
+    """Return whether a rule may affect a group: if it is about its requests, topics or members, or about all."""
     ids = list(clients)
     return (
         rule.group in ("", group)
@@ -146,12 +146,12 @@ def may_touch(rule: FaultRule, group: str, topics: Container[str], clients: Iter
 
 
 def is_address(address: str, wanted: str) -> bool:
-    """Tell whether an address is meant: by host:port, or by its host."""
+    """Return whether an address matches, by host:port or by its host alone."""
     return address == wanted or address.rpartition(":")[0].strip("[]") == wanted.strip("[]")
 
 
 def is_party(party: str, subject: Subject) -> bool:
-    """Tell whether who asks is on the other side of a partition."""
+    """Return whether the sender of a request is the given party of a partition."""
     return (
         party == subject.broker
         or is_address(subject.address, party)

@@ -1,11 +1,11 @@
-"""What leaves a server with rules: answers and requests of its own, frame by frame.
+"""Apply fault rules to everything that leaves a server: responses and its own requests, frame by frame.
 
-Stands in the place of a connection's transport, so that nothing passes by it, however it was written. An answer is
-judged by what was asked, which the gate notes here. What was asked before the server had any rule is known by its
-connection alone: client, address, language.
+An outlet replaces the transport of a connection, so all data passes through it, however it was written. A response is
+judged by its request, which the gate records here. If the request came before the server had any rule, only its
+connection is known: client, address, language.
 
-A frame that is slow on its way holds up all that are behind it, as on a real line; one that is delayed holds up those
-that are delayed, too. Delayed requests wait here as well, in a row of their own: they hold up no answer.
+Like on a real line, a frame that is sent slowly delays all frames after it. A delayed frame also delays the delayed
+frames after it. Delayed requests wait here as well, in their own order: they don't delay responses.
 """
 
 import asyncio
@@ -29,39 +29,39 @@ from staticfire.protocol.requests.send import SendManyAnswer
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.machine import Clock
 
+# The number of open requests that are recorded per connection. For older ones, only the connection is known.
 ASKED_MAX = 100_000
-# Of one connection's requests that wait for their answers; of older ones the connection alone is known.
+# The number of delayed frames per connection. A peer that sends more into a long delay is disconnected.
 DELAYED_MAX = 100_000
-# Of one connection: whoever sends more than that into a long delay is cut off.
+# Above this, the connection is notified that its peer doesn't read what is written.
 QUEUED_BYTES_MAX = 4 * 1024 * 1024
-# Above that the connection is told that its peer doesn't take what is written.
 STEPS_PER_SECOND = 20
 HEAD_BYTES = 8
 _head = Struct(">II").unpack_from
 
 
 class Judge(Protocol):
-    """Who says what becomes of something."""
+    """Decides about a request or a response."""
 
     def judge(self, direction: str, subject: Subject) -> Ruling | None:
-        """Return what becomes of it; None: nothing."""
+        """Return the decision; None: no rule hits."""
 
 
 class OpenRequest(msgspec.Struct, gc=False):
-    """A request that waits for its answer."""
+    """A request that waits for its response."""
 
     subject: Subject | None
-    """None: no rule is about it."""
+    """None: rules don't apply to its response."""
     refused: Refused = {}
-    """Messages of it that were taken out."""
+    """The messages that were removed from it."""
 
 
 class Outlet:
-    """One connection's way out."""
+    """Replaces the transport of one connection."""
 
     def __init__(self, connection: Connection, transport: asyncio.Transport, judge: Judge, clock: Clock) -> None:
         self.transport = transport
-        """What it stands for."""
+        """The transport that it replaces."""
         self.asker = Asker(connection.peer.address)
         self._connection = connection
         self._judge = judge
@@ -78,26 +78,26 @@ class Outlet:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits here."""
+        """Whether no data waits here."""
         return not self._slow and not self._delayed
 
     def who(self) -> Asker:
-        """Return who is on the other side, as far as that is known by now."""
+        """Return what is known so far about the peer."""
         asker, connection = self.asker, self._connection
         asker.language = connection.peer.language
         asker.client = connection.client_id or asker.client
         return asker
 
     def note(self, opaque: int, asked: OpenRequest) -> None:
-        """Remember what was asked, until its answer leaves."""
+        """Record a request until its response is sent."""
         if len(self._asked) >= ASKED_MAX:
             del self._asked[next(iter(self._asked))]
         self._asked[opaque] = asked
 
-    # -- in the place of a transport ---------------------------------------------------------------------------------
+    # -- the methods of a transport ----------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        """Let whole frames leave, as rules have it."""
+        """Send complete frames, as the rules decide."""
         at, end = 0, len(data)
         while at < end:
             length, word = _head(data, at)
@@ -106,7 +106,7 @@ class Outlet:
             at += 4 + length
 
     def close(self) -> None:
-        """Write what is slow at once, and close behind it."""
+        """Write slow frames at once, then close."""
         while self._slow:
             self.transport.write(self._slow.popleft()[0])
         self.transport.close()
@@ -128,7 +128,7 @@ class Outlet:
         self._carry_out(frame, body_at, ruling)
 
     def _subject_of_ours(self, codec: Codec, envelope: Envelope, body: bytes) -> Subject:
-        """Return what rules look at of a request of the server's own."""
+        """Return the parts of one of the server's own requests that rules look at."""
         who = self.who()
         asker = Asker(who.address, who.language, who.client, who.broker)
         request = None
@@ -136,7 +136,8 @@ class Outlet:
             try:
                 request = codec.decode_request(REQUESTS[envelope.code], envelope, body)
             except ProtocolError:
-                pass  # Ours to say and not to read: it is known by its code.
+                # The server encoded this request but can't decode it. It is identified by its code.
+                pass
         return subject_of(envelope.code, request, asker)
 
     def _carry_out(self, frame: bytes, body_at: int, ruling: Ruling | None) -> None:
@@ -156,9 +157,9 @@ class Outlet:
             self._put(data, ruling.bytes_per_second)
 
     def later(self, way: str, delay_ms: int, act: Callable[[], object]) -> None:
-        """Do something after a delay, behind whatever of the same way is delayed already.
+        """Call a function after a delay, and after everything of the same direction that is already delayed.
 
-        `way`: REQUEST for what comes in, ANSWER for all that leaves.
+        `way`: REQUEST for incoming requests, ANSWER for everything that leaves.
         """
         if self._delayed >= DELAYED_MAX:
             self._connection.reject(f"{DELAYED_MAX} of its requests and answers are delayed by fault rules")
@@ -171,12 +172,13 @@ class Outlet:
         self._delayed -= 1
         act()
 
-    # -- a slow line -------------------------------------------------------------------------------------------------
+    # -- limited bandwidth -------------------------------------------------------------------------------------------
 
     def _put(self, data: bytes, bytes_per_second: int) -> None:
-        """Write, now or behind what is slow."""
+        """Write data now, or after the slow data."""
         if self.transport.is_closing():
-            return  # It was delayed for too long.
+            # The connection was closed during the delay.
+            return
         if not bytes_per_second and not self._slow:
             self.transport.write(data)
             return
@@ -189,7 +191,7 @@ class Outlet:
             self._step()
 
     def _step(self) -> None:
-        """Write what needs no time, and plan the next part of what does."""
+        """Write the data that has no rate limit, and schedule the next part of the data that has one."""
         while self._slow:
             data, rate = self._slow[0]
             if rate:
@@ -205,7 +207,8 @@ class Outlet:
 
     def _write_part(self, part: int) -> None:
         if not self._slow:
-            return  # It was closed meanwhile.
+            # It was closed meanwhile.
+            return
         data, rate = self._slow.popleft()
         if len(data) > part:
             self._slow.appendleft((data[part:], rate))
@@ -221,7 +224,7 @@ class Outlet:
 
 
 def _whole_answer(codec: Codec, envelope: Envelope, body: bytes, refused: Refused) -> bytes:
-    """Return the answer to many messages with the refusals of those that were taken out."""
+    """Return the response to a request with many messages, with the refusals of the removed messages added."""
     answer = codec.decode_answer(answer_shape(SendManyAnswer), envelope, body)
     if isinstance(answer, SendManyAnswer) and answer.body is not None:
         answer.body = together(answer.body, refused)
@@ -229,7 +232,7 @@ def _whole_answer(codec: Codec, envelope: Envelope, body: bytes, refused: Refuse
 
 
 def _damaged(frame: bytes, body_at: int, random: Random) -> bytes:
-    """Return a frame with one bit changed: of its body, or without one of its header. Its length stays true."""
+    """Return a frame with one flipped bit: in its body, or in its header if it has none. Its length is unchanged."""
     begin = body_at if body_at < len(frame) else HEAD_BYTES
     at = random.randrange(begin, len(frame))
     return frame[:at] + bytes([frame[at] ^ 1 << random.randrange(8)]) + frame[at + 1 :]

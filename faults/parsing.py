@@ -1,6 +1,11 @@
-"""A rule from what a person says: the same words for the command line, HTTP and Python.
+"""Make a rule from a user's input. The words are the same for the command line, HTTP and Python.
 
-parse_fault({"code": "SEND_MESSAGE", "topic": "orders", "answer": "SYSTEM_BUSY", "times": 3})
+    parse_fault({"code": "SEND_MESSAGE", "topic": "orders", "answer": "SYSTEM_BUSY", "times": 3})
+
+`parse_fault` normalizes the words, finds the single action among them, and refuses words that don't go with it. From
+the other words, it reads which requests the rule is about (`_whom`), the direction, the action's parameters
+(`_details`), the lifetime, and how often it hits (`_chance`). Then `checked` verifies the whole rule. A server calls it
+again for each rule that it receives.
 """
 
 import math
@@ -29,20 +34,20 @@ from staticfire.protocol.requests.faults import FaultRule
 from staticfire.runtime.addresses import format_address, parse_address, plain_host
 
 READ_ONLY_REMARK = "sending messages to this broker is forbidden"
+# In bytes per second.
 BANDWIDTH_MAX = 1 << 40
-# Bytes per second.
 NUMBER_MAX = (1 << 63) - 1
 SEED_MAX = 1 << 31
 
 
 class WantedFault(NamedTuple):
-    """A rule, and where it is to be."""
+    """A rule, and the servers that it is for."""
 
     rule: FaultRule
     places: tuple[str, ...] = ()
-    """Names of brokers, or the nameserver; none: wherever it can matter."""
+    """Names of brokers, or the nameserver. Empty: every server where the rule can have an effect."""
     sides: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    """Of a partition: who doesn't hear of whom."""
+    """The two sides of a partition: neither receives anything from the other."""
 
 
 _ACTION_WORDS = {
@@ -64,11 +69,11 @@ _WHOM = ("code", "client", "group", "topic", "queue", "address", "language", "di
 _HOW = ("jitter", "remark")
 _CHANCE = ("probability", "seed", "times", "from", "until")
 WORDS = ("broker", *_WHOM, *_ACTION_WORDS, *_HOW, *_CHANCE, "lifetime")
-"""All that can be said."""
+"""All words that a user can write."""
 
 
 def parse_fault(said: Mapping[str, object]) -> WantedFault:
-    """Return the rule that was meant. Nothing is said by None, False and "". Raises: UsageError."""
+    """Return the rule for the given words. None, False and "" count as not given. Raises: UsageError."""
     words = {_word(name): value for name, value in said.items() if _is_said(value)}
     named = [word for word in _ACTION_WORDS if word in words]
     if len(named) != 1:
@@ -90,7 +95,7 @@ def parse_fault(said: Mapping[str, object]) -> WantedFault:
 
 
 def checked(rule: FaultRule) -> FaultRule:
-    """Return a rule that makes sense, whoever has made it. Raises: UsageError."""
+    """Check that a rule makes sense, and return it. Raises: UsageError."""
     action = ACTIONS.get(rule.action)
     if action is None:
         raise UsageError(f"there is no action {rule.action!r}; there are {', '.join(ACTIONS)}")
@@ -124,7 +129,7 @@ def checked(rule: FaultRule) -> FaultRule:
 
 
 def _refuse_matching_nothing(rule: FaultRule) -> None:
-    """Refuse a rule that no request can ever be meant by, whatever cluster it is for. Raises: UsageError."""
+    """Refuse a rule that can't match any request on any cluster. Raises: UsageError."""
     if rule.address:
         _address(rule.address)
     if not rule.codes:
@@ -144,7 +149,7 @@ def _is_said(value: object) -> bool:
 
 
 def _refuse_out_of_place(said: str, action: Action, words: Mapping[str, object]) -> None:
-    """Refuse words that say nothing beside this action. Raises: UsageError."""
+    """Refuse words that have no meaning with this action. Raises: UsageError."""
     name = _ACTION_WORDS[said]
     wrong = [word for word in _CHANCE if word in words and not action.is_chancy]
     wrong += [word for word in _WHOM if word in words and not action.is_chancy]
@@ -155,7 +160,7 @@ def _refuse_out_of_place(said: str, action: Action, words: Mapping[str, object])
         raise UsageError(f"{wrong[0]} doesn't go with {said.replace('_', '-')}")
 
 
-# -- whom ------------------------------------------------------------------------------------------------------------
+# -- the matching requests -------------------------------------------------------------------------------------------
 
 
 def _whom(words: Mapping[str, object]) -> dict[str, Any]:
@@ -175,7 +180,7 @@ def _whom(words: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _direction(action: Action, value: object, words: Mapping[str, object], fields: Mapping[str, Any]) -> str:
-    """Return what it is about: said, or usual. Raises: UsageError."""
+    """Return the direction of the rule: the given or the default one. Raises: UsageError."""
     if not action.directions:
         return actions.REQUEST
     said = {str(one) for one in (words.get("direction"), value) if one in DIRECTIONS}
@@ -192,7 +197,7 @@ def _direction(action: Action, value: object, words: Mapping[str, object], field
 
 
 def _sides(value: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return who is on either side of a partition. Raises: UsageError."""
+    """Return the members of both sides of a partition. Raises: UsageError."""
     one, _, other = _text("partition", value).partition("/")
     if not one.strip(" ,") or not other.strip(" ,"):
         raise UsageError(f"partition={value}: two sets with a slash between them, like broker-a,billing-2/nameserver")
@@ -213,11 +218,11 @@ def _names(value: object, what: str) -> tuple[str, ...]:
     return found
 
 
-# -- how and how often -----------------------------------------------------------------------------------------------
+# -- parameters and frequency ----------------------------------------------------------------------------------------
 
 
 def _details(name: str, value: object, words: Mapping[str, object]) -> dict[str, Any]:
-    """Return what an action needs to know. Raises: UsageError."""
+    """Return the parameters of an action. Raises: UsageError."""
     if name == actions.DELAY:
         return {"delay_ms": _ms("delay", value), "jitter_ms": _ms("jitter", words.get("jitter", "0s"))}
     if name == actions.REFUSE:
@@ -240,7 +245,7 @@ def _details(name: str, value: object, words: Mapping[str, object]) -> dict[str,
 
 
 def _lifetime(name: str, value: object, words: Mapping[str, object]) -> dict[str, Any]:
-    """Return how long it lasts; `freeze` and `kill` may say it themselves. Raises: UsageError."""
+    """Return the lifetime of a rule; for `freeze` and `kill`, it may be the action's value. Raises: UsageError."""
     said = words.get("lifetime")
     if name in (actions.FREEZE, actions.KILL) and value not in (True, "true"):
         if said is not None:
@@ -276,7 +281,7 @@ def _chance(words: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _word(name: str) -> str:
-    """Return a name as it stands here: `read-only`, `readOnly`, `from_` are fine. Raises: UsageError."""
+    """Return the canonical form of a word: `read-only`, `readOnly`, `from_` are accepted. Raises: UsageError."""
     word = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower().replace("-", "_").rstrip("_")
     if word not in WORDS:
         meant = get_close_matches(word, WORDS, 1)

@@ -1,4 +1,4 @@
-"""A rule in a line: `SEND_MESSAGE of topic orders: answer with SYSTEM_BUSY, 3 times`."""
+"""A rule as one line of text: `SEND_MESSAGE of topic orders: answer with SYSTEM_BUSY, 3 times`."""
 
 from staticfire.faults import actions
 from staticfire.protocol.codes import LanguageCode, name_of_response
@@ -7,7 +7,7 @@ from staticfire.protocol.requests.faults import FaultRule
 
 
 def in_words(rule: FaultRule) -> str:
-    """Return what a rule does to whom, and how often."""
+    """Return which requests a rule matches, what it does, and how often."""
     return f"{_whom(rule)}: {', '.join([_what(rule), *_how_often(rule)])}"
 
 

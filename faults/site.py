@@ -1,4 +1,4 @@
-"""A server, as far as rules are concerned with it."""
+"""The parts of a server that fault rules need."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -18,12 +18,12 @@ class FaultSite(NamedTuple):
     message_ms: Callable[[], MessageMs]
     dispatcher: Dispatcher
     connections: Callable[[], Iterable[Connection]]
-    """Those that are open."""
+    """Returns the open connections."""
     waiting: Callable[[], Iterable[Call]]
-    """Requests that have come and wait for their answers."""
+    """Returns the requests that were received and wait for their responses."""
     switches: Mapping[str, Callable[[bool], None]]
-    """By action: what makes the whole server so, or not any more."""
+    """By action, a function that turns this state of the whole server on or off."""
     unseen: Callable[[FaultRule], list[str]]
-    """Names what a rule speaks of and the server hasn't met: topic, group, client."""
+    """Returns which of a rule's topic, queue, group and client the server hasn't seen yet."""
     brokers: Callable[[Connection], dict[str, str]]
-    """Where brokers are, by name, for whom a connection leads to; nothing where that isn't known."""
+    """Returns the addresses of brokers, by name, for the peer of a connection; empty if unknown."""

@@ -1,4 +1,4 @@
-"""What a client says of time, moved: as if its clock went wrong, whatever it is written in."""
+"""Shift the times in a client's request, as if its clock were wrong, in any codec."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from staticfire.protocol.requests.send import SendMany
 
 
 def skew(request: Any, ms: int) -> None:
-    """Move the times in a request: when messages were born, and how new subscriptions are."""
+    """Shift the times in a request: the born times of messages, and the versions of subscriptions."""
     if isinstance(request, SendMany):
         for message in request.body or ():
             message.born_timestamp += ms

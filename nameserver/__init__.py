@@ -1,9 +1,9 @@
-"""Which brokers there are and which queues each topic has.
+"""The nameserver: it keeps which brokers exist and which queues each topic has.
 
-- `server.py`: the parts in order; `state.py`: what they share; `settings.py`
-- `handlers/`: what is answered, one module per family of requests
-- `route_table.py`: brokers and their topics, and whether they live; `views.py`: what clients and tools are shown of it
-- `advertised_addresses.py`: the address of a broker that a client gets
+- `server.py`: starts and stops the parts; `state.py`: what the handlers share; `settings.py`
+- `handlers/`: the request handlers, one module per family of requests
+- `route_table.py`: brokers, their topics and their liveness; `views.py`: what clients and tools see of it
+- `advertised_addresses.py`: the address at which a client can reach a broker
 - `kv_config.py`: key-value configuration
-- `clock_owner.py`: message time, moved on all brokers together
+- `clock_owner.py`: moves message time on all brokers together
 """

@@ -1,4 +1,4 @@
-"""A nameserver as a process: `python -m staticfire.nameserver`. For people there is `staticfire nameserver`."""
+"""Run a nameserver as a process: `python -m staticfire.nameserver`. Users run `staticfire nameserver`."""
 
 import sys
 
@@ -12,7 +12,7 @@ with light_start():
 
 
 def boot_line(settings: NameserverSettings, port: int) -> str:
-    """Return the line that scripts wait for, as RocketMQ writes it (NamesrvStartup)."""
+    """Return the line that scripts wait for, in RocketMQ's format (NamesrvStartup)."""
     return f"The Name Server boot success. serializeType=JSON, address {format_address(settings.listen_host, port)}"
 
 

@@ -1,18 +1,19 @@
-"""Under which address a client can reach a broker.
+"""Decide at which address a client can reach a broker.
 
-A broker that isn't given an address to advertise knows only where it listens: `0.0.0.0:10911`. What others have to
-call is decided here, twice:
+A broker without a configured address to advertise has only the address that it listens on, such as `0.0.0.0:10911`.
+This module computes the address that others must use. It does so in two steps:
 
-    when it registers   the broker's *filed* address, under which the route table holds it:
-                        as given, if advertised or one particular address of its machine;
-                        `*0.0.0.0:10911` if it runs on the nameserver's machine;
-                        else the host that it registered from, with its port;
-                        behind a port mapping both: `172.18.0.3:10911|127.0.0.1:10911`, see externalHost
-    in an answer        the *advertised* address: what is filed; of two, the second one for a client that comes
-                        through the mapping, too (`Surroundings.has_near`); for `*` the host at which this very client
-                        reaches the nameserver, since that is the broker's machine
+    at registration     compute the broker's *filed* address, under which the route table stores it:
+                        the given address, if it is advertised or is one particular address of the broker's machine;
+                        `*0.0.0.0:10911` if the broker runs on the nameserver's machine;
+                        otherwise the host that the broker registered from, with the broker's port;
+                        with a port mapping, both addresses: `172.18.0.3:10911|127.0.0.1:10911`, see externalHost
+    in a response       compute the *advertised* address: the filed one; if there are two, the second one for a client
+                        that itself comes through the mapping (`Surroundings.has_near`); for `*`, the host at which
+                        this client reaches the nameserver, because the broker runs on that machine
 
-Invariant: no address with `*` or `|` leaves the nameserver. The broker's half of the rule: `staticfire.runtime.reach`.
+Invariant: no address with `*` or `|` leaves the nameserver. The broker's part of the rule is in
+`staticfire.runtime.reach`.
 """
 
 from functools import lru_cache
@@ -22,17 +23,17 @@ from staticfire.runtime.reach import ip_of
 
 THIS_MACHINE = "*"
 EXTERNAL = "|"
+# The size of the cache of computed addresses: the number of brokers on this machine times the number of its addresses.
+# Without the cache, route requests took four times as long.
 TOLD_KEPT_MAX = 1024
-# Answers that are remembered: brokers here times addresses of this machine. Reading the addresses each time made
-# routes take four times as long.
 
 
 def filed_address(declared: str, advertised: bool, peer_host: str, local_host: str, external: str = "") -> str:
     """Return the address under which the broker is filed.
 
-    `peer_host` and `local_host`: the two ends of the connection it registers on. `external`: where it is for clients
-    that come through a port mapping. Raises: UsageError for an address that isn't advertised and isn't `host:port`
-    either.
+    `peer_host` and `local_host`: the two ends of the connection on which the broker registers. `external`: the broker's
+    address for clients that come through a port mapping. Raises: UsageError if an address is neither advertised nor
+    `host:port`.
     """
     if advertised or not declared:
         return declared
@@ -54,7 +55,10 @@ def _direct_address(declared: str, peer_host: str, local_host: str) -> str:
 
 @lru_cache(maxsize=TOLD_KEPT_MAX)
 def advertised_address(filed: str, local_host: str, is_near: bool = True) -> str:
-    """Return the address for a client that reaches the nameserver at `local_host`, straight or through a mapping."""
+    """Return the address for a client that reaches the nameserver at `local_host`.
+
+    `is_near`: whether the client connects directly and not through a port mapping.
+    """
     filed, _, external = filed.partition(EXTERNAL)
     if external and not is_near:
         return external
@@ -62,7 +66,8 @@ def advertised_address(filed: str, local_host: str, is_near: bool = True) -> str
         return filed
     host, port = parse_address(filed[1:])
     if _is_loopback(host) and _is_loopback(local_host):
-        return format_address(host, port)  # A broker that listens on 127.0.0.1 isn't reached at [::1].
+        # A broker that listens on 127.0.0.1 can't be reached at [::1].
+        return format_address(host, port)
     return format_address(plain_host(local_host), port)
 
 

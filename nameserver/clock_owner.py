@@ -1,10 +1,15 @@
-"""The owner of message time: moves the clocks of all brokers together, step by step.
+"""The owner of message time: it moves the clocks of all brokers together, step by step.
 
-A step goes to the next due time exactly and delivers what is due then: never early and never late, so a chain of
-retries ends when its delays add up to it. All brokers are set before any delivers, so that they never differ. Between
-two steps the cluster comes to rest: a message that is retried sixteen times needs its consumer to fail sixteen times
-in between. Rest is believed after two rounds over all brokers in which nothing happened, since a listener may send to
-one broker and then commit on another.
+An advance is a loop of two operations:
+
+- Rest: wait until the whole cluster is idle, and learn when the next message is due.
+- Step: set all brokers to that due time, then let all of them deliver what is due.
+
+Each step goes exactly to the next due time, so nothing is delivered early or late, and a chain of retries ends after
+exactly the sum of its delays. All brokers are set before any of them delivers, so that their times never differ.
+Between two steps the cluster must come to rest: for a message that is retried sixteen times, its consumer must fail
+sixteen times in between. The cluster counts as at rest after two rounds over all brokers in which nothing happened,
+because a listener may send to one broker and then commit on another.
 """
 
 import asyncio
@@ -37,52 +42,52 @@ log = logger("nameserver")
 
 SETTLE_MS_MAX = 30_000
 BROKER_TIMEOUT_MS = 10_000
+# The timeout for a broker that didn't respond the last time.
 SILENT_TIMEOUT_MS = 1_000
-# Of a broker that gave no answer the last time.
 REST_WAIT_MS_MAX = 1_000
+# How often a skipping clock checks whether a message is due, and how often a lost broker is looked for.
 IDLE_MS = 5
-# How often a clock that skips looks whether something falls due, and how often a lost broker is looked for.
 
 
 class Advanced(NamedTuple):
-    """What an advance did."""
+    """The result of an advance."""
 
     delivered: int = 0
     steps: int = 0
     checked: int = 0
-    """Open transactions that their producers were asked about."""
+    """The number of open transactions that their producers were asked to decide."""
     expired: int = 0
-    """Popped messages of which the invisible time was over."""
+    """The number of popped messages whose invisible time was over."""
 
 
 class ClockOwner:
-    """Message time of a cluster, and the brokers that follow it."""
+    """The message time of a cluster, and the brokers that follow it."""
 
     def __init__(self, clock: Clock, pause: Pause) -> None:
         self._clock = clock
         self._pause = pause
         self.face = ClockFace()
         self.brokers: dict[Connection, str] = {}
-        """Names of the brokers that follow this clock, by the connection that they registered on."""
+        """The names of the brokers that follow this clock, by the connection that each registered on."""
         self._skipping = asyncio.Event()
         self._silent: set[str] = set()
-        """Brokers that gave no answer the last time."""
+        """The brokers that didn't respond the last time."""
         self._driving = ""
-        """What moves the clock now: two at once are refused."""
+        """The move that is in progress. A second one at the same time is refused."""
         self._expected: set[str] = set()
-        """Brokers that a move began with: it waits for one that is restarting."""
+        """The brokers that were connected when a move began. The move waits for one that is restarting."""
 
-    # -- who follows ---------------------------------------------------------------------------------------------
+    # -- the brokers that follow ---------------------------------------------------------------------------------
 
     def joined(self, connection: Connection, name: str, reading: ClockReading) -> ClockReading:
-        """Take in a broker; return what it has to show. A nameserver that starts anew learns the time from brokers."""
+        """Add a broker; return the reading that it must show. A restarted nameserver learns the time from brokers."""
         if reading.epoch > self.face.epoch:
             self._show(ClockFace.showing(reading, self._clock.wall_ms()))
         self.brokers[connection] = name
         return self.reading()
 
     def left(self, connection: Connection) -> None:
-        """Forget a broker whose connection is gone."""
+        """Forget a broker whose connection was lost."""
         self.brokers.pop(connection, None)
 
     def message_ms(self) -> MessageMs:
@@ -95,7 +100,10 @@ class ClockOwner:
     # -- moves ---------------------------------------------------------------------------------------------------
 
     async def run_at(self, mode: str, rate: float) -> None:
-        """Freeze, run or scale: the time stays, how it goes on changes. Raises: BrokerAnswer (somebody drives)."""
+        """Freeze, run or scale the clock: its pace changes, the current time doesn't.
+
+        Raises: BrokerAnswer if another caller is moving the clock.
+        """
         self._take_wheel(f"set to {mode}")
         try:
             await self._set_all(mode, rate, self.message_ms())
@@ -103,9 +111,9 @@ class ClockOwner:
             self._driving = ""
 
     async def advance_to(self, target_ms: int, settle_ms_max: int = SETTLE_MS_MAX) -> Advanced:
-        """Jump to a time with everything that falls due on the way; return what that was.
+        """Advance to a time and deliver everything that is due on the way; return what that was.
 
-        Raises: NotAtRest, BrokerAnswer (a target in the past, somebody else drives).
+        Raises: NotAtRest, BrokerAnswer (the target is in the past, or another caller is moving the clock).
         """
         now_ms = self.message_ms()
         if target_ms < now_ms:
@@ -114,7 +122,7 @@ class ClockOwner:
         return await self._drive(f"advancing to {target_ms}", lambda _: target_ms, settle_ms_max)
 
     async def advance_by(self, by_ms: int, settle_ms_max: int = SETTLE_MS_MAX) -> Advanced:
-        """`advance_to` a time that much after the one at which all clocks have come to stand."""
+        """Advance by a duration from the time at which all clocks were stopped. Otherwise like `advance_to`."""
         return await self._drive(f"advancing by {by_ms} ms", lambda stands_at_ms: stands_at_ms + by_ms, settle_ms_max)
 
     async def _drive(self, what: str, target: Callable[[int], int], settle_ms_max: int) -> Advanced:
@@ -133,7 +141,8 @@ class ClockOwner:
         while True:
             due_ms = await self._rest(settle_ms_max)
             if due_ms is None or due_ms > target_ms:
-                await self._step(target_ms)  # nothing falls due then, but brokers may have old messages to remove
+                # Nothing is due at that time, but brokers may have old messages to remove.
+                await self._step(target_ms)
                 return Advanced(delivered, steps, checked, expired)
             done, refusals = await self._step(due_ms)
             delivered, steps, checked = delivered + done.delivered, steps + 1, checked + done.checked
@@ -146,7 +155,7 @@ class ClockOwner:
                 await self._pause(IDLE_MS)
 
     async def _step(self, message_ms: int) -> tuple[Advanced, list[str]]:
-        """Set all brokers to a time, then let all deliver what is due; return what that was, and who couldn't."""
+        """Set all brokers to a time, then let all deliver what is due; return the result, and which brokers refused."""
         await self._set_all(
             self.face.mode if self.face.mode == SKIPPING else FROZEN, 0.0, max(message_ms, self.message_ms())
         )
@@ -158,9 +167,9 @@ class ClockOwner:
         return Advanced(delivered, 1, checked, sum(one.expired for one in done)), told
 
     async def skip_loop(self) -> None:
-        """Loop: while the clock skips, jump to whatever falls due next as soon as the cluster is at rest.
+        """Loop: while the clock skips, jump to the next due time as soon as the cluster is at rest.
 
-        While somebody holds the cluster from resting, time runs on at its usual pace.
+        While a client or a broker keeps the cluster from coming to rest, time runs at its usual pace.
         """
         while True:
             await self._skipping.wait()
@@ -210,13 +219,13 @@ class ClockOwner:
     # -- rest ----------------------------------------------------------------------------------------------------
 
     async def next_due_ms(self) -> int | None:
-        """Return when the next message falls due over all brokers."""
+        """Return when the next message on any broker is due."""
         return _earliest(await self._ask_all(GetRest(0)), lambda answer: answer.next_due_ms)
 
     async def _rest(
         self, settle_ms_max: int, due_of: Callable[[RestAnswer], int] = lambda answer: answer.next_due_ms
     ) -> int | None:
-        """Wait until all brokers are at rest; return when the next message falls due. Raises: NotAtRest."""
+        """Wait until all brokers are at rest; return when the next message is due. Raises: NotAtRest."""
         began_ms = self._clock.uptime_ms()
         seen: dict[str, int] = {}
         while True:
@@ -239,10 +248,10 @@ class ClockOwner:
             if missing or len(rests) < len(answers):
                 await self._pause(IDLE_MS)
 
-    # -- talking to brokers --------------------------------------------------------------------------------------
+    # -- requests to brokers -------------------------------------------------------------------------------------
 
     async def _set_all(self, mode: str, rate: float, message_ms: int) -> None:
-        """Put a time everywhere. Brokers never go back: where one is ahead, the others follow it."""
+        """Set the same time on all brokers. Brokers never go back: if one is ahead, the others are set to its time."""
         for _ in range(2):
             self._show(self.face.moved(self._clock.wall_ms(), mode, rate, message_ms))
             answers = await self._ask_all(SetBrokerClock(self.face.epoch, mode, rate, message_ms))
@@ -252,9 +261,10 @@ class ClockOwner:
             message_ms = max(shown)
 
     async def _ask_all(self, request: Request, waits_ms: int = 0) -> dict[str, Answer]:
-        """Ask every broker; one that is lost meanwhile answers with a refusal. It gets the clock when it registers.
+        """Send a request to every broker. One that is lost meanwhile counts as refusing; registering gives it the
+        clock.
 
-        `waits_ms`: so long a broker may wait itself before it answers.
+        `waits_ms`: how long a broker may wait before it responds.
         """
         asked = {name: connection for connection, name in self.brokers.items()}
         answers = await asyncio.gather(*(self._ask(name, asked[name], request, waits_ms) for name in asked))
@@ -288,7 +298,7 @@ def _not_at_rest(waited_ms: int, reasons: list[str]) -> NotAtRest:
 
 
 def _describe(missing: list[str], answers: dict[str, Answer]) -> list[str]:
-    """Say in words who keeps the cluster from resting."""
+    """Describe which brokers and groups keep the cluster from coming to rest."""
     reasons = [f"broker {name} is gone" for name in missing]
     for name, answer in answers.items():
         if isinstance(answer, RestAnswer):

@@ -1,7 +1,8 @@
 """Key-value configuration: namespaces of names and values. RocketMQ: KVConfigManager, kvConfig.json.
 
-A `KVConfig` is a value: a change returns another one, so that what can't be saved never was. Invariant: a namespace
-that was there once stays, also when it is empty, since the answer to a registration differs between these cases.
+A `KVConfig` is an immutable value: a change returns a new one, so a change that can't be saved never takes effect.
+Invariant: a namespace is kept once it exists, even when it is empty, because the response to a registration differs
+between an empty namespace and a missing one.
 """
 
 from collections.abc import Mapping
@@ -26,19 +27,19 @@ class KVConfig:
         return self._namespaces.get(namespace, {}).get(key)
 
     def table(self, namespace: str) -> dict[str, str] | None:
-        """Return a copy of a namespace; None when it never existed."""
+        """Return a copy of a namespace, or None if it never existed."""
         table = self._namespaces.get(namespace)
         return None if table is None else dict(table)
 
     def with_value(self, namespace: str, key: str, value: str | None) -> "KVConfig":
-        """Return what it is with this value; None as the value leaves the namespace without that key."""
+        """Return a copy with this value set. With None as the value, the key is removed and the namespace is kept."""
         changed = self._namespaces | {namespace: self._namespaces.get(namespace, {}) | {key: value or ""}}
         if value is None:
             del changed[namespace][key]
         return KVConfig(changed)
 
     def without(self, namespace: str, key: str) -> "KVConfig":
-        """Return what it is without that key."""
+        """Return a copy without that key."""
         return self.with_value(namespace, key, None) if self.get(namespace, key) is not None else self
 
     def encode(self) -> bytes:

@@ -1,12 +1,13 @@
-"""Which brokers there are, whether they live, and which queues of which topics they have. RocketMQ: RouteInfoManager.
+"""The table of brokers, their liveness, and the queues of each topic. RocketMQ: RouteInfoManager.
 
-Five tables, as there: topics with their queues by broker, brokers with their replicas' addresses, clusters with their
-brokers, the live brokers, by cluster and address, and which logical queues of static topics each broker leads.
-Invariants: an address stands under one id of a broker; a topic without queues isn't kept; a registration that is
-refused leaves no address behind.
+There are five tables, as in RocketMQ: topics with their queues by broker; brokers with their replicas' addresses;
+clusters with their brokers; the live brokers, by cluster and address; and which logical queues of static topics each
+broker leads.
+Invariants: an address belongs to one id of a broker; a topic without queues is removed; a refused registration leaves
+no address behind.
 
-The class is pure. Liveness runs on uptime; `channel` is whatever stands for the connection that a broker registered
-on. Addresses are filed ones (`advertised_addresses`).
+The class is pure. Liveness uses uptime. `channel` is the object that represents the connection on which a broker
+registered. Addresses are filed ones (`advertised_addresses`).
 """
 
 from collections.abc import Callable, Iterable
@@ -23,7 +24,7 @@ MASTER_ID = 0
 
 
 class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker says about itself when it registers."""
+    """What a broker states about itself when it registers."""
 
     cluster: str
     broker_name: str
@@ -33,14 +34,14 @@ class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):
     expiry_ms: int
     version: DataVersion
     enable_acting_master: bool | None = None
-    """None: a broker from before there were acting masters."""
+    """None: the broker's version is older than acting masters."""
     zone_name: str | None = None
     filter_servers: list[str] = []
     auto_create_groups: bool = False
 
 
 class LiveBroker(msgspec.Struct):
-    """A broker that is alive, since when it last showed, and on which connection."""
+    """A live broker, with its last sign of life and its connection."""
 
     entry: BrokerEntry
     channel: object
@@ -48,17 +49,17 @@ class LiveBroker(msgspec.Struct):
 
 
 class Registered(msgspec.Struct, frozen=True):
-    """A registration's outcome. The addresses are those of a live master, for its slave."""
+    """The result of a registration. The addresses are those of a live master, for its slave."""
 
     master_address: str | None = None
     master_ha_address: str | None = None
     is_new: bool = False
     is_outdated: bool = False
-    """Another broker holds the id with a newer state: nothing was changed."""
+    """Another broker holds the id with a newer state, so this broker's address and topics weren't stored."""
 
 
 class RouteTable:
-    """All that a nameserver knows of brokers and topics."""
+    """Everything that a nameserver stores about brokers and topics."""
 
     def __init__(self) -> None:
         self.topics: dict[str, dict[str, QueueData]] = {}
@@ -66,7 +67,7 @@ class RouteTable:
         self.clusters: dict[str, dict[str, None]] = {}
         self.live: dict[tuple[str, str], LiveBroker] = {}
         self.mappings: dict[str, dict[str, MappingInfo]] = {}
-        """Of static topics, by broker. They outlive their brokers: the number of logical queues doesn't change."""
+        """The logical queues of static topics, by broker. They outlive their brokers, because their number is fixed."""
 
     # -- registration --------------------------------------------------------------------------------------------
 
@@ -78,9 +79,10 @@ class RouteTable:
         uptime_ms: UptimeMs,
         delete_topics: bool = False,
     ) -> Registered | None:
-        """File a broker with its topics; None refuses it: one changed topic of a broker that isn't filed in full yet.
+        """Store a broker with its topics; return None if the registration is refused.
 
-        `delete_topics`: topics that aren't listed leave the routes, unless just the one that changed is listed.
+        It is refused if it contains only one changed topic and the broker hasn't registered in full yet.
+        `delete_topics`: remove topics that aren't listed from the routes, unless only the one changed topic is listed.
         """
         self.clusters.setdefault(entry.cluster, {})[entry.broker_name] = None
         broker = self.brokers.get(entry.broker_name)
@@ -90,7 +92,8 @@ class RouteTable:
         broker.enable_acting_master = bool(entry.enable_acting_master)
         broker.zone_name = entry.zone_name
         for other_id in [i for i, a in broker.broker_addrs.items() if a == entry.address and i != entry.broker_id]:
-            del broker.broker_addrs[other_id]  # A slave that became master, or the other way round.
+            # The broker changed its role: a slave became master, or a master became slave.
+            del broker.broker_addrs[other_id]
         if self._is_outdated(broker, entry):
             self.live.pop((entry.cluster, entry.address), None)
             return Registered(is_outdated=True)
@@ -105,7 +108,7 @@ class RouteTable:
         return self._with_master(broker, entry, is_new)
 
     def _is_outdated(self, broker: BrokerData, entry: BrokerEntry) -> bool:
-        """Tell whether a live broker at another address holds the id with a newer state."""
+        """Return whether a live broker at another address holds the id with a newer state."""
         holder = broker.broker_addrs.get(entry.broker_id)
         if holder is None or holder == entry.address:
             return False
@@ -115,7 +118,7 @@ class RouteTable:
     def _publish(
         self, broker: BrokerData, entry: BrokerEntry, topics: dict[str, TopicConfig], is_first: bool, delete: bool
     ) -> None:
-        """Write the queues that a master, or the slave that comes after it, has."""
+        """Store the queues that a master reports, or the slave with the lowest id if there is no master."""
         is_master = entry.broker_id == MASTER_ID
         is_prime_slave = entry.enable_acting_master is not None and entry.broker_id == min(broker.broker_addrs)
         if not is_master and not is_prime_slave:
@@ -132,7 +135,9 @@ class RouteTable:
                 queues[entry.broker_name] = _queue_data(entry.broker_name, topic, topic.perm & mask)
 
     def map_queues(self, broker_name: str, topics: Iterable[str], mappings: dict[str, MappingInfo]) -> None:
-        """File which logical queues a broker leads of the topics that it has registered; of the others it has none."""
+        """Store the logical queues that a broker leads, for the registered topics; remove those that it no longer
+        leads.
+        """
         for topic in topics:
             if topic in mappings:
                 self.mappings.setdefault(topic, {})[broker_name] = mappings[topic]
@@ -154,7 +159,7 @@ class RouteTable:
         return Registered(master, live.entry.ha_address, is_new)
 
     def add_queues(self, topic: str, queues: list[QueueData]) -> bool:
-        """Add queues to a topic; return False, and add none, when one of the brokers is unknown."""
+        """Add queues to a topic. If one of the brokers is unknown, add nothing and return False."""
         if not queues or any(data.broker_name not in self.brokers for data in queues):
             return False
         self.topics.setdefault(topic, {}).update({data.broker_name: data for data in queues})
@@ -168,11 +173,11 @@ class RouteTable:
         return None if live is None else live.entry.version
 
     def has_changed(self, cluster: str, address: str, version: DataVersion) -> bool:
-        """Tell whether this isn't the version that is filed; also for a broker that isn't."""
+        """Return whether the version differs from the stored one. True also for an unknown broker."""
         return self.version_of(cluster, address) != version
 
     def refresh(self, cluster: str, address: str, uptime_ms: UptimeMs) -> None:
-        """Take note that a broker lives, if it is filed."""
+        """Record a sign of life of a broker, if it is registered."""
         live = self.live.get((cluster, address))
         if live is not None:
             live.seen_ms = uptime_ms
@@ -184,10 +189,10 @@ class RouteTable:
             self._remove_lost(live)
         return expired
 
-    # -- the end of a broker -------------------------------------------------------------------------------------
+    # -- removal of brokers --------------------------------------------------------------------------------------
 
     def unregister(self, cluster: str, broker_name: str, address: str) -> bool:
-        """Remove an address of a broker, and the broker with its queues when that was the last; False: unknown."""
+        """Remove an address of a broker; if it was the last, the broker with its queues. Return False if unknown."""
         live = self.live.pop((cluster, address), None)
         broker = self.brokers.get(broker_name)
         if broker is None:
@@ -204,14 +209,14 @@ class RouteTable:
         return live is not None or bool(held)
 
     def lose(self, channel: object) -> list[LiveBroker]:
-        """Remove and return the brokers that registered on a connection which is gone."""
+        """Remove and return the brokers that registered on a lost connection."""
         lost = [live for live in self.live.values() if live.channel is channel]
         for live in lost:
             self._remove_lost(live)
         return lost
 
     def _remove_lost(self, live: LiveBroker) -> None:
-        """Remove it under every name that has its address: it may have changed its name meanwhile."""
+        """Remove the broker under every name that has its address, because it may have changed its name meanwhile."""
         cluster, address = live.entry.cluster, live.entry.address
         self.live.pop((cluster, address), None)
         for name, broker in list(self.brokers.items()):
@@ -234,7 +239,7 @@ class RouteTable:
     # -- administration ------------------------------------------------------------------------------------------
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Remove a topic's queues, everywhere or of one cluster's brokers."""
+        """Remove a topic's queues, on all brokers or on those of one cluster."""
         if not cluster:
             self.topics.pop(topic, None)
             self.mappings.pop(topic, None)
@@ -245,11 +250,11 @@ class RouteTable:
                 self._remove_queues(broker_name, [topic])
 
     def wipe_write_permission(self, broker_name: str) -> int:
-        """Take the write permission from all queues of a broker; return of how many topics."""
+        """Remove the write permission from all queues of a broker; return the number of topics."""
         return self._change_permission(broker_name, lambda perm: perm & ~WRITE)
 
     def add_write_permission(self, broker_name: str) -> int:
-        """Make all queues of a broker readable and writable; return of how many topics."""
+        """Make all queues of a broker readable and writable; return the number of topics."""
         return self._change_permission(broker_name, lambda _: READ_WRITE)
 
     def _change_permission(self, broker_name: str, change: Callable[[int], int]) -> int:

@@ -1,9 +1,9 @@
-"""The nameserver: who the brokers are, and which of them has which topic. RocketMQ: NamesrvController.
+"""The nameserver: it keeps which brokers exist and which of them has which topic. RocketMQ: NamesrvController.
 
     async with Nameserver(live_machine(), NameserverSettings(listen_port=0)) as nameserver:
         ... NAMESRV_ADDR=127.0.0.1:{nameserver.port}
 
-Nothing but key-value configuration is kept on the disk: after a restart, brokers register again.
+Only the key-value configuration is stored on disk. After a restart, brokers register again.
 """
 
 import socket
@@ -28,12 +28,12 @@ log = logger("nameserver")
 
 
 class Nameserver(Service):
-    """One nameserver: ready when entered, its port free when left."""
+    """One nameserver. `async with` returns when it is ready; on exit its port is free again."""
 
     def __init__(
         self, machine: Machine, settings: NameserverSettings | None = None, sock: socket.socket | None = None
     ) -> None:
-        """`sock`: a listening socket to take over, in place of host and port of the settings."""
+        """`sock`: a listening socket to use instead of host and port of the settings."""
         super().__init__()
         clock = ClockOwner(machine.clock, self.pause_for)
         self.state = NameserverState(machine, settings or NameserverSettings(), machine.clock.uptime_ms(), clock)
@@ -53,7 +53,7 @@ class Nameserver(Service):
 
     @property
     def port(self) -> int:
-        """The port in use, also when 0 was asked for."""
+        """The port in use, also if port 0 was requested."""
         return self._server.port
 
     async def _start(self) -> None:
@@ -74,7 +74,7 @@ class Nameserver(Service):
             self._folder_lock.release()
 
     def _open_folder(self) -> None:
-        """Become the only user of the folder and read what is in it. Raises: UsageError, StorageError."""
+        """Lock the folder for this process and read its content. Raises: UsageError, StorageError."""
         folder, files = self.state.settings.folder, self.state.machine.files
         if not folder:
             return
@@ -91,7 +91,7 @@ class Nameserver(Service):
             raise UsageError(words) from None
 
     async def _listen(self) -> None:
-        """Open the port, on IPv6, too, where every address is meant. Raises: UsageError."""
+        """Open the port; if the host means every address, on IPv6 too. Raises: UsageError."""
         host, port = self.state.settings.listen_host, self.state.settings.listen_port
         try:
             await self._server.listen_widely(host, port, self._sock)
@@ -101,7 +101,8 @@ class Nameserver(Service):
 
     def _lost(self, connection: Connection) -> None:
         if self._is_stopping:
-            return  # Connections that we close are no lost brokers.
+            # The nameserver closes these connections itself, so their brokers aren't lost.
+            return
         self.state.clock.left(connection)
         drop_connection(self.state, connection)
 

@@ -1,6 +1,6 @@
-"""What can be set on a nameserver. Names and defaults are RocketMQ's where RocketMQ has them; units stand last.
+"""The settings of a nameserver. Names and defaults are RocketMQ's if RocketMQ has them; units are at the end of names.
 
-RocketMQ: NamesrvConfig. On the command line and in a configuration file the same names stand in camel case
+RocketMQ: NamesrvConfig. On the command line and in configuration files, the same names are written in camel case
 (`needWaitForService=true`).
 """
 

@@ -1,4 +1,4 @@
-"""What the handlers of one nameserver share, wired in one place."""
+"""The state that all handlers of one nameserver share."""
 
 from collections.abc import Callable
 
@@ -29,24 +29,24 @@ class NameserverState(msgspec.Struct):
     routes: RouteTable = msgspec.field(default_factory=RouteTable)
     kv: KVConfig = msgspec.field(default_factory=KVConfig)
     filed: dict[Connection, dict[str, str]] = {}
-    """Per connection, the filed address of each broker that registered on it, by the address that the broker gave."""
+    """By connection: the filed address of each broker that registered on it, by the address that it stated."""
 
     _near: dict[Connection, bool] = {}
-    """Whether a client comes straight to us, not through a port mapping; looked up once per connection."""
+    """Whether a client connects directly, not through a port mapping. It is determined once per connection."""
 
     def file(self, connection: Connection, declared: str, advertised: bool, external: str = "") -> str:
-        """Return the address to file a broker under, and remember it for what else that connection says."""
+        """Return the address to file a broker under, and store it for later requests of that connection."""
         peer_host, _ = parse_address(connection.peer.address)
         address = filed_address(declared, advertised, peer_host, connection.local_address[0], external)
         self.filed.setdefault(connection, {})[declared] = address
         return address
 
     def filed_as(self, connection: Connection, declared: str) -> str:
-        """Return under which address a broker that registered on this connection is filed; else the given one."""
+        """Return the filed address of a broker that registered on this connection; otherwise the given address."""
         return self.filed.get(connection, {}).get(declared, declared)
 
     def advertiser(self, connection: Connection) -> Callable[[str], str]:
-        """Return what turns filed addresses into those for the client on this connection."""
+        """Return a function that turns filed addresses into those for the client on this connection."""
         local_host, is_near = connection.local_address[0], self._is_near(connection)
         return lambda filed: advertised_address(filed, local_host, is_near)
 
@@ -54,18 +54,19 @@ class NameserverState(msgspec.Struct):
         is_near = self._near.get(connection)
         if is_near is None:
             peer_host, _ = parse_address(connection.peer.address)
-            # From this machine it is near whatever surrounds that: most are, and looking around takes 0.1 ms.
+            # A client on this machine is always near, whatever the surroundings are. Most clients are on this machine,
+            # and reading the surroundings takes 0.1 ms.
             is_near = Surroundings().has_near(peer_host) or self.machine.network.surroundings().has_near(peer_host)
             self._near[connection] = is_near
         return is_near
 
     def forget(self, connection: Connection) -> None:
-        """Drop what was kept of a connection that is gone."""
+        """Drop the data of a closed connection."""
         self.filed.pop(connection, None)
         self._near.pop(connection, None)
 
     def keep(self, kv: KVConfig) -> None:
-        """Put another key-value configuration in place, on the disk first. Raises: OSError."""
+        """Replace the key-value configuration, on the disk first. Raises: OSError."""
         if self.settings.folder:
             replace_state_file(self.machine.files, f"{self.settings.folder}/{KV_CONFIG_FILE}", kv.encode())
         self.kv = kv

@@ -1,7 +1,7 @@
-"""What clients and tools are shown of the route table. RocketMQ: RouteInfoManager's pickupTopicRouteData and lists.
+"""What clients and tools see of the route table. RocketMQ: RouteInfoManager's pickupTopicRouteData and lists.
 
-Pure functions. `advertise` turns the address under which a broker is filed into the one for the client that asks; every
-address goes through it. Ids of brokers come sorted, everything else in the order of registration.
+These are pure functions. `advertise` turns a broker's filed address into the address for the requesting client; every
+address goes through it. Broker ids are sorted; everything else is in the order of registration.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,16 +14,17 @@ from staticfire.protocol.requests.routes import BrokerData, ClusterInfo, QueueDa
 
 Advertise = Callable[[str], str]
 
+# The replicas of a broker find each other through this topic, so its route shows them without an acting master.
 SYNC_MEMBERS_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
-# Replicas of one broker find each other by this topic, so its route shows them as they are.
 
 
 def topic_route(
     table: RouteTable, topic: str, advertise: Advertise, acting_masters: bool = False
 ) -> TopicRouteData | None:
-    """Return where a topic's queues are; None when no broker has any.
+    """Return where a topic's queues are, or None if no broker has any.
 
-    `acting_masters`: a broker without master shows its lowest slave as one, if it allows that and can't be written to.
+    `acting_masters`: if a broker has no master, show its lowest slave as master. The broker must allow acting masters,
+    and its queues must not be writable.
     """
     queues = table.topics.get(topic, {})
     if topic.startswith(RETRY_PREFIX):
@@ -40,9 +41,10 @@ def topic_route(
 
 
 def _retry_queues(table: RouteTable, topic: str, known: dict[str, QueueData]) -> dict[str, QueueData]:
-    """Return a queue for every master that would create this group, and its %RETRY% topic, when asked to.
+    """Return a queue on every master that would create this group, with its %RETRY% topic, when a client asks for it.
 
-    So a new group pulls its retries from its first rebalance on, and not from the next look at the routes.
+    Because of this, a new group pulls its retries from its first rebalance on, and not only after the next route
+    update.
     """
     group = topic[len(RETRY_PREFIX) :]
     if not group or not may_create_group(group):
@@ -87,24 +89,24 @@ def cluster_info(table: RouteTable, advertise: Advertise) -> ClusterInfo:
 
 
 def member_group(table: RouteTable, cluster: str, broker_name: str, advertise: Advertise) -> MemberGroup:
-    """Return a broker's addresses; none for an unknown broker. The cluster is what was asked with, as in RocketMQ."""
+    """Return a broker's addresses; none for an unknown broker. The cluster is the requested one, as in RocketMQ."""
     broker = table.brokers.get(broker_name)
     return MemberGroup(cluster, broker_name, {} if broker is None else advertised_addresses(broker, advertise))
 
 
 def all_topics(table: RouteTable) -> TopicList:
-    """Return the names of all topics, those of the system, %RETRY% and %DLQ% among them."""
+    """Return the names of all topics, including system topics, %RETRY% and %DLQ%."""
     return TopicList(list(table.topics))
 
 
 def topics_of_cluster(table: RouteTable, cluster: str) -> TopicList:
-    """Return the names of the topics that have queues in a cluster; none for an unknown one."""
+    """Return the names of the topics that have queues in a cluster; none for an unknown cluster."""
     names = table.clusters.get(cluster, {})
     return TopicList([topic for topic, queues in table.topics.items() if any(name in names for name in queues)])
 
 
 def system_topics(table: RouteTable, advertise: Advertise) -> TopicList:
-    """Return the names of clusters and brokers, which are topics, too, and the address of one broker."""
+    """Return the names of clusters and brokers, which are also topics, and the address of one broker."""
     names = {name: None for cluster, brokers in table.clusters.items() for name in (cluster, *brokers)}
     return TopicList(list(names), next(_addresses(table, advertise), None))
 
@@ -130,6 +132,6 @@ def unit_subscribed_only_topics(table: RouteTable) -> TopicList:
 
 
 def _flagged(table: RouteTable, fits: Callable[[int], bool]) -> TopicList:
-    """Return the topics whose first broker's flag fits, which is where RocketMQ looks."""
+    """Return the topics whose first broker has a fitting flag. RocketMQ checks only the first broker, too."""
     first = {topic: next(iter(queues.values())) for topic, queues in table.topics.items()}
     return TopicList([topic for topic, data in first.items() if fits(data.topic_sys_flag)])

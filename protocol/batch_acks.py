@@ -1,11 +1,12 @@
-"""The entries of a batch acknowledgement: a check-point, and which of its messages are done. RocketMQ: BatchAck.
+"""The entries of a batch acknowledgement: a check-point and its acknowledged messages. RocketMQ: BatchAck.
 
-Their keys are letters, or the long names that RocketMQ's readers take, too:
+The keys are letters. The long names, which RocketMQ also accepts, are accepted, too:
 
     c consumerGroup | t topic | r retry | so startOffset | q queueId | rq reviveQueueId | pt popTime | it invisibleTime
-    b bitSet: base64 of a little-endian bit set, bit i is queue offset so + i; a list of byte values passes as well
+    b bitSet: base64 of a little-endian bit set, bit i is queue offset so + i; a list of byte values is accepted, too
 
-`t` is the topic that the group asked for; `r`, the flag of `pop_handles.py`, says in which the messages lie.
+`t` is the topic that the group requested. The messages may be stored in its retry topic: `r`, the flag of
+`pop_handles.py`, states in which.
 """
 
 from base64 import b64decode, b64encode
@@ -23,12 +24,12 @@ _LONG_NAMES = {
     "popTime": "pt", "invisibleTime": "it", "bitSet": "b",
 }  # fmt: skip
 BIT_SET_BYTES_MAX = 4096
-"""RocketMQ's clients acknowledge up to 32 messages; check-points are as long as one pop."""
+"""RocketMQ's clients acknowledge up to 32 messages. A check-point covers the messages of one pop."""
 _Byte = Annotated[int, msgspec.Meta(ge=-128, le=255)]
 
 
 class BatchAckEntry(msgspec.Struct, gc=False):
-    """An entry as it travels."""
+    """An entry as it is on the wire."""
 
     r: str | Int32
     b: str | list[_Byte]
@@ -42,7 +43,7 @@ class BatchAckEntry(msgspec.Struct, gc=False):
 
 
 class AckedMessages(NamedTuple):
-    """Messages of one check-point that are done. In `handle`, the queue offset is the start offset, too."""
+    """Acknowledged messages of one check-point. In `handle`, the queue offset equals the start offset."""
 
     group: str
     topic: str
@@ -51,7 +52,7 @@ class AckedMessages(NamedTuple):
 
 
 def read_entry(entry: dict[str, Any], broker_name: str) -> AckedMessages:
-    """Return what an entry says. Raises: ProtocolError."""
+    """Return the content of an entry. Raises: ProtocolError."""
     short = {_LONG_NAMES.get(name, name): value for name, value in entry.items()}
     try:
         read = msgspec.convert(short, BatchAckEntry, strict=False)
@@ -64,7 +65,7 @@ def read_entry(entry: dict[str, Any], broker_name: str) -> AckedMessages:
 
 
 def make_entry(group: str, topic: str, handle: PopHandle, queue_offsets: Iterable[int]) -> dict[str, Any]:
-    """Return the entry for messages of one check-point, that of `handle`. Raises: ProtocolError for others."""
+    """Return the entry for messages of one check-point, that of `handle`. Raises: ProtocolError if one isn't of it."""
     bits = 0
     for queue_offset in queue_offsets:
         if not 0 <= queue_offset - handle.start_offset < BIT_SET_BYTES_MAX * 8:
@@ -78,7 +79,7 @@ def make_entry(group: str, topic: str, handle: PopHandle, queue_offsets: Iterabl
 
 
 def _offsets(bit_set: str | list[int], start_offset: int) -> tuple[int, ...]:
-    """Return which offsets a bit set stands for, rising. Raises: ProtocolError."""
+    """Return the queue offsets in a bit set, in ascending order. Raises: ProtocolError."""
     if isinstance(bit_set, str):
         try:
             octets = b64decode(bit_set, validate=True)

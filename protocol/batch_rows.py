@@ -1,4 +1,4 @@
-"""The messages of a batch as the rows of records that they become. The compiled twin does this and packs them, too."""
+"""The messages of a batch as rows of records. The compiled version does this and packs them, too."""
 
 from collections.abc import Iterable
 
@@ -11,9 +11,9 @@ _END = 0x02
 
 
 def batch_rows(messages: Iterable[BatchMessage], added: bytes) -> list[Row] | None:
-    """Return each message as it is stored, its properties with `added` behind them; None if one is illegal.
+    """Return each message as it is stored, with `added` after its properties; None if a message is illegal.
 
-    Illegal is a message without a body, or with more properties than a record can have.
+    A message is illegal if it has no body, or more properties than a record can have.
     """
     rows = []
     may_be_quick = b"TAGS\x01" not in added
@@ -23,7 +23,7 @@ def batch_rows(messages: Iterable[BatchMessage], added: bytes) -> list[Row] | No
         whole = properties + added
         if not body or len(whole) > PROPERTIES_BYTES_MAX:
             return None
-        # What `tags_code` does, in half the time if the tag isn't the first property.
+        # This is the same as `tags_code`, in half the time unless the tag is the first property.
         _, found, behind = properties.rpartition(b"\x02TAGS\x01")
         tag = behind.partition(b"\x02")[0]
         code = code_of_tag(tag) if found and tag and may_be_quick else tags_code(whole)

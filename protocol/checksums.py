@@ -1,7 +1,7 @@
-"""CRC-32, for everybody: zlib-ng's where its wheel is installed, else the standard library's.
+"""CRC-32 for all modules: from zlib-ng if its wheel is installed, otherwise from the standard library.
 
-Both give the same values. zlib-ng's takes a third to a sixth of the time, which is what lets reads check what they hand
-out. Where there is no wheel for the platform nothing else changes: docs/decisions/0017.
+Both return the same values. zlib-ng takes a third to a sixth of the time, which makes it possible to verify records on
+each read. On a platform without the wheel, everything else is the same: docs/decisions/0017.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""What a message clock shows: a time, and at which rate it runs on from there. Pure; the wall clock is passed in."""
+"""The state of a message clock: a time, and the rate at which it continues. Pure; wall-clock times are passed in."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from staticfire.protocol.times import MessageMs
 
 
 class ClockFace(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    """A clock that showed `base_ms` when the wall clock showed `base_wall_ms`. Epoch 0: the wall clock itself."""
+    """A clock that showed `base_ms` when the wall clock showed `base_wall_ms`. Epoch 0 is the wall clock itself."""
 
     epoch: int = 0
     mode: str = REAL
@@ -16,22 +16,22 @@ class ClockFace(msgspec.Struct, rename="camel", frozen=True, gc=False):
     base_wall_ms: int = 0
 
     def at(self, wall_ms: int) -> MessageMs:
-        """Return the message time."""
+        """Return the message time at a wall-clock time."""
         if self.epoch == 0:
             return MessageMs(wall_ms)
         return MessageMs(self.base_ms + int((wall_ms - self.base_wall_ms) * self.rate))
 
     def reading(self, wall_ms: int) -> ClockReading:
-        """Return what it shows, for the other side of a connection."""
+        """Return the clock's state, to be sent to the peer of a connection."""
         return ClockReading(self.epoch, self.mode, self.rate, self.at(wall_ms))
 
     @classmethod
     def showing(cls, reading: ClockReading, wall_ms: int) -> "ClockFace":
-        """Return a clock that shows what was read just now."""
+        """Return a clock that continues from a reading taken now."""
         return cls(reading.epoch, reading.mode, reading.rate, reading.message_ms, wall_ms)
 
     def moved(self, wall_ms: int, mode: str, rate: float, message_ms: int) -> "ClockFace":
-        """Return the next clock: another time, mode or rate from now on."""
+        """Return the next clock, with another time, mode or rate from now on."""
         return ClockFace(self.epoch + 1, mode, rate, message_ms, wall_ms)
 
     @property

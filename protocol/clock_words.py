@@ -1,6 +1,6 @@
-"""What one does with message time in one word, for places that take a single text: `+2h`, `freeze`, `60x`.
+"""Actions on message time as a single word, for places that accept only one text: `+2h`, `freeze`, `60x`.
 
-The broker property `staticfireClock` is such a place. What the clock shows is written the same way.
+The broker property `staticfireClock` is such a place. The clock's state is written in the same way.
 """
 
 import re
@@ -26,7 +26,8 @@ def parse_clock_words(text: str) -> Clock:
         try:
             return advance(word)
         except UsageError:
-            pass  # The other one may read it.
+            # The other function may be able to parse it.
+            pass
     raise UsageError(f"{text!r} is nothing that can be done with the clock; write {FORMS}")
 
 
@@ -39,6 +40,6 @@ def _to(word: str) -> Clock:
 
 
 def clock_text(reading: ClockReading) -> str:
-    """Return what a clock shows: how it goes, and the time twice, for people and for programs."""
+    """Return the clock's state as text: its pace, and the time twice, for users and for programs."""
     pace = f"{reading.rate:g}x" if reading.mode == SCALED else reading.mode
     return f"{pace} {format_moment(reading.message_ms)} {reading.message_ms}"

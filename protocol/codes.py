@@ -1,14 +1,14 @@
-"""RocketMQ's numbers: request codes, response codes, languages and the version that staticfire announces.
+"""RocketMQ's numbers: request codes, response codes, languages, and the version that staticfire announces.
 
-RocketMQ: RequestCode, ResponseCode, RemotingSysResponseCode, LanguageCode, MQVersion. Those of OWN_CODES are
-staticfire's own and travel between its own clients and brokers only.
+RocketMQ: RequestCode, ResponseCode, RemotingSysResponseCode, LanguageCode, MQVersion. The codes in OWN_CODES are
+staticfire's own and are used only between its own clients and servers.
 """
 
 from enum import IntEnum
 
 
 class RequestCode(IntEnum):
-    """What a frame asks for."""
+    """The kind of a request."""
 
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11
@@ -183,7 +183,7 @@ class RequestCode(IntEnum):
 
 
 class ResponseCode(IntEnum):
-    """How it went."""
+    """The outcome of a request."""
 
     RPC_TIME_OUT = -1006
     RPC_SEND_TO_CHANNEL_FAILED = -1004
@@ -239,7 +239,7 @@ class ResponseCode(IntEnum):
 
 
 class LanguageCode(IntEnum):
-    """What the other side is written in."""
+    """The programming language of the peer."""
 
     JAVA = 0
     CPP = 1
@@ -257,8 +257,8 @@ class LanguageCode(IntEnum):
     NODE_JS = 13
 
 
+# V5_3_3. staticfire announces this version because clients decide by it what to send.
 VERSION = 479
-# V5_3_3: what staticfire announces, since clients choose what they send by it.
 
 OWN_CODES = range(9001, 10_000)
 
@@ -268,10 +268,10 @@ _RESPONSE_NAMES = {int(code): code.name for code in ResponseCode}
 
 
 def name_of_request(code: int) -> str:
-    """Return RocketMQ's name of a request code, or what it is instead."""
+    """Return RocketMQ's name of a request code, or a text for an unknown one."""
     return _REQUEST_NAMES.get(code, f"unknown request code {code}")
 
 
 def name_of_response(code: int) -> str:
-    """Return RocketMQ's name of a response code, or what it is instead."""
+    """Return RocketMQ's name of a response code, or a text for an unknown one."""
     return _RESPONSE_NAMES.get(code, f"unknown response code {code}")

@@ -1,9 +1,9 @@
-"""What a command is, and how one is declared.
+"""Commands: requests and responses, and how they are declared.
 
-A command is declared once, as a `msgspec.Struct` whose fields are the header's fields in wire order; the envelope's
-parts (code, remark) and the body come last and belong to every command. `@request(code, answer=...)` files it in
-`REQUESTS`, from which all codecs read: codec 2 writes the fields as one msgpack array, codec 0 as RocketMQ's string
-map under the names given here. The request-code tables of the documentation come from here, too.
+A command is declared once, as a `msgspec.Struct` whose fields are the header's fields in wire order. The parts of the
+envelope (code, remark) and the body come last and belong to every command. `@request(code, answer=...)` adds it to
+`REQUESTS`, which all codecs use: codec 2 writes the fields as one msgpack array, codec 0 as RocketMQ's string map under
+the wire names. The request-code tables of the documentation are made from it, too.
 
     @request(RequestCode.GET_MAX_OFFSET, answer=OffsetAnswer)
     class GetMaxOffset(Request):
@@ -11,7 +11,7 @@ map under the names given here. The request-code tables of the documentation com
         queue_id: int
         committed: bool = True
 
-Wire names are RocketMQ's: the field's name in camel case, or what `msgspec.field(name=...)` says.
+Wire names are RocketMQ's: the field's name in camel case, or the one in `msgspec.field(name=...)`.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,24 +28,24 @@ _ENVELOPE_FIELDS = frozenset({"code", "remark", "body"})
 
 
 class Request(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="camel"):
-    """What one side asks of the other. `body` is bytes, or of the type that the subclass declares."""
+    """A request of either side. `body` is bytes, or of the type that the subclass declares."""
 
     body_type: ClassVar[Any] = bytes
     when_absent: ClassVar[Mapping[str, Any]] = {}
-    """What the fields count as that are required here and that RocketMQ lets its clients leave out."""
+    """Default values for fields that are required here but that RocketMQ's clients may leave out."""
     body_bytes_max: ClassVar[int | None] = None
-    """Longer bodies are refused unread. None: a frame's for bytes as they are, else REQUEST_BODY_BYTES_MAX."""
+    """Longer bodies aren't decoded but refused. None: the limit of a frame for bytes, else REQUEST_BODY_BYTES_MAX."""
 
     body: Any = None
     remark: str | None = None
 
 
 class Answer(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="camel"):
-    """What comes back. An answer without header fields, such as every refusal, is an `Answer` itself."""
+    """A response. One without header fields, such as every refusal, is an `Answer` itself."""
 
     body_type: ClassVar[Any] = bytes
     json_fields: ClassVar[frozenset[str] | None] = None
-    """Those that RocketMQ's map has, where it leaves some out; None for all."""
+    """The fields that RocketMQ's map contains, if it leaves some out; None for all."""
 
     code: int = 0
     remark: str | None = None
@@ -53,26 +53,26 @@ class Answer(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="ca
 
 
 class StandardJson(msgspec.Struct, gc=False):
-    """A body whose JSON has to be standard: numbers as keys are quoted (RocketMQ 4.9.4 and later ask for it)."""
+    """A body that must be standard JSON: numeric keys are quoted. Clients from RocketMQ 4.9.4 on request it."""
 
     value: Any
 
 
 class Records(msgspec.Struct, gc=False):
-    """Stored records on their way out: slices of the log, and how many records there are in them."""
+    """Stored records to be sent: slices of the log, and the number of records in them."""
 
     slices: list[bytes]
     count: int
 
 
 class RocketmqRecords(msgspec.Struct, gc=False):
-    """Records on their way out to a RocketMQ client, as it reads them: with the store host that it is told."""
+    """Records to be sent to a RocketMQ client, in its format, with the store host for that client."""
 
     records: list[bytes]
 
 
 class RecordBatch(msgspec.Struct, gc=False):
-    """Stored records as they came in. `store_hosts`: of each, 8 or 20 bytes, where the codec carries them."""
+    """Received stored records. `store_hosts`: 8 or 20 bytes for each record, if the codec carries them."""
 
     records: list[StoredRecord]
     store_hosts: list[bytes] | None = None
@@ -83,10 +83,10 @@ Command = Request | Answer
 
 
 class Shape:
-    """How one command class looks on the wire: its header fields, their names, its decoders."""
+    """The wire format of one command class: its header fields, their names, its decoders."""
 
     def __init__(self, command: type[Command], names: Mapping[str, str] | None = None) -> None:
-        """`names`: wire names by field, where the class is used under other names than its own (send, V2)."""
+        """`names`: wire names by field, if the class uses other names than its own (send, V2)."""
         self.command = command
         pairs = zip(command.__struct_fields__, command.__struct_encode_fields__, strict=True)
         self.names = {field: (names or {}).get(field, wire) for field, wire in pairs if field not in _ENVELOPE_FIELDS}
@@ -95,17 +95,17 @@ class Shape:
 
     @property
     def body_type(self) -> Any:
-        """The declared type of the body; `bytes` for bytes as they are."""
+        """The declared type of the body; `bytes` if the body isn't decoded."""
         return self.command.body_type
 
     @cached_property
     def hot_body(self) -> bool:
-        """Whether the body is bytes as they are, of any length, so that nothing but the header has to be looked at."""
+        """Whether the body is raw bytes of any length, so that only the header must be checked."""
         return self.body_type is bytes and self.body_bytes_max == FRAME_BYTES_MAX
 
     @cached_property
     def body_bytes_max(self) -> int:
-        """What a request's body may have before anybody decodes it."""
+        """The maximum size of a request's body, which is checked before it is decoded."""
         declared: int | None = getattr(self.command, "body_bytes_max", None)
         if declared is not None:
             return declared
@@ -113,12 +113,12 @@ class Shape:
 
     @cached_property
     def native(self) -> "msgspec.msgpack.Decoder[Any]":
-        """Decoder of the msgpack array of header fields."""
+        """The decoder of the msgpack array of header fields."""
         return msgspec.msgpack.Decoder(self.command)
 
     @cached_property
     def foreign_type(self) -> type[Any]:
-        """The same class, reading and writing an object under the wire names instead of an array."""
+        """The same class, but encoded as an object with the wire names instead of an array."""
         rows: list[Any] = []
         absent: Mapping[str, Any] = getattr(self.command, "when_absent", {})
         for field in msgspec.structs.fields(self.command):
@@ -126,12 +126,13 @@ class Shape:
                 value = absent.get(field.name, field.default)
                 default = {"default": value} if value is not msgspec.NODEFAULT else {}
                 rows.append((field.name, field.type, msgspec.field(name=self.names[field.name], **default)))
-        name = self.command.__name__  # It stands in remarks.
+        # The name is part of error messages.
+        name = self.command.__name__
         return msgspec.defstruct(name, rows, bases=(self.command,), array_like=False, gc=False, kw_only=True)
 
     @cached_property
     def foreign(self) -> "msgspec.json.Decoder[Any]":
-        """Decoder of RocketMQ's string map: turns "4" into 4 and "false" into False, as fastjson does."""
+        """The decoder of RocketMQ's string map. It turns "4" into 4 and "false" into False, as fastjson does."""
         return msgspec.json.Decoder(self.foreign_type, strict=False)
 
     @cached_property
@@ -140,7 +141,7 @@ class Shape:
 
 
 class Declaration:
-    """A request code with the shapes of its request and its answer."""
+    """A request code with the shapes of its request and its response."""
 
     def __init__(self, code: RequestCode, request: Shape, answer: Shape) -> None:
         self.code = int(code)
@@ -156,7 +157,7 @@ PLAIN_ANSWER = Shape(Answer)
 
 
 def answer_shape(answer: type[Answer]) -> Shape:
-    """Return the shape of an answer class; one per class."""
+    """Return the shape of a response class. There is one per class."""
     if answer is Answer:
         return PLAIN_ANSWER
     if answer not in _ANSWER_SHAPES:
@@ -167,7 +168,7 @@ def answer_shape(answer: type[Answer]) -> Shape:
 def request(
     code: RequestCode, answer: type[Answer] = Answer, names: Mapping[str, str] | None = None
 ) -> Callable[[type[R]], type[R]]:
-    """Declare the decorated class as the request of that code."""
+    """Declare the decorated class as the request with that code."""
 
     def declare(command: type[R]) -> type[R]:
         if int(code) in REQUESTS:
@@ -182,9 +183,9 @@ def request(
 
 
 def also_as(code: RequestCode, answer: type[Answer]) -> Callable[[type[R]], type[R]]:
-    """Declare the decorated class as another form of a declared request, for clients that read its answer otherwise.
+    """Declare another form of a declared request, for clients that decode its response differently.
 
-    It looks the same on the wire; servers know the first form only.
+    Both forms are the same on the wire; servers use only the first one.
     """
 
     def declare(command: type[R]) -> type[R]:
@@ -196,12 +197,12 @@ def also_as(code: RequestCode, answer: type[Answer]) -> Callable[[type[R]], type
 
 
 def declaration_of(command: type[Request]) -> Declaration:
-    """Return under which code a request class travels."""
+    """Return the declaration of a request class."""
     return _DECLARATIONS[command]
 
 
 def as_declared(request: R) -> R:
-    """Return a request as its declared class, to be sent on; what real remoting clients send is read as another one."""
+    """Return a request as its declared class, so that it can be forwarded. Decoding JSON yields a derived class."""
     kind: Any = type(request)
     while kind not in _DECLARATIONS:
         kind = kind.__base__
@@ -211,7 +212,7 @@ def as_declared(request: R) -> R:
 
 
 def refusal(code: int, remark: str) -> Answer:
-    """Return an answer that says no."""
+    """Return an error response."""
     return Answer(code=int(code), remark=remark)
 
 

@@ -1,8 +1,8 @@
-"""Bodies, compressed and expanded within a limit. RocketMQ: Compressor, CompressorFactory.
+"""Compress bodies, and expand them within a limit. RocketMQ: Compressor, CompressorFactory.
 
-zlib streams, LZ4 frames and Zstandard frames. The libraries of the latter two are imported where a body needs them:
-`pip install 'staticfire[compression]'`. Brokers store bodies as they were sent and never need this, but for one thing:
-RocketMQ's C++ core compresses the body of a whole batch, which can't be told apart into messages before it is expanded.
+Supported are zlib streams, LZ4 frames and Zstandard frames. The libraries of the latter two are imported when a body
+needs them: `pip install 'staticfire[compression]'`. Brokers store bodies as they were sent and don't need this, with
+one exception: RocketMQ's C++ client compresses the body of a whole batch, which must be expanded to find its messages.
 """
 
 import zlib
@@ -13,14 +13,14 @@ from staticfire.protocol.sys_flag import CompressionKind, compression_kind
 
 INSTALL = "pip install 'staticfire[compression]'"
 
+# The library expands everything that it is given. A slice contains at most 340 blocks of at most 128 KiB each.
 ZSTD_SLICE_BYTES = 1_024
-# The library expands all that it is given. A slice holds at most 340 blocks, of which each has at most 128 KiB.
 
 
 def expand(body: bytes, sys_flag: int, bytes_max: int) -> bytes:
     """Return a body without its compression.
 
-    Raises: ProtocolError: an unknown kind, one whose library isn't here, too large, or broken.
+    Raises: ProtocolError if the kind is unknown, its library isn't installed, or the body is too large or broken.
     """
     kind = compression_kind(sys_flag)
     if kind is None:
@@ -48,7 +48,8 @@ def _expand_at_once(body: bytes, kind: CompressionKind, bytes_max: int) -> tuple
         expander = LZ4FrameDecompressor()
     try:
         expanded: bytes = expander.decompress(body, bytes_max + 1)
-    except (zlib.error, RuntimeError) as error:  # RuntimeError is all that lz4 raises.
+    # lz4 raises only RuntimeError.
+    except (zlib.error, RuntimeError) as error:
         raise _broken(kind, error) from None
     return expanded, expander.eof
 
@@ -73,13 +74,13 @@ def _broken(kind: CompressionKind, error: Exception) -> ProtocolError:
 
 
 def compress(body: bytes, kind: CompressionKind, level: int) -> bytes:
-    """Return a body as RocketMQ's clients expand it; LZ4 has no level there. The library has to be here."""
+    """Return a body as RocketMQ's clients expand it; their LZ4 has no level. The library must be installed."""
     if kind is CompressionKind.ZLIB:
         return zlib.compress(body, level)
     if kind is CompressionKind.LZ4:
         from lz4.frame import compress as compress_lz4
 
-        # RocketMQ's library knows no blocks that lean on others.
+        # RocketMQ's library doesn't support blocks that depend on one another.
         framed: bytes = compress_lz4(body, block_linked=False)
         return framed
     from zstandard import ZstdCompressor
@@ -88,7 +89,7 @@ def compress(body: bytes, kind: CompressionKind, level: int) -> bytes:
 
 
 def has_library(kind: CompressionKind) -> bool:
-    """Whether bodies of that kind can be written and read here."""
+    """Return whether the library for bodies of that kind is installed."""
     try:
         if kind is CompressionKind.LZ4:
             import lz4.frame  # noqa: F401
@@ -100,7 +101,7 @@ def has_library(kind: CompressionKind) -> bool:
 
 
 def checked_kind(name: str) -> CompressionKind:
-    """Return the kind that a setting names. Raises: UsageError (an unknown one, or its library isn't here)."""
+    """Return the kind that a setting names. Raises: UsageError (unknown, or its library isn't installed)."""
     kind = CompressionKind.__members__.get(name.upper())
     if kind is None:
         known = ", ".join(f'"{one.name.lower()}"' for one in CompressionKind)

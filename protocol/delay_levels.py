@@ -1,4 +1,4 @@
-"""When messages ask to be delivered: at a level, the n-th delay of a list that a broker was given, or at any time.
+"""When a message must be delivered: by its delay level, the n-th entry of the broker's list of delays, or at any time.
 
 RocketMQ: ScheduleMessageService, HookUtils.
 """
@@ -13,8 +13,8 @@ from staticfire.protocol.numbers import INT64_MAX
 from staticfire.protocol.properties import DELAY, TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS, find_property
 
 DELAY_LEVELS_DEFAULT = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+# The delay of records that were stored when the list was longer (RocketMQ: computeDeliverTimestamp).
 UNKNOWN_LEVEL_DELAY_MS = 1_000
-# Of records that were stored when the list was longer (RocketMQ: computeDeliverTimestamp).
 
 FIRST_RETRY_LEVEL = 3
 
@@ -48,11 +48,11 @@ class DelayLevels(msgspec.Struct, frozen=True):
         return len(self.delays_ms)
 
     def clamp(self, level: int) -> int:
-        """Return the level that is stored for a requested one."""
+        """Return the level to store for a requested one."""
         return min(level, len(self.delays_ms))
 
     def delay_ms(self, level: int) -> int:
-        """Return how long a message of that level waits."""
+        """Return the delay of a message with that level."""
         if 1 <= level <= len(self.delays_ms):
             return self.delays_ms[level - 1]
         return UNKNOWN_LEVEL_DELAY_MS
@@ -69,7 +69,7 @@ def _text_of(delay_ms: int) -> str:
 
 
 def requested_level(properties: bytes) -> int:
-    """Return the level that a message asks for in DELAY, 0 when in none. Raises: BrokerAnswer (not a number)."""
+    """Return the level that a message requests in DELAY, 0 if none. Raises: BrokerAnswer (not a number)."""
     value = find_property(properties, DELAY)
     if value is None:
         return 0
@@ -80,10 +80,10 @@ def requested_level(properties: bytes) -> int:
 
 
 def requested_time_ms(properties: bytes, now_ms: int) -> int | None:
-    """Return the time that a message asks to be delivered at, None when it asks for none; only what is named first
-    counts.
+    """Return the time at which a message requests to be delivered; None if it requests none.
 
-    -1: it says no time. `now_ms`: when it is stored. RocketMQ: HookUtils.handleTimerMessage.
+    Of several properties, only the first in this order counts. -1: the value isn't a number. `now_ms`: when the message
+    is stored. RocketMQ: HookUtils.handleTimerMessage.
     """
     for name, unit_ms, since_ms in (
         (TIMER_DELAY_SEC, 1000, now_ms),
@@ -98,7 +98,7 @@ def requested_time_ms(properties: bytes, now_ms: int) -> int | None:
 
 
 def _whole_number(text: str) -> int | None:
-    """Return what Java's Long.parseLong makes of a text, None when it refuses it."""
+    """Return the result of Java's Long.parseLong for a text, or None if it refuses the text."""
     sign, digits = (text[0], text[1:]) if text[:1] in ("+", "-") else ("", text)
     figures = digits.lstrip("0") or "0"
     if not digits.isdecimal() or len(figures) > _LONG_DIGITS:
@@ -108,7 +108,7 @@ def _whole_number(text: str) -> int | None:
 
 
 def retry_level(reconsume_times: int) -> int:
-    """Return the level of a retry when the consumer left it to the broker: 10 s after the first failure."""
+    """Return the level of a retry if the consumer left the choice to the broker: 10 s after the first failure."""
     return FIRST_RETRY_LEVEL + reconsume_times
 
 

@@ -1,6 +1,6 @@
-"""Durations and moments as people write them: `2h`, `1h30m`, `+90s`, `500ms`; `2026-11-21T13:30:00Z`.
+"""Durations and moments as users write them: `2h`, `1h30m`, `+90s`, `500ms`; `2026-11-21T13:30:00Z`.
 
-Pure: no time zone of this machine and no current time is asked for. A moment without a time zone is in UTC.
+Pure: the machine's time zone and the current time aren't used. A moment without a time zone is in UTC.
 """
 
 import re
@@ -11,21 +11,21 @@ from staticfire.protocol.errors import UsageError
 from staticfire.protocol.times import MessageMs
 
 MS_OF_UNIT = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+# A hundred years. A longer duration most likely has the wrong unit.
 DURATION_MS_MAX = 36_525 * MS_OF_UNIT["d"]
-# A hundred years. Whoever means more has taken the wrong unit.
 DURATION_FORMS = "2h, 1h30m, 90s, 500ms or 2d, the larger unit first"
+# The year 33658: the largest number with fifteen digits.
 MOMENT_MS_MAX = 10**15 - 1
-# The year 33658: what fifteen digits can say.
 MOMENT_FORMS = "2026-11-21T13:30:00Z, or milliseconds since 1970"
 
+# These are compiled at first use, like everything here that isn't needed at a start.
 _NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,9})?)"
 _DURATION = r"\+?" + "".join(f"(?:{_NUMBER}{unit})?" for unit in ("d", "h", "m(?!s)", "s", "ms"))
 _MILLISECONDS = r"[0-9]{1,15}"
-# Compiled when they are first used, as all here that a start doesn't need.
 
 
 def parse_duration(text: str) -> int:
-    """Return how many milliseconds a duration has; blanks and a plus in front mean nothing. Raises: UsageError."""
+    """Return a duration in milliseconds; blanks and a leading plus are ignored. Raises: UsageError."""
     found = re.fullmatch(_DURATION, "".join(text.split()))
     if found is None or not any(found.groups()):
         raise UsageError(f"{text!r} is no duration; write {DURATION_FORMS}")
@@ -39,7 +39,7 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(ms: int) -> str:
-    """Return a duration as `parse_duration` reads it, `0s` for none, with a minus in front of one that goes back."""
+    """Return a duration as `parse_duration` reads it, `0s` for none, with a leading minus if it is negative."""
     parts, rest = [], abs(ms)
     for unit, factor in MS_OF_UNIT.items():
         number, rest = divmod(rest, factor)
@@ -49,7 +49,7 @@ def format_duration(ms: int) -> str:
 
 
 def parse_moment(text: str) -> MessageMs:
-    """Return the milliseconds since 1970 of a moment, given so or in ISO 8601. Raises: UsageError."""
+    """Return a moment in milliseconds since 1970; the text is such a number or ISO 8601. Raises: UsageError."""
     text = text.strip()
     if re.fullmatch(_MILLISECONDS, text):
         return MessageMs(int(text))
@@ -61,7 +61,7 @@ def parse_moment(text: str) -> MessageMs:
 
 
 def ms_of(moment: datetime) -> MessageMs:
-    """Return the milliseconds since 1970 of a moment; without a time zone it is in UTC."""
+    """Return the milliseconds since 1970 of a moment; without a time zone, it is in UTC."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     since = moment - _EPOCH
@@ -69,7 +69,7 @@ def ms_of(moment: datetime) -> MessageMs:
 
 
 def format_moment(ms: int) -> str:
-    """Return a moment as `2026-11-21T13:30:00.000Z`, as `parse_moment` reads it; beyond the year 9999 as a number."""
+    """Return a moment as `2026-11-21T13:30:00.000Z`, which `parse_moment` reads; after the year 9999, a number."""
     if not 0 <= ms < _YEAR_10000_MS:
         return str(ms)
     seconds, rest_ms = divmod(ms, 1_000)

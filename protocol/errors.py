@@ -1,42 +1,41 @@
 """Every exception of staticfire, in one tree, by what the caller can do about it.
 
-`ProtocolError`   the bytes are wrong: the connection they came on is closed
-`NetworkError`    no connection, a lost one, or no answer in time: another broker or another moment may do
-`BrokerAnswer`    the peer said no: `code` and `remark` say why, `retryable` whether another try makes sense
-`StorageError`    the disk said no: nothing was stored
-`ClientError`     this program asked for something that can't be done
-`UsageError`      a flag, a setting or an address is wrong: one line for a person, exit code 2
+`ProtocolError`   the bytes are wrong: their connection is closed `NetworkError`    no connection, a lost one, or no
+response in time: try another broker, or try again later `BrokerAnswer`    the peer refused: `code` and `remark` give
+the reason, `retryable` whether to try again `StorageError`    the disk failed: nothing was stored `ClientError`
+this program requested something that isn't possible `UsageError`      a flag, a setting or an address is wrong: one
+line for the user, exit code 2
 """
 
 from staticfire.protocol.codes import ResponseCode, name_of_response
 
 
 class StaticfireError(Exception):
-    """What staticfire raises."""
+    """Base class of all errors that staticfire raises."""
 
 
 class ProtocolError(StaticfireError):
-    """Bytes that are no frame, header, body or record of the protocol."""
+    """Bytes that are not a valid frame, header, body or record of the protocol."""
 
 
 class NetworkError(StaticfireError):
-    """No answer came from the other side."""
+    """The peer sent no response."""
 
 
 class ConnectFailed(NetworkError):
-    """Nobody answers at that address."""
+    """No connection to that address could be opened."""
 
 
 class ConnectionLost(NetworkError):
-    """The connection broke before the answer."""
+    """The connection was lost before the response."""
 
 
 class AnswerTimeout(NetworkError):
-    """The answer did not come in time; the request may have been carried out all the same."""
+    """The response did not arrive in time. The request may have been performed nevertheless."""
 
 
 class StorageError(StaticfireError):
-    """The store could not do it; nothing was stored."""
+    """The store failed; nothing was stored."""
 
 
 class UsageError(StaticfireError):
@@ -44,13 +43,13 @@ class UsageError(StaticfireError):
 
 
 class ClientError(StaticfireError):
-    """What the program asked of the client can't be done."""
+    """The program requested something from the client that isn't possible."""
 
 
 class BrokerAnswer(StaticfireError):
-    """The peer refused: `code` is RocketMQ's response code, `remark` its words.
+    """The peer refused: `code` is RocketMQ's response code, `remark` its text.
 
-    The same class travels both ways: a handler raises it, the dispatcher sends it, the client raises it again.
+    The same class is used on both sides: a handler raises it, the dispatcher sends it, the client raises it again.
     """
 
     def __init__(self, code: int, remark: str) -> None:
@@ -63,7 +62,7 @@ class BrokerAnswer(StaticfireError):
 
     @property
     def retryable(self) -> bool:
-        """Whether a producer may try the same on another broker (RocketMQ: retryResponseCodes)."""
+        """Whether a producer may retry on another broker (RocketMQ: retryResponseCodes)."""
         return self.code in RETRYABLE_CODES
 
 
@@ -102,11 +101,11 @@ class GroupNotFound(BrokerAnswer):
 
 
 class NotAtRest(BrokerAnswer):
-    """NOT_AT_REST: consumers didn't settle in time; message time stays at the last completed step."""
+    """NOT_AT_REST: consumers didn't settle in time. Message time stops at the last completed step."""
 
 
 class ClockBusy(BrokerAnswer):
-    """CLOCK_BUSY: somebody else moves message time now."""
+    """CLOCK_BUSY: another caller is moving message time."""
 
 
 _CLASS_OF_CODE: dict[int, type[BrokerAnswer]] = {
@@ -121,12 +120,12 @@ _CLASS_OF_CODE: dict[int, type[BrokerAnswer]] = {
 
 
 def broker_answer(code: int, remark: str | None, asked: str = "") -> BrokerAnswer:
-    """Return the exception for a refusal. `asked` says what was asked for, and of whom."""
+    """Return the exception for a refusal. `asked` states what was requested, and from where."""
     words = remark or "no reason given"
     return _CLASS_OF_CODE.get(code, BrokerAnswer)(code, f"{words} [{asked}]" if asked else words)
 
 
 def os_words(error: OSError) -> str:
-    """Say what an operating system's error is about, without its number: `/data/lock: Permission denied`."""
+    """Describe an operating system's error without its number: `/data/lock: Permission denied`."""
     reason = error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename and str(error.filename) not in reason else reason

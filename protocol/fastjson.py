@@ -1,8 +1,9 @@
 """JSON as Apache RocketMQ writes and reads it in headers, bodies and files: the dialect of fastjson 1.2.83.
 
-`encode` writes it, `decode` reads it into plain values, `decode_as` into a msgspec type. Standard JSON, which is nearly
-all there is, goes through msgspec in C; only what that refuses meets the lenient reader. Invariant: bytes that can't be
-read raise `ProtocolError` and nothing else. The time is bounded: C's by the frame, the lenient reader's by `steps_max`.
+`encode` writes it; `decode` reads it into plain values, `decode_as` into a msgspec type. Nearly all JSON is standard
+and is decoded by msgspec in C. Only what msgspec refuses goes to the lenient reader. Invariant: bytes that can't be
+read raise `ProtocolError` and nothing else. The time is bounded: in C by the frame's size, in the lenient reader by
+`steps_max`.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ _REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def decode(data: bytes, steps_max: int = LENIENT_STEPS_MAX) -> Any:
-    """Return the plain value of `data`; keys are `str`, but bare integers `int` and objects `ObjectKey`.
+    """Return the plain value of `data`; keys are `str`, but bare integers are `int` and objects are `ObjectKey`.
 
     Raises: ProtocolError with the position and what was expected there.
     """
@@ -39,11 +40,11 @@ def decode(data: bytes, steps_max: int = LENIENT_STEPS_MAX) -> Any:
 
 
 def decode_as(data: bytes, type: type[T], steps_max: int = LENIENT_STEPS_MAX) -> T:
-    """Return `data` as a `type`, with fastjson's habits.
+    """Return `data` as a `type`, with fastjson's lenient conversions.
 
-    Text is taken for a number or boolean and the other way round, null for an absent field where the field can't be
-    null; unknown fields are ignored. `type` is object-like (no `array_like`); dicts may have int or frozen Struct keys.
-    `steps_max`: of what isn't standard, see `read_lenient`; UNLIMITED for files of ours.
+    Text is accepted for a number or boolean and vice versa. null counts as absent for a field that can't be null.
+    Unknown fields are ignored. `type` is object-like (no `array_like`); dicts may have int or frozen Struct keys.
+    `steps_max`: the limit for text that isn't standard JSON, see `read_lenient`; UNLIMITED for our own files.
 
     Raises: ProtocolError with the position, or the path and the name of the field.
     """
@@ -52,7 +53,8 @@ def decode_as(data: bytes, type: type[T], steps_max: int = LENIENT_STEPS_MAX) ->
         if not (plan.open_ended and _may_be_too_deep(data)):
             return plan.decode(data)  # type: ignore[no-any-return]  # the plan is the one of T
     except _REFUSALS:
-        pass  # `decode` reads it, or says better what is wrong
+        # `decode` can read it, or gives a better error.
+        pass
     try:
         return msgspec.convert(plan.shape(decode(data, steps_max)), type, strict=False)
     except msgspec.MsgspecError as error:
@@ -60,7 +62,7 @@ def decode_as(data: bytes, type: type[T], steps_max: int = LENIENT_STEPS_MAX) ->
 
 
 class _Plan(NamedTuple):
-    """How one type is read: at once, or by shaping what the lenient reader found."""
+    """How one type is decoded: directly, or by shaping the result of the lenient reader."""
 
     decode: Callable[[bytes], Any]
     shape: Shaper

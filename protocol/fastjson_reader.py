@@ -1,8 +1,12 @@
-"""The lenient reader of fastjson's dialect, for what standard JSON refuses. RocketMQ: RemotingSerializable.
+"""The lenient reader of fastjson's dialect, for text that isn't standard JSON. RocketMQ: RemotingSerializable.
 
-Beyond standard JSON it takes single quotes, bare words and bare integers as keys, objects as keys, commas too many, raw
-control characters in strings, and escapes such as `\\'` and `\\x41`. A bare integer key becomes an `int`, an object key
-an `ObjectKey`. Invariant: whatever the text, the answer is a value no deeper than `DEPTH_MAX` or a `ProtocolError`.
+A regular expression (`_TOKEN`) matches one token at a time, and `_Reader` builds values from the tokens by recursive
+descent.
+
+In addition to standard JSON, it accepts single quotes, bare words and bare integers as keys, objects as keys, extra
+commas, raw control characters in strings, and escapes such as `\\'` and `\\x41`. A bare integer key becomes an `int`,
+an object key an `ObjectKey`. Invariant: for any text, the result is a value no deeper than `DEPTH_MAX`, or a
+`ProtocolError`.
 """
 
 import math
@@ -12,14 +16,14 @@ from typing import Any, NoReturn
 
 from staticfire.protocol.errors import ProtocolError
 
+# RocketMQ's deepest body (the running info of a consumer) has 6 levels. Python's stack ends near 1000 frames.
 DEPTH_MAX = 64
-# RocketMQ's deepest body (the running info of a consumer) has 6 levels; Python's stack ends near 1000 frames.
 
+# The lowest value for Python's own limit of integer conversions. A Java long has 19 digits.
 INTEGER_DIGITS_MAX = 640
-# The least that Python's own guard against slow conversions may be set to; a Java long has 19.
 
 UNLIMITED = 1 << 62
-"""For `steps_max`: texts whose length nobody else decides."""
+"""A `steps_max` for texts whose length is under our own control."""
 
 _FOUND_CHARACTERS_MAX = 20
 
@@ -43,21 +47,22 @@ _VALUE_WORDS = {"true": True, "false": False, "null": None}
 
 
 class ObjectKey(tuple[tuple[Hashable, Any], ...]):
-    """An object that stands as a key, such as a message queue: its (name, value) pairs, sorted by name.
+    """An object used as a key, such as a message queue: its (name, value) pairs, sorted by name.
 
-    Names are strings but for bare integers; objects inside it are `ObjectKey`s too, arrays are tuples.
+    Names are strings, or integers if they were bare. Objects inside it are `ObjectKey`s too, arrays are tuples.
     """
 
     __slots__ = ()
 
     @classmethod
     def of(cls, fields: Mapping[Any, Any]) -> "ObjectKey":
-        """Freeze `fields`, whatever order they came in."""
-        names = sorted(fields, key=lambda name: (str(name), repr(name)))  # 1 and "1" may both be there
+        """Make the key from `fields`, in any order."""
+        # Both 1 and "1" may be present.
+        names = sorted(fields, key=lambda name: (str(name), repr(name)))
         return cls((name, _frozen(fields[name])) for name in names)
 
     def as_dict(self) -> dict[Any, Any]:
-        """Return the object as a dict of its own."""
+        """Return the object as a new dict."""
         return {name: _thawed(value) for name, value in self}
 
 
@@ -74,9 +79,9 @@ def _thawed(value: Any) -> Any:
 
 
 def read_lenient(data: bytes, steps_max: int) -> Any:
-    """Return the value of `data`, read with all of fastjson's leniency. `steps_max`: of tokens and escapes, together.
+    """Return the value of `data`, read as leniently as fastjson does. `steps_max`: the limit of tokens plus escapes.
 
-    Its time is linear in these steps, and nothing else runs meanwhile; characters in between cost nearly nothing.
+    The time is linear in these steps, and the event loop is blocked meanwhile. Other characters cost nearly nothing.
 
     Raises: ProtocolError with the position, counted in characters, and what was expected there.
     """
@@ -88,7 +93,7 @@ def read_lenient(data: bytes, steps_max: int) -> Any:
 
 
 class _Reader:
-    """One pass over one text; `_at` is where the next token is looked for, `_in_key` whether an object key is open."""
+    """One pass over one text. `_at` is the position of the next token, `_in_key` whether an object key is open."""
 
     def __init__(self, text: str, steps_max: int) -> None:
         self._text = text
@@ -193,7 +198,8 @@ class _Reader:
         self._refuse("a key or '}'", token)
 
     def _object_key(self, start: re.Match[str], depth: int) -> ObjectKey:
-        # A key is hashed whole: keys within keys would be hashed once per level, and nobody writes them.
+        # A key is hashed as a whole. A key within a key would be hashed once per level, and no program writes such
+        # JSON.
         if self._in_key:
             self._refuse("a name within an object key", start)
         self._in_key = True
@@ -218,7 +224,8 @@ class _Reader:
                 self._refuse(f"an escape, not {escape[0]!a}, in the string", token)
             return _UNESCAPED[escape[3]]
 
-        try:  # Java counts in UTF-16: a character above U+FFFF is written as two escapes
+        # Java counts in UTF-16: a character above U+FFFF is written as two escapes.
+        try:
             return _ESCAPE.sub(unescape, text).encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError:
             self._refuse("surrogates in pairs in the string", token)

@@ -1,8 +1,8 @@
-"""What fastjson forgives when it reads into a class, done to plain values before msgspec converts them.
+"""Apply fastjson's lenient conversions into classes to plain values, before msgspec converts them.
 
-A null for a field that can't be null counts as absent; object keys become the Struct they stand for; a number or a
-boolean where text is asked for becomes text; enums come by name; fields nobody knows are dropped. A `Shaper` passes on
-what does not fit, and msgspec refuses it with the path. Only object keys are converted, and so refused, here.
+A null for a field that can't be null counts as absent. An object key becomes the Struct of the key's type. A number or
+a boolean becomes text if text is expected. Enums are given by name. Unknown fields are dropped. A `Shaper` passes on
+what doesn't fit, and msgspec refuses it with the path. Only object keys are converted here, and so may be refused here.
 """
 
 from collections.abc import Callable
@@ -19,14 +19,14 @@ _ARRAYS = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.Var
 
 
 class ShaperBuilder:
-    """Makes the shapers of a type and of those inside it; `open_ended` tells whether one of them takes any value."""
+    """Makes the shapers of a type and of its parts. `open_ended`: whether one of them accepts any value."""
 
     def __init__(self) -> None:
         self._structs: dict[Any, Shaper] = {}
         self.open_ended = False
 
     def shaper(self, kind: inspect.Type) -> Shaper:
-        """Return what makes a plain value acceptable for `kind`."""
+        """Return the function that makes a plain value acceptable for `kind`."""
         if isinstance(kind, inspect.Metadata):
             return self.shaper(kind.type)
         if isinstance(kind, inspect.StructType):
@@ -54,7 +54,8 @@ class ShaperBuilder:
             found = ((name, nullable, inner, value[name]) for name, nullable, inner in fields if name in value)
             return {name: inner(item) for name, nullable, inner, item in found if nullable or item is not None}
 
-        self._structs[kind.cls] = shape  # before its fields: a type may contain itself
+        # It is set before the fields, because a type may contain itself.
+        self._structs[kind.cls] = shape
         fields += [(field.encode_name, _takes_none(field.type), self.shaper(field.type)) for field in kind.fields]
         return shape
 

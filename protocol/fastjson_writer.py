@@ -1,7 +1,8 @@
 """The writer of fastjson's dialect. RocketMQ: RemotingSerializable, fastjson 1.2.83.
 
-Compact; Struct fields in alphabetical order; None left out of objects and kept in arrays; enums by name; integer keys
-bare; objects as keys written where the key stands. Not standard JSON as soon as an integer or an object is a key.
+The text is compact. Struct fields are in alphabetical order. None is left out of objects and kept in arrays. Enums are
+written by name, integer keys without quotes, objects as keys in the key's place. So the text isn't standard JSON if an
+integer or an object is a key.
 """
 
 import math
@@ -28,10 +29,11 @@ _PLAIN: tuple[type[Any], ...] = (str, int, float, dict, list, tuple)
 
 
 def encode(value: Any, quote_number_keys: bool = False) -> bytes:
-    """Return `value` as fastjson writes it; with `quote_number_keys` integer keys are quoted, as in standard JSON.
+    """Return `value` as fastjson writes it. With `quote_number_keys`, integer keys are quoted, as in standard JSON.
 
-    Takes None, bool, int, float, str, list, tuple, set, dict, Enum, msgspec.Struct and `ObjectKey`; keys may be str,
-    int, bool, Enum, Struct and `ObjectKey`. A float that is no number becomes null, half a surrogate pair "?" (Java).
+    Accepts None, bool, int, float, str, list, tuple, set, dict, Enum, msgspec.Struct and `ObjectKey`; keys may be str,
+    int, bool, Enum, Struct and `ObjectKey`. NaN and infinity become null; an unpaired surrogate becomes "?", as in
+    Java.
 
     Raises: TypeError for anything else.
     """
@@ -81,10 +83,11 @@ def _key(key: Any, quote: bool) -> str:
 
 
 def _in_order(items: set[Any] | frozenset[Any], quote: bool) -> list[str]:
-    """Return the texts of `items` in an order that does not change from run to run."""
+    """Return the texts of `items` in an order that is the same in each run."""
     try:
         return [_text(item, quote) for item in sorted(items)]
-    except TypeError:  # members that can't be compared: by what is written
+    # The members can't be compared, so they are sorted by their texts.
+    except TypeError:
         return sorted(_text(item, quote) for item in items)
 
 

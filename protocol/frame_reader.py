@@ -1,15 +1,14 @@
-"""Bytes in, calls out: the frames of one connection. Knows no socket and no clock, and handles nothing itself.
+"""Bytes in, calls out: the frames of one connection. It has no socket and no clock, and calls no handler itself.
 
-`receive` takes what a socket brought. `calls` returns one pair for each whole frame: who handles it, and the call that
-it is to be handled with. What can't be understood is a call, too: its handler returns the refusal. So whoever drives
-this has one loop, and may leave it after any call: the others it gives back, and `calls` returns them again.
+`receive` buffers received bytes. `calls` returns one pair per complete frame: its handler, and the call to pass to it.
+A frame that can't be understood becomes a call, too: its handler returns the refusal. So the user of this class has one
+loop and may leave it after any call; it gives the other calls back, and the next `calls` returns them again.
 
-Most frames look like the one before. Those a hot codec reads in one step each (`_fast_path`: `HotNativeRequests` or
-`HotJsonRequests`); everything else, every error included, is read piece by piece (`_slow_path`). Both make the same
-calls.
+Most frames look like the one before. A hot codec reads those in one step each (`_fast_path`: `HotNativeRequests` or
+`HotJsonRequests`). Everything else, also every error, is read part by part (`_slow_path`). Both make the same calls.
 
-A frame whose bytes are no frame raises ProtocolError; then the connection has to be closed, since where the next one
-begins isn't known any more.
+Bytes that aren't a frame raise ProtocolError. Then the connection must be closed: where the next frame begins is
+unknown.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,20 +42,18 @@ from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 
 Handler = Callable[[Any], Answer | None]
 Guard = Callable[[int, Handler], Handler]
-"""Of a request code and who handles it; returns who handles it in that one's place."""
+"""Returns the handler that replaces the handler of a request code."""
 FastPath = Callable[[bytes, int, int, list[Called], int], int]
-"""Of bytes, and from where to where requests may begin; puts so many calls into the list (0: all) and returns where it
-ended: perhaps at one that it can't read.
-"""
-HEAD_BYTES = 8
+"""Reads requests from a range of bytes; appends up to so many calls (0: all) and returns where it stopped."""
 # Length, codec, header length.
+HEAD_BYTES = 8
 _HEAD = Struct(">II").unpack_from
 _LENGTH_MAX = FRAME_BYTES_MAX - 4
 _SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
 
 
 class Peer(msgspec.Struct, gc=False, frozen=True):
-    """Who is on the other side, as far as its frames tell."""
+    """The peer of a connection, as its frames describe it."""
 
     address: str
     version: int = 0
@@ -64,7 +61,7 @@ class Peer(msgspec.Struct, gc=False, frozen=True):
 
 
 class AnswerFrame(NamedTuple):
-    """An answer as it came: only who asked knows which fields it has."""
+    """A received response. Only the sender of the request has the type of its fields."""
 
     codec: Codec
     envelope: Envelope
@@ -72,7 +69,7 @@ class AnswerFrame(NamedTuple):
 
 
 def answers_in(data: bytes) -> Iterator[AnswerFrame]:
-    """Yield the answers in whole frames that we wrote ourselves."""
+    """Yield the responses in complete frames that we wrote ourselves."""
     at = 0
     while at < len(data):
         length, word = _HEAD(data, at)
@@ -84,29 +81,29 @@ def answers_in(data: bytes) -> Iterator[AnswerFrame]:
 
 
 class Routes:
-    """Who handles which request code: shared by all readers of a server or client."""
+    """The handlers by request code, shared by all readers of a server or client."""
 
     def __init__(self) -> None:
         self.handlers: dict[int, Handler] = {}
         self.hot: HotTable = {}
-        """Those that came of requests whose body is bytes as they are, by how the code stands in a native header."""
+        """The handlers of received codes whose body is raw bytes, by the bytes of the code in a native header."""
         self.known: set[int] = set()
-        """Codes that came and have a handler; never iterated."""
+        """The received codes that have a handler. It is never iterated."""
         self._runs: SendRuns | None = None
         self._guard: Guard | None = None
         self._unguarded: dict[int, Handler] = {}
 
     @property
     def runs(self) -> SendRuns | None:
-        """Who takes plain sends all at once, before calls are made of what is left."""
+        """The object that takes plain sends all at once, before calls are made for the rest."""
         return self._runs
 
     def offer_sends(self, runs: SendRuns) -> None:
-        """Offer sends as they come to somebody first."""
+        """Offer each received send to `runs` first."""
         self._runs = runs
 
     def add(self, code: int, handler: Handler) -> None:
-        """Raises: ValueError when the code has a handler, or isn't declared."""
+        """Add a handler. Raises: ValueError if the code has one, or isn't declared."""
         if code in self.handlers:
             raise ValueError(f"{name_of_request(code)} has a handler already")
         if code not in REQUESTS:
@@ -114,9 +111,9 @@ class Routes:
         self.handlers[code] = handler
 
     def expect_more(self, code: int) -> None:
-        """Have requests with that code read quickly from now on, if their kind can be: one has come.
+        """Read requests with that code on the fast path from now on, if possible, because one has been received.
 
-        Not before: making a decoder takes time, and a start has 60 of them to spare.
+        Making a decoder takes time, and there are 60 kinds of requests, so this isn't done at the start.
         """
         handler = self.handlers.get(code)
         if handler is not None:
@@ -129,10 +126,10 @@ class Routes:
             self.hot[request_mark(code)] = shape.native.decode, handler
 
     def guard(self, guard: Guard | None) -> None:
-        """Let every request come to who `guard` returns for it, from the next read on; None: to its handler again.
+        """Pass every request to the handler that `guard` returns for its code, from the next read on; None: stop that.
 
-        Nothing is looked up for that on a request's way: the handlers themselves are others. Runs of sends, which have
-        none, are requests of their own meanwhile.
+        The handlers themselves are replaced, so a request needs no extra lookup. Runs of sends have no handler, so they
+        are handled as single requests meanwhile.
         """
         if self._guard is None:
             self._unguarded = dict(self.handlers)
@@ -145,7 +142,7 @@ class Routes:
             self._runs.pause(guard is not None)
 
     def take_over(self, others: "Routes") -> None:
-        """Let others' handlers stand in place of these, in the tables that readers hold. Not under a guard."""
+        """Replace these handlers by others' in the tables that readers hold. Not allowed under a guard."""
         self.handlers.update(others.handlers)
         for code in sorted(self.known):
             self._read_quickly(code, self.handlers[code])
@@ -154,12 +151,12 @@ class Routes:
         self._runs = self._runs or others.runs
 
     def guarded(self, code: int, refusing: Handler) -> Handler:
-        """Return who handles a request that is refused unread."""
+        """Return the handler of a request that is refused before it is decoded."""
         return refusing if self._guard is None else self._guard(code, refusing)
 
 
 class FrameReader:
-    """The frames of one connection, in the order in which they came."""
+    """The frames of one connection, in the order of arrival."""
 
     def __init__(
         self,
@@ -169,20 +166,20 @@ class FrameReader:
         answered: Callable[[AnswerFrame], None],
         header_bytes_max: int = HEADER_BYTES_MAX,
     ) -> None:
-        """`source` goes into each call; `answered` handles answers to what was asked on this connection."""
+        """`source` is passed to each call; `answered` handles the responses to our requests on this connection."""
         self._routes = routes
         self._make_call = make_call
         self._source = source
         self._answered = cast(Handler, answered)
         self._header_bytes_max = header_bytes_max
         self._pieces: list[bytes] = []
+        # The position in the first piece up to which it has been read.
         self._at = 0
-        # In the first piece: what comes before has been read.
         self._given_back: list[Called] = []
         self._wanted_bytes = HEAD_BYTES
         self._is_recognised = False
+        # The reason why nothing more can be read.
         self._ended_by = ""
-        # Why nothing can be read any more.
         self._native = HotNativeRequests(routes.hot, routes.runs, make_call, source)
         self._json = HotJsonRequests(routes.handlers, routes.runs, make_call, source, self._heard_json)
         self._fast_path: FastPath = _nothing_is_alike
@@ -190,14 +187,14 @@ class FrameReader:
         self._offers = Offers()
         self.peer = Peer("?")
         self.codec: Codec | None = None
-        """Of the peer's last request."""
+        """The codec of the peer's last request."""
         self.unread_bytes = 0
-        """Of frames that no call was made of."""
+        """The size of the data for which no call was made yet."""
 
     def only(self, data: bytes) -> Called | None:
-        """Return the one call of bytes that are one frame; else None, and nothing has happened.
+        """Return the only call, if the bytes are exactly one frame; otherwise None, and nothing has changed.
 
-        Most reads are so unless much is under way. `receive` and `calls` do the same, and take longer.
+        This is the case for most reads, unless much is in flight. `receive` and `calls` do the same, but take longer.
         """
         end = len(data)
         if self.unread_bytes or end < HEAD_BYTES or not self._is_recognised:
@@ -219,26 +216,26 @@ class FrameReader:
             return None
 
     def receive(self, data: bytes) -> bool:
-        """Take bytes in; tell whether there may be a whole frame now."""
+        """Buffer bytes; return whether there may be a complete frame now."""
         self._pieces.append(data)
         self.unread_bytes += len(data)
         return self.unread_bytes >= self._wanted_bytes
 
     def clear(self) -> None:
-        """Forget what hasn't been read."""
+        """Drop the data that hasn't been read."""
         self._pieces.clear()
         self._given_back.clear()
         self._at, self.unread_bytes, self._wanted_bytes = 0, 0, HEAD_BYTES
 
     def give_back(self, calls: list[Called]) -> None:
-        """Have the next `calls` return these: they aren't handled yet."""
+        """Return these calls from the next `calls` again, because they aren't handled yet."""
         self._given_back = calls
 
     def calls(self, bytes_wanted: int) -> list[Called] | None:
-        """Return handler and call of the next whole frames, until these have `bytes_wanted`; None if there is none.
+        """Return handler and call of the next frames, until these have `bytes_wanted`; None if no frame is complete.
 
-        Frames that `Routes.runs` has taken have no call: there may be none at all. Raises: ProtocolError, when the next
-        bytes are no frame.
+        Frames that `Routes.runs` took have no call, so the list may be empty. Raises: ProtocolError if the next bytes
+        are no frame.
         """
         if self._given_back:
             calls, self._given_back = self._given_back, []
@@ -248,11 +245,12 @@ class FrameReader:
             self._read(calls, bytes_wanted)
         except ProtocolError:
             if self.unread_bytes == unread_bytes:
-                raise  # Else what came before is first, and it is raised again.
+                # Otherwise, the calls before it are returned first, and the error is raised again by the next `calls`.
+                raise
         return calls if calls or self.unread_bytes < unread_bytes else None
 
     def _read(self, calls: list[Called], bytes_wanted: int) -> None:
-        """Read frames from where the last ones ended. Raises: ProtocolError."""
+        """Read frames from where the last read ended. Raises: ProtocolError."""
         if self._ended_by:
             raise ProtocolError(self._ended_by)
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
@@ -286,14 +284,15 @@ class FrameReader:
             offers.called(len(calls))
             self.unread_bytes = end - at
             if at < stop:
-                data, at = data[at:], 0  # It waits for more, perhaps for long: what was read needn't be kept with it.
+                # The rest may wait for long, so the part that was read isn't kept with it.
+                data, at = data[at:], 0
             self._pieces = [data] if at < end else []
             self._at = at if at < end else 0
 
-    # -- everything that isn't like the last request -------------------------------------------------------------
+    # -- everything that differs from the last request -----------------------------------------------------------
 
     def _slow_path(self, data: bytes, at: int, body_at: int, stop: int, codec_byte: int) -> Called:
-        """Read one frame of any codec, request or answer. Raises: ProtocolError when its header can't be read."""
+        """Read one frame of any codec, request or response. Raises: ProtocolError if its header can't be read."""
         codec = codec_for(codec_byte)
         if body_at - at - HEAD_BYTES > self._header_bytes_max:
             words = f"a header of {body_at - at - HEAD_BYTES} bytes is over the limit of {self._header_bytes_max}"
@@ -310,7 +309,8 @@ class FrameReader:
                 self._routes.expect_more(envelope.code)
             self._native.remember(data, at)
             self._fast_path, self._offer = self._native.read, self._native.offer
-        elif not (is_native and self._fast_path == self._native.read):  # The next are like those before a one-way one.
+        # After a one-way request, the next requests look like those before it.
+        elif not (is_native and self._fast_path == self._native.read):
             is_json = codec.number == JSON
             self._fast_path = self._json.read if is_json else _nothing_is_alike
             self._offer = self._json.offer if is_json else None
@@ -334,7 +334,7 @@ class FrameReader:
         return handler, self._make_call(request, envelope.opaque, is_oneway, codec, self._source)
 
     def _refuse_length(self, data: bytes, at: int, length: int, word: int) -> Called:
-        """Return the refusal of a request that is too long; nothing is read behind it. Raises: ProtocolError."""
+        """Return the refusal of a request that is too long; nothing after it is read. Raises: ProtocolError."""
         header_bytes = word & 0xFFFFFF
         if length <= _LENGTH_MAX:
             raise ProtocolError(f"a frame of {length} bytes with a header of {header_bytes} bytes")
@@ -350,7 +350,7 @@ class FrameReader:
                 return _refuses(ResponseCode.MESSAGE_ILLEGAL, words), call
         raise ProtocolError(words)
 
-    # -- who speaks ----------------------------------------------------------------------------------------------
+    # -- the peer ------------------------------------------------------------------------------------------------
 
     def _heard(self, version: int, language: int) -> None:
         if self.peer.version != version or self.peer.language != language:
@@ -362,12 +362,12 @@ class FrameReader:
 
 
 def _nothing_is_alike(_data: bytes, at: int, _stop: int, _calls: list[Called], _calls_max: int) -> int:
-    """Read no requests: none came so far, or one that no hot codec reads."""
+    """Read no requests: none came so far, or no hot codec can read the last one."""
     return at
 
 
 def _refuses(code: int, words: str) -> Handler:
-    """Return a handler that says no."""
+    """Return a handler that refuses."""
     return partial(_refuse, refusal(code, words))
 
 
@@ -376,9 +376,9 @@ def _refuse(answer: Answer, _call: Any) -> Answer:
 
 
 def recognise(data: bytes) -> None:
-    """Say what the first bytes of a connection are when they are another protocol's. Raises: ProtocolError.
+    """Refuse the first bytes of a connection if they belong to another protocol. Raises: ProtocolError.
 
-    A frame's length is below 16 MiB, so its first byte is 0 (or 1); anything else isn't RocketMQ remoting.
+    A frame is shorter than 16 MiB, so its first byte is 0 (or 1). Any other first byte isn't RocketMQ remoting.
     """
     if data[0] <= 1:
         return
@@ -395,6 +395,6 @@ def _ignore(_call: Any) -> None:
     """Do nothing."""
 
 
+# Stands for a request that is already stored.
 _TAKEN: Called = _ignore, None
-# Of a request that is stored already.
 _JSON_CODEC = codec_for(JSON)

@@ -1,4 +1,4 @@
-"""Addresses as records and message ids hold them: 4 or 16 bytes of IP, then the port as a 32-bit number."""
+"""Addresses as records and message ids store them: 4 or 16 bytes of IP, then the port as a 32-bit number."""
 
 from ipaddress import ip_address
 from struct import Struct, error as StructError
@@ -11,7 +11,7 @@ _PORT = Struct(">i")
 def pack_host(ip: str, port: int) -> bytes:
     """Return the 8 bytes of an IPv4 address or the 20 of an IPv6 one.
 
-    IPv4 in IPv6 clothes (`::ffff:10.0.0.1`, as a dual-stack listener sees it) counts as IPv4. Raises: ProtocolError.
+    IPv4-mapped IPv6 (`::ffff:10.0.0.1`, as a dual-stack listener sees it) counts as IPv4. Raises: ProtocolError.
     """
     try:
         address = ip_address(ip.partition("%")[0])
@@ -29,6 +29,6 @@ def unpack_host(host: bytes) -> tuple[str, int]:
 
 
 def host_text(host: bytes) -> str:
-    """Return `ip:port`, an IPv6 address in brackets. Raises: ProtocolError."""
+    """Return `ip:port`, with an IPv6 address in brackets. Raises: ProtocolError."""
     ip, port = unpack_host(host)
     return f"{ip}:{port}" if len(host) == 8 else f"[{ip}]:{port}"

@@ -1,4 +1,4 @@
-"""The text of java.util.Properties: what configuration looks like in RocketMQ's files and in requests 25, 26, 318, 319.
+"""The text of java.util.Properties: the format of RocketMQ's files and of requests 25, 26, 318, 319.
 
     # a comment
     needWaitForService=true
@@ -15,7 +15,7 @@ _UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read_properties(text: str) -> dict[str, str]:
-    """Return keys and values in the order of the text, the last one of a key that comes twice. Reads any text."""
+    """Return keys and values in the order of the text; of a repeated key, the last value. Any text can be read."""
     properties = {}
     for line in _logical_lines(text):
         end = re.search(_KEY_END, line)
@@ -30,7 +30,7 @@ def write_properties(properties: Mapping[str, str]) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Yield the lines that aren't blank or comments, joined where one ends in a backslash that isn't escaped."""
+    """Yield the lines that aren't blank or comments, joined if one ends in a backslash that isn't escaped."""
     begun: list[str] = []
     for natural in re.split(r"\r\n|\n|\r", text):
         line = natural.lstrip(" \t\f")

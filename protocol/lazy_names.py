@@ -1,9 +1,10 @@
-"""Names of a package that are imported when they are first asked for (PEP 562).
+"""Names of a package that are imported when they are first used (PEP 562).
 
 __getattr__, __dir__ = lazy_names(__name__, __all__, {"Producer": "staticfire.client.produce.producer"})
 """
 
-TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it would cost more than all the rest.
+# Type checkers treat this as true. Importing `typing` for it would take longer than everything else in this module.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +15,7 @@ def lazy_names(
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
     """Return `__getattr__` and `__dir__` of a package.
 
-    `home_of`: the module of each name. `otherwise`: of those that it doesn't have.
+    `home_of`: the module of each name. `otherwise`: the module of all other names.
     """
     known = frozenset(names)
 

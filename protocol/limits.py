@@ -1,53 +1,58 @@
 """Every limit of the protocol, by name."""
 
+# The size of a whole frame with its length word, as in RocketMQ (com.rocketmq.remoting.frameMaxLength).
 FRAME_BYTES_MAX = 16 * 1024 * 1024
-# The whole frame with its length word, as in RocketMQ (com.rocketmq.remoting.frameMaxLength).
 
+# The limit for incoming frames. Outgoing headers are limited only by the frame: the response to a large batch contains
+# 990 KB of message ids.
 HEADER_BYTES_MAX = 1024 * 1024
-# Of an incoming frame. What goes out is bounded by the frame: a big batch is answered with 990 KB of message ids.
 
+# The limit for a request whose body is decoded into values, unless it declares another one. While a body is decoded, no
+# other client is served.
 REQUEST_BODY_BYTES_MAX = 1024 * 1024
-# Of a request whose body is read into values, unless it declares another limit: nobody else is served meanwhile.
+# A client with 1,000 groups that consume 10 topics each sends 2.5 MB.
 HEARTBEAT_BYTES_MAX = 4 * 1024 * 1024
-# A client with 1,000 groups that consume 10 topics each has 2.5 MB.
+# All topics of a broker in its registration: 40,000 topics.
 TABLE_BYTES_MAX = 8 * 1024 * 1024
-# All topics of a broker, as it registers them: 40,000.
+# The number of groups of a client, and of topics of one of its groups. Each new group takes 10 us, and no other client
+# is served meanwhile.
 HEARTBEAT_GROUPS_MAX = 8_192
-# Of a client, and topics of one of its groups: each new group costs 10 us, and nobody else is served meanwhile.
+# Settings as a text. Those of RocketMQ's broker have 20 KB.
 CONFIG_BYTES_MAX = 256 * 1024
-# Settings as a text, of which RocketMQ's broker has 20 KB.
 
+# The number of tokens and escapes in the non-standard JSON of a frame; each takes 1 us. The longest such JSON of
+# RocketMQ's clients is the running info of a consumer, with objects as keys: about 70 for each of its queues.
 LENIENT_STEPS_MAX = 100_000
-# Tokens and escapes of JSON that isn't standard, in a frame: 1 us each. The longest that RocketMQ's clients write is
-# the running info of a consumer, with objects as keys: about 70 for each of its queues.
 
+# The same limit for a response to our own request: the running info of a consumer with 14,000 queues.
 LENIENT_ANSWER_STEPS_MAX = 1_000_000
-# The same of an answer, for which we have asked: the running info of a consumer with 14,000 queues.
 
+# The body of one message, as stored (maxMessageSize).
 BODY_BYTES_MAX = 4 * 1024 * 1024
-# One message's body, as stored (maxMessageSize).
 
+# A compressed body after a consumer has expanded it. Without a limit, a record of 4 MiB could become one of 4 GiB.
 EXPANDED_BYTES_MAX = 64 * 1024 * 1024
-# A compressed body as a consumer expands it: a record of 4 MiB could become one of 4 GiB.
 
 PROPERTIES_BYTES_MAX = 32_767
 
+# The number of messages in one SEND_MANY that a broker accepts, however short they are.
 SEND_MANY_TAKEN_MAX = 16_384
-# Of one SEND_MANY at a broker, however short they are.
+# The number of messages in one batch. RocketMQ limits only the body, which can contain 190,000 of the shortest
+# messages.
 BATCH_MESSAGES_MAX = 65_536
-# Of one batch. RocketMQ has no limit but that of the body: 190,000 of the shortest.
+# The size of a SEND_MANY that a producer sends. A broker accepts one of up to a frame.
 SEND_MANY_MESSAGES_MAX = 128
 SEND_MANY_BYTES_MAX = 256 * 1024
-# What a producer gathers into one SEND_MANY. A broker takes up to a frame.
 
 PULL_MESSAGES_MAX = 32
+# The limit with staticfire's own codec. RocketMQ returns at most 32, even if more are requested, and its clients expect
+# no more.
 PULL_MANY_MAX = 1_024
-# Over staticfire's own codec. RocketMQ gives 32, whatever was asked for, and its clients count on no more.
 PULL_BYTES_MAX = 262_144
+# A broker's settings can't raise the limits of a pull above these two: a response must fit into a frame.
 PULL_ANSWER_BYTES_MAX = FRAME_BYTES_MAX // 2
 PULL_ANSWER_MESSAGES_MAX = 16_384
-# What a broker's settings can raise these to: an answer has to fit into a frame, whatever somebody sets.
 
+# RocketMQ accepts any number. The response about a topic contains each of its queues, so a typing error such as a
+# thousand million queues would block a broker.
 QUEUES_OF_TOPIC_MAX = 65_536
-# RocketMQ takes any number. Who asks about a topic is told of each of its queues, so a thousand million of them, from a
-# slip of the keyboard, would keep a broker busy for good.

@@ -1,9 +1,9 @@
 """The two ids of a message. RocketMQ: MessageDecoder.createMessageId, MessageClientIDSetter.
 
-An *offset message id* says where a record is: the store host (8 or 20 bytes), then the log position (i64). A *unique
-id* says who made the message: IP (4 or 16 bytes), process id (u16), a hash of the class loader (u32, here: any number
-that differs between producers of a process), milliseconds since the month began (u32), a counter (u16). Both are
-written in upper-case hex, as 32 characters, or 56 with IPv6.
+An *offset message id* contains a record's place: the store host (8 or 20 bytes), then the log position (i64). A *unique
+id* identifies a message and its producer: IP (4 or 16 bytes), process id (u16), a hash of the class loader (u32; here,
+any number that differs between the producers of a process), milliseconds since the month began (u32), a counter (u16).
+Both are written in upper-case hex, as 32 characters, or 56 with IPv6.
 """
 
 from collections.abc import Sequence
@@ -15,25 +15,26 @@ from staticfire.protocol.errors import ProtocolError
 _pack_position = Struct(">q").pack
 _V4_CHARS = 32
 _V6_CHARS = 56
+# If the clock is set back by less than this, the time in the id doesn't become negative (RocketMQ: createUniqIDBuffer).
 _DIFFERENCE_KEPT_MS = 1_000_000
-# A clock set back by less than this makes no negative time (RocketMQ: createUniqIDBuffer).
 
+# Two look-ups in this table take a third of the time of formatting four digits.
 _HEX = tuple(f"{number:02X}" for number in range(256))
-# Looking up two of them takes a third of formatting four digits.
 
 
 def offset_id_prefix(store_host: bytes) -> str:
-    """Return what all offset message ids of a broker begin with: `offset_id` of it is faster than of the host."""
+    """Return the common prefix of a broker's offset message ids. `offset_id` is faster with it than with the host."""
     return store_host.hex().upper()
 
 
 def offset_id(prefix: str, log_position: int) -> str:
     """Return the offset message id of a record; the prefix is the broker's `offset_id_prefix`."""
-    return prefix + _pack_position(log_position).hex().upper()  # no way of formatting it is as fast
+    # Every other way to format it is slower.
+    return prefix + _pack_position(log_position).hex().upper()
 
 
 def offset_ids(prefix: str, log_positions: Sequence[int]) -> str:
-    """Return the offset message ids of several records, joined by commas, as a batch is answered."""
+    """Return the offset message ids of several records, joined by commas, as in the response to a batch."""
     texts = Struct(f">{len(log_positions)}q").pack(*log_positions).hex().upper()
     return ",".join([prefix + texts[at : at + 16] for at in range(0, len(texts), 16)])
 
@@ -48,18 +49,20 @@ def parse_offset_id(message_id: str) -> tuple[bytes, int]:
         data = bytes.fromhex(message_id)
     except ValueError as error:
         raise ProtocolError(f"{message_id!r} is no offset message id: {error}") from error
-    if len(data) * 2 != len(message_id):  # fromhex takes blanks
+    # fromhex accepts blanks.
+    if len(data) * 2 != len(message_id):
         raise ProtocolError(f"{message_id!r} is no offset message id: it has blanks")
     return data[:-8], int.from_bytes(data[-8:], "big", signed=True)
 
 
 class UniqueIds:
-    """Makes the unique ids of one producer or broker; no two are the same within 65,536 per millisecond."""
+    """Makes the unique ids of one producer or broker. They are unique up to 65,536 ids per millisecond."""
 
     def __init__(self, ip: bytes, pid: int, class_loader_hash: int, utc_offset_ms: int = 0) -> None:
         """`ip`: 4 or 16 bytes. `class_loader_hash`: a random number, so that two generators of a process differ.
 
-        `utc_offset_ms`: of the zone in which months begin; RocketMQ's reader of an id's time assumes its own.
+        `utc_offset_ms`: the time zone in which months begin. RocketMQ's reader of an id's time assumes its own time
+        zone.
         """
         self._prefix = f"{ip.hex().upper()}{pid & 0xFFFF:04X}{class_loader_hash & 0xFFFF_FFFF:08X}"
         self._zone_ms = utc_offset_ms
@@ -70,7 +73,7 @@ class UniqueIds:
         self._counter = 0
 
     def next_id(self, wall_ms: int) -> str:
-        """Return the next id; `wall_ms` is the time now."""
+        """Return the next id; `wall_ms` is the current time."""
         if wall_ms != self._wall_ms:
             self._wall_ms = wall_ms
             self._stem = self._prefix + self._since_month(wall_ms)
@@ -88,7 +91,7 @@ class UniqueIds:
 
 
 def month_around(wall_ms: int, utc_offset_ms: int) -> tuple[int, int]:
-    """Return when the month of a moment begins and when the next one does, in a zone."""
+    """Return the begin of the month that contains a moment, and of the next month, in a time zone."""
     local = datetime.fromtimestamp((wall_ms + utc_offset_ms) // 1000, UTC)
     first = local.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     following = (first + timedelta(days=31)).replace(day=1)

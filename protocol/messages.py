@@ -1,8 +1,8 @@
-"""Messages as programs see them: what they send, and what they receive. RocketMQ: Message, MessageExt.
+"""Messages as programs see them: those that they send, and those that they receive. RocketMQ: Message, MessageExt.
 
-A `Message` can be sent as it is: what a broker or the property string could not carry was refused when it was made,
-except for limits that are a producer's setting, which `check_message` looks at. A `ReceivedMessage` is a thin view of
-a stored record; its properties are parsed when somebody asks for them.
+A `Message` can be sent without further checks: what a broker or the property string can't carry is refused when the
+message is created. The exception are limits that a producer's settings define; `check_message` checks those. A
+`ReceivedMessage` is a thin view of a stored record; its properties are parsed when they are first used.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,18 +15,18 @@ from staticfire.protocol.names import topic_fault
 from staticfire.protocol.properties import find_property, format_properties, parse_properties
 from staticfire.protocol.record import PROPERTIES_BYTES_MAX, StoredRecord
 
+# RocketMQ's maxMessageSize, for producers and brokers. A body of exactly this size is accepted.
 BODY_BYTES_MAX = 4 * 1024 * 1024
-# RocketMQ's maxMessageSize, on both sides: exactly that much passes.
 
 GOES_ALONE = "goes alone"
-"""In `system_properties`, and never sent: the message gets an answer of its own, which has its recall handle."""
+"""A key in `system_properties` that is never sent. The message gets a separate response, with its recall handle."""
 
 _FLAG_MAX = 2**31 - 1
 _LEVEL_DIGITS_MAX = 9
 
 
 class Message:
-    """What a program sends."""
+    """A message to send."""
 
     __slots__ = (
         "body",
@@ -59,9 +59,10 @@ class Message:
     ) -> None:
         """Make a message.
 
-        `keys`: what the message can be found by; none of them contains a blank. `delay_level`: of the broker's list,
-        1 = 1 s to 18 = 2 h. `delay_ms`, `deliver_ms`: any delay, or moment since 1970 (at most one of the three).
-        `wait_stored`: the broker answers when the message is as safe as its settings promise.
+        `keys`: words by which the message can be found; they must not contain blanks. `delay_level`: a level of the
+        broker's list, from 1 = 1 s to 18 = 2 h. `delay_ms`, `deliver_ms`: any delay, or a moment since 1970 (at most
+        one of the three).
+        `wait_stored`: the broker responds when the message is as safe as the broker's settings promise.
 
         Raises: ClientError.
         """
@@ -82,7 +83,8 @@ class Message:
             self.system_properties[GOES_ALONE] = ""
         is_usual = type(body) is bytes and not (flag or delay_level or properties)
         if is_usual and delay_ms is None and deliver_ms is None:
-            fault = _texts_fault(self)  # Nothing else can be wrong.
+            # Nothing else can be wrong.
+            fault = _texts_fault(self)
         else:
             fault = message_fault(self)
         if fault is not None:
@@ -93,7 +95,7 @@ class Message:
 
 
 def message_fault(message: Message) -> str | None:
-    """Return why a message can't be sent by any producer, None when it can."""
+    """Return why no producer can send a message, or None if it can be sent."""
     if fault := _type_fault("the body", message.body, bytes):
         return fault
     if message.delay_level < 0:
@@ -112,9 +114,11 @@ def _texts_fault(message: Message) -> str | None:
     try:
         texts = "".join((message.tags, message.sharding_key, *message.keys))
         if "\x01" not in texts and "\x02" not in texts and "" not in message.keys:
-            return None  # nearly always, so the parts are not looked at one by one
+            # This is nearly always the case, so the parts aren't checked one by one.
+            return None
     except TypeError:
-        pass  # one of them is no text: say which
+        # One of them isn't text; the code below finds which.
+        pass
     faults = [_value_fault("tags", message.tags), _value_fault("sharding_key", message.sharding_key)]
     faults += [_value_fault("a key", key) if key != "" else "a key is empty" for key in message.keys]
     return next(filter(None, faults))
@@ -152,7 +156,7 @@ def _value_fault(what: str, value: str) -> str | None:
 
 
 def check_message(message: Message, body_bytes_max: int = BODY_BYTES_MAX) -> None:
-    """Check what a producer checks before it sends. RocketMQ: Validators.checkMessage. Raises: ClientError."""
+    """Check a message as a producer does before it sends. RocketMQ: Validators.checkMessage. Raises: ClientError."""
     fault = topic_fault(message.topic)
     if fault is not None:
         raise ClientError(f"{message.topic!r}: {fault}")
@@ -167,7 +171,7 @@ def check_message(message: Message, body_bytes_max: int = BODY_BYTES_MAX) -> Non
 
 
 def encode_message_properties(message: Message, unique_id: str) -> bytes:
-    """Return the property string that a message is sent with. Raises: ClientError (too long)."""
+    """Return the property string of a message to send. Raises: ClientError (too long)."""
     wait = "true" if message.wait_stored else "false"
     text = f"UNIQ_KEY\x01{unique_id}\x02WAIT\x01{wait}\x02" if unique_id else f"WAIT\x01{wait}\x02"
     if message.tags:
@@ -199,7 +203,7 @@ def encode_message_properties(message: Message, unique_id: str) -> bytes:
 
 
 class ReceivedMessage:
-    """What a consumer gets."""
+    """A message that a consumer receives."""
 
     __slots__ = (
         "_properties",
@@ -217,12 +221,13 @@ class ReceivedMessage:
         """`store_host`: the broker's address, 8 or 20 bytes."""
         self.record = record
         self.topic = record.topic
-        """The topic it was subscribed by: a consumer puts the real one in place of its retry topic."""
+        """The topic of the subscription. A consumer replaces its retry topic by the original topic."""
         self.body = record.body
-        """As sent; the consumer puts the expanded one in place of a compressed one."""
+        """The body as sent. The consumer replaces a compressed body by the expanded one."""
         self.undecoded: str | None = None
-        """Why the body is as it is stored and not as it was meant: it says that it is compressed and can't be expanded,
-        or it was damaged on the way. None of nearly all messages."""
+        """The reason why the body is left as it is stored: it is marked as compressed and can't be expanded, or it was
+        damaged in transit. None for nearly all messages.
+        """
         self.reconsume_times = record.reconsume_times
         """How often its consumption has failed."""
         self.consume_started_ms = 0
@@ -253,7 +258,7 @@ class ReceivedMessage:
 
     @property
     def born_ms(self) -> int:
-        """When it was made, by its producer's clock."""
+        """When it was created, by its producer's clock."""
         return self.record.born_ms
 
     @property
@@ -263,7 +268,7 @@ class ReceivedMessage:
 
     @property
     def prepared_position(self) -> int:
-        """Where the half message of a committed one is, 0 of others."""
+        """The position of a committed message's half message, 0 for other messages."""
         return max(self.record.prepared_position, 0)
 
     @property
@@ -283,13 +288,13 @@ class ReceivedMessage:
 
     @property
     def properties(self) -> dict[str, str]:
-        """All properties by name, also RocketMQ's own; the same dict each time."""
+        """All properties by name, including RocketMQ's own. It is the same dict each time."""
         if self._properties is None:
             self._properties = parse_properties(self.record.properties)
         return self._properties
 
     def get(self, name: str) -> str | None:
-        """Return one property, without parsing the others when nobody did yet."""
+        """Return one property. The others aren't parsed for it."""
         if self._properties is not None:
             return self._properties.get(name)
         value = find_property(self.record.properties, name)
@@ -301,27 +306,27 @@ class ReceivedMessage:
 
     @property
     def keys(self) -> list[str]:
-        """What it can be found by."""
+        """The words by which it can be found."""
         return (self.get(names.KEYS) or "").split()
 
     @property
     def message_id(self) -> str:
-        """The unique id that its producer gave it, else the offset message id."""
+        """The unique id from its producer; if it has none, the offset message id."""
         return self.get(names.UNIQ_KEY) or self.offset_message_id
 
     @property
     def offset_message_id(self) -> str:
-        """The id that says on which broker it is, and where."""
+        """The id that contains its broker and its position there."""
         return offset_id(offset_id_prefix(self.store_host_packed), self.record.log_position)
 
     @property
     def transaction_id(self) -> str | None:
-        """The unique id of a message that was sent in a transaction, None of others."""
+        """The unique id of a message that was sent in a transaction, None for others."""
         return self.get(names.UNIQ_KEY) if self.get(names.TRAN_MSG) == "true" else None
 
     @property
     def delay_level(self) -> int:
-        """The level it was delayed by, 0 when not; kept after delivery."""
+        """The level that it was delayed by, 0 if none. It is kept after delivery."""
         text = self.get(names.DELAY) or "0"
         return int(text) if text.isdecimal() and text.isascii() and len(text) <= _LEVEL_DIGITS_MAX else 0
 

@@ -1,6 +1,6 @@
-"""Names of topics and groups: what they may look like, and which of them are RocketMQ's own.
+"""Names of topics and groups: which names are legal, and which are RocketMQ's own.
 
-RocketMQ: TopicValidator, KeyBuilder, MixAll. The faults of topics are the remarks of a RocketMQ broker, word for word.
+RocketMQ: TopicValidator, KeyBuilder, MixAll. The texts for illegal topics are the same as those of a RocketMQ broker.
 """
 
 import re
@@ -15,8 +15,8 @@ RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
 REPLY_SUFFIX = "_REPLY_TOPIC"
 
+# gRPC endpoints are producers of this group. A broker forwards requests about consumers unknown to it to the endpoints.
 GRPC_ENDPOINTS_GROUP = "STATICFIRE_GRPC_ENDPOINTS"
-# Endpoints are producers of this group: brokers pass questions on to them about consumers that they don't know.
 
 AUTO_CREATE_TOPIC = "TBW102"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
@@ -59,8 +59,8 @@ NOT_SENDABLE_TOPICS = frozenset(
 )
 
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+# Programs that only read messages use this group: every broker has it, it has no members, and no offsets are committed.
 TOOLS_GROUP = "TOOLS_CONSUMER"
-# Whoever only looks reads as this group: every broker has it, it has no members, and nothing is committed for it.
 SYSTEM_GROUPS = frozenset(
     {
         TOOLS_GROUP,
@@ -82,7 +82,7 @@ _LEGAL_IN_WORDS = "^[%|a-zA-Z0-9_-]+$"
 
 
 def topic_fault(topic: str | None) -> str | None:
-    """Return why a broker refuses a topic's name, None when it doesn't."""
+    """Return why a broker refuses a topic's name, or None if the name is legal."""
     if topic is None or not topic.strip():
         return "The specified topic is blank."
     if _LEGAL.fullmatch(topic) is None:
@@ -93,13 +93,13 @@ def topic_fault(topic: str | None) -> str | None:
 
 
 def fits_store(topic: str) -> bool:
-    """Whether a topic, which passed or went around `topic_fault`, is short enough to be stored."""
+    """Return whether a topic is short enough to be stored, also one that `topic_fault` wasn't called for."""
     length = len(topic.encode("utf-8", "replace"))
     return length <= (RETRY_TOPIC_BYTES_MAX if topic.startswith(RETRY_PREFIX) else TOPIC_BYTES_MAX)
 
 
 def group_fault(group: str | None) -> str | None:
-    """Return why a client refuses a group's name, None when it doesn't."""
+    """Return why a client refuses a group's name, or None if the name is legal."""
     if group is None or not group.strip():
         return "the group is blank"
     if len(group) > GROUP_CHARS_MAX:
@@ -110,22 +110,22 @@ def group_fault(group: str | None) -> str | None:
 
 
 def may_create_group(group: str) -> bool:
-    """Whether a broker creates a group of that name when it is first heard of; the empty name is one of them."""
+    """Return whether a broker creates a group of that name at its first request; true for the empty name."""
     return len(group) <= GROUP_CHARS_MAX and (not group or _LEGAL.fullmatch(group) is not None)
 
 
 def is_system_topic(topic: str, added: Container[str] = ()) -> bool:
-    """Whether a topic is RocketMQ's own; `added` are those a broker named after itself and its cluster."""
+    """Return whether a topic is RocketMQ's own. `added`: topics that a broker named after itself and its cluster."""
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX) or topic in added
 
 
 def may_be_sent_to(topic: str) -> bool:
-    """Whether clients may send to a topic."""
+    """Return whether clients may send to a topic."""
     return topic not in NOT_SENDABLE_TOPICS and not topic.startswith(REVIVE_TOPIC_PREFIX)
 
 
 def is_system_group(group: str) -> bool:
-    """Whether a consumer group is RocketMQ's own."""
+    """Return whether a consumer group is RocketMQ's own."""
     return group in SYSTEM_GROUPS or group.startswith(SYSTEM_GROUP_PREFIX)
 
 
@@ -140,27 +140,27 @@ def dead_letter_topic(group: str) -> str:
 
 
 def reply_topic(cluster: str) -> str:
-    """Return the topic that replies to requests are sent to."""
+    """Return the topic to which replies to requests are sent."""
     return cluster + REPLY_SUFFIX
 
 
 def revive_topic(cluster: str) -> str:
-    """Return the topic in which brokers note what is popped."""
+    """Return the topic in which brokers record pops."""
     return REVIVE_TOPIC_PREFIX + cluster
 
 
 def is_retry_topic(topic: str) -> bool:
-    """Whether a topic holds a group's retries."""
+    """Return whether a topic contains a group's retries."""
     return topic.startswith(RETRY_PREFIX)
 
 
 def is_dead_letter_topic(topic: str) -> bool:
-    """Whether a topic holds a group's dead letters."""
+    """Return whether a topic contains a group's dead letters."""
     return topic.startswith(DLQ_PREFIX)
 
 
 def group_of_topic(topic: str) -> str | None:
-    """Return the group whose retries or dead letters a topic holds, None of any other topic."""
+    """Return the group whose retries or dead letters a topic contains, or None for any other topic."""
     for prefix in (RETRY_PREFIX, DLQ_PREFIX):
         if topic.startswith(prefix):
             return topic[len(prefix) :]
@@ -173,14 +173,15 @@ def pop_retry_topic(topic: str, group: str, version: int = 1) -> str:
 
 
 def asked_for(topic: str, group: str) -> str:
-    """Return the topic that a group asks for to get what lies in that one: of a POP retry topic its topic, or itself.
+    """Return the topic that a group must request to get the messages of `topic`.
 
-    The inverse of `pop_retry_topic`.
+    For a POP retry topic, it is its original topic; for any other, the topic itself. This is the inverse of
+    `pop_retry_topic`.
     """
     prefix = RETRY_PREFIX + group
     return topic[len(prefix) + 1 :] if topic.startswith((prefix + "_", prefix + "+")) else topic
 
 
 def is_client(client: str, wanted: str) -> bool:
-    """Tell whether a client is meant: by its id, or by one part of `ip@instance@unit`."""
+    """Return whether `wanted` matches a client: it is the client's id, or one part of `ip@instance@unit`."""
     return client == wanted or wanted in client.split("@")

@@ -13,22 +13,22 @@ UNIT_SUB = 2
 
 
 def readable(perm: int) -> bool:
-    """Whether messages may be pulled."""
+    """Return whether messages may be pulled."""
     return perm & READ != 0
 
 
 def writable(perm: int) -> bool:
-    """Whether messages may be sent."""
+    """Return whether messages may be sent."""
     return perm & WRITE != 0
 
 
 def inherited(perm: int) -> bool:
-    """Whether topics may be created after this one's example."""
+    """Return whether topics may be created with this one as the template."""
     return perm & INHERIT != 0
 
 
 def perm_text(perm: int) -> str:
-    """Return the bits as people read them: `RW-`."""
+    """Return the bits in readable form: `RW-`."""
     return f"{'R' if perm & READ else '-'}{'W' if perm & WRITE else '-'}{'X' if perm & INHERIT else '-'}"
 
 

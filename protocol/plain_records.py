@@ -1,7 +1,8 @@
-"""Plain records, packed quickly: those whose flags, times of consumption and prepared position are all 0.
+"""Pack plain records quickly: those whose flags, reconsume times and prepared position are all 0.
 
-Nearly all records are plain. They have the bytes that `record.pack_record` writes, which tests hold: what never changes
-of a queue or a row is packed once, and the pieces of a record are joined only when the log is written.
+Nearly all records are plain. The packed bytes are the same as those of `record.pack_record`, which tests verify. The
+parts that are constant for a queue or a row are packed once, and the pieces of a record are joined only when the log is
+written.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,8 +14,8 @@ from staticfire.protocol.checksums import crc32
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.record import RECORD_MAGIC
 
+# From the mark of sys_flag at 59 to the mark of the body's CRC; all numbers in between are 0.
 PLAIN_NUMBERS = b"\xd2\0\0\0\0" * 3 + b"\xd3\0\0\0\0\0\0\0\0\xce"
-# From sys_flag's mark at 59 to the mark of the body's CRC, all of them 0.
 
 _HEAD_OF_17 = b"\xdc\x00\x11\xce"
 _MAGIC_AND_I64 = b"\xce" + RECORD_MAGIC.to_bytes(4, "big") + b"\xd3"
@@ -25,11 +26,11 @@ _pack_length32 = Struct(">BI").pack
 
 
 PlainPacker: TypeAlias = Callable[[int, int, int, int, bytes, bytes, bytes], tuple[bytes, bytes, bytes]]
-"""Packs log_position, queue_offset, stored_ms, born_ms, born_host (IPv4), properties, body; the record is in pieces."""
+"""Packs log_position, queue_offset, stored_ms, born_ms, born_host (IPv4), properties, body; returns pieces."""
 
 
 def plain_packer(queue_id: int, packed_topic: bytes) -> PlainPacker:
-    """Return what packs the plain records of one queue.
+    """Return a function that packs the plain records of one queue.
 
     It takes a third less time than `pack_record`.
     """
@@ -64,7 +65,7 @@ def plain_packer(queue_id: int, packed_topic: bytes) -> PlainPacker:
 
 
 Row: TypeAlias = tuple[int, bytes, bytes, int]
-"""One of a row of records: flag, properties, body, tags code."""
+"""One record of a row: flag, properties, body, tags code."""
 
 
 def pack_plain_row(  # house: hot, and a value to hold them costs more than the packing
@@ -77,9 +78,9 @@ def pack_plain_row(  # house: hot, and a value to hold them costs more than the 
     packed_topic: bytes,
     rows: Sequence[Row],
 ) -> tuple[list[bytes], list[int]]:
-    """Return the pieces of plain records that stand side by side in log and queue, and the size of each record.
+    """Return the pieces of plain records that are adjacent in log and queue, and the size of each record.
 
-    A row has its times and its host in common. Its flags, which have to be 0, and its tags codes aren't looked at.
+    The records of a row have the same times and host. Their flags must be 0. Flags and tags codes aren't checked.
     Raises: ProtocolError.
     """
     pieces: list[bytes] = []
@@ -114,5 +115,5 @@ def _row_head(host_and_topic_bytes: int) -> Callable[..., bytes]:
 
 @lru_cache(maxsize=256)
 def _plain_head(topic_bytes: int) -> Callable[..., bytes]:
-    """Return what packs from the magic to the properties' length; one per length of a topic."""
+    """Return a function that packs from the magic to the properties' length. There is one per length of a topic."""
     return Struct(f">6sq6sqBqBq25sI2s8s{topic_bytes}sH").pack

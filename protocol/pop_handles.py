@@ -1,20 +1,20 @@
-"""What popped messages are acknowledged by: handles, and the strings of an answer that they are made of.
+"""The handles by which popped messages are acknowledged, and the strings of a response from which they are made.
 
-A handle is eight parts with one space between:
+A handle has eight parts, separated by spaces:
 
     start_offset pop_time invisible_time revive_queue flag broker_name queue_id queue_offset
 
     0 1795319639607 30000 4 0 broker-a 0 2
 
-The info strings have entries with a semicolon between, in the order in which the queues were visited:
+The info strings have entries separated by semicolons, in the order in which the queues were visited:
 
     startOffsetInfo   flag queue_id start_offset                    0 1 89;1 0 25
     msgOffsetInfo     flag queue_id offset,offset,...               0 0 0,2,4
     orderCountInfo    flag qo<queue_id>%<queue_offset> count        0 qo0%3 1;0 qo0%4 1;0 0 0
-                      then flag queue_id count, of all the others
+                      then flag queue_id count, for all other messages
 
-`flag` says which topic the queue belongs to: the one that was asked for, or the group's retry topic of it. Every text
-comes from somebody else: what isn't one is a ProtocolError in RocketMQ's words. RocketMQ: ExtraInfoUtil.
+`flag` identifies the topic of the queue: the requested topic, or the group's retry topic of it. Every text comes from
+another program, so an invalid one is a ProtocolError with RocketMQ's text. RocketMQ: ExtraInfoUtil.
 """
 
 import re
@@ -31,14 +31,14 @@ K = TypeVar("K")
 V = TypeVar("V")
 QueueKey = tuple[int, int]
 """A flag and a queue id."""
+# RocketMQ's brokers read no more parts of a handle. Queue and offset are in the request's header.
 PARTS_MIN = 6
-# RocketMQ's brokers look at no more of a handle; queue and offset of a request stand in its header.
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
 class PopHandle(NamedTuple):
-    """One message as one pop took it. Its check-point is what that pop took from that queue, from `start_offset` on."""
+    """One message in one pop. Its check-point is all that this pop took from that queue, from `start_offset` on."""
 
     start_offset: int
     pop_time_ms: int
@@ -50,11 +50,11 @@ class PopHandle(NamedTuple):
     queue_offset: int
 
     def real_topic(self, topic: str, group: str) -> str:
-        """Return the topic in which the message lies that the group got as one of `topic`."""
+        """Return the topic in which the message is stored, for a group that requested `topic`."""
         return topic if self.flag == NORMAL else pop_retry_topic(topic, group, self.flag)
 
     def changed(self, pop_time_ms: int, invisible_ms: int, revive_queue: int) -> "PopHandle":
-        """Return the handle after a change of the invisible time: from then on, the message is a check-point alone."""
+        """Return the handle after a change of the invisible time. The message is then a check-point of its own."""
         return self._replace(
             start_offset=self.queue_offset, pop_time_ms=pop_time_ms, invisible_ms=invisible_ms,
             revive_queue=revive_queue,
@@ -62,12 +62,12 @@ class PopHandle(NamedTuple):
 
 
 def format_handle(handle: PopHandle) -> str:
-    """Return the handle as it travels."""
+    """Return the handle as text."""
     return "%d %d %d %d %d %s %d %d" % handle  # noqa: UP031 (the parts are the tuple's, and nothing is as fast)
 
 
 def parse_handle(text: str | None) -> PopHandle:
-    """Return what a handle says; queue and offset are -1 where they are left out. Raises: ProtocolError."""
+    """Parse a handle; queue and offset are -1 if they are missing. Raises: ProtocolError."""
     if not text:
         raise ProtocolError("java.lang.IllegalArgumentException: split extraInfo is null")
     parts = _java_split(text, " ")
@@ -81,16 +81,16 @@ def parse_handle(text: str | None) -> PopHandle:
     )  # fmt: skip
 
 
-# -- the info strings of an answer -------------------------------------------------------------------------------------
+# -- the info strings of a response ------------------------------------------------------------------------------------
 
 
 def format_start_offsets(start_offsets: Mapping[QueueKey, int]) -> str:
-    """Return startOffsetInfo: where the read of each queue began."""
+    """Return startOffsetInfo: the offset at which the read of each queue began."""
     return ";".join([f"{flag} {queue_id} {offset}" for (flag, queue_id), offset in start_offsets.items()])
 
 
 def parse_start_offsets(text: str | None) -> dict[QueueKey, int]:
-    """Return where the read of each queue began. Raises: ProtocolError, for a repeated queue, too."""
+    """Return the offset at which the read of each queue began. Raises: ProtocolError, also for a repeated queue."""
     offsets: dict[QueueKey, int] = {}
     for key, queue_id, offset in _entries(text, "startOffsetInfo"):
         _put_once(offsets, (key, _int(queue_id)), _long(offset), "startOffsetInfo")
@@ -98,7 +98,7 @@ def parse_start_offsets(text: str | None) -> dict[QueueKey, int]:
 
 
 def format_message_offsets(message_offsets: Mapping[QueueKey, Iterable[int]]) -> str:
-    """Return msgOffsetInfo: what was taken from each queue."""
+    """Return msgOffsetInfo: the offsets that were taken from each queue."""
     entries = []
     for (flag, queue_id), offsets in message_offsets.items():
         entries.append(f"{flag} {queue_id} {','.join([str(offset) for offset in offsets])}")
@@ -106,7 +106,7 @@ def format_message_offsets(message_offsets: Mapping[QueueKey, Iterable[int]]) ->
 
 
 def parse_message_offsets(text: str | None) -> dict[QueueKey, list[int]]:
-    """Return what was taken from each queue. Raises: ProtocolError, for a repeated queue, too."""
+    """Return the offsets that were taken from each queue. Raises: ProtocolError, also for a repeated queue."""
     taken: dict[QueueKey, list[int]] = {}
     for flag, queue_id, offsets in _entries(text, "msgOffsetInfo"):
         numbers = [_long(offset) for offset in _java_split(offsets, ",")]
@@ -115,16 +115,16 @@ def parse_message_offsets(text: str | None) -> dict[QueueKey, list[int]]:
 
 
 class OrderCounts(NamedTuple):
-    """How often messages that are taken in order came before.
+    """How often messages of ordered consumption were delivered before.
 
-    `by_offset`: by queue and offset, where it was at least once; `by_queue`: the least of each queue.
+    `by_offset`: by queue and offset, if it was at least once; `by_queue`: the minimum of each queue.
     """
 
     by_offset: dict[tuple[int, int, int], int]
     by_queue: dict[QueueKey, int]
 
     def of(self, flag: int, queue_id: int, queue_offset: int) -> int:
-        """Return how often a message came before."""
+        """Return how often a message was delivered before."""
         count = self.by_offset.get((flag, queue_id, queue_offset))
         return self.by_queue.get((flag, queue_id), 0) if count is None else count
 
@@ -137,7 +137,7 @@ def format_order_counts(counts: OrderCounts) -> str:
 
 
 def parse_order_counts(text: str | None) -> OrderCounts:
-    """Return how often messages came before. Raises: ProtocolError, for a repeated one, too."""
+    """Return how often messages were delivered before. Raises: ProtocolError, also for a repeated entry."""
     counts = OrderCounts({}, {})
     for flag, place, count in _entries(text, "orderCountInfo"):
         if place.startswith("qo"):
@@ -164,11 +164,11 @@ def _put_once(table: dict[K, V], key: K, value: V, name: str) -> None:
     table[key] = value
 
 
-# -- Java's way with texts and numbers ---------------------------------------------------------------------------------
+# -- texts and numbers as Java parses them -----------------------------------------------------------------------------
 
 
 def _java_split(text: str, separator: str) -> list[str]:
-    """Split as String.split does: what is empty at the end isn't there."""
+    """Split like String.split: empty parts at the end are dropped."""
     parts = text.split(separator)
     while len(parts) > 1 and not parts[-1]:
         parts.pop()

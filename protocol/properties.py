@@ -1,15 +1,15 @@
-"""RocketMQ's property string: name 01 value 02, over and over, in UTF-8. RocketMQ: MessageDecoder, MessageConst.
+"""RocketMQ's property string: name 01 value 02, repeated, in UTF-8. RocketMQ: MessageDecoder, MessageConst.
 
-Clients parse it into a dict. The broker never does: it looks for single properties in the bytes, puts some behind
-them and cuts some out. Both see the same: of a repeated name the last value counts, and an entry without name, value
-or 01 isn't there at all.
+Clients parse it into a dict. The broker never does: it searches single properties in the bytes, appends some and
+removes some. Both give the same result: of a repeated name, the last value counts, and an entry without name, value or
+01 is ignored.
 """
 
 from collections.abc import Iterable, Mapping
 
 _VALUE_END = 0x02
 
-# What users set, each by its own way, and what clients say about a message.
+# Properties that users set with separate parameters, and those that clients set.
 KEYS = "KEYS"
 TAGS = "TAGS"
 WAIT = "WAIT"
@@ -25,7 +25,7 @@ TRAN_MSG = "TRAN_MSG"
 PGROUP = "PGROUP"
 CHECK_IMMUNITY_TIME_IN_SECONDS = "CHECK_IMMUNITY_TIME_IN_SECONDS"
 
-# What a broker adds.
+# Properties that a broker adds.
 MSG_REGION = "MSG_REGION"
 TRACE_ON = "TRACE_ON"
 CLUSTER = "CLUSTER"
@@ -47,7 +47,7 @@ DLQ_ORIGIN_TOPIC = "DLQ_ORIGIN_TOPIC"
 DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_MESSAGE_ID"
 CRC32 = "__CRC32#"
 
-# Retries, by brokers and consumers.
+# Properties of retries, set by brokers and consumers.
 RETRY_TOPIC = "RETRY_TOPIC"
 ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
 RECONSUME_TIME = "RECONSUME_TIME"
@@ -56,7 +56,7 @@ MIN_OFFSET = "MIN_OFFSET"
 MAX_OFFSET = "MAX_OFFSET"
 CONSUME_START_TIME = "CONSUME_START_TIME"
 
-# Requests and their replies.
+# Properties of requests and their replies.
 CORRELATION_ID = "CORRELATION_ID"
 REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
 TTL = "TTL"
@@ -64,7 +64,7 @@ ARRIVE_TIME = "ARRIVE_TIME"
 PUSH_REPLY_TIME = "PUSH_REPLY_TIME"
 MSG_TYPE = "MSG_TYPE"
 
-# Known by name only.
+# Properties of which only the name is used.
 TRANSFER_FLAG = "TRANSFER_FLAG"
 CORRECTION_FLAG = "CORRECTION_FLAG"
 MQ2_FLAG = "MQ2_FLAG"
@@ -80,6 +80,7 @@ TRACE_CONTEXT = "TRACE_CONTEXT"
 BORN_HOST = "__BORNHOST"
 BORN_TIMESTAMP = "BORN_TIMESTAMP"
 
+# Users can't set these as their own properties (RocketMQ: MessageConst.STRING_HASH_SET).
 RESERVED_NAMES = frozenset(
     {
         KEYS, TAGS, WAIT, DELAY, UNIQ_KEY, INSTANCE_ID, BUYER_ID, TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS,
@@ -91,11 +92,10 @@ RESERVED_NAMES = frozenset(
         MQ2_FLAG, EXTEND_UNIQ_INFO, DUP_INFO, INNER_MULTI_QUEUE_OFFSET, BORN_HOST, BORN_TIMESTAMP,
     }
 )  # fmt: skip
-# Users can't set these as properties of their own (RocketMQ: MessageConst.STRING_HASH_SET).
 
 
 def parse_properties(properties: bytes) -> dict[str, str]:
-    """Return the properties by name. Bytes that are no UTF-8 become U+FFFD, as in Java."""
+    """Return the properties by name. Bytes that aren't UTF-8 become U+FFFD, as in Java."""
     parsed = {}
     for entry in properties.decode("utf-8", "replace").split("\x02"):
         name, _, value = entry.partition("\x01")
@@ -105,13 +105,13 @@ def parse_properties(properties: bytes) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, str] | Iterable[tuple[str, str]]) -> bytes:
-    """Return the property string. Names and values are taken as they are: `Message` is where they were checked."""
+    """Return the property string. Names and values aren't checked; `Message` has checked them."""
     items = properties.items() if isinstance(properties, Mapping) else properties
     return "".join([f"{name}\x01{value}\x02" for name, value in items]).encode("utf-8", "replace")
 
 
 def find_property(properties: bytes, name: str | bytes) -> bytes | None:
-    """Return a property's value, the last one if there are many; None when it is missing or empty."""
+    """Return a property's value, the last one if it is repeated; None if it is missing or empty."""
     needle = _NEEDLES.get(name) or _needle(name)
     at = properties.rfind(needle)
     if at < 0:
@@ -125,12 +125,12 @@ def find_property(properties: bytes, name: str | bytes) -> bytes | None:
 
 
 def text_property(properties: bytes, name: str | bytes) -> str:
-    """Return a property as text, empty for none."""
+    """Return a property as text; empty if there is none."""
     return (find_property(properties, name) or b"").decode("utf-8", "replace")
 
 
 def _find_among_lookalikes(properties: bytes, needle: bytes) -> bytes | None:
-    """`find_property` where XTAGS or an empty value stand behind TAGS, or where the last 02 is missing."""
+    """Find a property if a match isn't the property: XTAGS or an empty value after TAGS, or a missing last 02."""
     for entry in reversed(properties.split(b"\x02")):
         if entry.startswith(needle) and len(entry) > len(needle):
             return entry[len(needle) :]
@@ -138,18 +138,18 @@ def _find_among_lookalikes(properties: bytes, needle: bytes) -> bytes | None:
 
 
 def append_property(properties: bytes, name: str | bytes, value: str | bytes) -> bytes:
-    """Return the string with a property behind the others: it counts, whatever they say of the same name."""
+    """Append a property. It takes precedence over earlier values of the same name."""
     value_bytes = value if isinstance(value, bytes) else value.encode("utf-8", "replace")
     return b"%b%b%b\x02" % (with_last_end(properties), _NEEDLES.get(name) or _needle(name), value_bytes)
 
 
 def with_property(properties: bytes, name: str | bytes, value: str | bytes) -> bytes:
-    """Return the string with a property set: every older one of the name is gone."""
+    """Return the string with a property set; all earlier values of the name are removed."""
     return append_property(without_property(properties, name), name, value)
 
 
 def without_property(properties: bytes, name: str | bytes) -> bytes:
-    """Return the string without the properties of a name; the same object when there was none."""
+    """Return the string without the properties of a name; the same object if there was none."""
     needle = _NEEDLES.get(name) or _needle(name)
     if properties.find(needle) < 0:
         return properties
@@ -159,7 +159,7 @@ def without_property(properties: bytes, name: str | bytes) -> bytes:
 
 
 def with_last_end(properties: bytes) -> bytes:
-    """Return the string with the 02 behind its last value, which some clients leave out."""
+    """Return the string with the 02 after its last value, which some clients omit."""
     return properties + b"\x02" if properties and properties[-1] != _VALUE_END else properties
 
 
@@ -167,6 +167,6 @@ def _needle(name: str | bytes) -> bytes:
     return (name if isinstance(name, bytes) else name.encode("utf-8", "replace")) + b"\x01"
 
 
+# Looking up is faster than concatenating.
 _NEEDLES: dict[str | bytes, bytes] = {name: _needle(name) for name in RESERVED_NAMES}
 _NEEDLES |= {name.encode(): needle for name, needle in _NEEDLES.items() if isinstance(name, str)}
-# Concatenating takes longer than looking up.

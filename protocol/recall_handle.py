@@ -1,4 +1,4 @@
-"""What a message with a delivery time can be called back by. RocketMQ: RecallMessageHandle.HandleV1.
+"""The handle by which a message with a delivery time can be recalled. RocketMQ: RecallMessageHandle.HandleV1.
 
 base64 (URL alphabet, padded) of `v1 <topic> <broker name> <TIMER_OUT_MS + 1> <unique id>`.
 """
@@ -10,17 +10,17 @@ from typing import NamedTuple
 from staticfire.protocol.errors import ProtocolError
 
 RECALL_TAG = "_RECALL_TAG_"
-"""The tag of the record that says that a message was called back."""
+"""The tag of the record that states that a message was recalled."""
 VERSION = "v1"
 INVALID = "recall handle is invalid"
 NO_TIME = -1
-"""The timestamp of a handle that has something else in its place."""
+"""The timestamp of a handle whose timestamp isn't a number."""
 _BASE64 = re.compile(r"[A-Za-z0-9_-]+={0,2}")
 _LONG = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class RecallHandle(NamedTuple):
-    """Which message is meant."""
+    """Identifies a message."""
 
     topic: str
     broker_name: str
@@ -29,13 +29,13 @@ class RecallHandle(NamedTuple):
 
 
 def encode_handle(handle: RecallHandle) -> str:
-    """Return the handle as it travels."""
+    """Return the handle as text."""
     parts = (VERSION, handle.topic, handle.broker_name, str(handle.timestamp_ms), handle.unique_id)
     return urlsafe_b64encode(" ".join(parts).encode()).decode()
 
 
 def decode_handle(text: str | None) -> RecallHandle:
-    """Return what a handle says. Raises: ProtocolError."""
+    """Parse a handle. Raises: ProtocolError."""
     bare = (text or "").rstrip("=")
     if not text or _BASE64.fullmatch(text) is None or len(bare) % 4 == 1 or (bare != text and len(text) % 4):
         raise ProtocolError(INVALID)

@@ -1,8 +1,8 @@
-"""The stored record: how a message lies in the commit log, and how a native client receives it.
+"""The stored record: how a message is stored in the commit log, and how a native client receives it.
 
-A record is one msgpack array of 17 elements with fixed-width numbers, so that a few `struct` calls write it,
-fixed offsets read it, and a client decodes a whole pull, which is slices of the log behind an array header, with
-one call. Properties stay RocketMQ's own string, byte for byte; the body is as sent; no broker address is inside.
+A record is one msgpack array of 17 elements with fixed-width numbers. So a few `struct` calls write it, and fixed
+offsets read it. A client decodes a whole pull with one call: it is an array header followed by slices of the log.
+Properties are RocketMQ's own string, byte for byte; the body is as sent; no broker address is inside.
 
     offset  bytes                     element
          0  dc 00 11                  array of 17
@@ -17,18 +17,18 @@ one call. Properties stay RocketMQ's own string, byte for byte; the body is as s
         59  d2 i32                    sys_flag
         64  d2 i32                    flag
         69  d2 i32                    reconsume_times
-        74  d3 i64                    prepared_position  below 0: the broker's own mark, 0 for everybody else
-        83  ce u32                    body_crc          CRC-32 & 0x7fffffff, 0 of an empty body
+        74  d3 i64                    prepared_position  below 0: the broker's own mark, 0 for every other program
+        83  ce u32                    body_crc          CRC-32 & 0x7fffffff, 0 for an empty body
         88  c4 u8 + 8 or 20 bytes     born_host         IPv4 or IPv6 address, then the port as i32
          .  da u16 + UTF-8            topic
          .  c5 u16 + bytes            properties
          .  c6 u32 + bytes            body
 
-Behind the last record of a segment lies a *blank*, the array of the first four elements with another magic; its
-record_bytes is all the room that was left, and only its first 27 bytes are written. A salvage puts one in place of what
-it has moved aside.
+After the last record of a segment, there is a *blank*: the array of the first four elements with another magic. Its
+record_bytes is all the remaining space of the segment, and only its first 27 bytes are written. A salvage writes a
+blank in place of the data that it has moved aside.
 
-Invariant: what `pack_record` wrote, `check_record` finds whole; both CRCs together cover every byte from offset 13.
+Invariant: `check_record` accepts whatever `pack_record` wrote; both CRCs together cover every byte from offset 13.
 """
 
 from collections.abc import Sequence
@@ -47,20 +47,20 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 RECORD_MAGIC = 0x53460001
 BLANK_MAGIC = 0x53460000
 
+# A record is added to a segment only if this much space is left after it, so that a blank always fits.
 BLANK_BYTES_MIN = 27
-# A record goes into a segment only when this much room stays behind it, so that a blank always fits.
 
+# The size with an IPv4 born host, an empty topic, no properties and an empty body.
 RECORD_BYTES_MIN = 109
-# An IPv4 born host, an empty topic, no properties, an empty body.
 
+# Address and port; 20 bytes with IPv6.
 IPV4_HOST_BYTES = 8
-# Address and port; 20 with IPv6.
 
-PROPERTIES_BYTES_MAX = 32_767
 # RocketMQ writes the length as a signed short.
+PROPERTIES_BYTES_MAX = 32_767
 
+# Everything except the contents of born host, properties and body, and the packed topic.
 _FIXED_BYTES = 98
-# All but the contents of born host, properties and body, and the packed topic.
 
 _HEAD_OF_17 = b"\xdc\x00\x11\xce"
 _HEAD_OF_4 = b"\xdc\x00\x04\xce"
@@ -72,12 +72,12 @@ _pack_middle_v6 = Struct(">5scqcicqcqcqcicicicqcI2s20s").pack
 _pack_blank_middle = Struct(">BIBq").pack
 _pack_length16 = Struct(">BH").pack
 _pack_length32 = Struct(">BI").pack
+# A table look-up is faster than packing. Nearly all property strings are shorter than this.
 _BIN16_HEADS = tuple(b"\xc5" + length.to_bytes(2, "big") for length in range(1024))
-# A table is faster than packing: nearly all property strings are shorter than this.
 
 
 class StoredRecord(msgspec.Struct, array_like=True, gc=False, frozen=True):
-    """A record as its readers see it, element by element."""
+    """A decoded record, element by element."""
 
     record_bytes: int
     record_crc: int
@@ -103,7 +103,7 @@ _records_decoder = msgspec.msgpack.Decoder(list[StoredRecord])
 
 
 def pack_topic(topic: str) -> bytes:
-    """Return the topic as it stands in records; whoever writes many keeps it. Raises: ProtocolError."""
+    """Return the topic as it is stored in records. A caller that writes many should keep it. Raises: ProtocolError."""
     try:
         encoded = topic.encode()
     except UnicodeEncodeError as error:
@@ -114,7 +114,7 @@ def pack_topic(topic: str) -> bytes:
 
 
 def record_size(born_host: bytes, packed_topic: bytes, properties: bytes, body: bytes) -> int:
-    """Return how many bytes `pack_record` makes of these."""
+    """Return the size of the record that `pack_record` makes of these."""
     return _FIXED_BYTES + len(born_host) + len(packed_topic) + len(properties) + len(body)
 
 
@@ -165,7 +165,7 @@ def pack_record(  # house: hot, and a value to hold them costs more than the pac
 
 
 def pack_stored(record: StoredRecord) -> bytes:
-    """Return the stored bytes of a record, at the position that it names. Raises: ProtocolError."""
+    """Return the stored bytes of a record, at its own position. Raises: ProtocolError."""
     # fmt: off
     return pack_record(
         record.log_position, record.queue_id, record.queue_offset, record.stored_ms, record.born_ms, record.sys_flag,
@@ -182,7 +182,7 @@ def pack_blank(log_position: int, blank_bytes: int) -> bytes:
 
 
 def decode_record(record: Buffer) -> StoredRecord:
-    """Return one record. Raises: ProtocolError."""
+    """Decode one record. Raises: ProtocolError."""
     try:
         return _record_decoder.decode(record)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -190,7 +190,7 @@ def decode_record(record: Buffer) -> StoredRecord:
 
 
 def decode_records(batch: Buffer) -> list[StoredRecord]:
-    """Return the records of a batch as `join_records` made it. CRCs are not looked at. Raises: ProtocolError."""
+    """Return the records of a batch that `join_records` made. CRCs aren't verified. Raises: ProtocolError."""
     try:
         return _records_decoder.decode(batch)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -198,21 +198,21 @@ def decode_records(batch: Buffer) -> list[StoredRecord]:
 
 
 def join_records(slices: Sequence[Buffer], record_count: int | None = None) -> bytes:
-    """Return the body of a pull's answer: an array header and the slices of the log behind it.
+    """Return the body of a pull's response: an array header, followed by the slices of the log.
 
-    `record_count` is needed when a slice holds more than one record.
+    `record_count` is needed if a slice contains more than one record.
     """
     count = len(slices) if record_count is None else record_count
     return b"".join((_pack_length32(0xDD, count), *slices))
 
 
 def split_body(body: bytes) -> tuple[int, bytes]:
-    """Return how many records the body of a pull's answer has, and all of them in one piece."""
+    """Return the number of records in the body of a pull's response, and all of them in one piece."""
     return _peek_u32(body, 1)[0], body[5:]
 
 
-# Reading by fixed offsets: what the dispatcher needs, without decoding the rest. The caller knows that a whole
-# record begins at `at` (it has been checked, or this process wrote it).
+# Below: read by fixed offsets only the fields that the dispatcher needs. A complete record must begin at `at`: the
+# caller has checked it, or this process has written it.
 
 _peek_numbers = Struct(">4xI11xqxixqxqxqxi").unpack_from
 _peek_u32 = Struct(">I").unpack_from
@@ -226,7 +226,7 @@ _HOST_AT = 90
 
 
 class RecordPeek(NamedTuple):
-    """The numbers of a record that indexes are built from."""
+    """The numbers of a record from which indexes are built."""
 
     record_bytes: int
     log_position: int
@@ -254,7 +254,7 @@ def peek_queue_offsets(records: Sequence[Buffer]) -> list[int]:
 
 
 def peek_prepared_position(data: Buffer, at: int = 0) -> int:
-    """Return the prepared position of the record at `at`, or the mark that stands there."""
+    """Return the prepared position of the record at `at`, or the mark that is stored there."""
     position: int = _peek_i64(data, at + _PREPARED_POSITION_AT)[0]
     return position
 
@@ -270,9 +270,10 @@ def peek_topic_and_properties(data: Buffer, at: int = 0) -> tuple[str, bytes]:
 
 
 def properties_at(data: bytes, at: int = 0) -> bytes:
-    """Return the properties alone of the record at `at`."""
+    """Return only the properties of the record at `at`."""
     start = at + _HOST_AT + data[at + _HOST_LENGTH_AT]
-    start += 6 + (data[start + 1] << 8 | data[start + 2])  # the topic, and the heads of both
+    # Skip the topic, and the heads of topic and properties.
+    start += 6 + (data[start + 1] << 8 | data[start + 2])
     return data[start : start + (data[start - 2] << 8 | data[start - 1])]
 
 
@@ -280,9 +281,10 @@ _numbers_and_crcs = Struct(">4sIBIxIxqxixq43xIxB").unpack_from
 
 
 def proven_offset(data: memoryview, log_position: int, record_bytes: int, queue_id: int, packed_topic: bytes) -> int:
-    """Return the queue offset of the whole record in `data`, -1 unless it is one of that queue, at that position.
+    """Return the queue offset of the complete record in `data`; -1 if it isn't one of that queue, at that position.
 
-    As strict as `check_record`, in a third of the time: where the body begins follows from a head whose CRC fits.
+    It is as strict as `check_record`, in a third of the time: once the CRC of the head fits, the head gives the body's
+    start.
     """
     try:
         head, size, mark, crc, magic, position, its_queue, queue_offset, body_crc, host_bytes = _numbers_and_crcs(data)
@@ -307,7 +309,7 @@ def proven_offset(data: memoryview, log_position: int, record_bytes: int, queue_
 
 
 def is_intact(data: memoryview, record: StoredRecord) -> bool:
-    """Whether both CRCs of a record that was decoded from `data` fit."""
+    """Return whether both CRCs of a record that was decoded from `data` fit."""
     body_at = len(data) - len(record.body)
     return (
         crc32(record.body) & 0x7FFFFFFF == record.body_crc and crc32(data[_PREFIX_BYTES:body_at]) == record.record_crc
@@ -315,26 +317,26 @@ def is_intact(data: memoryview, record: StoredRecord) -> bool:
 
 
 class Found(Enum):
-    """What lies at a position of the log."""
+    """The content at a position of the log."""
 
     RECORD = "record"
     BLANK = "blank"
     NOTHING = "nothing"
-    """Zeros or the end of the file: the log was not written further."""
+    """Zeros or the end of the file: the log wasn't written further."""
     BROKEN = "broken"
 
 
 class Verdict(NamedTuple):
-    """The outcome of `check_record`."""
+    """The result of `check_record`."""
 
     found: Found
     size: int
-    """Bytes to the next record (of a blank: to the segment's end); 0 of nothing and of what is broken."""
+    """Bytes to the next record (for a blank: to the segment's end); 0 for NOTHING and BROKEN."""
     reason: str
 
 
 def check_record(data: Buffer, at: int, log_position: int) -> Verdict:
-    """Say what lies at `at`, which is `log_position` of the log. Never raises, whatever the bytes are."""
+    """Check the content at `at`, which is `log_position` of the log. It never raises, whatever the bytes are."""
     head = bytes(data[at : at + _HOST_AT])
     if not any(head):
         return Verdict(Found.NOTHING, 0, "nothing was written here")
@@ -364,7 +366,7 @@ def check_record(data: Buffer, at: int, log_position: int) -> Verdict:
 
 
 def _body_at(data: Buffer, at: int, size: int) -> int | None:
-    """Return where the body's bytes begin when host, topic, properties and body fill exactly `size` bytes."""
+    """Return where the body's bytes begin; None unless host, topic, properties and body fill exactly `size` bytes."""
     end = at + size
     if size < RECORD_BYTES_MIN or data[at + 88] != 0xC4 or data[at + _HOST_LENGTH_AT] not in (8, 20):
         return None

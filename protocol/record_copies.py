@@ -1,6 +1,7 @@
-"""Stored records made of others without being decoded: what is the same keeps its bytes, and its body's CRC.
+"""Make stored records from others without decoding them: unchanged parts keep their bytes, the body its CRC.
 
-Who copies knows that the record is whole. The bytes are those that `record.pack_record` writes, which tests hold.
+The caller must know that the source record is intact. The bytes are the same as those of `record.pack_record`, which
+tests verify.
 """
 
 from struct import Struct, error as StructError
@@ -22,7 +23,7 @@ _pack_length16 = Struct(">BH").pack
 
 
 class Parts(NamedTuple):
-    """A stored record, cut where copies differ from it."""
+    """A stored record, split where copies differ from it."""
 
     data: bytes
     queue_offset: int
@@ -37,7 +38,7 @@ class Parts(NamedTuple):
 
 
 class CopyOf(NamedTuple):
-    """What a copy has of its own."""
+    """The parts of a copy that differ from its source."""
 
     log_position: int
     queue_id: int
@@ -51,7 +52,7 @@ class CopyOf(NamedTuple):
 
 
 def cut(data: bytes) -> Parts:
-    """Return the parts of the whole record in `data`."""
+    """Return the parts of the complete record in `data`."""
     queue_offset, born_ms, sys_flag, flag, reconsume_times, body_crc, host_bytes = _numbers(data)
     topic_at = _HOST_AT + host_bytes
     properties_at = topic_at + 6 + (data[topic_at + 1] << 8 | data[topic_at + 2])
@@ -63,7 +64,7 @@ def cut(data: bytes) -> Parts:
 
 
 def consumed_again(parts: Parts, new: CopyOf) -> bytes:
-    """Return a copy with one more reconsumption, and no prepared position. Raises: ProtocolError."""
+    """Return a copy with reconsume_times increased by one, and no prepared position. Raises: ProtocolError."""
     try:
         # fmt: off
         head = _pack_head(

@@ -1,4 +1,4 @@
-"""RocketMQ's own binary record and batch body, to and from the stored record. RocketMQ: MessageDecoder.
+"""Convert RocketMQ's own binary record and batch body to and from the stored record. RocketMQ: MessageDecoder.
 
     size   field                        size   field
     4      record_bytes                 8      stored_ms
@@ -12,11 +12,12 @@
     8      born_ms
     8, 20  born host
 
-V2 is for topics longer than 127 bytes, as RocketMQ chooses it. A host takes 20 bytes when it is IPv6, which sysFlag
-says (0x10 born, 0x20 store). The store host isn't stored here: it is filled in for whoever asks. A prepared position
-below 0 is a mark of the broker's own, which becomes 0.
+V2 is used for topics longer than 127 bytes, as in RocketMQ. A host has 20 bytes if it is IPv6; bits of sysFlag state
+this (0x10 born, 0x20 store). The store host isn't stored here: it is filled in for the requesting client. A prepared
+position below 0 is the broker's own mark; it becomes 0.
 
-Invariant: a record of a RocketMQ broker becomes a stored record and the same bytes again, but for its store host.
+Invariant: a record of a RocketMQ broker that is converted to a stored record and back has the same bytes, except for
+the store host.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -42,23 +43,24 @@ from staticfire.protocol.sys_flag import BORN_HOST_V6, STORE_HOST_V6
 MAGIC_V1 = 0xDAA320A7
 MAGIC_V2 = 0xDAA320AB
 
+# The lengths are signed in Java: a larger one would be negative there.
 _TOPIC_BYTES_MAX_V1 = 127
 _TOPIC_BYTES_MAX = 32_767
-# The lengths are signed in Java: one more would be negative there.
 
 _NOT_HOST_BITS = ~(BORN_HOST_V6 | STORE_HOST_V6)
 
+# The fields up to the topic's length, for an IPv4 born host.
 _stored_head = Struct(">4xI11xqxixqxqxqxixixixqxIxB8sxH").unpack_from
-# As far as the topic's length, when the born host is IPv4.
 _length16 = Struct(">H").unpack_from
 _TOPIC_LENGTH_AT_V4 = 99
+# With IPv4, a stored record is always longer than RocketMQ's (V1) by this difference.
 _SIZE_DIFFERENCE_V4 = 18
-# A stored record of IPv4 is so much longer than RocketMQ's (V1), whatever is in it.
 
 _heads = {(born, store): Struct(f">IIIiiqqiq{born}sq{store}siqi") for born in (8, 20) for store in (8, 20)}
 _pack_head_v4 = _heads[8, 8].pack
+# The same fields, but numbers that are equal in both records as bytes, and those that are 0 in plain records as one
+# field.
 _plain_head = Struct(">4xI11x8sx4sx8sx8sx8s25s4s2s8sxH").unpack_from
-# The same, but the numbers as the bytes that they are in both records, and those that are 0 in plain records together.
 _pack_plain_head = Struct(">II4s4s4x8s8s4x8s8s8s8s12xI").pack
 _V4_HEAD = b"\xc4\x08"
 _TOO_LONG = f"{{}} bytes of properties: a RocketMQ client can read {PROPERTIES_BYTES_MAX}"
@@ -71,15 +73,15 @@ _pack_length16_signed = Struct(">h").pack
 
 
 def record_for(stored: bytes, is_native: bool, store_host: bytes) -> Records | bytes:
-    """Return a stored record as a body, of our own codec or as RocketMQ's clients read it. Raises: as that."""
+    """Return a stored record as a body: in our own codec, or in RocketMQ's format. Raises: see `to_rocketmq`."""
     return Records([stored], 1) if is_native else to_rocketmq(stored, store_host)
 
 
 def to_rocketmq(stored: Buffer, store_host: bytes, at: int = 0) -> bytes:
-    """Return RocketMQ's record of the stored one at `at`, as a broker at `store_host` (8 or 20 bytes) has it.
+    """Return the stored record at `at` in RocketMQ's format, as if stored by a broker at `store_host` (8 or 20 bytes).
 
-    The stored bytes are trusted: they come from the log. Raises: ProtocolError (topic or properties of more than
-    32767 bytes, a store host of another length).
+    The stored bytes are trusted, because they come from the log. Raises: ProtocolError (topic or properties of more
+    than 32767 bytes, a store host of another length).
     """
     # fmt: off
     (
@@ -103,14 +105,16 @@ def to_rocketmq(stored: Buffer, store_host: bytes, at: int = 0) -> bytes:
             prepared_position if prepared_position > 0 else 0, end - body_at,
         ),
         stored[body_at:end],
-        stored[at + _TOPIC_LENGTH_AT_V4 + 1 : properties_at - 1],  # from the low byte of the topic's length on
-        stored[properties_at : body_at - 5],  # from their length on: both records have the same two bytes
+        # This begins with the low byte of the topic's length.
+        stored[at + _TOPIC_LENGTH_AT_V4 + 1 : properties_at - 1],
+        # This begins with their length: both records have the same two bytes there.
+        stored[properties_at : body_at - 5],
     ))
     # fmt: on
 
 
 def _to_rocketmq_v6_or_v2(stored: Buffer, store_host: bytes, at: int) -> bytes:
-    """`to_rocketmq` of a record that has an IPv6 host or a long topic."""
+    """Do the same as `to_rocketmq` for a record with an IPv6 host or a long topic."""
     record = decode_record(stored[at : at + _length32(stored, at + 4)[0]])
     topic = record.topic.encode()
     if len(topic) <= _TOPIC_BYTES_MAX_V1:
@@ -137,17 +141,17 @@ def _to_rocketmq_v6_or_v2(stored: Buffer, store_host: bytes, at: int) -> bytes:
 
 
 def rocketmq_records(slices: Sequence[Buffer], store_host: bytes) -> list[bytes]:
-    """Return RocketMQ's record of each stored one; a slice may hold several. Raises: ProtocolError."""
+    """Return each stored record in RocketMQ's format; a slice may contain several. Raises: ProtocolError."""
     if twin is not None:
         return twin.rocketmq_records(slices, store_host, to_rocketmq)
     return rocketmq_records_in_python(slices, store_host)
 
 
 def rocketmq_records_in_python(slices: Iterable[Buffer], store_host: bytes) -> list[bytes]:
-    """`rocketmq_records` without its compiled twin.
+    """Do the same as `rocketmq_records` without the compiled version.
 
-    Plain records, whose flags and times are all 0, are made of the stored bytes as they are: `to_rocketmq` in three
-    quarters of the time. Raises: ProtocolError.
+    Plain records, whose flags and reconsume times are all 0, are built from the stored bytes directly, which takes
+    three quarters of the time of `to_rocketmq`. Raises: ProtocolError.
     """
     records: list[bytes] = []
     is_v4 = len(store_host) == 8
@@ -186,8 +190,9 @@ def rocketmq_records_in_python(slices: Iterable[Buffer], store_host: bytes) -> l
 def from_rocketmq(data: bytes, at: int = 0, check_body: bool = True) -> tuple[StoredRecord, bytes, int]:
     """Return the record at `at`, its store host and its size. RocketMQ: MessageDecoder.decode.
 
-    The record's `record_bytes` are those of its stored form; its `record_crc` is 0: it has none before it is packed.
-    `check_body`: compare the body's CRC, which RocketMQ's own consumers don't.
+    The record's `record_bytes` is the size of its stored form. Its `record_crc` is 0, because it has none before it is
+    packed.
+    `check_body`: verify the body's CRC, which RocketMQ's own consumers don't.
 
     Raises: ProtocolError.
     """
@@ -246,8 +251,8 @@ class BatchMessage(NamedTuple):
     properties: bytes
 
 
+# This takes half the time of calling the class.
 _make_batch_message: Callable[[tuple[int, bytes, bytes]], BatchMessage] = partial(tuple.__new__, BatchMessage)
-# Half the time that calling the class takes.
 
 
 def encode_batch(messages: Iterable[BatchMessage]) -> bytes:
@@ -267,7 +272,7 @@ def encode_batch(messages: Iterable[BatchMessage]) -> bytes:
 
 
 def decode_batch(batch: bytes) -> list[BatchMessage]:
-    """Return the messages of a batch send's body. Sizes, magics and CRCs in it are as little believed as in RocketMQ.
+    """Return the messages in the body of a batch send. As in RocketMQ, the sizes, magics and CRCs in it are ignored.
 
     Raises: ProtocolError.
     """

@@ -1,7 +1,7 @@
 """The bits of a message's sysFlag. RocketMQ: MessageSysFlag, CompressionType.
 
-Two of them are never taken at their word here: the families of the born host and the store host follow from the
-addresses themselves where a record is written.
+Two of the bits aren't trusted: the address families of the born host and the store host. When a record is written, they
+are derived from the addresses themselves.
 """
 
 from enum import IntEnum
@@ -12,15 +12,15 @@ TRANSACTION_MASK = 0xC
 BORN_HOST_V6 = 0x10
 STORE_HOST_V6 = 0x20
 INNER_BATCH = 0x80
+# The bit that both prepared and rolled back messages have.
 UNSEEN = 0x4
-# The bit that prepared and rolled back messages share.
+# A send with one of these bits needs extra checks.
 UNUSUAL = UNSEEN | INNER_BATCH
-# What a send has to be looked at for.
 COMPRESSION_MASK = 0x700
 
 
 class TransactionKind(IntEnum):
-    """What part of a transaction a record is."""
+    """The role of a record in a transaction."""
 
     NONE = 0x0
     PREPARED = 0x4
@@ -29,7 +29,7 @@ class TransactionKind(IntEnum):
 
 
 class CompressionKind(IntEnum):
-    """How the body is compressed, as the value in bits 8 to 10."""
+    """The compression of the body; the value is in bits 8 to 10."""
 
     LZ4 = 1
     ZSTD = 2
@@ -37,7 +37,7 @@ class CompressionKind(IntEnum):
 
 
 def transaction_kind(sys_flag: int) -> TransactionKind:
-    """Return what part of a transaction a record with these bits is."""
+    """Return the role in a transaction of a record with these bits."""
     return TransactionKind(sys_flag & TRANSACTION_MASK)
 
 
@@ -47,14 +47,14 @@ def with_transaction_kind(sys_flag: int, kind: TransactionKind) -> int:
 
 
 def enters_consume_queue(sys_flag: int) -> bool:
-    """Whether consumers see a record with these bits: neither prepared nor rolled back."""
+    """Return whether consumers see a record with these bits: one that is neither prepared nor rolled back."""
     return not sys_flag & UNSEEN
 
 
 def compression_kind(sys_flag: int) -> CompressionKind | None:
-    """Return how the body is compressed, None when it isn't or nobody knows that kind.
+    """Return the compression of the body; None if it isn't compressed or the kind is unknown.
 
-    Clients older than 5.0 set COMPRESSED alone and mean ZLIB.
+    Clients older than 5.0 set only COMPRESSED and mean ZLIB.
     """
     if not sys_flag & COMPRESSED:
         return None

@@ -1,7 +1,7 @@
-"""Tags, their hash codes, and what a consumer subscribes to. RocketMQ: FilterAPI, ExpressionMessageFilter.
+"""Tags, their hash codes, and tag subscriptions. RocketMQ: FilterAPI, ExpressionMessageFilter.
 
-A broker filters by hash code alone, since that is all a consume queue keeps: what it sends may be too much, never
-too little. The consumer compares the text.
+A broker filters only by hash code, because a consume queue stores nothing else. So it may send too many messages, but
+never too few. The consumer compares the text.
 """
 
 from collections.abc import Iterable
@@ -16,17 +16,17 @@ ALL_TAGS = "*"
 NO_TAG_CODE = 0
 
 _HASHES_KEPT_MAX = 4096
+# The characters that String.trim() removes: U+0020 and everything below.
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
-# What String.trim() takes away: U+0020 and everything below.
 
 
 class TagExpressionError(ClientError):
-    """A subscription made of bars only."""
+    """A subscription that contains only bars."""
 
 
 @lru_cache(maxsize=_HASHES_KEPT_MAX)
 def java_hash(text: str) -> int:
-    """Return Java's `String.hashCode()`: over UTF-16 units, as a signed number of 32 bits."""
+    """Return Java's `String.hashCode()`: over UTF-16 units, as a signed 32-bit number."""
     units = text.encode("utf-16-be", "surrogatepass")
     code = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -35,19 +35,19 @@ def java_hash(text: str) -> int:
 
 
 def tags_code(properties: bytes) -> int:
-    """Return the code that a record's consume queue entry gets, 0 without a tag."""
+    """Return the code for a record's consume queue entry; 0 without a tag."""
     tag = find_property(properties, TAGS)
     return code_of_tag(tag) if tag else NO_TAG_CODE
 
 
 @lru_cache(maxsize=_HASHES_KEPT_MAX)
 def code_of_tag(tag: bytes) -> int:
-    """Return the code of a tag that isn't empty."""
+    """Return the code of a non-empty tag."""
     return java_hash(tag.decode("utf-8", "replace"))
 
 
 class TagExpression(msgspec.Struct, frozen=True):
-    """Which tags a consumer wants. `A || B` is two of them, `A|B` is one."""
+    """The tags that a consumer subscribes to. `A || B` is two tags, `A|B` is one."""
 
     text: str
     tags: frozenset[str]
@@ -55,7 +55,7 @@ class TagExpression(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str | None) -> "TagExpression":
-        """Return the subscription: nothing, an empty one and `*` mean all; a blank one means none.
+        """Parse a subscription: None, an empty text and `*` mean all tags; a blank text means none.
 
         Raises: TagExpressionError (only bars).
         """
@@ -68,21 +68,21 @@ class TagExpression(msgspec.Struct, frozen=True):
 
     @classmethod
     def of_tags(cls, text: str, tags: Iterable[str]) -> "TagExpression":
-        """Return the subscription to these tags that calls itself `text`."""
+        """Return the subscription to these tags, with `text` as its text."""
         wanted = frozenset(tags)
         return cls(text, wanted, frozenset(map(java_hash, wanted)))
 
     @property
     def all_tags(self) -> bool:
-        """Whether messages are taken whatever their tag, and without one."""
+        """Whether all messages match, with any tag or without one."""
         return self.text == ALL_TAGS
 
     def matches_code(self, code: int) -> bool:
-        """Whether a broker sends a message with this code in its consume queue entry."""
+        """Return whether a broker sends a message with this code in its consume queue entry."""
         return code in self.codes or self.text == ALL_TAGS
 
     def matches(self, tag: str | None) -> bool:
-        """Whether a consumer keeps a message with this tag."""
+        """Return whether a consumer keeps a message with this tag."""
         return tag in self.tags or self.text == ALL_TAGS
 
 

@@ -1,7 +1,7 @@
 """The two kinds of milliseconds, as two types that are never mixed.
 
-*Message time* can be frozen, advanced, scaled or skip ahead; stored and due times, transaction ages and
-retention run on it. *Uptime* is the event loop's monotonic time; heartbeats, locks and deadlines run on it.
+*Message time* can be frozen, advanced, scaled, or skip ahead. Store and due times, transaction ages and retention use
+it. *Uptime* is the event loop's monotonic time. Heartbeats, locks and deadlines use it.
 """
 
 from typing import NewType

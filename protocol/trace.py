@@ -1,4 +1,4 @@
-"""Message traces: who sent and consumed which message when, as text in the bodies of messages. Pure.
+"""Message traces: which client sent or consumed which message, and when, as text in the bodies of messages. Pure.
 
 RocketMQ: TraceDataEncoder, TraceView. Fields are separated by U+0001, records end with U+0002:
 
@@ -7,10 +7,10 @@ RocketMQ: TraceDataEncoder, TraceView. Fields are separated by U+0001, records e
     SubBefore       time, region, group, request id, message id, retry times, keys
     SubAfter        request id, message id, cost ms, success, keys, context code, time, group
     EndTransaction  time, region, group, topic, message id, tags, keys, store host, message type, transaction id, state,
-                    whether a broker asked
+                    whether a broker checked the transaction
     Recall          time, region, group, topic, message id, success
 
-Whoever wrote less, as older clients do, leaves the last fields out.
+Programs that write fewer fields, such as older clients, leave out the last ones.
 """
 
 from enum import IntEnum
@@ -18,12 +18,12 @@ from enum import IntEnum
 import msgspec
 
 FIELD_END, RECORD_END = "\x01", "\x02"
+# The maximum length of a trace message's body. RocketMQ splits longer ones.
 TEXT_CHARS_MAX = 128_000
-# Of a trace message's body: RocketMQ splits there.
 
 
 class TracedType(IntEnum):
-    """What kind of message a Pub is of. RocketMQ: MessageType, by its ordinal."""
+    """The kind of the message in a Pub record. RocketMQ: MessageType, by its ordinal."""
 
     NORMAL = 0
     HALF = 1
@@ -93,7 +93,7 @@ class EndTransactionTrace(msgspec.Struct, frozen=True):
 
 
 class RecallTrace(msgspec.Struct, frozen=True):
-    """A message was called back."""
+    """A message was recalled."""
 
     time_ms: int
     region: str
@@ -116,13 +116,13 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def encode_trace(trace: Trace) -> str:
-    """Return a record, its end included."""
+    """Return a record, including its end."""
     fields = [_NAMES[type(trace)], *(_text(getattr(trace, name)) for name in trace.__struct_fields__)]
     return FIELD_END.join(fields) + RECORD_END
 
 
 def decode_traces(text: str) -> list[Trace]:
-    """Return the records of a trace message's body; what is none is passed over."""
+    """Return the records in a trace message's body; invalid ones are skipped."""
     found = []
     for line in text.split(RECORD_END):
         name, *fields = line.split(FIELD_END)
@@ -149,7 +149,8 @@ def _read(kind: type[Trace], fields: list[str]) -> Trace | None:
     try:
         return kind(**values)  # type: ignore[arg-type]  # by name, and of the fields' types
     except TypeError:
-        return None  # A field is missing that every client writes.
+        # A field that every client writes is missing.
+        return None
 
 
 def _value(kind: type, text: str) -> object:

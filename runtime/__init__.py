@@ -1,32 +1,33 @@
-"""The only place that knows sockets, tasks, threads, time, identity, files, logging and configuration.
+"""The only package that uses sockets, tasks, threads, time, identity, files, logging and configuration directly.
 
 - `machine.py`: the machine as five seams; `live/`: the real one; `folders.py`: folders that survive a loss of power
-- `state_file.py`: small files of state, read or refused
+- `state_file.py`: small state files, which are read as a whole or refused
 
 Connections:
 
-- `connection.py`: what frames bring is handled, and answers leave; `dispatcher.py`: who handles which request
-- `pending_answers.py`: who waits for which answer, and how long
-- `unfinished.py`: frames that don't become whole, over all connections
+- `connection.py`: handles the requests of frames and sends responses; `dispatcher.py`: the handler of each request
+- `pending_answers.py`: our requests that wait for a response, each until its deadline
+- `unfinished.py`: incomplete frames, over all connections
 - `server.py`: ports that accept connections; `pool.py`: connections that this process opened
-- `addresses.py`, `reach.py`: addresses as people write them, and the one that peers are told
+- `addresses.py`, `reach.py`: addresses as users write them, and the address that peers must use
 - `ports.py`: sockets that one process binds and another one serves
 
 Processes:
 
-- `service.py`: what runs for a while and ends in order, and what wakes its loops
-- `process.py`: the main of a server; `light_start.py`: what it imports, and what it doesn't
-- `spawning.py`: how processes are started, also early; `children.py`: those of a cluster, seen from who started them
-- `signals.py`: signals, kept from the first moment on; `exit_codes.py`: how a process ends
-- `loop_thread.py`: an event loop in a thread of its own
-- `sampled_counter.py`: numbers that grow, and how fast
-- `log.py`: one line per event; `log_sink.py`: where it goes, without ever waiting
+- `service.py`: a service that runs for a while and ends in order, and the alarm that wakes its loops
+- `process.py`: the main function of a server; `light_start.py`: which imports it avoids
+- `spawning.py`: starts processes, also early; `children.py`: the processes of a cluster, for the process that started
+  them
+- `signals.py`: signals as a queue; `exit_codes.py`: how a process ends
+- `loop_thread.py`: an event loop in a separate thread
+- `sampled_counter.py`: counters and their rates
+- `log.py`: one line per event; `log_sink.py`: writes the lines without ever waiting
 
 Settings:
 
-- `config.py`: fields and their values; `loading.py`: from flags, environment, file and defaults; `config_help.py`: help
-  and example of the same
-- `ranges.py`: how far the number of a setting may go
+- `config.py`: fields and their values; `loading.py`: values from flags, environment, file and defaults;
+  `config_help.py`: help and an example file for them
+- `ranges.py`: the allowed range of a setting's number
 - `live_settings.py`: settings that administrators change while a server runs
-- `foreign_conf.py`, `rocketmq_settings.py`: files that were written for RocketMQ, and all names that it takes
+- `foreign_conf.py`, `rocketmq_settings.py`: configuration files written for RocketMQ, and all setting names of RocketMQ
 """

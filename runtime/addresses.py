@@ -1,6 +1,6 @@
-"""Addresses as people write them, `host:port`, and lists of them.
+"""Addresses as users write them, `host:port`, and lists of addresses.
 
-IPv6 hosts stand in brackets: `[::1]:9876`.
+IPv6 hosts are written in brackets: `[::1]:9876`.
 """
 
 from staticfire.protocol.errors import UsageError
@@ -11,7 +11,7 @@ PORT_DIGITS_MAX = 5
 
 
 def parse_address(text: str, default_port: int | None = None) -> Address:
-    """Return host and port. Raises: UsageError, which shows what was given."""
+    """Return host and port. Raises: UsageError, which shows the given text."""
     host, separator, port = text.strip().rpartition(":")
     if (not separator or "]" in port) and default_port is not None:
         host, port = text.strip(), str(default_port)
@@ -23,7 +23,7 @@ def parse_address(text: str, default_port: int | None = None) -> Address:
 
 
 def parse_addresses(text: str) -> list[Address]:
-    """Return the addresses of a list separated by semicolons or commas. Raises: UsageError when there is none."""
+    """Return the addresses of a list separated by semicolons or commas. Raises: UsageError if there is none."""
     addresses = [parse_address(part) for part in text.replace(",", ";").split(";") if part.strip()]
     if not addresses:
         raise UsageError("no nameserver address; write host:port, for example 127.0.0.1:9876")
@@ -31,15 +31,15 @@ def parse_addresses(text: str) -> list[Address]:
 
 
 def each_address(text: str) -> list[str]:
-    """Return the same as texts. Raises: UsageError."""
+    """Return the addresses of a list, each as `host:port`. Raises: UsageError."""
     return [format_address(*address) for address in parse_addresses(text)]
 
 
 def plain_host(host: str) -> str:
-    """Return the host without the clothes that IPv6 sockets put on IPv4 addresses."""
+    """Return the host, with IPv4 unwrapped from IPv4-mapped IPv6 (`::ffff:127.0.0.1`)."""
     return host[7:] if host.startswith("::ffff:") and "." in host else host
 
 
 def format_address(host: str, port: int) -> str:
-    """Return `host:port`, with brackets where the host is IPv6."""
+    """Return `host:port`, with brackets if the host is IPv6."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,11 +1,11 @@
-"""The processes of a cluster, seen from the one that started them.
+"""The child processes of a cluster, for the process that started them.
 
-Each child has a socket to us and a pipe for its stderr. On the socket comes one line when it is ready; its end is
-the child's end, as our end is the child's order to stop. What children write to stderr is passed on, and the last
-lines are kept for whoever has to say why a child died.
+There is a socket to each child, and a pipe for its stderr. On the socket, the child sends one line when it is ready.
+When the child ends, the socket closes; when we end, it closes as well, and the child must stop. What children write to
+stderr is passed on, and the last lines are kept, to explain why a child died.
 
-There is one selector for all of it and no thread: `pump` does what there is to do. Its `fileno` becomes readable
-when there is something, so an event loop can drive it just as well as `wait_ready` and `stop` do themselves.
+One selector serves all of this, without a thread: `pump` handles everything that is pending. Its `fileno` becomes
+readable when something is pending. So an event loop can drive it, and `wait_ready` and `stop` drive it themselves.
 """
 
 import json
@@ -26,18 +26,19 @@ from staticfire.runtime.signals import SignalInbox, StopAsked
 from staticfire.runtime.spawning import EarlyStart, start_process
 
 READY_TIMEOUT_MS = 30_000
+# A broker writes its tables and syncs its log when it stops. A child that takes longer is killed.
 STOP_TIMEOUT_MS = 10_000
-# A broker writes its tables and syncs its log when it stops. Whoever takes longer is killed.
+# The time from the end of a child's socket, which is the last thing a child closes, to its exit.
 EXIT_TIMEOUT_MS = 5_000
-# Between letting go of the link, which is the last thing a child does, and its exit.
+# How much of a child's stderr is kept, to explain why it died.
 LAST_BYTES = 4096
-# Of a child's stderr, for whoever has to say why it died.
+# How much of a child's stderr is held back before it is ready. It is held back because the process that started the
+# cluster reports a usage error itself.
 START_BYTES_MAX = 64 * 1024
-# Of what a child writes before it is ready: held back, since a usage error is told by who started the cluster.
 
 
 class ChildFailed(StaticfireError):
-    """A process of the cluster ended, or didn't get ready."""
+    """A process of the cluster ended, or didn't become ready."""
 
     def __init__(self, child: "Child", words: str) -> None:
         super().__init__(words)
@@ -46,18 +47,18 @@ class ChildFailed(StaticfireError):
 
 @dataclass(frozen=True, slots=True)
 class ChildPlan:
-    """What to start: `python -m module` with settings, and the listening socket that it takes over."""
+    """What to start: `python -m module` with settings and a listening socket."""
 
     name: str
     module: str
     settings: Mapping[str, str]
     sock: socket.socket
     temporary: str = ""
-    """Its folder, for it to remove when we were killed and can't."""
+    """The child's temporary folder. The child removes it if we were killed and can't."""
 
 
 class Child:
-    """One process. `exit_code` is None while it runs, below 0 when a signal killed it."""
+    """One process. `exit_code` is None while it runs, and negative if a signal killed it."""
 
     def __init__(self, name: str, process: "subprocess.Popen[bytes]", link: socket.socket) -> None:
         self.name = name
@@ -75,32 +76,32 @@ class Child:
 
     @property
     def died(self) -> bool:
-        """Whether it ended without being asked to."""
+        """Whether it ended without a request to stop."""
         return self.exit_code is not None and not self.stopping
 
     @property
     def last_lines(self) -> list[str]:
-        """The last that it wrote to stderr."""
+        """The last lines that it wrote to stderr."""
         return self._last.decode(errors="replace").splitlines()
 
     def wrote(self, data: bytes) -> None:
-        """Remember the end of its stderr."""
+        """Keep the end of its stderr."""
         self._last = (self._last + data)[-LAST_BYTES:]
 
     def how_it_ended(self) -> str:
-        """Say which child ended, and how."""
+        """Describe which child ended, and how."""
         code = self.exit_code if self.exit_code is not None else 0
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         return f"{self.name} (pid {self.pid}) {how}"
 
     def last_words(self, lines_max: int = 5) -> str:
-        """Return its last lines, indented below a heading; nothing when it said nothing."""
+        """Return its last lines, indented below a heading; empty if it wrote nothing."""
         lines = self.last_lines[-lines_max:]
         return "".join(f"\n  {line}" for line in ["its last lines were", *lines]) if lines else ""
 
 
 class Children:
-    """The processes that this one started and will stop. `on_death` hears of those that weren't asked to end."""
+    """The processes that this process started and will stop. `on_death` is called if one ends without a request."""
 
     def __init__(
         self,
@@ -110,11 +111,12 @@ class Children:
         stderr: int = 2,
         early: EarlyStart | None = None,
     ) -> None:
-        """`stdout`: where the children's standard output goes; None: where ours goes.
+        """`stdout`: the children's standard output; None: the same as ours.
 
-        `signals`: a signal to stop that comes there ends the wait for a start, and that for an end.
-        `stderr`: where what they write to theirs is passed on to. Nobody waits for who reads it, or doesn't.
-        `early`: processes that wait already to hear what they are to serve; the same standard output is theirs.
+        `signals`: a signal to stop that arrives there ends the wait for a start or for a stop.
+        `stderr`: the descriptor to which the children's stderr is passed on. A slow or missing reader is never waited
+        for.
+        `early`: processes that already wait for their plan; they must have been started with the same standard output.
         """
         self._stdout = stdout
         self._early = early
@@ -131,7 +133,7 @@ class Children:
         return name in self._children
 
     def spawn(self, plan: ChildPlan) -> Child:
-        """Start a process and give it the socket; our copy of that is closed."""
+        """Start a process and pass the listening socket to it; our copy of the socket is closed."""
         try:
             early = self._early.take(plan.module) if self._early is not None else None
             if early is not None:
@@ -157,14 +159,14 @@ class Children:
         return self._selector.fileno()
 
     def pump(self, timeout_s: float = 0) -> None:
-        """Take in what the children have said and which of them have ended."""
+        """Read what the children have sent, and notice which of them have ended."""
         for key, _ in self._selector.select(timeout_s):
             if key.data is not None:
                 child, read = key.data
                 read(child)
 
     def wait_ready(self, children: Sequence[Child], timeout_ms: int = READY_TIMEOUT_MS) -> None:
-        """Return when all are ready. Raises: ChildFailed when one has ended or takes too long, StopAsked."""
+        """Return when all are ready. Raises: ChildFailed if one has ended or takes too long, StopAsked."""
         deadline_s = time.monotonic() + timeout_ms / 1000
         with self._watching_signals():
             while waiting := [child for child in children if not child.ready]:
@@ -179,15 +181,16 @@ class Children:
                     raise StopAsked(number)
 
     def stop(self, children: Sequence[Child], timeout_ms: int = STOP_TIMEOUT_MS) -> list[Child]:
-        """End these processes and wait for them; return those that had to be killed.
+        """Stop these processes and wait for them; return those that had to be killed.
 
-        A signal to stop that comes meanwhile is one more: nobody is waited for any longer.
+        If another signal to stop arrives meanwhile, the wait ends and the remaining ones are killed.
         """
         running = [child for child in children if child.exit_code is None]
         for child in running:
             child.stopping = True
             child.process.terminate()
-            self.thaw(child)  # A frozen one would hear of it when it is too late.
+            # A frozen process would receive the signal too late.
+            self.thaw(child)
         deadline_s = time.monotonic() + timeout_ms / 1000
         with self._watching_signals():
             while any(child.exit_code is None for child in running):
@@ -201,22 +204,22 @@ class Children:
         return late
 
     def kill(self, child: Child) -> None:
-        """End a process as a power cut would, with SIGKILL."""
+        """Kill a process with SIGKILL, as a power cut would."""
         child.stopping = True
         child.process.kill()
         while child.exit_code is None:
             self.pump(1)
 
     def freeze(self, child: Child) -> None:
-        """Let a running process stand still, with SIGSTOP: as a machine that hangs."""
+        """Freeze a running process with SIGSTOP, as if the machine hung."""
         child.process.send_signal(signal.SIGSTOP)
 
     def thaw(self, child: Child) -> None:
-        """Let a running process go on where it stands still."""
+        """Let a frozen process continue."""
         child.process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """Kill what still runs and let go of everything."""
+        """Kill the processes that still run, and release everything."""
         for child in self._children.values():
             if child.exit_code is None:
                 self.kill(child)
@@ -225,7 +228,10 @@ class Children:
 
     @contextmanager
     def _watching_signals(self) -> Iterator[None]:
-        """Let `pump` return when a signal comes. Only while we wait: in an event loop, that one watches them."""
+        """Let `pump` return when a signal arrives.
+
+        This is only active while we wait. In an event loop, the loop watches the signals.
+        """
         if self._signals is None:
             yield
             return
@@ -248,7 +254,7 @@ class Children:
             self._ended(child)
 
     def _ended(self, child: Child) -> None:
-        """The link broke: the process is gone, or will be in a moment."""
+        """Handle the end of the socket: the process has ended, or will in a moment."""
         self._selector.unregister(child.link)
         child.link.close()
         try:
@@ -292,16 +298,17 @@ class Children:
 
 
 def _tell_plan(link: socket.socket, plan: ChildPlan) -> None:
-    """Tell a process that was started early what it is to serve."""
+    """Send a process that was started early what it must serve."""
     told = {"settings": dict(plan.settings), "temporary": plan.temporary}
     try:
         socket.send_fds(link, [json.dumps(told).encode() + b"\n"], [plan.sock.fileno()])
     except OSError:
-        pass  # It has died: who waits for it finds out.
+        # The process has died. The caller that waits for it will notice.
+        pass
 
 
 def _receive(link: socket.socket) -> bytes | None:
-    """Return what has come; b"" at the end, None when there is nothing yet."""
+    """Return the received bytes; b"" at the end, None if nothing has arrived yet."""
     try:
         return link.recv(4096)
     except BlockingIOError:

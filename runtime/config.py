@@ -1,7 +1,7 @@
-"""Settings of a program: one frozen dataclass each, read once and passed down as a value.
+"""The settings of a program: one frozen dataclass per program, read once and passed down as a value.
 
-A field has several names: camel case, as RocketMQ writes it; `field(metadata={"rocketmq": ...})`; those that `also`
-lists; and its own. A number takes a unit only where the field's name says of what: `flush_ms=2s`,
+A field has several names: camel case, as RocketMQ writes it; `field(metadata={"rocketmq": ...})`; the names in `also`;
+and its own name. A number may have a unit only if the field's name contains one: `flush_ms=2s`,
 `segment_bytes_max=64MiB`. Where the values come from: loading.py.
 """
 
@@ -20,15 +20,15 @@ TRUE_WORDS, FALSE_WORDS = frozenset({"true", "1", "yes", "on"}), frozenset({"fal
 
 
 class Unparsable(ValueError):
-    """A value that its type doesn't take; the words say what it takes."""
+    """A value that its type doesn't accept. The message states what it accepts."""
 
 
 class OutOfRange(Unparsable):
-    """A value that can be read, and that no program can work with."""
+    """A value that can be parsed, but that no program can work with."""
 
 
 def non_defaults(settings: Any) -> dict[str, str]:
-    """Return what differs from the defaults, as `load_settings` reads it: how settings travel to a process."""
+    """Return the settings that differ from the defaults, in the form in which they are passed to a process."""
     given = {}
     for one in fields(settings):
         value = getattr(settings, one.name)
@@ -38,13 +38,13 @@ def non_defaults(settings: Any) -> dict[str, str]:
 
 
 def field_of(cls: type, key: str) -> str | None:
-    """Return which field a key means, if any."""
+    """Return the name of the field that a key means, or None."""
     return _names_of(cls).get(key)
 
 
 @functools.cache
 def _names_of(cls: type) -> dict[str, str]:
-    """Return the fields by all their names: somebody may ask for thousands."""
+    """Return the field for each of its names. It is cached because a request may contain thousands of names."""
     return {
         name: one.name
         for one in reversed(fields(cls))
@@ -58,22 +58,22 @@ def _hints_of(cls: type) -> dict[str, Any]:
 
 
 def key_of(one: "Field[Any]") -> str:
-    """Return the name by which people know a field."""
+    """Return the name of a field that users write."""
     return str(one.metadata.get("rocketmq") or _camel(one.name))
 
 
 def variable_of(name: str) -> str:
-    """Return the environment's variable for a field, by the field's own name."""
+    """Return the environment variable of a field, made from the field's own name."""
     return ENVIRONMENT_PREFIX + name.upper()
 
 
 def parse_value(text: str, cls: type, one: "Field[Any]") -> Any:
-    """Return the value that the text means for a field of a settings class. Raises: Unparsable."""
+    """Parse the text as the value of a field of a settings class. Raises: Unparsable."""
     return _parse(text, _hints_of(cls)[one.name], one)
 
 
 def _parse(text: str, kind: Any, one: "Field[Any]") -> Any:
-    """Return the value that the text means for a field. Raises: Unparsable."""
+    """Parse the text as the value of a field. Raises: Unparsable."""
     choices = one.metadata.get("choices")
     if choices and text not in choices:
         raise Unparsable(what_it_takes(kind, one))
@@ -132,7 +132,7 @@ def _parse_number(text: str, kind: Any, one: "Field[Any]") -> Any:
 
 
 def _units_of(name: str) -> dict[str, int]:
-    """Return the units that a field takes: its name says of what it is a number."""
+    """Return the units that a field accepts, according to its name."""
     parts = name.split("_")
     if "ms" in parts:
         return MS_OF_UNIT
@@ -140,7 +140,7 @@ def _units_of(name: str) -> dict[str, int]:
 
 
 def what_it_takes(kind: Any, one: "Field[Any]") -> str:
-    """Say in words what a setting takes."""
+    """Describe which values a setting accepts."""
     if one.metadata.get("choices"):
         choices, why = " or ".join(one.metadata["choices"]), one.metadata.get("why")
         return f"{choices} ({why})" if why else choices

@@ -1,7 +1,7 @@
-"""What there is to set, for help, documentation and an example file: read from the settings' classes themselves.
+"""Descriptions of all settings, for help, documentation and an example file. They are read from the settings classes.
 
-The text of a setting is the sentence that stands below its field in the source, so this module reads source and
-no starting process imports it.
+The text of a setting is the docstring below its field in the source code. So this module reads source code, and no
+starting process imports it.
 """
 
 import ast
@@ -41,7 +41,7 @@ def describe(cls: type) -> list[Setting]:
 
 
 def example_toml(cls: type) -> str:
-    """Return a file with every setting at its default, as a comment."""
+    """Return a file that contains every setting at its default, commented out."""
     lines = [f"# {(cls.__doc__ or cls.__name__).splitlines()[0]}", ""]
     for setting in describe(cls):
         lines += [f"# {line}" for line in setting.text.splitlines()]
@@ -55,7 +55,7 @@ def _quoted(text: str) -> str:
 
 
 def _texts_of(cls: type) -> dict[str, str]:
-    """Return the sentence that stands below each field in the source."""
+    """Return the docstring below each field in the source code."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
     texts: dict[str, str] = {}

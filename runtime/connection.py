@@ -1,16 +1,18 @@
-"""One TCP connection: what its frames bring is handled, and answers leave. protocol/frame_reader.py reads the frames.
+"""One TCP connection: it handles received requests and sends responses. protocol/frame_reader.py reads the frames.
 
-A connection is symmetric: both sides may ask. What one read of the socket brings is a *burst*:
+A connection is symmetric: both sides may send requests. The data of one read of the socket is a *burst*:
 
-    1. each whole frame becomes a call, and its handler runs at once, without a task or a future;
+    1. each complete frame becomes a call, and its handler runs at once, without a task or a future;
     2. `Dispatcher.settle` runs: the broker writes all records of the burst with one file write and answers their sends;
-    3. all answers leave with one `transport.write`.
+    3. all responses are sent with one `transport.write`.
 
-A long read of the only busy connection is several bursts: its peer has something to do while the rest is handled.
+If only one connection is busy, a long read is split into several bursts. So its peer can work on the first responses
+while the rest is handled.
 
-Back-pressure: an accepting side whose peer doesn't take its answers stops handling, in the middle of a burst, and stops
-reading; it goes on where it was when they are taken (`_go_on`). An asking side waits in `writable()`; it never stops
-reading, or two full buffers would wait for each other.
+Back-pressure: if a peer doesn't read its responses, an accepting side stops handling requests, in the middle of a
+burst, and stops reading. It continues at the same place when the peer has read them (`_go_on`). A side that opened the
+connection waits in `writable()`. It never stops reading, because otherwise both sides could wait for each other with
+full buffers.
 """
 # house: what is read, handled, answered and asked shares one state: the pauses of both sides, the burst, the buffer
 
@@ -33,41 +35,42 @@ from staticfire.runtime.pending_answers import PendingAnswer, PendingAnswers, Re
 
 log = logger("connection")
 
+# The limit of responses that the peer hasn't read. Above it, no more of its requests are handled or read.
 WRITE_BUFFER_BYTES_MAX = 4 * 1024 * 1024
-# Of answers that the peer has not taken; above that nothing more of it is handled or read.
+# The limit of collected responses of a burst. Then they are written to the transport, which notices whether the peer
+# reads them.
 OUT_BYTES_MAX = 1024 * 1024
-# Of the answers of a burst before they go to the transport, which tells whether they are taken.
 
+# The bytes of requests in one burst, if only one connection is busy. Otherwise, with 64 sends of 1 KiB in flight on one
+# connection, peer and broker would take turns, and each would wait while the other works: 16 us per send instead of 14.
+# With eight busy connections, neither side waits, and more bursts would take a tenth longer.
 BURST_BYTES = 48 * 1024
-# Of requests; more are several bursts if only one connection is busy. With 64 sends of 1 KiB in flight on it, peer and
-# broker would else take turns, and each wait while the other works: 16 us per send instead of 14. With eight busy
-# connections nobody waits, and more bursts would take a tenth longer.
+# If the collected responses reach this size, they are sent in the middle of a burst. The peer can then work on them,
+# and joining a long response with others costs more than a separate write (35 KiB: 7 us compared to 5 us).
 LONG_BYTES = 32 * 1024
-# Of answers that leave in the middle of a burst: their peer has something to do, and to put a long one together with
-# others costs more than a write of its own (35 KiB: 7 us beside 5).
+# The same limit as a number of responses: two pulls of 32 messages are sent while the next ones are looked up.
 PIECES_MAX = 64
-# Of answers, for the same reason: two pulls of 32 messages leave while the next are looked up.
 _NO_LIMIT = 1 << 62
 
 _SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
 
 
 class Owner(Protocol):
-    """Who has made a connection, and hears of its begin and its end."""
+    """The object that created a connection. It is notified when the connection begins and ends."""
 
     def connected(self, connection: "Connection") -> None: ...
 
     def disconnected(self, connection: "Connection") -> None: ...
 
     def left_unfinished(self, connection: "Connection", unread_bytes: int, is_new: bool) -> None:
-        """A read has ended in the middle of a frame, a new one or the same as before; 0 bytes: it is whole."""
+        """A read ended in the middle of a frame, a new one or the same as before. 0 bytes: the frame is complete."""
 
 
 class Connection(asyncio.Protocol):  # house: one state, as the file says
-    """One connection. Created by a `Server` or a client's pool; everything else holds it by reference."""
+    """One connection. A `Server` or a client's pool creates it; other objects hold a reference."""
 
     def __init__(self, dispatcher: Dispatcher, codec: Codec, accepting: bool, owner: Owner | None = None) -> None:
-        """`codec`: for requests of ours; an accepting side speaks as its peer does, once that has asked anything."""
+        """`codec`: for our own requests. An accepting side uses its peer's codec after the peer's first request."""
         self._dispatcher = dispatcher
         self._tap = dispatcher.tap
         self._accepting = accepting
@@ -79,14 +82,14 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         self.transport: asyncio.Transport | None = None
         self.local_address: tuple[str, int] = ("", 0)
         self.store_host = b""
-        """This side's address as the peer reaches it, 8 or 20 bytes: set by who accepts connections."""
+        """This side's address as the peer reaches it, 8 or 20 bytes. The accepting server sets it."""
         self.store_id_prefix = ""
-        """What the offset message ids begin with that the peer is told."""
+        """The prefix of the offset message ids that are sent to the peer."""
         self.born_host = b""
-        """The peer's address, packed: the born host of what it sends."""
+        """The peer's packed address: the born host of the messages that it sends."""
         self.client_id: str | None = None
         self.was_heard = True
-        """Whether anything came in since somebody last looked; see Server.close_idle."""
+        """Whether any data was received since this was last reset; see Server.close_idle."""
         self.closed: asyncio.Future[None] | None = None
         self._out: list[bytes] = []
         self._out_bytes = 0
@@ -95,8 +98,8 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         self._pending: PendingAnswers | None = None
         self._opaque = 0
         self._paused: asyncio.Future[None] | None = None
+        # Whether received frames wait until the peer reads its responses.
         self._is_behind = False
-        # Whether frames came that wait until the peer takes its answers.
         self._is_unfinished = False
         self._when_taken: list[Callable[[], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -107,7 +110,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
 
     @property
     def codec(self) -> Codec:
-        """In which we ask."""
+        """The codec of our own requests."""
         return (self._reader.codec or self._codec) if self._accepting else self._codec
 
     @codec.setter
@@ -119,7 +122,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
         self._reader.peer = Peer(format_address(plain_host(host), port))
-        # Behind the peer: who stands in the place of the transport asks who that is.
+        # This is set after the peer, because an outlet that replaces the transport reads the peer.
         self.transport = self._dispatcher.outlet(self, cast(asyncio.Transport, transport))
         self._loop = asyncio.get_running_loop()
         self._pending = PendingAnswers(self._loop, self._expired)
@@ -173,7 +176,8 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         if not self._reader.receive(data):
             self._note_unfinished(is_new=False)
         elif self._is_behind:
-            pass  # Its turn comes behind that of what waits.
+            # This data is handled after the data that already waits.
+            pass
         elif self._is_blocked():
             self._is_behind = True
         else:
@@ -182,7 +186,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
     # -- bursts --------------------------------------------------------------------------------------------------
 
     def _handle_burst(self) -> None:
-        """Handle the whole frames that there are, settle, and write what is answered. Hot."""
+        """Handle the complete frames, settle, and write the responses. This is a hot path."""
         dispatcher, reader, out = self._dispatcher, self._reader, self._out
         is_alone = dispatcher.heard_last is self
         dispatcher.heard_last = self
@@ -195,7 +199,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
                 for handler, call in rest:
                     try:
                         answer = handler(call)
-                    except Exception as error:  # noqa: BLE001 (one request in the dispatcher: its failure is its answer)
+                    except Exception as error:  # noqa: BLE001 (any failure of a handler becomes its response)
                         answer = failure(error, call)
                     if answer is not None and not call.oneway:
                         self.send_answer(call, answer)
@@ -205,7 +209,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
                                 reader.give_back(list(rest))
                 if reader.unread_bytes > max(settle_at, 0) and not self._is_behind:
                     continue
-                # The peer goes on while the rest of its burst is handled.
+                # The peer can continue while the rest of its burst is handled.
                 self._settle()
                 if self._must_wait() or not reader.unread_bytes:
                     break
@@ -222,12 +226,12 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             self._note_unfinished(is_new=True)
 
     def _handle_one(self, handler: Handler, call: Call) -> None:
-        """`_handle_burst` of a single call. Hot."""
+        """Like `_handle_burst`, for a single call. This is a hot path."""
         self._dispatcher.heard_last = self
         self._bursting = True
         try:
             answer = handler(call)
-        except Exception as error:  # noqa: BLE001 (one request in the dispatcher: its failure is its answer)
+        except Exception as error:  # noqa: BLE001 (any failure of a handler becomes its response)
             answer = failure(error, call)
         if answer is not None and not call.oneway:
             self.send_answer(call, answer)
@@ -236,16 +240,16 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             self._note_unfinished(is_new=True)
 
     def _is_blocked(self) -> bool:
-        """Tell whether our peer has to take answers before we do anything more for it."""
+        """Return whether the peer must read its responses before more of its requests are handled."""
         return self._paused is not None and self._accepting
 
     def _must_wait(self) -> bool:
-        """Tell whether the rest of a burst has to wait; then `_go_on` handles it."""
+        """Return whether the rest of a burst must wait; if so, `_go_on` handles it later."""
         self._is_behind = self._is_blocked()
         return self._is_behind
 
     def _go_on(self) -> None:
-        """Handle what waited until the peer took its answers, and read on."""
+        """Handle the calls that waited until the peer read its responses, and resume reading."""
         if self._is_blocked() or not self.is_open or self.transport is None:
             return
         if self._is_behind:
@@ -279,21 +283,21 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             self._is_unfinished = unread_bytes > 0
             self._owner.left_unfinished(self, unread_bytes, is_new)
 
-    # -- answers -------------------------------------------------------------------------------------------------
+    # -- responses -----------------------------------------------------------------------------------------------
 
     def send_answer(self, call: Call, answer: Answer) -> None:
-        """Put an answer into this burst's write, or into one of its own."""
+        """Add a response to the write of this burst, or plan a separate write."""
         if self.transport is None:
             return
         try:
             self._out_bytes += call.codec.write_answer(self._out, answer, call.opaque, self.store_host)
-        except Exception as error:  # noqa: BLE001 (one answer that can't be written is one refusal)
+        except Exception as error:  # noqa: BLE001 (a response that can't be written becomes a refusal)
             self._refuse_instead(call, answer, error)
         if not self._bursting:
             self._plan_flush()
 
     def _refuse_instead(self, call: Call, answer: Answer, error: Exception) -> None:
-        """Answer a request whose answer can't be written: it is too long, or a number fits no field."""
+        """Send an error in place of a response that can't be written: it is too long, or a number exceeds its field."""
         words = str(error)
         if not isinstance(error, ProtocolError):
             words = f"{type(answer).__name__} can't be written: {type(error).__name__}: {error}"
@@ -301,7 +305,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         call.codec.write_answer(self._out, refusal(_SYSTEM_ERROR, words), call.opaque, self.store_host)
 
     def outgoing(self) -> list[bytes] | None:
-        """Return where frames go that leave with this burst's write, or one of its own; None: nobody wants them."""
+        """Return the frames of the next write: of this burst, or a separate one. None: the connection is closed."""
         if self.transport is None:
             return None
         if not self._bursting:
@@ -327,12 +331,12 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
 
     @property
     def takes_answers(self) -> bool:
-        """Whether the peer takes its answers. Who has a long one for a peer that doesn't uses `when_taken`."""
+        """Whether the peer reads its responses. If it doesn't, a handler with a long response uses `when_taken`."""
         self._flush_if_much()
         return not self._is_blocked()
 
     def when_taken(self, look_again: Callable[[], None]) -> None:
-        """Have a function called when the peer has taken its answers; it is forgotten with the connection."""
+        """Call a function as soon as the peer has read its responses. It is dropped if the connection is lost."""
         self._when_taken.append(look_again)
 
     def _receive_answer(self, frame: AnswerFrame) -> None:
@@ -347,13 +351,14 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         except ProtocolError as error:
             outcome = error.with_traceback(None)
         self._tell(pending, outcome)
-        # What the error was raised from keeps these variables, and the collector doesn't look into a pending answer.
+        # The traceback of the error's cause refers to these variables, and a pending request isn't tracked by the
+        # garbage collector.
         del pending
 
     def _tell(self, pending: PendingAnswer, outcome: Reply) -> None:
         try:
             pending.told(outcome)
-        except Exception as error:  # noqa: BLE001 (one answer: what was asked besides has nothing to do with it)
+        except Exception as error:  # noqa: BLE001 (a callback's failure must not affect other requests)
             assert self._loop is not None
             words = f"what comes of {pending.asked} at {self.peer.address} could not be handled"
             self._loop.call_exception_handler({"message": words, "exception": error})
@@ -361,10 +366,10 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
     # -- requests of ours ----------------------------------------------------------------------------------------
 
     def ask(self, request: Request, timeout_ms: int) -> asyncio.Future[Answer]:
-        """Send a request with this tick's write and return the future of its answer.
+        """Send a request with this tick's write and return the future of its response.
 
-        The future raises ConnectionLost or AnswerTimeout, and ProtocolError for an answer that can't be read. An
-        answer that says no is an answer: look at its code.
+        The future raises ConnectionLost or AnswerTimeout, and ProtocolError for a response that can't be read. A
+        refusal is a response, too: check its code.
         """
         future: asyncio.Future[Answer] = asyncio.Future(loop=self._loop)
         self.ask_for(request, timeout_ms, partial(_settle, future))
@@ -372,9 +377,10 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         return future
 
     def ask_for(self, request: Request, timeout_ms: int, told: Callable[[Reply], None]) -> None:
-        """Send a request with the next `flush`, and have `told` called with what comes of it.
+        """Send a request with the next `flush`, and call `told` with its outcome.
 
-        It is called in the middle of the read that brings the answer: a turn of the loop sooner than with a future.
+        `told` is called while the read that contains the response is handled: one turn of the event loop earlier than
+        with a future.
         """
         if self.transport is None or self.transport.is_closing() or self._pending is None:
             raise ConnectionLost(f"not connected to {self.peer.address}")
@@ -385,7 +391,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         self._out.append(frame)
 
     def tell(self, request: Request) -> None:
-        """Send a request that wants no answer."""
+        """Send a one-way request, which gets no response."""
         if self.transport is None or self.transport.is_closing():
             raise ConnectionLost(f"not connected to {self.peer.address}")
         self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
@@ -398,32 +404,32 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         self._tell(pending, AnswerTimeout(words))
 
     def flush(self) -> None:
-        """Write at once what was asked so far, instead of at the end of this tick."""
+        """Write the requests so far at once, instead of at the end of this tick."""
         self._flush()
 
     def writable(self) -> Awaitable[None] | None:
-        """Return None when the peer takes what is written, else what to await until it does."""
+        """Return None if the peer reads what is written; otherwise an awaitable that ends when it does."""
         return None if self._paused is None else asyncio.shield(self._paused)
 
-    # -- the end -------------------------------------------------------------------------------------------------
+    # -- closing -------------------------------------------------------------------------------------------------
 
     @property
     def is_open(self) -> bool:
         return self.transport is not None and not self.transport.is_closing()
 
     def reject(self, words: str) -> None:
-        """Close because of what the peer sent."""
+        """Close the connection because of what the peer sent."""
         log.warning("connection_rejected", peer=self.peer.address, reason=words)
         self.close()
 
     def close(self) -> None:
-        """Close after what is written has left."""
+        """Close the connection after the written data was sent."""
         if self.transport is not None:
             self._flush()
             self.transport.close()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         if self.transport is not None:
             self.transport.abort()
 

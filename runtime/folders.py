@@ -1,4 +1,4 @@
-"""Making it certain that a folder is still there after a loss of power: its name has to be safe in each one above."""
+"""Make sure that a folder survives a loss of power. For this, its name must be synced in every folder above it."""
 
 import posixpath
 
@@ -6,9 +6,9 @@ from staticfire.runtime.machine import Files
 
 
 def sync_folders_above(files: Files, folder: str) -> None:
-    """Return when the folder's name is on the disk, and the names of those in which it lies. Blocks. Raises: OSError.
+    """Sync the name of the folder, and of each folder above it, to the disk. Blocks. Raises: OSError.
 
-    One that may be entered but not read belongs to somebody else, who made it safe.
+    A folder above that may be entered but not read belongs to another user, who is responsible for it.
     """
     while (above := posixpath.dirname(folder) or ".") != folder:
         try:

@@ -1,9 +1,9 @@
-"""What a configuration file that was written for RocketMQ means here: a broker.conf, a namesrv.conf.
+"""Interpret a configuration file that was written for RocketMQ: a broker.conf or a namesrv.conf.
 
-RocketMQ says nothing of a line that it doesn't understand, and many files have some. So none of these lines stops a
-program here, either, but each is told, once and in words: settings of RocketMQ that mean nothing here, names that
-nobody knows, with the likely one, and values that can't be read (`29*1000`). Refused are a slave, which would be
-something else than what was asked for, and a value that can be read and that nothing could work with (`-1` hours).
+RocketMQ ignores lines that it doesn't understand, and many files contain some. So such a line doesn't stop a program
+here, either, but each one is reported once: a setting of RocketMQ that has no meaning here, an unknown name, with the
+most similar known one, and a value that can't be parsed (`29*1000`). Two things are refused: a slave, because a master
+would run instead of it, and a value that can be parsed but that no program can work with (`-1` hours).
 """
 
 import difflib
@@ -18,12 +18,12 @@ from staticfire.runtime.rocketmq_settings import ROCKETMQ_SETTINGS
 Tell = Callable[[str], None]
 
 MASTERS = frozenset({"ASYNC_MASTER", "SYNC_MASTER"})
+# Finding a similar name takes 1 ms for each unknown name, and a wrong file may contain thousands.
 UNKNOWN_TOLD_MAX = 20
-# To find the likely name for one that nobody knows takes 1 ms, and a wrong file may have thousands.
 
 
 def understood(given: Mapping[str, str], path: str, classes: tuple[type, ...], tell: Tell) -> dict[str, str]:
-    """Return the settings of a file that these programs take; tell of all others.
+    """Return the settings of a file that the given programs accept; report all others with `tell`.
 
     Raises: UsageError (a slave, a value out of its range).
     """
@@ -59,7 +59,8 @@ def _is_readable(cls: type, key: str, text: str, path: str, tell: Tell) -> bool:
     try:
         parse_value(text, cls, one)
     except OutOfRange:
-        return True  # Who reads it next refuses it.
+        # The code that parses it next refuses it.
+        return True
     except Unparsable as wrong:
         default = text_of(default_of(one))
         words = f"it takes {wrong}, as a literal; {default}, the default, counts"

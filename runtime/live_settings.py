@@ -1,8 +1,8 @@
-"""Settings of a running program, as administrators read and change them: texts under RocketMQ's names.
+"""The settings of a running program, as administrators read and change them: texts under RocketMQ's names.
 
-An update counts as a whole or not at all, and what is wrong with it is refused in words: a name that nobody knows, a
-value that can't be read or is out of its range, a setting that is read at the start only. RocketMQ answers all of that
-with a success; its tools show a refusal, and nothing of a success but that it is one.
+An update is applied as a whole or not at all. A wrong update is refused, and the response describes the problem: an
+unknown name, a value that can't be parsed or is out of its range, a setting that is read only at the start. RocketMQ
+answers all of these with success. Its tools show the text of a refusal; for a success, they show only that it is one.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,30 +17,30 @@ from staticfire.runtime.ranges import shown
 
 S = TypeVar("S")
 
+# A request may contain megabytes of names, but the response must be one line.
 TOLD_MAX = 10
-# Somebody may send megabytes of names; an answer stays a line.
 UNKNOWN = "there is no such setting"
 MEANS_NOTHING = "this setting of RocketMQ means nothing here"
 AT_START_ONLY = "it is read at the start only, and is"
 
 
 class Change(msgspec.Struct, Generic[S], frozen=True):
-    """Settings after an update, and what of it is new."""
+    """The settings after an update, and what it changed."""
 
     settings: S
     changed: dict[str, str] = {}
-    """New values by the names of fields."""
+    """The new values, by the names of fields."""
 
 
 def as_properties(settings: Any) -> dict[str, str]:
-    """Return all settings under the names by which people know them."""
+    """Return all settings under the names that users write."""
     return {key_of(one): text_of(getattr(settings, one.name)) for one in fields(settings)}
 
 
 def change_settings(settings: S, properties: Mapping[str, str], live: Collection[str] | None = None) -> Change[S]:
     """Return the settings with new values. `live`: the fields that may change; None: all.
 
-    Raises: UsageError (something is wrong with one of the values; the words name it, and what it takes).
+    Raises: UsageError (at least one value is wrong; the message names it, and what the setting accepts).
     """
     values: dict[str, Any] = {}
     complaints: list[str] = []
@@ -65,7 +65,8 @@ def change_settings(settings: S, properties: Mapping[str, str], live: Collection
 
 
 def _why_unknown(key: str) -> str:
-    from staticfire.runtime.rocketmq_settings import ROCKETMQ_SETTINGS  # here, since few servers are asked for that
+    # Imported here because few servers need it.
+    from staticfire.runtime.rocketmq_settings import ROCKETMQ_SETTINGS
 
     return MEANS_NOTHING if key in ROCKETMQ_SETTINGS else UNKNOWN
 

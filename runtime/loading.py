@@ -1,8 +1,9 @@
-"""Where the settings of a program come from: flag > environment (STATICFIRE_<NAME>) > file > default.
+"""Load the settings of a program: flag > environment (STATICFIRE_<NAME>) > file > default.
 
-A file is TOML, or RocketMQ's `key=value` lines when its name doesn't end in .toml. What isn't understood is an error
-that says how to fix it: a setting that is silently ignored costs an afternoon. A program takes only its own settings
-from the environment; `staticfire/launch/environment.py` finds misspelt ones, as it knows all programs.
+A file is TOML if its name ends in .toml; otherwise it has RocketMQ's `key=value` lines. Anything that isn't understood
+is an error that states the fix, because a silently ignored setting can cost hours. A program reads only its own
+settings from the environment. `staticfire/launch/environment.py` finds misspelt ones, because it has the settings of
+all programs.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,17 +30,18 @@ def load_settings(
     defaults: Mapping[str, str] | None = None,
     source: str = "--set",
 ) -> S:
-    """Return the settings. `others`: programs whose settings may stand in the same flags and file.
+    """Return the settings. `others`: programs whose settings may be in the same flags and file.
 
-    `defaults`: values of what isn't set, where they aren't those of the class.
-    `tell`: is called with what isn't understood in a file that isn't TOML, so probably RocketMQ's; without it that is
-    an error. `source`: how a person gives the overrides.
-    Raises: UsageError (unknown key, bad value, unreadable file), in words for a person.
+    `defaults`: the values of settings that aren't given, if they differ from the defaults of the class.
+    `tell`: called with each part that isn't understood of a file that isn't TOML, and so is probably RocketMQ's.
+    Without `tell`, such a part is an error. `source`: how a user gives the overrides.
+    Raises: UsageError (unknown key, bad value, unreadable file), with a message for the user.
     """
     values: dict[str, Any] = {}
     sources = [(file or "", _read_file(file))] if file else []
     if file and tell is not None and not file.endswith(TOML):
-        from staticfire.runtime.foreign_conf import understood  # here, since most starts read no file
+        # Imported here because most starts read no file.
+        from staticfire.runtime.foreign_conf import understood
 
         sources = [(file, understood(sources[0][1], file, (cls, *others), tell))]
     for place, given in [
@@ -71,15 +73,16 @@ def _from_environment(cls: type, environment: Mapping[str, str]) -> dict[str, st
 def _read_file(path: str) -> dict[str, str]:
     try:
         with open(path, "rb") as file:
+            # Bytes in a broker.conf that aren't UTF-8 are normally in a comment.
             text = file.read().decode(errors="strict" if path.endswith(TOML) else "replace")
-            # What isn't UTF-8 in a broker.conf is somebody's comment.
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None
     return _toml_values(path, text) if path.endswith(TOML) else _line_values(path, text)
 
 
 def _toml_values(path: str, text: str) -> dict[str, str]:
-    import tomllib  # here, since most starts read no file
+    # Imported here because most starts read no file.
+    import tomllib
 
     try:
         table = tomllib.loads(text)
@@ -93,7 +96,8 @@ def _toml_values(path: str, text: str) -> dict[str, str]:
 
 def _line_values(path: str, text: str) -> dict[str, str]:
     """Read RocketMQ's broker.conf, a Java properties file. Raises: UsageError for a key without a value."""
-    from staticfire.protocol.java_properties import read_properties  # here, since most starts read no file
+    # Imported here because most starts read no file.
+    from staticfire.protocol.java_properties import read_properties
 
     values = read_properties(text)
     for number, line in enumerate(text.splitlines(), 1):
@@ -103,7 +107,8 @@ def _line_values(path: str, text: str) -> dict[str, str]:
 
 
 def _unknown(key: str, source: str, classes: tuple[type, ...]) -> str:
-    import difflib  # here, since most starts need no help
+    # Imported here because most starts have no unknown setting.
+    import difflib
 
     known = {key_of(one).lower(): key_of(one) for cls in classes for one in fields(cls)}
     alike = difflib.get_close_matches(shown(key).replace("_", "").lower(), known, n=1, cutoff=0.6)

@@ -1,7 +1,7 @@
-"""Logging set-up: structlog, one line per event, constant event names with fields.
+"""Set up logging with structlog: one line per event, a constant event name with fields.
 
-`logger("broker")` costs nothing until the first line: structlog takes 45 ms to import, which a broker's start can't
-spare.
+`logger("broker")` costs nothing until the first line. Importing structlog takes 45 ms, which is too long for a broker's
+start.
 """
 
 import os
@@ -13,16 +13,16 @@ from typing import Any, TextIO, cast
 from staticfire.runtime.log_sink import LogSink
 
 LineTaker = Callable[[str, str, dict[str, object]], None]
-"""Level, event, fields."""
+"""It is called with level, event and fields."""
 
 _configured = False
 _takers: list[LineTaker] = []
+# Nothing is logged as critical, so this level turns logging off.
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
-# Nothing is logged as critical: who sets that wants no lines.
 
 
 class Logger:
-    """Structured lines of one component: `log.info("pull_held", topic=topic, queue_id=3)`."""
+    """Writes structured lines of one component: `log.info("pull_held", topic=topic, queue_id=3)`."""
 
     def __init__(self, component: str) -> None:
         self._component = component
@@ -58,7 +58,7 @@ def logger(component: str) -> Logger:
 
 @contextmanager
 def logged_to(taker: LineTaker) -> Iterator[None]:
-    """Give all lines of this process to `taker`, whatever their level, and print none: a simulation counts them."""
+    """Pass all lines of this process to `taker`, of any level, and print none. A simulation counts them like this."""
     _takers.append(taker)
     try:
         yield
@@ -67,7 +67,7 @@ def logged_to(taker: LineTaker) -> Iterator[None]:
 
 
 def load() -> None:
-    """Import what the first line needs: a process that has run out of file descriptors can't any more."""
+    """Import structlog before the first line: a process without free file descriptors can't import it any more."""
     _structlog()
 
 
@@ -80,8 +80,8 @@ def _structlog() -> Any:
     global _configured
     hidden = "rich" not in sys.modules
     if hidden:
+        # structlog.dev tries to import rich, which takes 100 ms. No server process needs it.
         sys.modules["rich"] = None  # type: ignore[assignment]
-        # structlog.dev tries to import rich, which costs 100 ms and which no server process needs.
     try:
         import structlog
     finally:

@@ -1,11 +1,12 @@
-"""Where log lines go: stderr, without ever waiting for it and without ever failing because of it.
+"""Write log lines to stderr without ever waiting for it, and without ever failing because of it.
 
-Who should read our stderr may have stopped (a pipe that is full), be gone (a closed pipe, a closed terminal), or be a
-file on a full disk. None of that is a reason to stop or to freeze a broker. So a line is written only if it can be
-taken at once; else it waits in a buffer of BUFFER_BYTES_MAX, and what doesn't fit there is counted, and told when lines
-leave again.
+The reader of stderr may have stopped reading (a full pipe), may have ended (a closed pipe or terminal), or may be a
+file on a full disk. None of these may stop or freeze a broker. So a line is written only if it can be written at once.
+Otherwise it is kept in a buffer of BUFFER_BYTES_MAX. Lines that don't fit there are counted, and their number is logged
+when lines can be written again.
 
-The descriptor stays as it is: O_NONBLOCK belongs to the open file, which we share with others, a shell for example.
+The descriptor's flags aren't changed: O_NONBLOCK would apply to the open file, which we share with other programs, such
+as a shell.
 """
 
 import os
@@ -14,29 +15,29 @@ import sys
 import threading
 
 BUFFER_BYTES_MAX = 256 * 1024
+# A writable pipe accepts this much without blocking.
 PIECE_BYTES_MAX = select.PIPE_BUF
-# What a pipe that is writable takes without waiting.
 
 
 class LogSink:
-    """A file for structlog's PrintLogger."""
+    """A file object for structlog's PrintLogger."""
 
     def __init__(self, descriptor: int = 2) -> None:
         self._descriptor = descriptor
         self._buffer = bytearray()
         self.dropped_lines = 0
-        """Since a line left the last time."""
+        """The number of dropped lines since a line was last written."""
 
     def write(self, text: str) -> None:
-        """Take a line, or a part of it."""
+        """Buffer a line, or a part of one."""
         self._buffer += text.encode(errors="backslashreplace")
 
     def write_bytes(self, data: bytes) -> None:
-        """Take what somebody else has encoded."""
+        """Buffer data that is already encoded."""
         self._buffer += data
 
     def flush(self) -> None:
-        """Write what can be taken; keep the rest, or count it."""
+        """Write as much as possible without waiting; keep the rest, or drop and count it."""
         if self.dropped_lines and len(self._buffer) < BUFFER_BYTES_MAX:
             self._buffer += b"level=warning component=log event=lines_dropped lines=%d\n" % self.dropped_lines
             self.dropped_lines = 0
@@ -44,7 +45,8 @@ class LogSink:
             while self._buffer and is_taken(self._descriptor):
                 del self._buffer[: os.write(self._descriptor, self._buffer[:PIECE_BYTES_MAX])]
         except OSError:
-            self._drop(0)  # Nobody is there, or there is no room: the line is lost, and we go on.
+            # The reader has ended, or the disk is full. The line is lost, and the program continues.
+            self._drop(0)
         if len(self._buffer) > BUFFER_BYTES_MAX:
             self._drop(self._buffer.rfind(b"\n", 0, BUFFER_BYTES_MAX) + 1)
 
@@ -54,9 +56,9 @@ class LogSink:
 
 
 def say(line: str) -> None:
-    """Print a line to stdout for who waits for it, and wait for nobody: not for a reader who is slow, or never comes.
+    """Print a line to stdout without waiting for the reader, which may be slow or missing.
 
-    What can't be taken at once is written by a thread that nobody waits for. A closed stdout is fine.
+    If the line can't be written at once, a daemon thread writes it. A closed stdout is fine.
     """
     if sys.stdout is None or sys.stdout.closed:
         return
@@ -64,7 +66,8 @@ def say(line: str) -> None:
         sys.stdout.flush()
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
-        print(line)  # Not a file: somebody has put something else in its place.
+        # stdout isn't a file: the program has replaced it.
+        print(line)
         return
     data = f"{line}\n".encode(errors="backslashreplace")
     if len(data) <= PIECE_BYTES_MAX and is_taken(descriptor):
@@ -74,7 +77,7 @@ def say(line: str) -> None:
 
 
 def is_taken(descriptor: int) -> bool:
-    """Tell whether a piece can be written without waiting."""
+    """Return whether a piece can be written without blocking."""
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     return bool(poll.poll(0))
@@ -85,4 +88,5 @@ def _write(descriptor: int, data: bytes) -> None:
         while data:
             data = data[os.write(descriptor, data) :]
     except OSError:
-        pass  # Nobody reads it.
+        # There is no reader any more.
+        pass

@@ -1,10 +1,10 @@
-"""An event loop in a thread of its own, which code without a loop can call.
+"""An event loop in a separate thread, which code without an event loop can call.
 
-Every call ends: with the coroutine's result or error, or with ClientError when the thread has ended meanwhile. A caller
-that stops waiting (Ctrl-C, a deadline) cancels its coroutine. `close` cancels what is left, and waits until that has
-cleaned up: nothing is cancelled twice, so a service that is being left gets to its end.
+Every call ends: with the coroutine's result or error, or with ClientError if the thread has ended meanwhile. If a
+caller stops waiting (Ctrl-C, a deadline), its coroutine is cancelled. `close` cancels the remaining coroutines and
+waits until they have cleaned up. No coroutine is cancelled twice, so the shutdown of a service isn't interrupted.
 
-A fork copies this object, but no thread: in the child every call is refused, and `close` does nothing.
+A fork copies this object, but no thread. In the child process, every call is refused, and `close` does nothing.
 """
 
 import asyncio
@@ -18,22 +18,22 @@ from staticfire.protocol.errors import AnswerTimeout, ClientError
 
 T = TypeVar("T")
 
+# The owner is appended to the name, for stack dumps and debuggers.
 THREAD_NAME = "staticfire-loop"
-# With the owner behind it, in stack dumps and debuggers.
 
 
 class LoopThread:
-    """Runs coroutines for other threads, from its making to `close`."""
+    """Runs coroutines for other threads, from its creation to `close`."""
 
     def __init__(self, owner: str) -> None:
-        """`owner`: whom errors speak of, like "producer orders"."""
+        """`owner`: the name that errors use, like "producer orders"."""
         self.owner = owner
         self.error: BaseException | None = None
-        """What ended the thread unasked: a KeyboardInterrupt or SystemExit that some task has raised."""
+        """The error that ended the thread unexpectedly: a KeyboardInterrupt or SystemExit that a task raised."""
         self._lock = threading.Lock()
         self._is_closed = False
         self._calls: dict[Future[Any], Coroutine[Any, Any, Any] | asyncio.Task[Any]] = {}
-        """What was asked for and isn't done: a task as soon as the loop has seen it."""
+        """The calls that aren't done. A coroutine becomes a task as soon as the loop has started it."""
         started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = Future()
         self._thread = threading.Thread(target=self._run, args=(started,), name=f"{THREAD_NAME} {owner}", daemon=True)
         self._thread.start()
@@ -46,13 +46,13 @@ class LoopThread:
 
     @property
     def is_copy(self) -> bool:
-        """Whether this is a fork's copy, whose thread stayed with the parent."""
+        """Whether this is the copy of a forked process. The thread exists only in the parent process."""
         return not self._is_closed and not self._thread.is_alive()
 
     def call(self, coroutine: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Run a coroutine on the loop and wait for its result.
 
-        Raises: what it raises; AnswerTimeout; ClientError (closed, forked, or called by the thread itself).
+        Raises: what the coroutine raises; AnswerTimeout; ClientError (closed, forked, or called from this thread).
         """
         if self.is_current:
             coroutine.close()
@@ -85,13 +85,13 @@ class LoopThread:
         return future
 
     def cancel(self, future: "Future[Any]") -> None:
-        """Cancel what a future was promised for; without effect when it is done."""
+        """Cancel the coroutine of a future; no effect if it is done."""
         with self._lock:
             if not self._is_closed:
                 self._loop.call_soon_threadsafe(self._cancel, future)
 
     def close(self) -> None:
-        """Cancel what is left, wait until it has cleaned up, end the thread; fine when done twice."""
+        """Cancel the remaining coroutines, wait until they have cleaned up, and end the thread. May be called twice."""
         if self.is_copy:
             return
         with self._lock:
@@ -101,7 +101,8 @@ class LoopThread:
         self._thread.join()
 
     def _check(self) -> None:
-        if self.is_copy:  # Before the lock: another thread of the parent may have held that when it forked.
+        # This is checked before the lock is taken: another thread of the parent may have held the lock during the fork.
+        if self.is_copy:
             raise ClientError(f"{self.owner} belongs to the process that this one was forked from: make another one")
 
     def _why_closed(self) -> str:
@@ -115,12 +116,13 @@ class LoopThread:
         with asyncio.Runner() as runner:
             try:
                 runner.run(self._serve(started))
-            except BaseException as error:  # noqa: BLE001 (whatever it is, those who wait have to hear of it)
+            except BaseException as error:  # noqa: BLE001 (the waiting callers must be notified of any error)
                 if started.done():
                     self.error = error
                 else:
                     started.set_exception(error)
-            with self._lock:  # Before the loop is closed, so that nobody calls it then.
+            # This happens before the loop is closed, so that no call reaches a closed loop.
+            with self._lock:
                 self._is_closed = True
         for future, left in list(self._calls.items()):
             if not isinstance(left, asyncio.Task):
@@ -160,7 +162,7 @@ class LoopThread:
             future.set_result(task.result())
 
     def _given_up(self, future: "Future[Any]") -> None:
-        """Whoever got the future has cancelled it."""
+        """Cancel the coroutine if the caller has cancelled the future."""
         if future.cancelled():
             self.cancel(future)
 
@@ -171,7 +173,7 @@ def _settle(future: "Future[Any]", error: BaseException) -> None:
 
 
 def refuse_in_event_loop(owner: str, own: LoopThread | None = None) -> None:
-    """Raise ClientError where an event loop runs: a call that blocks would stop it, and all its tasks."""
+    """Raise ClientError if an event loop runs in this thread: a blocking call would stop it and all its tasks."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

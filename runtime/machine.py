@@ -1,10 +1,10 @@
 """The machine that a process runs on, as five seams: clock, network, files, workers, identity.
 
-All code above `runtime/` reaches the outside world through a `Machine` that was handed to it, never through
-the standard library. `runtime.live` has the real one; `faults.simulated` has one on virtual time, with which a
-test runs a whole cluster in one event loop. Both pass the same contract tests (tests/faults/test_contract_*.py).
+All code above `runtime/` reaches the outside world through a `Machine` that was passed to it, never through the
+standard library. `runtime.live` has the real one; `simulation.world` has one on virtual time, with which a test runs a
+whole cluster in one event loop. Both pass the same contract tests (tests/faults/test_contract_*.py).
 
-Times of `Clock.uptime_ms` and of the running loop are one clock: `loop.call_at(uptime_ms / 1000, ...)` is a deadline.
+`Clock.uptime_ms` and the running loop use the same clock: `loop.call_at(uptime_ms / 1000, ...)` is a deadline.
 """
 
 import asyncio
@@ -21,16 +21,16 @@ Bytes = bytes | bytearray | memoryview
 
 
 class Clock(Protocol):  # house: the seam; protocol/requests/clock.py has the request that moves message time
-    """What the machine knows of time."""
+    """The clocks of the machine."""
 
     def uptime_ms(self) -> UptimeMs:
-        """Return the event loop's monotonic time: liveness."""
+        """Return the event loop's monotonic time. It is used for liveness."""
 
     def uptime_ns(self) -> int:
-        """Return the same in nanoseconds, in half the time: for who notes when something was."""
+        """Return the same time in nanoseconds. It takes half as long, for callers that record many times."""
 
     def wall_ms(self) -> MessageMs:
-        """Return milliseconds since 1970: where message time starts from."""
+        """Return the milliseconds since 1970. Message time starts from it."""
 
 
 class Listener(Protocol):
@@ -42,19 +42,19 @@ class Listener(Protocol):
 
     @property
     def port(self) -> int:
-        """The port in use, also when 0 was asked for."""
+        """The port in use, also if port 0 was requested."""
 
     async def close(self) -> None:
-        """Stop accepting; the port is free when it returns. Connections that exist stay."""
+        """Stop accepting; the port is free on return. Existing connections stay open."""
 
 
 class Network(Protocol):
-    """Where connections come from."""
+    """The network: it makes connections."""
 
     async def listen(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, sock: socket.socket | None = None
     ) -> Listener:
-        """Accept connections; each gets a protocol from `factory`. `sock`: a listening socket to take over.
+        """Accept connections; each gets a protocol from `factory`. `sock`: a listening socket to use.
 
         Raises: OSError (port in use, no such address), naming host:port.
         """
@@ -62,196 +62,196 @@ class Network(Protocol):
     async def connect(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, timeout_ms: int
     ) -> asyncio.Transport:
-        """Connect to a listener and return the transport; the protocol knew it by `connection_made` before.
+        """Connect to a listener and return the transport. The protocol's `connection_made` was called with it before.
 
-        The transport answers `get_extra_info("peername")` and `("sockname")` with `(host, port, ...)`; `("socket")`
-        is None where there is no socket.
+        The transport's `get_extra_info("peername")` and `("sockname")` return `(host, port, ...)`; `("socket")` returns
+        None if there is no socket.
 
         Raises: OSError (ConnectionRefusedError, unreachable ...) and TimeoutError, naming host:port.
         """
 
     def surroundings(self) -> Surroundings:
-        """Return the networks that the machine is in at the moment, and their gateways."""
+        """Return the current networks of the machine, and their gateways."""
 
 
 class File(Protocol):
-    """Random access to one file. What was written is read at once, and survives a kill; a power loss takes what
-    wasn't synced. One owner at a time: nobody else writes or cuts the file."""
+    """Random access to one file. Written data can be read at once and survives a kill; a loss of power may lose data
+    that wasn't synced. A file has one owner at a time: nothing else writes or truncates it.
+    """
 
     def size(self) -> int: ...
 
     def write(self, position: int, data: Bytes) -> None:
         """Write all of `data` at `position`; a gap before it reads as zeros.
 
-        Nothing counts as written when it raises: a file that grew by a part of `data` is cut back, in a mapped one
+        If it raises, nothing was written: a file that grew by a part of `data` is truncated again; in a mapped file,
         that part reads as zeros again. Raises: OSError with the path in `filename`.
         """
 
     def read(self, position: int, size: int) -> bytes:
         """Return up to `size` bytes at `position`; fewer at the file's end.
 
-        Of a mapped file only what was written lately: what the disk can't give back, and a hole on a full tmpfs, is the
-        end of the process (SIGBUS).
+        In a mapped file, read only what was written recently. Reading a bad sector, or a hole on a full tmpfs, kills
+        the process (SIGBUS).
         """
 
     def read_unmapped(self, position: int, size: int) -> bytes:
-        """As `read`, for whatever may be there: a call, not the map. Raises: OSError with the path in `filename`."""
+        """Like `read`, but with a call, so it is safe for any content. Raises: OSError with the path in `filename`."""
 
     def sync(self) -> None:
-        """Return when all that was written is on the disk; a new file's name is with `Files.sync_folder`.
+        """Sync all written data to the disk; the name of a new file needs `Files.sync_folder`.
 
-        Blocks: call it in a worker, and one call at a time for a file: an error of the disk is told to one caller.
-        After one, what was written since the last success may be lost, although it can perhaps still be read: it has
-        to be written again. Raises: OSError.
+        It blocks: call it in a worker, and only one call at a time per file, because an error of the disk is reported
+        to only one caller. After an error, everything written since the last success may be lost, even if it can still
+        be read: it must be written again. Raises: OSError.
         """
 
     def truncate(self, size: int) -> None:
-        """Cut the file; a mapped one keeps its size and reads as zeros from there. Nobody may read meanwhile."""
+        """Truncate the file. A mapped file keeps its size and reads as zeros from there. No reads may run meanwhile."""
 
     def close(self) -> None:
-        """Give it back; fine when done twice. Everything else raises OSError (or ValueError) from then on."""
+        """Close the file; may be called twice. Everything else raises OSError (or ValueError) from then on."""
 
 
 class DiskUse(NamedTuple):
-    """How full a disk is, for programs that may not have what is reserved for root: as `df` counts."""
+    """How full a disk is for programs that can't use the space reserved for root, as `df` counts it."""
 
     used_bytes: int
     total_bytes: int
 
     @property
     def percent(self) -> int:
-        """How much of it is used, rounded up. RocketMQ: UtilAll.getDiskPartitionSpaceUsedPercent."""
+        """The used part, rounded up. RocketMQ: UtilAll.getDiskPartitionSpaceUsedPercent."""
         return -(-self.used_bytes * 100 // self.total_bytes) if self.total_bytes else 0
 
 
 class FolderLock(Protocol):
-    """The right to be the only one that uses a folder. It ends with the process, however that ends."""
+    """An exclusive lock on a folder. It ends with the process, however the process ends."""
 
     def release(self) -> None:
-        """Give it back; fine when done twice."""
+        """Release it; may be called twice."""
 
 
 class Files(Protocol):
-    """The file system below paths given as `str`. All of it may block for a moment, `replace` for two syncs."""
+    """The file system. Paths are `str`. Every call may block for a moment, `replace` for two syncs."""
 
     def make_folder(self, path: str) -> None:
-        """Create the folder and its parents; fine when it exists. A new one needs a `sync_folder` of that above it.
+        """Create the folder and its parents, unless it exists. A new one needs a `sync_folder` of the folder above it.
 
         Raises: OSError.
         """
 
     def list_folder(self, path: str) -> list[str]:
-        """Return the names in it, sorted; empty when there is no such folder. Half-done replacements aren't there.
+        """Return the names in the folder, sorted; empty if it doesn't exist. Unfinished replacements aren't listed.
 
         Raises: NotADirectoryError (it is a file), OSError.
         """
 
     def sync_folder(self, path: str) -> None:
-        """Return when the names in a folder are on the disk: new, replaced and removed ones. Blocks.
+        """Sync the names in a folder to the disk: new, replaced and removed ones. Blocks.
 
         Raises: OSError.
         """
 
     @property
     def syncs_together(self) -> bool:
-        """Whether there is `sync_together` here."""
+        """Whether `sync_together` is available."""
 
     def sync_together(self, folder: str, write: Callable[[], None]) -> None:
-        """Have many files written, and return when all that is new in the file system of a folder is on the disk.
+        """Call `write`, which writes many files, then sync everything new in the folder's file system to the disk.
 
-        One sync instead of one for each file: of a thousand files it is a twentieth of the CPU time. Blocks. Raises:
-        OSError, also when something couldn't be brought to the disk that `write` has written.
+        It needs one sync instead of one per file: for a thousand files, a twentieth of the CPU time. Blocks. Raises:
+        OSError, also if some of the data of `write` couldn't be written to the disk.
         """
 
     def exists(self, path: str) -> bool: ...
 
     def open(self, path: str, map_bytes: int = 0) -> File:
-        """Open for reading and writing, creating it (not its folder) when missing.
+        """Open a file for reading and writing; create it (not its folder) if it is missing.
 
-        `map_bytes` > 0: the file is never larger than that, reads of it are frequent (the live one maps it).
-        Its `size()` is then at least `map_bytes`, with zeros behind what was written; they take no space. Writing
-        past it is a ValueError. Raises: OSError.
+        `map_bytes` > 0: the file is never larger than that and is read often (the live one maps it). Its `size()` is
+        then at least `map_bytes`, with zeros after the written data, which take no space. Writing past it is a
+        ValueError. Raises: OSError.
         """
 
     def read_bytes(self, path: str) -> bytes:
         """Return a whole file. Raises: FileNotFoundError, OSError."""
 
     def read_part(self, path: str, position: int, size: int) -> bytes:
-        """Return up to `size` bytes at `position` of a file; nothing where there is none. Raises: OSError."""
+        """Return up to `size` bytes at `position` of a file; empty if there is no file. Raises: OSError."""
 
     def replace(self, path: str, data: bytes) -> None:
-        """Put `data` in place of the file at once or not at all (temporary file, fsync, rename), safe from power loss.
+        """Replace the file by `data` atomically (temporary file, fsync, rename), safe from power loss.
 
-        Blocks: call it in a worker. Raises: OSError; the file is then as before, or perhaps as wanted: nobody knows
-        which of them is there after a loss of power.
+        It blocks: call it in a worker. Raises: OSError; the file then has the old content or perhaps the new one. Which
+        of them is there after a loss of power is unknown.
         """
 
     def copy(self, path: str, target: str) -> int:
-        """Copy a file, or a folder with all in it, to a place where there is nothing; return how many bytes that were.
+        """Copy a file, or a folder with its content, to a new place; return the number of bytes copied.
 
-        Holes stay holes. All of it is safe from power loss when this returns, but for the name `target` itself.
-        Blocks. Raises: FileNotFoundError, OSError.
+        Holes stay holes. On return, everything is safe from power loss except the name `target` itself. Blocks. Raises:
+        FileNotFoundError, OSError.
         """
 
     def move(self, path: str, target: str) -> None:
-        """Give a file or a folder another name on the same disk, where there is nothing; both names need a
-        `sync_folder`. Raises: OSError."""
+        """Rename a file or folder on the same disk, to a new name. Both names need a `sync_folder`. Raises: OSError."""
 
     def remove(self, path: str) -> None:
-        """Remove a file; fine when it is missing. After a loss of power it may be back, until `sync_folder`."""
+        """Remove a file; fine if it is missing. Until `sync_folder`, it may reappear after a loss of power."""
 
     def remove_folder(self, path: str) -> None:
-        """Remove a folder with all in it; fine when it is missing. It may come back as a file may, or parts of it."""
+        """Remove a folder with its content; fine if it is missing. It, or parts of it, may reappear as a file may."""
 
     def boot_id(self) -> str:
-        """Return what stands for this run of the machine, empty where that isn't known.
+        """Return an id of the current boot of the machine; empty if it is unknown.
 
-        As long as it is the same, all that was written is there, synced or not.
+        As long as the id is the same, all written data is there, synced or not.
         """
 
     def disk_usage(self, path: str) -> DiskUse:
-        """Return how full the disk is on which a folder lies. Raises: OSError with the path in `filename`."""
+        """Return how full the disk of a folder is. Raises: OSError with the path in `filename`."""
 
     @property
     def is_durable(self) -> bool:
-        """Whether what was synced is to survive the machine; else nobody waits for a disk."""
+        """Whether synced data must survive a crash of the machine. If not, nothing waits for the disk."""
 
     def database_path(self, path: str) -> str:
-        """Return what sqlite3 is to be given for a database of that path. Derived data only: it may start empty.
+        """Return the path to open with sqlite3 for this database. Only for derived data: it may start empty.
 
-        Live that is the path. Where there are no real files it is ":memory:", which nobody else sees and which ends
-        with the process.
+        On the live machine, it is the path itself. Without real files, it is ":memory:", a database that only its
+        connection can use and that ends with the process.
         """
 
     def lock_folder(self, path: str) -> FolderLock:
-        """Become the only user of a folder that exists, by the file `lock` in it.
+        """Lock an existing folder for this process, with the file `lock` in it.
 
-        Raises: BlockingIOError when somebody else is, naming the folder and the process.
+        Raises: BlockingIOError if another process has locked it, naming the folder and the process.
         """
 
 
 class Workers(Protocol):
-    """Threads for what blocks."""
+    """Threads for blocking functions."""
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        """Run `function(*arguments)` off the event loop and return its result."""
+        """Run `function(*arguments)` outside of the event loop and return its result."""
 
     async def run_foreign(self, function: Callable[..., T], *arguments: object) -> T:
-        """The same for a function of the program, which may never end: neither `close` nor the process waits for it."""
+        """Like `run`, for a user's function that may never end: neither `close` nor the process waits for it."""
 
     async def close(self) -> None:
-        """Wait for what `run` runs and end the threads. Nothing can be run after that."""
+        """Wait for the functions of `run` and end the threads. Nothing can be run after that."""
 
 
 class Identity(NamedTuple):
-    """Who this process is, and its source of chance."""
+    """The identity of this process, and its random generator."""
 
     pid: int
     host_name: str
     host_ip: str
     random: random.Random
     utc_offset_ms: int = 0
-    """Of the zone that the machine is in, when the process began."""
+    """The offset of the machine's time zone when the process started."""
 
 
 class Machine(NamedTuple):

@@ -1,7 +1,7 @@
-"""Requests of one connection that wait for their answers, each until its own deadline.
+"""The requests of one connection that wait for a response, each until its own deadline.
 
-One timer for all of them: nearly every answer is here long before, and a timer for each is a fifth of what it costs to
-ask.
+All of them share one timer. Nearly every response arrives long before its deadline, and a separate timer would be a
+fifth of a request's cost.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ from staticfire.protocol.command import Answer, Shape
 from staticfire.protocol.errors import NetworkError, ProtocolError
 
 Reply: TypeAlias = Answer | NetworkError | ProtocolError
-"""What comes of a request: an answer, or why there is none."""
+"""The outcome of a request: a response, or the error that prevented one."""
 
 
 class PendingAnswer(msgspec.Struct, gc=False):
-    """Who waits, for what, and how long."""
+    """A request that waits: its callback, the expected response, and the deadline."""
 
     told: Callable[[Reply], None]
     shape: Shape
@@ -28,10 +28,10 @@ class PendingAnswer(msgspec.Struct, gc=False):
 
 
 class PendingAnswers:
-    """Those of one connection."""
+    """The waiting requests of one connection."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, expired: Callable[[PendingAnswer], None]) -> None:
-        """`expired` is called with each whose time is over; it has been taken then."""
+        """`expired` is called with each request whose deadline has passed, after its removal."""
         self._loop = loop
         self._expired = expired
         self._pending: dict[int, PendingAnswer] = {}
@@ -39,18 +39,18 @@ class PendingAnswers:
         self._rings_s = 0.0
 
     def add(self, opaque: int, told: Callable[[Reply], None], shape: Shape, asked: str, timeout_ms: int) -> None:
-        """Have `told` called with what comes of a request."""
+        """Add a request; `told` is called with its outcome."""
         deadline_s = self._loop.time() + timeout_ms / 1000
         self._pending[opaque] = PendingAnswer(told, shape, asked, timeout_ms, deadline_s)
         if self._timer is None or deadline_s < self._rings_s:
             self._ring_at(deadline_s)
 
     def take(self, opaque: int) -> PendingAnswer | None:
-        """Return who waits for that answer, and wait no longer."""
+        """Remove and return the request that waits for this response, or None."""
         return self._pending.pop(opaque, None)
 
     def take_all(self) -> list[PendingAnswer]:
-        """Return all, and wait no longer."""
+        """Remove and return all requests."""
         pending, self._pending = self._pending, {}
         if self._timer is not None:
             self._timer.cancel()
@@ -64,7 +64,7 @@ class PendingAnswers:
         self._timer = self._loop.call_at(deadline_s, self._ring)
 
     def _ring(self) -> None:
-        """Take those whose time is over, and come again when it is the next one's."""
+        """Remove the requests whose deadline has passed, and set the timer to the next deadline."""
         self._timer = None
         late = [opaque for opaque, pending in self._pending.items() if pending.deadline_s <= self._rings_s]
         expired = [self._pending.pop(opaque) for opaque in late]

@@ -1,4 +1,4 @@
-"""Connections that this process opened, by address: connected when first needed, again after a loss."""
+"""The connections that this process opened, by address. One is opened when first needed, and again after a loss."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +20,7 @@ REQUEST_TIMEOUT_MS = 3_000
 
 
 class ConnectionPool:
-    """One connection per address. Concurrent callers of an address share the attempt to connect."""
+    """One connection per address. Concurrent callers for the same address share one attempt to connect."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class ConnectionPool:
         connected: Heard | None = None,
         lost: Heard | None = None,
     ) -> None:
-        """`connected` and `lost` are called with the address and the connection that was made, or has ended."""
+        """`connected` and `lost` are called with the address and the connection that was opened or closed."""
         self._machine = machine
         self._dispatcher = dispatcher or Dispatcher()
         self._codec = codec_for(codec_byte)
@@ -41,12 +41,12 @@ class ConnectionPool:
         self._heard_lost = lost
 
     def open_connection(self, address: str) -> Connection | None:
-        """Return the connection if there is one now."""
+        """Return the connection if it is open now."""
         connection = self._open.get(address)
         return connection if connection is not None and connection.is_open else None
 
     async def connection(self, address: str) -> Connection:
-        """Return the connection, connecting first where needed. Raises: ConnectFailed."""
+        """Return the connection; connect first if needed. Raises: ConnectFailed."""
         connection = self.open_connection(address)
         if connection is not None:
             return connection
@@ -60,7 +60,8 @@ class ConnectionPool:
     def _attempted(self, address: str, attempt: asyncio.Task[Connection]) -> None:
         self._attempts.pop(address, None)
         if not attempt.cancelled():
-            attempt.exception()  # Perhaps nobody waits for it any more.
+            # The exception is retrieved here, because perhaps no caller waits for it any more.
+            attempt.exception()
 
     async def _connect(self, address: str) -> Connection:
         if self._closed:
@@ -70,7 +71,8 @@ class ConnectionPool:
         try:
             await self._machine.network.connect(lambda: connection, host, port, CONNECT_TIMEOUT_MS)
         except OSError as error:
-            reason = os_words(error)  # a TimeoutError is an OSError, too
+            # A TimeoutError is an OSError, too.
+            reason = os_words(error)
             raise ConnectFailed(f"connect to {address} failed: {reason.removeprefix(f'{address}: ')}") from None
         self._open[address] = connection
         if self._heard_connected is not None:
@@ -78,10 +80,12 @@ class ConnectionPool:
         return connection
 
     def connected(self, connection: Connection) -> None:
-        pass  # Told with its address, when whoever waits for it has it.
+        # `_connect` reports it, with its address, when the attempt has succeeded.
+        pass
 
     def left_unfinished(self, connection: Connection, unread_bytes: int, is_new: bool) -> None:
-        pass  # Whom we have connected to may take its time; who asked has a deadline.
+        # A server may take its time; each request has a deadline.
+        pass
 
     def disconnected(self, connection: Connection) -> None:
         for address, held in list(self._open.items()):
@@ -91,7 +95,7 @@ class ConnectionPool:
                     self._heard_lost(address, connection)
 
     async def ask(self, address: str, request: Request, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Answer:
-        """Ask whoever is there. Raises: ConnectFailed, ConnectionLost, AnswerTimeout, ProtocolError."""
+        """Send a request; return the response. Raises: ConnectFailed, ConnectionLost, AnswerTimeout, ProtocolError."""
         return await (await self.connection(address)).ask(request, timeout_ms)
 
     async def tell(self, address: str, request: Request) -> None:
@@ -100,11 +104,11 @@ class ConnectionPool:
 
     @property
     def addresses(self) -> list[str]:
-        """Where connections are open."""
+        """The addresses with an open connection."""
         return sorted(self._open)
 
     async def close(self) -> None:
-        """Close all connections and wait until they are gone."""
+        """Close all connections and wait until they are closed."""
         self._closed = True
         for attempt in list(self._attempts.values()):
             attempt.cancel()

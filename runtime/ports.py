@@ -1,7 +1,8 @@
 """Listening sockets that one process binds and another one serves.
 
-Who starts a cluster binds all its ports first: a taken port is known before anything runs, port 0 is known to
-everybody from the start, and a broker can connect to a nameserver that is still loading (it waits in the backlog).
+The process that starts a cluster binds all ports first. So a port that is taken is found before anything runs, the real
+port behind port 0 is known from the start, and a broker can connect to a nameserver that is still starting (the
+connection waits in the backlog).
 """
 
 import errno
@@ -11,16 +12,16 @@ from staticfire.protocol.errors import UsageError
 from staticfire.runtime.addresses import format_address
 
 BACKLOG = 1024
+# The number of ports to try, one after the other, if a nearby port will do.
 NEXT_PORTS = 16
-# Tried one after the other, where any near one will do.
 
 
 class PortTaken(UsageError):
-    """Another program listens there."""
+    """Another program listens on the port."""
 
 
 def listen_on(host: str, port: int, way_out: str) -> socket.socket:
-    """Return a socket that listens there. `way_out`: what to do when the port is taken.
+    """Return a socket that listens at host:port. `way_out`: the advice in the error if that fails.
 
     Raises: UsageError.
     """
@@ -40,7 +41,7 @@ def listen_on(host: str, port: int, way_out: str) -> socket.socket:
 
 
 def listen_near(host: str, port: int, way_out: str) -> socket.socket:
-    """Return a socket that listens there, or at the next free port. Raises: UsageError."""
+    """Return a socket that listens at this port, or at the next free one. Raises: UsageError."""
     for near in range(port, port + NEXT_PORTS - 1):
         try:
             return listen_on(host, near, way_out)
@@ -50,7 +51,7 @@ def listen_near(host: str, port: int, way_out: str) -> socket.socket:
 
 
 def port_of(sock: socket.socket) -> int:
-    """Return the port in use, also when 0 was asked for."""
+    """Return the port in use, also if port 0 was requested."""
     return int(sock.getsockname()[1])
 
 

@@ -1,19 +1,20 @@
-"""The main of a server process: settings in, one service until a signal, exit code out.
+"""The main function of a server process: read the settings, run one service until a signal, return the exit code.
 
     python -m staticfire.broker --settings '{"brokerName": "broker-a"}' --listen-fd 3 --parent-fd 4
 
-`--settings`   what differs from the defaults, as JSON; the environment and files were read by who started us
-`--listen-fd`  a listening socket to take over instead of binding the port
-`--temporary`  our folder in a temporary one, removed in the end; a parent does that itself, unless it was killed
-`--parent-fd`  a socket to who started us. One JSON line goes out when ready; its end means that the parent is gone,
-               killed perhaps, and this process stops as well: nothing is ever left behind.
-`--early-fd`   the same, of a parent that doesn't know yet what we are to serve: settings, temporary folder and socket
-               come in as one JSON line, when everything is imported
+`--settings`   the settings that differ from the defaults, as JSON; our parent has read the environment and the files
+`--listen-fd`  a listening socket to use instead of binding the port `--temporary`  our folder inside a temporary one,
+to be removed at the end; the parent removes it, unless it was killed `--parent-fd`  a socket to our parent. We send one
+JSON line when ready. When the socket closes, the parent has ended,
+               perhaps killed, and this process stops as well, so that no process is ever left behind.
+`--early-fd`   like `--parent-fd`, for a parent that hasn't decided yet what we must serve: settings, temporary folder
+               and listening socket arrive as one JSON line, after everything is imported
 
-Exit codes: 0 stopped, 1 failed, 2 the settings or the machine don't let it run (one line says what). The first
-SIGINT, SIGTERM or SIGHUP stops in order, the second at once; but while there is a parent, it is the one who has no
-patience: systemd signals every process of a service, and the parent signals us as well. This module and what it
-starts import as little as possible: a broker is ready 200 ms after its process began.
+Exit codes: 0 stopped, 1 failed, 2 the settings or the machine prevent the start (one line describes the problem). The
+first SIGINT, SIGTERM or SIGHUP stops the service in order, the second one ends the process at once. While there is a
+parent, a second signal doesn't: systemd signals every process of a service, and the parent signals us as well, so the
+parent decides when to kill. This module and its imports are kept small: a broker is ready 200 ms after its process
+started.
 """
 
 import asyncio
@@ -45,17 +46,17 @@ PLAN_BYTES_MAX = 64 * 1024
 
 
 class Program(NamedTuple, Generic[S]):
-    """A server as a process: its settings, what it runs, and the line that scripts wait for."""
+    """A server as a process: its settings, its service, and the line that scripts wait for."""
 
     name: str
     settings: type[S]
     service: "Callable[[Machine, S, socket.socket | None], Any]"
     boot_line: Callable[[S, int], str]
-    """Of the settings and the port."""
+    """Makes the line from the settings and the port."""
 
 
 class Launch(NamedTuple):
-    """What the command line of a server process says."""
+    """The command line of a server process, parsed."""
 
     settings: dict[str, str]
     listen_fd: int | None = None
@@ -81,7 +82,10 @@ def run_program(program: Program[Any], arguments: Sequence[str]) -> int:
 
 
 def read_arguments(arguments: Sequence[str]) -> Launch | None:
-    """Read flags that come in pairs; None when a parent that started us early doesn't need us. Raises: UsageError."""
+    """Parse the flags, which come in pairs; return None if a parent that started us early doesn't need us.
+
+    Raises: UsageError.
+    """
     values = dict(zip(arguments[::2], arguments[1::2], strict=False))
     unknown = sorted(values.keys() - FLAGS)
     if unknown or len(arguments) % 2:
@@ -101,7 +105,7 @@ def read_arguments(arguments: Sequence[str]) -> Launch | None:
 
 
 def _receive_plan(early_fd: int) -> Launch | None:
-    """Wait until our parent says what we are to serve; None when it has ended."""
+    """Wait until our parent sends what to serve; return None if it has ended."""
     link = socket.socket(fileno=early_fd)
     data, fds = b"", list[int]()
     try:
@@ -120,11 +124,11 @@ def _receive_plan(early_fd: int) -> Launch | None:
 
 
 class CantStart(StaticfireError):
-    """The machine doesn't let it start."""
+    """The machine prevents the start, for example a missing permission or a damaged file."""
 
 
 async def _serve(program: Program[Any], settings: Any, launch: Launch) -> None:
-    """Run the service until a signal or the parent's end."""
+    """Run the service until a signal comes or the parent ends."""
     descriptors = raise_limit()
     machine = live_machine(is_durable=not launch.temporary)
     sock = None if launch.listen_fd is None else socket.socket(fileno=launch.listen_fd)
@@ -155,17 +159,18 @@ async def _serve(program: Program[Any], settings: Any, launch: Launch) -> None:
 
 
 def _announce(line: str, port: int, parent: socket.socket | None) -> None:
-    """Say that we are ready: to people on stdout, to the parent on its socket."""
+    """Report that the service is ready: on stdout to users, on the socket to the parent."""
     say(line)
     if parent is not None:
         try:
             parent.send(msgspec.json.encode({"port": port}) + b"\n")
         except OSError:
-            pass  # It is gone; _Stop sees that, too.
+            # The parent has ended; `_Stop` notices that, too.
+            pass
 
 
 def _remove(files: Files, folder: str) -> None:
-    """Remove our folder, and the temporary one around it when nobody else is left in there."""
+    """Remove our folder, and the temporary folder around it if it is empty then."""
     files.remove_folder(folder)
     try:
         os.rmdir(os.path.dirname(folder))
@@ -174,7 +179,7 @@ def _remove(files: Files, folder: str) -> None:
 
 
 def _words(error: OSError) -> str:
-    """Say what an operating system's error is about, and the way out where it is known."""
+    """Describe an error of the operating system, with a fix if one is known."""
     if isinstance(error, PermissionError):
         return f"{os_words(error)} for user {os.getuid()}; give it to that user, or choose another place"
     if isinstance(error, FileExistsError | NotADirectoryError):
@@ -183,7 +188,7 @@ def _words(error: OSError) -> str:
 
 
 class _Stop:
-    """Signals and the parent's end, as one request to stop. It may come before the service is ready."""
+    """Turns signals and the parent's end into one request to stop. The request may come before the service is ready."""
 
     def __init__(self, service: Service, parent: socket.socket | None) -> None:
         self._service = service
@@ -193,13 +198,14 @@ class _Stop:
         self.asked = False
         self.ready = False
         self.orphaned = False
-        """The parent ended while we were running."""
+        """Whether the parent ended while we were running."""
         self._parent_gone = False
         self._signals_came = 0
         self._numbers = stop_signals()
         for number in self._numbers:
             self._loop.add_signal_handler(number, self._signalled, number)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._numbers)  # Who became us may have held them back till now.
+        # Our parent may have blocked them until now.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._numbers)
         if parent is not None:
             parent.setblocking(False)
             self._loop.add_reader(parent, self._parent_ended)
@@ -226,7 +232,7 @@ class _Stop:
             self._main.cancel()
 
     def service_is_ready(self) -> None:
-        """From now on a stop lets the service end in its own order."""
+        """Mark the service as ready. From now on, a request to stop lets the service end in order."""
         self.ready = True
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""How far a setting may go, said beside its default: `field(default=10911, metadata=PORT)`.
+"""The range of a setting, declared next to its default: `field(default=10911, metadata=PORT)`.
 
-A number without a range is taken whatever it is, and shows much later: a period below zero, a segment of ten bytes.
-Settings that are read from texts are checked by `config.parse_value`, those that a program makes itself by
-`check_ranges`.
+Without a range, any number would be accepted, and the problem would show much later: a negative period, a segment of
+ten bytes. Settings that are read from text are checked by `config.parse_value`; settings that a program creates itself,
+by `check_ranges`.
 """
 
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ from typing import Any
 from staticfire.protocol.errors import UsageError
 
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
+# The limit for a setting that is a text without a limit of its own, such as a path or a list of nameservers.
 TEXT_CHARS_MAX = 4_096
-# Of a setting that is a text and says nothing else: paths, and lists of nameservers.
+# How much of a wrong value or of an unknown name an error message shows, so that the message is one line.
 SHOWN_CHARS_MAX = 100
-# Of a wrong value, or of a name that nobody knows: what is said about it stays a line.
 
 
 class SettingsValue:
-    """What makes two dataclasses of settings equal, and how they are shown. Generated for a hundred fields, that takes
-    two milliseconds of a start.
+    """Base of settings dataclasses, with their equality and their text. If the dataclass generated these methods for a
+    hundred fields, it would take two milliseconds of each start.
     """
 
     __slots__ = ()
@@ -40,42 +40,42 @@ class SettingsValue:
 
 
 def within(low: float, high: float, **more: Any) -> dict[str, Any]:
-    """Return the metadata of a setting whose number lies there, both ends included."""
+    """Return the metadata of a setting with a number in this range, both ends included."""
     return {"range": (low, high), **more}
 
 
 def chars(low: int, high: int, **more: Any) -> dict[str, Any]:
-    """Return the metadata of a setting whose text has so many characters."""
+    """Return the metadata of a setting whose text has this many characters."""
     return {"chars": (low, high), **more}
 
 
 PORT = within(0, 65_535)
 PERCENT = within(0, 100)
+# Milliseconds that fit into Java's int: up to 24 days.
 PERIOD = within(1, INT32_MAX)
 PERIOD_OR_NONE = within(0, INT32_MAX)
-# Milliseconds, as Java's int holds them: 24 days.
 
 
 def range_words(metadata: Mapping[str, Any]) -> str:
-    """Return ` from 0 to 65535`, with a blank in front; nothing where there is no range."""
+    """Return ` from 0 to 65535`, with a leading blank; empty if there is no range."""
     limits = metadata.get("range")
     return f" from {limits[0]} to {limits[1]}" if limits else ""
 
 
 def is_within(value: float, metadata: Mapping[str, Any]) -> bool:
-    """Tell whether a number lies in the range of its setting, if that has one."""
+    """Return whether a number is in the range of its setting. True if the setting has no range."""
     limits = metadata.get("range")
     return limits is None or limits[0] <= value <= limits[1]
 
 
 def shown(text: str) -> str:
-    """Return a text as an error shows it: one short line, whatever somebody wrote."""
+    """Return a text as an error message shows it: one short line, whatever the text is."""
     line = "".join(char if char.isprintable() else "?" for char in text[: SHOWN_CHARS_MAX + 1])
     return line if len(line) <= SHOWN_CHARS_MAX else f"{line[:SHOWN_CHARS_MAX]}..."
 
 
 def check_ranges(settings: Any) -> None:
-    """Check the numbers of a settings object that a program has made, and its enums. Raises: UsageError."""
+    """Check the numbers and the enums of a settings object that a program created. Raises: UsageError."""
     for one in fields(settings):
         if "range" in one.metadata:
             _check(one, getattr(settings, one.name))

@@ -1,15 +1,16 @@
-"""Under which address a server tells its peers to reach it: one rule for everything that carries such an address.
+"""The address at which a server tells its peers to reach it. One rule for every place where such an address is sent:
 
     1. the advertised address, if there is one (brokerIP1)
-    2. to who comes through a port mapping: the external address, if there is one
-    3. to everyone else: the very address at which that peer reached this machine
+    2. for a peer that comes through a port mapping: the external address, if there is one
+    3. for every other peer: the address at which that peer reached this machine
 
-Behind a port mapping a container sees only its own addresses, its networks, and a gateway from which everybody seems to
-come whose way led through the mapping. So who comes from loopback or from one of our networks, and isn't a gateway,
-came straight; everyone else is external. A server without a mapping in front has no external address: nobody asks then.
+Behind a port mapping, a container has only its own addresses, its networks, and a gateway. All connections through the
+mapping seem to come from that gateway. So a peer that comes from loopback or from one of our networks, and isn't a
+gateway, is connected directly; every other peer is external. A server without a port mapping has no external address,
+so this isn't checked there.
 
-All of it is decided once per connection. What needs an IP address, as a record's store host does, takes the first of
-these that is one: `localhost` is, other names aren't.
+The decision is made once per connection. A field that needs an IP address, such as a record's store host, gets the
+first of these addresses that is one. `localhost` counts as an IP address; other names don't.
 """
 
 from collections.abc import Iterator
@@ -22,13 +23,13 @@ LOOPBACK = "127.0.0.1"
 
 
 class Surroundings(NamedTuple):
-    """What a machine knows of the networks that it is in."""
+    """The networks that a machine is connected to, and their gateways."""
 
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
     gateways: frozenset[IPv4Address | IPv6Address] = frozenset()
 
     def has_near(self, host: str) -> bool:
-        """Tell whether a peer with this address comes straight to us: through no port mapping."""
+        """Return whether a peer with this address is connected directly, not through a port mapping."""
         ip = ip_of(host)
         if ip is None or ip.is_loopback:
             return ip is not None
@@ -36,7 +37,7 @@ class Surroundings(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """Where a server can be reached, as its settings say. Empty hosts: nothing is said. Port 0: the server's own."""
+    """Where a server can be reached, according to its settings. Empty host: not set. Port 0: the server's own port."""
 
     advertised_host: str = ""
     advertised_port: int = 0
@@ -44,11 +45,11 @@ class Reach(NamedTuple):
     external_port: int = 0
 
     def address(self, straight: Address, is_near: bool) -> Address:
-        """Return what to tell a peer that reached the server at `straight`."""
+        """Return the address to give to a peer that reached the server at `straight`."""
         return next(self._addresses(straight, is_near))
 
     def ip_address(self, straight: Address, is_near: bool) -> Address:
-        """Return the same with an IP address as the host, which may mean a less fitting one."""
+        """Return the first of the possible addresses whose host is an IP address. It may fit the peer less well."""
         for host, port in self._addresses(straight, is_near):
             if host == "localhost":
                 return LOOPBACK, port
@@ -65,7 +66,7 @@ class Reach(NamedTuple):
 
 
 def ip_of(host: str) -> IPv4Address | IPv6Address | None:
-    """Return the IP address that a host is, without the clothes that IPv6 sockets put on IPv4; None for a name."""
+    """Return the IP address in `host`, with IPv4 unwrapped from IPv4-mapped IPv6; None for a name."""
     try:
         ip = ip_address(host.partition("%")[0])
     except ValueError:

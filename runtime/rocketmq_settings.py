@@ -1,8 +1,8 @@
-"""The names of all settings that RocketMQ takes: of brokers, stores, nameservers, remoting, controllers and access
-control in 5.3.3, and a few that stand in many files since earlier versions.
+"""The names of all settings of RocketMQ 5.3.3: of brokers, stores, nameservers, remoting, controllers and access
+control. A few names of earlier versions that are still in many files are included.
 
 RocketMQ: BrokerConfig, MessageStoreConfig, NamesrvConfig, NettyServerConfig, NettyClientConfig, ControllerConfig,
-AuthConfig. What staticfire does with each: `foreign_conf`.
+AuthConfig. How staticfire treats each of them: `foreign_conf`.
 """
 
 _NAMES = """

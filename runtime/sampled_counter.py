@@ -1,7 +1,7 @@
-"""Numbers that grow, and how fast they grew in the last minute, hour and day. Pure. RocketMQ: StatsItem, StatsSnapshot.
+"""Counters, with their growth in the last minute, hour and day. Pure. RocketMQ: StatsItem, StatsSnapshot.
 
-Every 10 s their values are sampled, every 10 minutes for the hour and every hour for the day; sums and rates are
-differences of samples, so they lag by up to a sample. Liveness time is passed in.
+The values are sampled every 10 s for the minute, every 10 minutes for the hour, and every hour for the day. Sums and
+rates are differences between samples, so they lag by up to one sample. Uptime is passed in.
 """
 
 from collections import deque
@@ -13,12 +13,12 @@ from staticfire.protocol.requests.statistics import StatsSpan, StatsSpans
 from staticfire.protocol.times import UptimeMs
 
 SAMPLE_MS = 10_000
+# The number of minute samples per sample of the hour and per sample of the day.
 _HOUR_SAMPLES, _DAY_SAMPLES = 60, 360
-# Every so many samples of a minute there is one of an hour, of a day.
 
 
 class Sample(msgspec.Struct, gc=False, frozen=True):
-    """A counter at a moment."""
+    """The value of a counter at one time."""
 
     uptime_ms: UptimeMs
     value: int
@@ -26,7 +26,7 @@ class Sample(msgspec.Struct, gc=False, frozen=True):
 
 
 class SampledCounter:
-    """One number that grows, `times` by how many events, and its samples."""
+    """One growing number with its samples. `times` is the number of events that it counts."""
 
     __slots__ = ("_day", "_hour", "_minute", "times", "value")
 
@@ -38,7 +38,7 @@ class SampledCounter:
         self._day: deque[Sample] = deque(maxlen=25)
 
     def sample(self, uptime_ms: UptimeMs, turn: int) -> None:
-        """Take a sample; the first one of a list is preceded by a zero, one period earlier."""
+        """Take a sample. Before the first sample of a list, a zero is added, one period earlier."""
         now = Sample(uptime_ms, self.value, self.times)
         rows = ((self._minute, 1), (self._hour, _HOUR_SAMPLES), (self._day, _DAY_SAMPLES))
         for samples, every in rows:
@@ -50,29 +50,29 @@ class SampledCounter:
 
     @property
     def minute(self) -> StatsSpan:
-        """What was counted in the last minute."""
+        """The growth in the last minute."""
         return _span(self._minute)
 
     @property
     def hour(self) -> StatsSpan:
-        """What was counted in the last hour."""
+        """The growth in the last hour."""
         return _span(self._hour)
 
     def spans(self) -> StatsSpans:
-        """Return what was counted in the last minute, hour and day."""
+        """Return the growth in the last minute, hour and day."""
         return StatsSpans(self.minute, self.hour, _span(self._day))
 
     @property
     def tps(self) -> float:
-        """How much per second in the last minute."""
+        """The growth per second in the last minute."""
         return self.minute.tps
 
     def recent_tps(self) -> tuple[float, float, float]:
-        """Return how much per second in the last 10 s, minute and hour."""
+        """Return the growth per second in the last 10 s, minute and hour."""
         return _span(deque(list(self._minute)[-2:])).tps, self.tps, self.hour.tps
 
     def recent_times(self) -> tuple[float, float, float]:
-        """Return how many events per second there were in the last 10 s, minute and hour."""
+        """Return the number of events per second in the last 10 s, minute and hour."""
         last, minute, hour = (_times_ps(samples) for samples in (list(self._minute)[-2:], self._minute, self._hour))
         return last, minute, hour
 

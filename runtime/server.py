@@ -1,7 +1,7 @@
-"""Ports that accept connections, and the connections they made.
+"""Listening ports, and the connections that they accepted.
 
-A connection's `store_host` is this server's address as that peer reaches it (`Reach`), at the main port unless another
-one is told.
+A connection's `store_host` is this server's address as that peer reaches it (`Reach`), at the main port unless the
+settings give another one.
 """
 
 import asyncio
@@ -25,25 +25,25 @@ from staticfire.runtime.unfinished import UnfinishedFrames
 log = logger("server")
 
 ANY_IPV4, ANY_IPV6 = "0.0.0.0", "::"
+# As in RocketMQ. Clients send heartbeats every 30 s, so a client that is silent for so long is gone.
 IDLE_MS_MAX = 120_000
-# As in RocketMQ: clients send heartbeats every 30 s, so who is silent for that long is gone without a word.
+# How often to check for frames that are incomplete for too long.
 SLOW_LOOK_MS = 5_000
-# How often frames that don't become whole are looked for.
+# Above this number, new connections are closed at once.
 CONNECTIONS_MAX = 50_000
-# Above that new connections are closed at once.
 
 
 class ServerLimits(msgspec.Struct, frozen=True):
-    """What the peers of a server may take of it, all together."""
+    """The limits of what all peers of a server may use together."""
 
     unfinished_bytes_max: int = 128 * 1024 * 1024
-    """Of frames that have begun and aren't whole."""
+    """The limit for the bytes of incomplete frames."""
     frame_ms_max: int = 60_000
-    """From a frame's first bytes to its last. Who sends it has given up long before."""
+    """The maximum time from a frame's first byte to its last. The sender has given up long before."""
 
 
 class Server:
-    """Accepts connections on one or more ports and closes them all in the end."""
+    """Accepts connections on one or more ports, and closes all of them when it is closed."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Server:
         lost: Callable[[Connection], None] | None = None,
         came: Callable[[Connection], None] | None = None,
     ) -> None:
-        """`came` is called with each connection that was accepted, `lost` with each that has ended."""
+        """`came` is called with each accepted connection, `lost` with each closed one."""
         limits = limits or ServerLimits()
         self._machine = machine
         self._unfinished: UnfinishedFrames[Connection] = UnfinishedFrames(
@@ -67,12 +67,12 @@ class Server:
         self._reach = reach or Reach()
         self._listeners: list[Listener] = []
         self.connections: dict[Connection, None] = {}
-        """In the order in which they came: closing them must not depend on addresses in memory."""
+        """They are in the order of arrival, so that the order of closing doesn't depend on addresses in memory."""
         self.port = 0
         """The main port: that of the first listener."""
 
     async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
-        """Accept connections there, too; return the port. Raises: OSError."""
+        """Accept connections at this address, too; return the port. Raises: OSError."""
         listener = await self._machine.network.listen(self._accept, host, port, sock)
         self._listeners.append(listener)
         if self.port == 0:
@@ -80,13 +80,14 @@ class Server:
         return listener.port
 
     async def listen_widely(self, host: str, port: int, sock: socket.socket | None = None) -> int:
-        """Accept connections there; at every address of IPv4 means at those of IPv6, too, if any. Raises: OSError."""
+        """Accept connections at this address; for every IPv4 address, also at those of IPv6. Raises: OSError."""
         port = await self.listen(host, port, sock)
         if host == ANY_IPV4 and sock is None:
             try:
                 await self.listen(ANY_IPV6, port)
             except OSError as error:
-                log.info("ipv6_not_served", port=port, error=str(error))  # A machine without IPv6 is fine.
+                # A machine without IPv6 is fine.
+                log.info("ipv6_not_served", port=port, error=str(error))
         return port
 
     def _accept(self) -> Connection:
@@ -121,7 +122,7 @@ class Server:
             oldest.reject("the unfinished frames of all connections are over their limit, and this one is the oldest")
 
     async def slow_loop(self, pause: Pause) -> None:
-        """Loop: close the connections whose frame doesn't become whole."""
+        """Loop: close the connections whose frame isn't complete in time."""
         while True:
             await self._has_unfinished.wait()
             await pause(SLOW_LOOK_MS)
@@ -130,12 +131,12 @@ class Server:
                 self._has_unfinished.clear()
 
     def close_slow(self) -> None:
-        """Close the connections whose frame hasn't become whole for too long."""
+        """Close the connections whose frame has been incomplete for too long."""
         for connection in self._unfinished.overdue(self._machine.clock.uptime_ms()):
             connection.reject("a frame isn't whole yet, a long time after its first bytes")
 
     def close_idle(self) -> int:
-        """Close the connections from which nothing came since the last call, IDLE_MS_MAX before; return how many."""
+        """Close the connections that sent nothing since the last call, IDLE_MS_MAX before; return their number."""
         closed = 0
         for connection in list(self.connections):
             if not connection.was_heard:
@@ -145,13 +146,13 @@ class Server:
         return closed
 
     async def stop_accepting(self) -> None:
-        """Close the ports; connections stay."""
+        """Close the ports; the connections stay open."""
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
             await listener.close()
 
     async def close(self) -> None:
-        """Close ports and connections and wait until they are gone."""
+        """Close the ports and the connections, and wait until they are closed."""
         await self.stop_accepting()
         ends = []
         for connection in list(self.connections):
@@ -160,7 +161,8 @@ class Server:
                 ends.append(connection.closed)
         if ends:
             _, stuck = await asyncio.wait(ends, timeout=1)
-            # A peer that takes no answers can't keep us: what is still open after a second is cut.
+            # A peer that doesn't read its responses must not delay the shutdown: after a second, its connection is
+            # aborted.
             if stuck:
                 for connection in list(self.connections):
                     connection.abort()

@@ -1,8 +1,8 @@
-"""What runs for a while and has to end in order: a service owns its tasks and waits for them.
+"""A service: something that runs for a while and must end in order. It owns its tasks and waits for them.
 
-async with broker:            # ready when entered
-    await broker.wait()       # until stop() or until one of its loops crashed, which is raised
-                              # every task gone when left
+async with broker:            # the broker is ready
+    await broker.wait()       # until stop(), or until a loop of the broker crashes, which is raised
+                              # on exit, every task has ended
 """
 
 import asyncio
@@ -14,19 +14,19 @@ from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.machine import Clock
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
-"""`Service.spawn`: runs a named loop of a service. What parts of a service are given to start theirs."""
+"""The type of `Service.spawn`, which runs a named loop of a service. Parts of a service start their loops with it."""
 Pause = Callable[[int], Coroutine[Any, Any, None]]
-"""`Service.pause_for`: waits so many milliseconds inside of a loop."""
+"""The type of `Service.pause_for`, which waits a number of milliseconds inside of a loop."""
 
 
 _NEVER = 1 << 62
 
 
 class Alarm:
-    """What wakes a loop of a service when something falls due, at the earliest of the times that it was told.
+    """Wakes a loop of a service when something is due: at the earliest of the times given to `ring_by`.
 
-    A loop that looks every 250 ms whether something is due wakes an idle process four times a second for nothing. Times
-    are rounded up to whole steps, so that many things that fall due close together are one waking.
+    A loop that checks every 250 ms whether something is due would wake an idle process four times a second for nothing.
+    Times are rounded up to whole steps, so that several things that are due close together need one wake-up.
     """
 
     def __init__(self, clock: Clock, step_ms: int) -> None:
@@ -37,7 +37,7 @@ class Alarm:
         self._rang = asyncio.Event()
 
     def ring_by(self, due_ms: UptimeMs) -> None:
-        """Ring within a step after that time, unless it rings earlier anyway. Hot: mostly it does."""
+        """Ring within one step after that time, unless it rings earlier. Hot path: mostly it rings earlier anyway."""
         if due_ms < self._rings_ms:
             self._rings_ms = rings_ms = due_ms + -due_ms % self._step_ms
             if self._timer is not None:
@@ -51,15 +51,15 @@ class Alarm:
         self._rang.set()
 
     async def wait(self) -> None:
-        """Return when it rings, at once when it has rung since the last call."""
+        """Wait until it rings; return at once if it has rung since the last call."""
         await self._rang.wait()
         self._rang.clear()
 
 
 class Service:
-    """Base of nameserver, broker and clients. Subclasses write `_start` and `_stop`, each in one readable order.
+    """Base class of the nameserver, the broker and the clients. Subclasses implement `_start` and `_stop`.
 
-    It is entered once: what was left, or didn't start, is made anew.
+    A service can be entered only once. After it has ended or failed to start, create a new one.
     """
 
     def __init__(self) -> None:
@@ -69,17 +69,20 @@ class Service:
 
     @property
     def own_name(self) -> str:
-        """What errors call it."""
+        """The name of this service in errors."""
         return type(self).__name__
 
     async def _start(self) -> None:
-        """Bring everything up; return when ready."""
+        """Start all parts; return when ready."""
 
     async def _stop(self) -> None:
-        """Take everything down, newest first. Runs also after a failed `_start`."""
+        """Stop all parts, newest first. It runs also after a failed `_start`."""
 
     async def __aenter__(self) -> Self:
-        """Raises: ClientError (it has been entered before; one that runs goes on), and what the start raises."""
+        """Start the service.
+
+        Raises: ClientError (it was entered before; a running service isn't affected), and what `_start` raises.
+        """
         if self._is_left:
             raise ClientError(f"{self.own_name} was left, or didn't start: it is used once, make another one")
         if self._end is not None:
@@ -88,14 +91,16 @@ class Service:
         try:
             await self._start()
         except GeneratorExit:
-            raise  # The coroutine is being closed and can't wait for anything any more.
+            # The coroutine is being closed and can't wait for anything.
+            raise
         except BaseException:
             await self._leave()
             raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
-        if kind is not GeneratorExit:  # Then the coroutine is being closed and can't wait for anything any more.
+        # Otherwise the coroutine is being closed and can't wait for anything.
+        if kind is not GeneratorExit:
             await self._leave()
 
     async def _leave(self) -> None:
@@ -106,7 +111,7 @@ class Service:
             await self._cancel_tasks()
 
     def stop(self) -> None:
-        """Let `wait` return. Any thread may call it."""
+        """Let `wait` return. May be called from any thread."""
         self.in_loop(self._stop_waiting)
 
     def _stop_waiting(self) -> None:
@@ -114,7 +119,11 @@ class Service:
             self._end.set_result(None)
 
     def in_loop(self, act: Callable[[], None]) -> None:
-        """Do something in the event loop of this service: at once there, or before it has one; soon for a thread."""
+        """Call a function in the event loop of this service.
+
+        It is called at once if the caller is in that loop or the service has no loop yet; from another thread, it is
+        scheduled.
+        """
         loop = None if self._end is None else self._end.get_loop()
         if loop is None or loop is _running_loop():
             act()
@@ -122,25 +131,25 @@ class Service:
             loop.call_soon_threadsafe(act)
 
     async def wait(self) -> None:
-        """Return after `stop`; raise what a loop of this service crashed with."""
+        """Wait until `stop`; raise the error that a loop of this service crashed with."""
         assert self._end is not None, "wait() belongs inside `async with service`"
         await asyncio.shield(self._end)
 
     @property
     def crash(self) -> BaseException | None:
-        """What a loop of this service crashed with."""
+        """The error that a loop of this service crashed with, or None."""
         end = self._end
         return end.exception() if end is not None and end.done() and not end.cancelled() else None
 
     def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Run a loop of this service. When it crashes, the service has crashed."""
+        """Run a loop of this service. If the loop crashes, the service has crashed."""
         task = asyncio.get_running_loop().create_task(coroutine, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._task_done)
         return task
 
     async def pause_for(self, pause_ms: int) -> None:
-        """Wait, inside a loop of this service, until its next turn."""
+        """Wait inside a loop of this service until its next turn."""
         await asyncio.sleep(pause_ms / 1000)
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
@@ -149,7 +158,8 @@ class Service:
             return
         if self._end is not None and not self._end.done():
             self._end.set_exception(task.exception() or RuntimeError(task.get_name()))
-            self._end.exception()  # Retrieved here, so that an embedder that never waits gets no warning.
+            # The exception is retrieved here, so that a program that never calls `wait` gets no warning.
+            self._end.exception()
 
     async def _cancel_tasks(self) -> None:
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]

@@ -1,9 +1,9 @@
-"""Signals as a queue: none is lost, and none interrupts.
+"""Signals as a queue: none is lost, and none interrupts the program.
 
-A Python function that handles a signal runs between any two steps of a program. If it raises, the exception comes up
-anywhere: between the start of a process and the line that remembers it, or in an import, where Python drops it. So
-nothing happens in a handler here. Python writes the number of each signal into a pipe, and whoever waits, a selector
-or an event loop, reads it there when there is a place to decide what it means.
+A Python signal handler runs between any two steps of a program. If it raises, the exception can appear anywhere:
+between the start of a process and the line that stores it, or in an import, where Python drops it. So the handlers here
+do nothing. Python writes the number of each signal into a pipe. A selector or an event loop reads it from there, at a
+place where the program can decide what to do.
 """
 
 import os
@@ -12,12 +12,12 @@ from types import FrameType
 
 from staticfire.runtime.exit_codes import STOP_SIGNALS
 
+# A signal is one byte. If more are left, the pipe stays readable.
 READ_BYTES = 4096
-# A signal is one byte. What is left makes the pipe readable again.
 
 
 class StopAsked(Exception):
-    """A signal to stop came while something was started. Only a wait raises it, never a handler."""
+    """A signal to stop came while something was being started. Only a wait raises it, never a handler."""
 
     def __init__(self, number: signal.Signals) -> None:
         super().__init__(number.name)
@@ -25,16 +25,16 @@ class StopAsked(Exception):
 
 
 def stop_signals() -> list[signal.Signals]:
-    """Return the signals that end us: SIGHUP as well, unless nohup has said that it doesn't."""
+    """Return the signals that stop us. SIGHUP is one of them, unless it is ignored, as under nohup."""
     hang_up = [] if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [signal.SIGHUP]
     return [*STOP_SIGNALS, *hang_up]
 
 
 class SignalInbox:
-    """Takes signals in from its making to `close`, for the whole process: there is one at a time."""
+    """Receives signals for the whole process until `close`. There is only one at a time."""
 
     def __init__(self, *more: signal.Signals) -> None:
-        """`more`: what is taken in besides the signals to stop. Signals that were held back come now."""
+        """`more`: signals to receive besides the signals to stop. Signals that were blocked until now arrive."""
         self._stops = stop_signals()
         self._numbers = [*self._stops, *more]
         self._noted: list[signal.Signals] = []
@@ -51,13 +51,13 @@ class SignalInbox:
         return self._reading
 
     def take(self) -> list[signal.Signals]:
-        """Remove and return what has come, oldest first."""
+        """Remove and return the received signals, oldest first."""
         self._read()
         taken, self._noted = self._noted, []
         return taken
 
     def take_stop(self) -> signal.Signals | None:
-        """Remove and return the oldest signal to stop; the others stay for `take`."""
+        """Remove and return the oldest signal to stop; the others are kept for `take`."""
         self._read()
         for index, number in enumerate(self._noted):
             if number in self._stops:
@@ -65,7 +65,7 @@ class SignalInbox:
         return None
 
     def close(self) -> None:
-        """Take in no more. What comes now is ignored: the exit code is decided, and a signal would replace it."""
+        """Stop receiving. Later signals are ignored: the exit code is decided, and a signal would replace it."""
         for number in self._numbers:
             signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
@@ -81,9 +81,9 @@ class SignalInbox:
 
 
 def hold_stops_back() -> None:
-    """Let signals to stop wait until somebody takes them in: process 1 of a container would lose them."""
+    """Block the signals to stop until an inbox receives them. Otherwise process 1 of a container would lose them."""
     signal.pthread_sigmask(signal.SIG_BLOCK, stop_signals())
 
 
 def _leave_it_to_the_pipe(_number: int, _frame: FrameType | None) -> None:
-    """Do nothing: with a handler in place, Python writes the signal's number to the pipe."""
+    """Do nothing. While a handler is installed, Python writes the signal's number to the pipe."""

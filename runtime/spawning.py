@@ -1,8 +1,8 @@
-"""Starting server processes, also before it is known what they are to serve.
+"""Start server processes, also before it is decided what they must serve.
 
-Half of what a person waits for at `staticfire up` is Python reading flags, half is servers importing their programs.
-With `EarlyStart` both happen at once: servers begin to import, and hear afterwards what they are to be. Imports as
-little as possible: what is started here waits for it.
+Half of the time of `staticfire up` is Python reading flags, the other half is servers importing their programs. With
+`EarlyStart`, both happen at the same time: servers begin to import, and later receive what they must serve. This module
+imports as little as possible, because the start of the servers waits for it.
 """
 
 import os
@@ -14,11 +14,11 @@ from collections.abc import Sequence
 BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM = "staticfire.broker", "staticfire.nameserver", "staticfire.proxy"
 
 Started = tuple["subprocess.Popen[bytes]", socket.socket]
-"""A process, and a socket to it: its end is the end of either side."""
+"""A process, and a socket to it. The socket closes when either side ends."""
 
 
 def start_process(module: str, flag: str, arguments: Sequence[str], stdout: int | None, fds: Sequence[int]) -> Started:
-    """Start `python -m module`, with the descriptor of its end of the socket behind `flag`. Raises: OSError."""
+    """Start `python -m module`. The descriptor of its end of the socket is the value of `flag`. Raises: OSError."""
     ours, its = socket.socketpair()
     try:
         process = subprocess.Popen(
@@ -28,7 +28,7 @@ def start_process(module: str, flag: str, arguments: Sequence[str], stdout: int 
             stdout=stdout,
             stderr=subprocess.PIPE,
             env=child_environment(),
-            # Not in our group: Ctrl-C is for us, and we stop the children in their order.
+            # The child has its own process group: Ctrl-C is for us, and we stop the children in order.
             process_group=0,
         )
     except BaseException:
@@ -40,28 +40,29 @@ def start_process(module: str, flag: str, arguments: Sequence[str], stdout: int 
 
 
 class EarlyStart:
-    """Servers that were started before anybody knew what for. Who isn't needed is gone after `close`."""
+    """Servers that were started before it was decided what they must serve. `close` ends those not needed."""
 
     def __init__(self, modules: Sequence[str], stdout: int | None = None) -> None:
-        """Start one process for each of these. `stdout`: as for `Children`."""
+        """Start one process for each module. `stdout`: as for `Children`."""
         self._stdout = stdout
         self._waiting: dict[str, Started] = {}
         for module in modules:
             self.add(module)
 
     def add(self, module: str) -> None:
-        """Start one more."""
+        """Start one more process."""
         try:
             self._waiting[module] = start_process(module, "--early-fd", (), self._stdout, ())
         except OSError:
-            pass  # It will be started when it is needed, and the reason is told then.
+            # It will be started when it is needed, and the error is reported then.
+            pass
 
     def take(self, module: str) -> Started | None:
         """Return a process that waits for its plan, if there is one."""
         return self._waiting.pop(module, None)
 
     def close(self) -> None:
-        """End those that nobody has taken."""
+        """End the processes that weren't taken."""
         waiting, self._waiting = self._waiting, {}
         for process, link in waiting.values():
             link.close()
@@ -70,15 +71,15 @@ class EarlyStart:
 
 
 def interpreter() -> list[str]:
-    """Return how Python is started for a program of ours: without `site`, which costs 20 ms of a start."""
+    """Return the command that starts Python for our programs: without `site`, which takes 20 ms of a start."""
     return [sys.executable, "-S", "-P"]
 
 
 def child_environment() -> dict[str, str]:
     """Return our environment, with the module path that `site` would have found.
 
-    A server may write bytecode, whatever we were told: pip has done so when it installed, and a checkout without it
-    takes three times as long to start.
+    Servers may write bytecode, even if this process may not. pip wrote it at installation, but a checkout has none, and
+    starting without it takes three times as long.
     """
     home = os.path.dirname(sys.modules["staticfire"].__path__[0])
     path = [home, *(entry for entry in sys.path if os.path.isabs(entry) and entry != home)]

@@ -1,15 +1,15 @@
-"""Small files of state: JSON objects that begin with a version and a checksum of what follows.
+"""Small state files: JSON objects that begin with a version and a checksum of the rest.
 
     {"staticfire":"1 crc32:0a1b2c3d","offsetTable":{...}}
                    ^ version  ^ of the object without this member, byte by byte
 
-It stays one JSON object, so that people and RocketMQ's tools read it as before, and older versions, too: all of them
-ignore a member that they don't know. A file without that member is taken as it is: an older version wrote it, or
-somebody who edited it has removed the member.
+The file is still one JSON object, so users, RocketMQ's tools and older versions can read it as before: all of them
+ignore an unknown member. A file without that member is accepted without a check: an older version wrote it, or a user
+who edited it removed the member.
 
-What is in a file is taken over as a whole, or the start is refused and the file stays as it is. Somebody may have
-edited it, or a disk lost half of it or a bit. Each fault becomes one line that names the file and says how to go on:
-never a bare exception, and never a table that has silently become another one.
+The content of a file is accepted as a whole, or the start is refused and the file isn't changed. A user may have edited
+it, or a disk may have lost half of it or a bit. Each such problem becomes one line that names the file and the fix. It
+never becomes a bare exception, and the state is never silently replaced by a different one.
 """
 
 from collections.abc import Callable
@@ -24,15 +24,15 @@ from staticfire.runtime.machine import Files
 T = TypeVar("T")
 
 REASON_CHARS_MAX = 300
+# The version of the member and of its meaning. A file with another version is refused.
 STATE_VERSION = 1
-# Of the member and of what it promises. A file with another one is refused.
 _HEAD = b'{"staticfire":"%d crc32:%08x"'
 _HEAD_BYTES = len(_HEAD % (STATE_VERSION, 0))
 SEAL_BYTES = _HEAD_BYTES + len(",") - len("{")
-"""How much longer a file is than what it says."""
+"""How many bytes the version and the checksum add to a file."""
+# If one of these texts is near the beginning of a file, the file has a checksum, which may be damaged. A single flipped
+# bit can't hide both texts.
 _SIGNS, _SIGN_BYTES = (b'{"staticfire":"', b"crc32:"), 64
-# Where one of these is so near to the beginning there is a checksum, perhaps a damaged one: one flipped bit can't hide
-# both of them.
 
 
 def seal_state(data: bytes) -> bytes:
@@ -43,7 +43,7 @@ def seal_state(data: bytes) -> bytes:
 
 
 def unseal_state(data: bytes) -> bytes:
-    """Return the JSON object that was sealed; data as it is if it has no checksum. Raises: ValueError."""
+    """Return the original JSON object of sealed data; data without a checksum as it is. Raises: ValueError."""
     beginning = data[:_SIGN_BYTES].translate(None, b" \t\r\n")
     if not any(sign in beginning for sign in _SIGNS):
         return data
@@ -60,9 +60,9 @@ def unseal_state(data: bytes) -> bytes:
 def read_state_file(
     files: Files, path: str, read: Callable[[bytes], T], way_out: str = "repair it, or move it away to start without it"
 ) -> T | None:
-    """Return what `read` makes of a file; None when there is none.
+    """Read a file and return the result of `read` for its content; None if the file doesn't exist.
 
-    Raises: StorageError for a file that can't be read, that `read` raises for, or that isn't there any more.
+    Raises: StorageError if the file can't be read, if `read` raises, or if the file was removed meanwhile.
     """
     if not files.exists(path):
         return None
@@ -73,5 +73,5 @@ def read_state_file(
 
 
 def replace_state_file(files: Files, path: str, data: bytes) -> None:
-    """Put a JSON object with its checksum in place of a file, at once or not at all. Blocks. Raises: OSError."""
+    """Replace a file by a JSON object with its checksum, atomically. Blocks. Raises: OSError."""
     files.replace(path, seal_state(data))

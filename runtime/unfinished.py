@@ -1,8 +1,9 @@
-"""Frames that have begun and aren't whole, over all connections of a server.
+"""Incomplete frames: those whose first bytes have arrived and whose rest is missing, over all connections of a server.
 
-Their bytes are kept until the rest comes, up to 16 MiB each, and whoever connects may begin one. So there is a limit
-for all of them together, above which the oldest go, with their connections: a client's own frame is whole in a moment,
-and one that waits for longer is answered to nobody any more. Pure: who is to be closed is returned.
+Their bytes are buffered until the rest arrives, up to 16 MiB per frame, and any client may begin one. So there is a
+limit for all of them together. Above it, the oldest frames are dropped and their connections closed: the frame of a
+normal client is complete within a moment, and no client waits any more for the response to an old one. Pure: the
+connections to close are returned.
 """
 
 from collections.abc import Hashable
@@ -19,7 +20,7 @@ class _Begun(NamedTuple):
 
 
 class UnfinishedFrames(Generic[C]):
-    """By connection, oldest first."""
+    """The incomplete frames by connection, oldest first."""
 
     def __init__(self, bytes_max: int, frame_ms_max: int) -> None:
         self._bytes_max = bytes_max
@@ -31,7 +32,7 @@ class UnfinishedFrames(Generic[C]):
         return len(self._begun)
 
     def note(self, connection: C, unread_bytes: int, is_new: bool, uptime_ms: UptimeMs) -> list[C]:
-        """Take down what a connection has left unread; return the connections that have to go for it."""
+        """Record the number of unread bytes of a connection; return the connections to close because of it."""
         before = self._begun.get(connection)
         if before is not None and not is_new:
             self.total_bytes += unread_bytes - before.unread_bytes
@@ -49,13 +50,13 @@ class UnfinishedFrames(Generic[C]):
         return too_much
 
     def forget(self, connection: C) -> None:
-        """Its frame is whole, or the connection is gone."""
+        """Forget a connection: its frame is complete, or it was closed."""
         begun = self._begun.pop(connection, None)
         if begun is not None:
             self.total_bytes -= begun.unread_bytes
 
     def overdue(self, uptime_ms: UptimeMs) -> list[C]:
-        """Return the connections whose frame hasn't become whole in time."""
+        """Return the connections whose frame wasn't completed in time."""
         return [
             connection for connection, begun in self._begun.items() if uptime_ms - begun.since_ms >= self._frame_ms_max
         ]

@@ -1,10 +1,10 @@
-"""What a nameserver answers, one module per family of requests.
+"""The request handlers of a nameserver, one module per family of requests.
 
-- `routes.py`: where topics are; `brokers.py`: brokers come, show that they live, and go
-- `topics.py`, `kv.py`, `config.py`: lists, key-value configuration, settings
-- `clock.py`, `faults.py`: message time, and what goes wrong on purpose; staticfire's own
+- `routes.py`: where topics are; `brokers.py`: brokers register, report that they live, and unregister
+- `topics.py`, `kv.py`, `config.py`: lists of topics, key-value configuration, settings
+- `clock.py`, `faults.py`: message time and injected faults; both are staticfire's own
 
-Not done: the registration body of brokers older than 3.0.11 (2013), compressed registrations and their CRC,
+Not implemented: the registration body of brokers older than 3.0.11 (2013), compressed registrations and their CRC,
 NOTIFY_MIN_BROKER_ID_CHANGE, and the controller's requests.
 """
 
@@ -27,7 +27,7 @@ FAMILIES = (BrokerHandlers, ClockHandlers, NameserverConfigHandlers, KVHandlers,
 def add_handlers(
     dispatcher: Dispatcher, state: NameserverState, connections: Callable[[], Iterable[Connection]]
 ) -> None:
-    """File all handlers of a nameserver. `connections`: those that are open."""
+    """Register all handlers of a nameserver. `connections`: returns the open connections."""
     faults = NameserverFaultHandlers(state, dispatcher, connections)
     for family in (*(family(state) for family in FAMILIES), faults):
         for code, handler in family.by_code().items():

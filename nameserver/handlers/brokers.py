@@ -1,7 +1,8 @@
-"""Brokers come, show that they live, and go. RocketMQ: DefaultRequestProcessor, BrokerHousekeepingService.
+"""Registration and liveness of brokers. RocketMQ: DefaultRequestProcessor, BrokerHousekeepingService.
 
-Behaviour: routes change with the answer, so what a broker was answered is what the next client sees; a broker leaves
-with its connection, at once. A connection that brought several brokers takes them all along (RocketMQ: one of them).
+Behaviour: routes change before the response is sent, so the next client sees what the broker was told. A broker is
+removed as soon as its connection is lost. If several brokers registered on that connection, all of them are removed
+(RocketMQ removes one of them).
 """
 
 from staticfire.nameserver.route_table import MASTER_ID, BrokerEntry, Registered
@@ -29,7 +30,7 @@ log = logger("nameserver")
 
 
 class BrokerHandlers:
-    """Requests of brokers."""
+    """The handlers of requests from brokers."""
 
     def __init__(self, state: NameserverState) -> None:
         self._state = state
@@ -73,7 +74,7 @@ class BrokerHandlers:
         )
 
     def _clock(self, request: RegisterBroker, reading: ClockReading | None, connection: Connection) -> str | None:
-        """Take the broker into the clock if it follows one; return what it has to show."""
+        """Add the broker to the clock if it follows one; return the clock reading that it must show."""
         if reading is None or request.broker_id != MASTER_ID:
             return None
         return self._state.clock.joined(connection, request.broker_name, reading).text()
@@ -135,7 +136,7 @@ def _log_registration(entry: BrokerEntry, registered: Registered | None) -> None
 
 
 def drop_connection(state: NameserverState, connection: Connection) -> None:
-    """Forget the brokers that registered on a connection which is gone."""
+    """Remove the brokers that registered on a lost connection."""
     state.forget(connection)
     for live in state.routes.lose(connection):
         log.warning(
@@ -144,7 +145,7 @@ def drop_connection(state: NameserverState, connection: Connection) -> None:
 
 
 def drop_silent_brokers(state: NameserverState) -> None:
-    """Forget the brokers that were silent for too long, and close their connections."""
+    """Remove the brokers that were silent for too long, and close their connections."""
     for live in state.routes.expire(state.machine.clock.uptime_ms()):
         entry = live.entry
         log.warning("broker_expired", broker=entry.broker_name, address=entry.address, expiry_ms=entry.expiry_ms)

@@ -1,10 +1,11 @@
-"""Message time is read and moved. staticfire's own; RocketMQ has nothing like it.
+"""Read and move message time. This is staticfire's own; RocketMQ has nothing like it.
 
 Behaviour
-- ADVANCE is answered when the cluster is at rest at its target; NOT_AT_REST says which group, queue and client keep it
-  from that, and time stays at the last completed step.
-- One driver at a time; a target in the past is refused, naming both times.
-- A nameserver that isn't the first of its brokers' list has nobody to drive, and says so instead of moving alone.
+- ADVANCE is answered when the cluster is at rest at the target time. NOT_AT_REST names the group, queue and client that
+  prevent this, and time stops at the last completed step.
+- Only one caller at a time moves the clock. A target in the past is refused, with both times in the error.
+- Brokers follow only the first nameserver of their list. Any other nameserver refuses, instead of moving its time
+  alone.
 """
 
 from staticfire.nameserver.clock_owner import SETTLE_MS_MAX, Advanced
@@ -30,15 +31,15 @@ from staticfire.protocol.requests.clock import (
 )
 from staticfire.runtime.dispatcher import AsyncHandler, Call
 
+# Ten years. A longer advance most likely has the wrong unit.
 ADVANCE_MS_MAX = 3_650 * 86_400_000
-# Ten years: beyond that somebody wrote a wrong unit.
 
 
 _MODES = {FREEZE: (FROZEN, 0.0), RUN: (REAL, 1.0), SKIP: (SKIPPING, 1.0)}
 
 
 class ClockHandlers:
-    """What people ask of the clock."""
+    """The handlers of clock requests from users."""
 
     def __init__(self, state: NameserverState) -> None:
         self._state = state
@@ -48,7 +49,7 @@ class ClockHandlers:
         return {RequestCode.CLOCK: self.clock}
 
     async def clock(self, call: Call) -> Answer:
-        """Carry out one action and return what the clock shows then."""
+        """Perform one action and return the clock's state after it."""
         request: Clock = call.request
         owner, action = self._owner, request.action
         done = Advanced()
@@ -74,7 +75,7 @@ class ClockHandlers:
         )  # fmt: skip
 
     async def _advance(self, request: Clock) -> Advanced:
-        """Return what was due on the way."""
+        """Advance the clock; return what was due on the way."""
         if (request.by_ms is None) == (request.to_ms is None):
             raise _illegal("an advance needs a duration or a time, one of them")
         by_ms = request.by_ms if request.to_ms is None else request.to_ms - self._owner.message_ms()

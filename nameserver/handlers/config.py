@@ -1,7 +1,8 @@
-"""Settings, read and changed while it runs. RocketMQ: DefaultRequestProcessor's getConfig and updateConfig.
+"""Read and change settings of a running nameserver. RocketMQ: DefaultRequestProcessor's getConfig and updateConfig.
 
-Behaviour: all values of a request or none; unknown names and values that can't be read or are out of their range are
-refused. RocketMQ answers a success. A change lasts until the process ends: it isn't written to the configuration file.
+Behaviour: a request changes all of its values or none. Unknown names, unreadable values and values out of range are
+refused; RocketMQ answers such a request with success. A change lasts until the process ends: it isn't written to the
+configuration file.
 """
 
 from dataclasses import fields
@@ -19,14 +20,14 @@ from staticfire.runtime.log import logger
 
 log = logger("nameserver")
 
+# RocketMQ's three names, and our settings that can't change while the nameserver runs.
 BLACK_LIST = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "folder", "listenHost", "listenPort"})
-# RocketMQ's three, and ours that can't change while the nameserver runs.
 AT_START_ONLY = {"folder", "listen_host", "listen_port", "unfinished_frame_bytes_max", "unfinished_frame_ms_max"}
 LIVE = frozenset(one.name for one in fields(NameserverSettings)) - AT_START_ONLY
 
 
 class NameserverConfigHandlers:
-    """Requests about the nameserver's settings."""
+    """The handlers of requests about the nameserver's settings."""
 
     def __init__(self, state: NameserverState) -> None:
         self._state = state

@@ -1,7 +1,7 @@
-"""What goes wrong on purpose on this nameserver. staticfire's own; docs/faults.md.
+"""Faults that users inject into this nameserver. This is staticfire's own; docs/faults.md.
 
-Behaviour: rules come, are shown and go (`faults/desk.py`, loaded with the first one). Clients tell
-a nameserver no id, so that rules mean them by address here; brokers say who they are.
+Behaviour: rules are added, shown and removed (`faults/desk.py`, imported with the first rule). A client sends no client
+id to a nameserver, so rules match it by address here. Brokers state their names.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class NameserverFaultHandlers:
-    """Requests about fault rules."""
+    """The handlers of requests about fault rules."""
 
     def __init__(
         self, state: NameserverState, dispatcher: Dispatcher, connections: Callable[[], Iterable[Connection]]
     ) -> None:
-        """`dispatcher`: what rules are about. `connections`: those that are open."""
+        """`dispatcher`: the requests that rules apply to. `connections`: returns the open connections."""
         self._state = state
         self._dispatcher = dispatcher
         self._connections = connections
@@ -39,28 +39,29 @@ class NameserverFaultHandlers:
         }
 
     def add(self, call: Call) -> Answer:
-        """Do something wrong from now on."""
+        """Add a fault rule."""
         return self._desk.add(call)
 
     def get(self, call: Call) -> Answer:
-        """Show what goes wrong, and where the brokers are; give away the number of a new rule."""
+        """Return the rules and the brokers' addresses; assign a number for a new rule."""
         if self._opened is None and call.request.number_from <= 0:
             return FaultsAnswer(body=FaultsThere(brokers=self._brokers(call.connection)))
         return self._desk.get(call)
 
     def remove(self, call: Call) -> Answer:
-        """Do it right again."""
+        """Remove a fault rule."""
         return FaultRemovedAnswer() if self._opened is None else self._opened.remove(call)
 
     @property
     def _desk(self) -> "FaultDesk":
-        """Who keeps the rules, from the first one on."""
+        """The object that keeps the rules. It is created with the first one."""
         if self._opened is None:
             self._opened = self._open()
         return self._opened
 
     def _open(self) -> "FaultDesk":
-        from staticfire.faults.actions import NAMESERVER  # here: most nameservers never have a rule
+        # Imported here because most nameservers never have a rule.
+        from staticfire.faults.actions import NAMESERVER
         from staticfire.faults.desk import FaultDesk
         from staticfire.faults.site import FaultSite
 
@@ -91,7 +92,7 @@ class NameserverFaultHandlers:
         ]  # fmt: skip
 
     def _brokers(self, connection: Connection) -> dict[str, str]:
-        """Return where the masters are, for whom this connection leads to."""
+        """Return the masters' addresses, as the client on this connection reaches them."""
         advertise = self._state.advertiser(connection)
         return {
             name: advertise(broker.broker_addrs[MASTER_ID])

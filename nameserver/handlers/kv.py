@@ -1,7 +1,7 @@
 """Key-value configuration. RocketMQ: DefaultRequestProcessor, KVConfigManager.
 
-Behaviour: a change is on the disk before it is answered, where a folder is configured; what can't be saved is refused
-(RocketMQ answers success) and didn't happen. RESET, staticfire's own, leaves nothing of it.
+Behaviour: if a folder is configured, a change is on the disk before the response. A change that can't be saved is
+refused and has no effect (RocketMQ answers success). RESET, staticfire's own, removes the whole configuration.
 """
 
 from staticfire.nameserver.kv_config import KVConfig
@@ -24,7 +24,7 @@ log = logger("nameserver")
 
 
 class KVHandlers:
-    """Requests about the key-value configuration."""
+    """The handlers of requests about the key-value configuration."""
 
     def __init__(self, state: NameserverState) -> None:
         self._state = state
@@ -64,7 +64,7 @@ class KVHandlers:
         return KVTableAnswer(body=KVTable(table))
 
     def forget(self, _: Call) -> Answer:
-        """Be as if nothing had ever been put."""
+        """Remove everything that was ever put."""
         return self._keep(KVConfig()) if self._state.kv.encode() != KVConfig().encode() else Answer()
 
     def _keep(self, changed: KVConfig) -> Answer:

@@ -1,7 +1,7 @@
-"""Where topics are, and which brokers there are. RocketMQ: ClientRequestProcessor, DefaultRequestProcessor.
+"""Where topics are, and which brokers exist. RocketMQ: ClientRequestProcessor, DefaultRequestProcessor.
 
-Behaviour: bodies are standard JSON for clients from 4.9.4 on, or when they ask for it; others get the broker ids as
-bare keys, as they are used to. Addresses are those under which this very client reaches the brokers.
+Behaviour: bodies are standard JSON for clients from 4.9.4 on, or if a client requests it. Older clients get the broker
+ids as unquoted keys, as they expect. Addresses are those at which the requesting client reaches the brokers.
 """
 
 from staticfire.nameserver import views
@@ -13,12 +13,12 @@ from staticfire.protocol.requests.brokers import GetMemberGroup, MemberGroupAnsw
 from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG, ClusterInfoAnswer, GetRoute, RouteAnswer
 from staticfire.runtime.dispatcher import Call, Handler
 
+# RocketMQ's version constant V4_9_4.
 STANDARD_JSON_VERSION = 401
-# V4_9_4
 
 
 class RouteHandlers:
-    """What clients ask about topics and brokers."""
+    """The handlers of requests for topics and brokers."""
 
     def __init__(self, state: NameserverState) -> None:
         self._state = state

@@ -1,6 +1,6 @@
-"""Lists of topics, and what tools change in routes. RocketMQ: DefaultRequestProcessor.
+"""Lists of topics, and how tools change routes. RocketMQ: DefaultRequestProcessor.
 
-Behaviour: lists can be switched off (enableAllTopicList, enableTopicList); a wiped write permission comes back when the
+Behaviour: lists can be disabled (enableAllTopicList, enableTopicList). A removed write permission is restored when the
 broker registers with a changed data version, and only then.
 """
 
@@ -30,7 +30,7 @@ log = logger("nameserver")
 
 
 class NameserverTopicHandlers:
-    """What tools ask about topics."""
+    """The handlers of requests from tools about topics."""
 
     def __init__(self, state: NameserverState) -> None:
         self._state = state

@@ -1,9 +1,9 @@
-"""Codec 0 as programs use it: `json` for everything, the hot few by hand.
+"""Codec 0 as programs use it: `json` for most commands, hand-written code for the few frequent ones.
 
-Reading: a header of a send or a pull that begins with its code, as all clients write it, is decoded together with its
-fields by one call. Writing: the answer to a send is one formatted line. Invariant, held by tests: what is read is the
-same command, what is written the same bytes as the generic way's. What doesn't fit is left to `json`, every error
-included.
+Reading: a header of a send or a pull that begins with its code, as all clients write it, is decoded with its fields by
+one call. Writing: the response to a send is one formatted line. Invariant, verified by tests: reading gives the same
+command, and writing the same bytes, as the generic code in `json`. Everything that doesn't fit, including every error,
+is left to `json`.
 """
 
 import sys
@@ -37,8 +37,8 @@ _HOT_CODES = (
     RequestCode.UPDATE_CONSUMER_OFFSET,
 )
 _BEGIN_BYTES = 12
+# Sends, and ends of transactions.
 _SENDS = frozenset((b'{"code":310,', b'{"code":10,"', b'{"code":37,"'))
-# And ends of transactions.
 
 _encode = msgspec.json.Encoder().encode
 _pack_head = Struct(">II").pack
@@ -46,15 +46,15 @@ _unpack_head = Struct(">II").unpack_from
 _LENGTH_MAX = FRAME_BYTES_MAX - 4
 _OTHER = int(LanguageCode.OTHER)
 _CODEC = sys.modules[__name__]
+# For texts that are repeated often: regions, remarks.
 _TEXT = lru_cache(maxsize=64)(_encode)
-# Of texts that come again and again: regions, remarks.
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
 class HotHeader(msgspec.Struct, gc=False, kw_only=True):
-    """A header whose fields are decoded already."""
+    """A header with its fields already decoded."""
 
     code: int
     opaque: int = 0
@@ -69,7 +69,7 @@ Handlers = Mapping[int, Callable[[Any], Answer | None]]
 
 
 class HotJsonRequests:
-    """Reads requests of one connection whose headers can be read in one step."""
+    """Reads those requests of one connection whose headers can be read in one step."""
 
     def __init__(
         self,
@@ -79,9 +79,9 @@ class HotJsonRequests:
         source: Any,
         heard: Callable[[int, int], None],
     ) -> None:
-        """`heard` is told version and language of the peer when they aren't those of its last request here.
+        """`heard` is called with the peer's version and language if they differ from those of its last request here.
 
-        `runs` is offered the sends before calls are made of them.
+        `runs` is offered the sends before calls are made from them.
         """
         self._handlers = handlers
         self._runs = runs
@@ -92,20 +92,21 @@ class HotJsonRequests:
         self._language: str | None = None
 
     def forget(self) -> None:
-        """Have `heard` told with the next request, whatever it says."""
+        """Call `heard` for the next request in any case."""
         self._version = None
 
     def offer(self, data: bytes, at: int, stop: int) -> int:
-        """Have sends taken that begin there and before `stop`; return where the rest begins, -1 if there is no send."""
+        """Offer the sends between `at` and `stop`; return where the rest begins, or -1 if there is no send."""
         runs, language, version = self._runs, self._language, self._version
         if runs is None or language is None or version is None or data[at + 8 : at + 8 + _BEGIN_BYTES] not in _SENDS:
             return -1
         return runs.take_json(data, at, stop, language, version, self._source)
 
     def read(self, data: bytes, at: int, stop: int, calls: list[Called], calls_max: int) -> int:
-        """Make calls of the requests that begin there and before `stop`, not more than `calls_max` (0: all).
+        """Make calls from the requests that begin from `at` on and before `stop`, at most `calls_max` (0: all).
 
-        Return where it ended: perhaps at the first that has to be read the generic way, or isn't whole. Hot.
+        Return where it stopped, perhaps at a request that must be read by the generic code, or an incomplete one. Hot
+        path.
         """
         find, make_call, source, end = self._handlers.get, self._make_call, self._source, len(data)
         stop = min(stop, end - 7)
@@ -113,7 +114,7 @@ class HotJsonRequests:
             length, header_bytes = _unpack_head(data, at)
             body_at = at + 8 + header_bytes
             frame_end = at + 4 + length
-            # A header that is longer has another codec, or is refused.
+            # A longer header has another codec, or is refused.
             if header_bytes > HEADER_BYTES_MAX or not body_at <= frame_end <= end or length > _LENGTH_MAX:
                 break
             header = read_header(data, at + 8, body_at)
@@ -136,7 +137,7 @@ class HotJsonRequests:
 
 
 def read_header(data: bytes, at: int, end: int) -> HotHeader | None:
-    """Return the header that is data[at:end], None when it has to be read the generic way."""
+    """Return the header in data[at:end]; None if it must be read by the generic code."""
     found = _DECODERS.get(data[at : at + _BEGIN_BYTES])
     if found is None:
         if _DECODERS:
@@ -148,7 +149,7 @@ def read_header(data: bytes, at: int, end: int) -> HotHeader | None:
         header = decode(data[at:end])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    # A second "code" further behind would be the one that counts.
+    # If "code" is repeated later in the header, the last one counts.
     return header if header.code == code else None
 
 
@@ -156,7 +157,7 @@ _DECODERS: dict[bytes, tuple[int, Callable[[bytes], HotHeader]]] = {}
 
 
 def _decoders() -> dict[bytes, tuple[int, Callable[[bytes], HotHeader]]]:
-    """Return codes and decoders by what headers begin with. Made with the first read: every command is known then."""
+    """Return codes and decoders by the first bytes of a header. Made at the first read: all commands are declared."""
     decoders: dict[bytes, tuple[int, Callable[[bytes], HotHeader]]] = {}
     for code in _HOT_CODES:
         fields = REQUESTS[code].request.foreign_type
@@ -170,16 +171,16 @@ def _decoders() -> dict[bytes, tuple[int, Callable[[bytes], HotHeader]]]:
 
 
 def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
-    """Return the whole frame. Raises: ProtocolError when it is larger than a frame may be."""
+    """Return the whole frame. Raises: ProtocolError if it exceeds the limit of a frame."""
     out: list[bytes] = []
     write_answer(out, answer, opaque, store_host)
     return b"".join(out)
 
 
 def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> int:
-    """Put the frame behind what is in `out`, in one piece or several; return its bytes.
+    """Append the frame to `out`, in one or more pieces; return its size.
 
-    Raises: ProtocolError, and `out` is as before.
+    Raises: ProtocolError; `out` is unchanged then.
     """
     write = _WRITERS.get(type(answer))
     written = write(out, answer, opaque, store_host) if write is not None else 0
@@ -191,14 +192,14 @@ def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: byte
 
 
 def sent_writer(region: str, trace_on: str) -> SentWriter:
-    """Return what writes the answers to stored messages."""
+    """Return a function that writes the responses to sends."""
     before_id, before_queue, before_offset, before_unique_id, before_opaque, end = (
         part.replace(b"%", b"%%") for part in sent_parts(region, trace_on, "")[:6]
     )
     # fmt: off
     header_of = (
         before_id + b"%b%016X" + before_queue + b"%d" + before_offset + b"%d" + before_unique_id[:-1] + b"%b"
-        # The id comes with its quotes.
+        # The encoded id includes its quotes.
         + before_opaque[1:] + b"%d" + end
     ).__mod__
     # fmt: on
@@ -224,9 +225,9 @@ def sent_writer(region: str, trace_on: str) -> SentWriter:
 
 
 def sent_parts(region: str, trace_on: str, id_prefix: str) -> tuple[bytes, ...]:
-    """Return what stands in the answer to a stored message before each of its five numbers and ids, and behind them.
+    """Return the parts of the response to a send: those before each of its five numbers and ids, and the end.
 
-    Then what begins an answer that says nothing, before its opaque; behind that it ends as the other.
+    The last part is the begin of a response without fields, up to its opaque; it has the same end.
     """
     return (
         b'{"code":0,"extFields":{"msgId":"' + id_prefix.encode(),
@@ -248,7 +249,7 @@ _PULLED = (
 
 
 def _write_pulled(out: list[bytes], answer: Any, opaque: int, store_host: bytes) -> int:
-    """Write the answer to a pull; return its bytes, 0 when it has to be written the generic way."""
+    """Write the response to a pull; return its size, or 0 if it must be written by the generic code."""
     remark, records = answer.remark, answer.body
     if remark is None or answer.offset_delta is not None or answer.forbidden_type is not None:
         return 0

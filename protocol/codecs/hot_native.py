@@ -1,9 +1,9 @@
-"""Codec 2 as programs use it: `native` for everything, the hot few by hand.
+"""Codec 2 as programs use it: `native` for most commands, hand-written code for the few frequent ones.
 
-Reading: of a request that looks like the one before, one `struct` call reads frame and envelope (`HotNativeRequests`).
+Reading: if a request looks like the one before, one `struct` call reads frame and envelope (`HotNativeRequests`).
 
-Writing: what is written here reads as what `native` writes, but its numbers have fixed widths, so that one `struct`
-call makes the answer to a send:
+Writing: the result can be decoded like that of `native`, but its numbers have fixed widths, so that one `struct` call
+makes the response to a send:
 
     0    u32 length | 02, u24 header length | 97 ce code 0 ce          start of `sent_writer`
     15   u32 opaque                                                    in the frame, as in native.py
@@ -13,8 +13,8 @@ call makes the answer to a send:
     76   transactionId, 32 bytes
     108  region, traceOn, c0, c0                                       end of `sent_writer`
 
-Invariant, held by tests: an answer decodes to the same command as the generic one. What doesn't fit is left to
-`native`.
+Invariant, verified by tests: a response decodes to the same command as the generic one. Everything that doesn't fit is
+left to `native`.
 """
 
 import sys
@@ -52,35 +52,35 @@ __all__ = ["decode_answer", "decode_envelope", "decode_request", "encode_answer"
 __all__ += ["sent_writer", "write_answer"]
 
 _encode = msgspec.msgpack.Encoder().encode
+# The length of an offset id and of a unique id, both with IPv4. Nearly every response to a send has these two.
 _TEXT_BYTES = 32
-# Of an offset id with an IPv4 address and of a unique id with one: what nearly every answer to a send has.
 _SENT_FORMAT = ">15sI9s32sBiBq2s32s"
 _MIDDLE = Struct(">BBHBB").pack(ANSWER_FLAG, U16, VERSION, PYTHON, NIL)
 _AFTER_OPAQUE = _MIDDLE + b"\x98\xd9\x20"
 _pack_pull = Struct(">IIBBIBI").pack
 _pack_records = Struct(">BI").pack
+# From the array's mark to the remark, which the response to a pull has.
 _PULL_HEADER_BYTES = 11 + len(_MIDDLE) - 1
-# From the array's mark to the remark, which a pull's answer has.
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 HotTable = dict[bytes, tuple[Callable[[bytes], Any], Callable[[Any], Answer | None]]]
-"""By a request's mark: what reads its header fields, and who handles it."""
+"""By a request's mark: the decoder of its header fields, and its handler."""
 
-_start = Struct(">II7sI6s").unpack_from
-# As far as the header's fields, see native.py: length, codec and header length, seven bytes that say which code,
+# Everything before the header's fields, see native.py: length, codec and header length, seven bytes with the code,
 # opaque, and the six bytes from the flag to the remark.
+_start = Struct(">II7sI6s").unpack_from
 _pack_mark = Struct(">BBIB").pack
+# Codec and header length of a header whose fields are empty.
 _WORD_WITHOUT_FIELDS = CODEC_WORD | ENVELOPE_HEADER_BYTES
-# Codec and header length of a header whose fields have no bytes.
 _TAIL_AT = 19
 _READ_ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)
 _CODEC = sys.modules[__name__]
 
 
 def request_mark(code: int) -> bytes:
-    """Return how a request's code stands in its header, with the marks around it."""
+    """Return the bytes of a request's code in its header, with the marks around it."""
     return _pack_mark(ARRAY_OF_7, U32, code, U32)
 
 
@@ -94,10 +94,10 @@ _SENDS = frozenset(map(request_mark, _TAKEN_IN_RUNS))
 
 
 class HotNativeRequests:
-    """Reads requests that are like the last one of a connection, in one step."""
+    """Reads requests that look like the last one of a connection, in one step."""
 
     def __init__(self, table: HotTable, runs: SendRuns | None, make_call: MakeCall, source: Any) -> None:
-        """`runs` is offered the sends before calls are made of them."""
+        """`runs` is offered the sends before calls are made from them."""
         self._table = table
         self._runs = runs
         self._make_call = make_call
@@ -105,23 +105,24 @@ class HotNativeRequests:
         self._tail = b""
 
     def remember(self, data: bytes, at: int) -> None:
-        """Take the request that begins there for the last one.
+        """Store the request that begins at `at` as the last one.
 
-        What stands between opaque and fields (no flag, version and language of the peer, no remark) is the same in the
-        next ones: there is nothing to read there.
+        The next requests have the same bytes between opaque and fields (no flag, version and language of the peer, no
+        remark), so these needn't be decoded.
         """
         self._tail = data[at + _TAIL_AT : at + ENVELOPE_BYTES]
 
     def offer(self, data: bytes, at: int, stop: int) -> int:
-        """Have sends taken that begin there and before `stop`; return where the rest begins, -1 if there is no send."""
+        """Offer the sends between `at` and `stop`; return where the rest begins, or -1 if there is no send."""
         if self._runs is None or data[at + 8 : at + 15] not in _SENDS:
             return -1
         return self._runs.take_native(data, at, stop, self._tail, self._source)
 
     def read(self, data: bytes, at: int, stop: int, calls: list[Called], calls_max: int) -> int:
-        """Make calls of the requests that begin there and before `stop`, not more than `calls_max` (0: all).
+        """Make calls from the requests that begin from `at` on and before `stop`, at most `calls_max` (0: all).
 
-        Return where it ended: perhaps at the first that isn't like the last, isn't whole, or isn't right. Hot.
+        Return where it stopped, perhaps at a request that differs from the last one, is incomplete, or is invalid. Hot
+        path.
         """
         find, make_call, source, last_tail, end = self._table.get, self._make_call, self._source, self._tail, len(data)
         stop = min(stop, end - ENVELOPE_BYTES + 1)
@@ -153,16 +154,16 @@ class HotNativeRequests:
 
 
 def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
-    """Return the whole frame. Raises: ProtocolError when it is larger than a frame may be."""
+    """Return the whole frame. Raises: ProtocolError if it exceeds the limit of a frame."""
     out: list[bytes] = []
     write_answer(out, answer, opaque, store_host)
     return b"".join(out)
 
 
 def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> int:
-    """Put the frame behind what is in `out`, in one piece or several; return its bytes.
+    """Append the frame to `out`, in one or more pieces; return its size.
 
-    Raises: ProtocolError, and `out` is as before.
+    Raises: ProtocolError; `out` is unchanged then.
     """
     write = _WRITERS.get(type(answer))
     written = write(out, answer, opaque) if write is not None else 0
@@ -174,7 +175,7 @@ def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: byte
 
 
 def sent_writer(region: str, trace_on: str) -> SentWriter:
-    """Return what writes the answers to stored messages."""
+    """Return a function that writes the responses to sends."""
     end = _encode(region) + _encode(trace_on) + b"\xc0\xc0"
     layout = Struct(f"{_SENT_FORMAT}{len(end)}s")
     header_bytes = layout.size - 8
@@ -205,10 +206,10 @@ def sent_writer(region: str, trace_on: str) -> SentWriter:
 
 
 def sent_forms(region: str, trace_on: str, id_prefix: str) -> tuple[bytes, bytes, bytes] | None:
-    """Return what the compiled twin puts numbers into: the answer to a stored message, one to many without its results,
-    and one to the end of a transaction.
+    """Return the frames into which the compiled version writes numbers: the response to a send, one to a SEND_MANY
+    without its results, and one to the end of a transaction.
 
-    None if ids of that prefix have no fixed place in it.
+    None if ids with that prefix have no fixed place in it.
     """
     forms: list[bytes] = []
     sent_writer(region, trace_on)(forms, 0, id_prefix, 0, 0, 0, "0" * _TEXT_BYTES)
@@ -218,7 +219,7 @@ def sent_forms(region: str, trace_on: str, id_prefix: str) -> tuple[bytes, bytes
 
 
 def _write_pulled(out: list[bytes], answer: Any, opaque: int) -> int:
-    """Write the answer to a pull, the slices of the log as they are; return its bytes, 0 for the generic way."""
+    """Write the response to a pull, with the slices of the log unchanged; return its size, 0 for the generic code."""
     remark, records = answer.remark, answer.body
     if remark is None or not (records is None or isinstance(records, Records)):
         return 0

@@ -1,8 +1,8 @@
 """Codec 0: JSON headers with a string map of fields, RocketMQ's JSON bodies and binary message records.
 
-What real 4.x and 5.x remoting clients speak. Reading is as lenient as fastjson: numbers as strings and the other way
-round, missing and unknown fields, single quotes and bare keys. Writing is what a RocketMQ 5.3 broker writes.
-RocketMQ: RemotingCommand, RemotingSerializable.
+RocketMQ's 4.x and 5.x remoting clients use it. Reading is as lenient as fastjson: numbers as strings and vice versa,
+missing and unknown fields, single quotes and bare keys. Writing is the same as in a RocketMQ 5.3 broker. RocketMQ:
+RemotingCommand, RemotingSerializable.
 """
 
 from typing import Any, TypeVar, cast
@@ -51,7 +51,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def decode_envelope(header: bytes) -> Envelope:
-    """Read what every header has. Raises: ProtocolError."""
+    """Read the common part of a header. Raises: ProtocolError."""
     try:
         read = _decode_header(header)
     except _DECODE_ERRORS:
@@ -69,7 +69,7 @@ def decode_envelope(header: bytes) -> Envelope:
 
 
 class _LenientHeader(msgspec.Struct):
-    """A header as the lenient reader sees it; `strict` brings it into the usual form."""
+    """A header as the lenient reader returns it; `strict` converts it into the usual form."""
 
     code: int
     opaque: int = 0
@@ -96,7 +96,7 @@ def decode_request(declaration: Declaration, envelope: Envelope, body: bytes) ->
 
 
 def decode_answer(shape: Shape, envelope: Envelope, body: bytes) -> Answer:
-    """Read an answer; a plain `Answer` where it carries no header fields. Raises: ProtocolError."""
+    """Read a response; a plain `Answer` if it has no header fields. Raises: ProtocolError."""
     if shape.fields and envelope.fields is None:
         shape = PLAIN_ANSWER
     answer: Answer = _read_fields(shape, envelope.fields or b"{}")
@@ -123,7 +123,7 @@ def _read_body(shape: Shape, body: bytes, steps_max: int) -> Any:
 
 
 def encode_request(request: Request, opaque: int, oneway: bool) -> bytes:
-    """Return the whole frame. Raises: ProtocolError when it is larger than a frame may be."""
+    """Return the whole frame. Raises: ProtocolError if it exceeds the limit of a frame."""
     declaration = declaration_of(type(request))
     fields = fields_text(declaration.request, request)
     flag = ONEWAY_FLAG if oneway else 0
@@ -138,13 +138,13 @@ def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes
 
 
 def frame(header: bytes, body: bytes) -> bytes:
-    """Return a frame of encoded parts: what the hand-written encoders end in."""
+    """Return a frame from encoded parts. The hand-written encoders use it, too."""
     size = len(header)
     return (4 + size + len(body)).to_bytes(4, "big") + size.to_bytes(4, "big") + header + body
 
 
 def fields_text(shape: Shape, command: Any) -> dict[str, str]:
-    """Return the header fields as RocketMQ's string map; what is None is left out."""
+    """Return the header fields as RocketMQ's string map; None values are left out."""
     texts: dict[str, str] = {}
     wanted: frozenset[str] | None = getattr(command, "json_fields", None)
     for field, name in shape.names.items():
@@ -171,7 +171,7 @@ def _frame(code: int, opaque: int, flag: int, remark: str | None, fields: dict[s
 
 
 def write_body(body: Any, store_host: bytes) -> bytes:
-    """Return a body of whatever kind as RocketMQ writes it."""
+    """Return a body of any kind as RocketMQ writes it."""
     if body is None:
         return b""
     if isinstance(body, bytes):
@@ -186,21 +186,21 @@ def write_body(body: Any, store_host: bytes) -> bytes:
 
 
 def _decode_as(data: bytes, kind: type[T], steps_max: int = LENIENT_STEPS_MAX) -> T:
-    """`fastjson.decode_as`, loaded when somebody first speaks JSON beyond a few hot headers."""
+    """Call `fastjson.decode_as`, which is imported when a client first sends JSON beyond a few hot headers."""
     from staticfire.protocol import fastjson
 
     return fastjson.decode_as(data, kind, steps_max)
 
 
 def _encode_as_fastjson(value: Any, quote_number_keys: bool = False) -> bytes:
-    """`fastjson.encode`, loaded as that."""
+    """Call `fastjson.encode`, which is imported in the same way."""
     from staticfire.protocol import fastjson
 
     return fastjson.encode(value, quote_number_keys=quote_number_keys)
 
 
 def read_records(body: bytes) -> RecordBatch:
-    """Return the records of a body. Their bodies are as they are: one that is damaged doesn't hide the others."""
+    """Return the records of a body. CRCs aren't verified, so that one damaged record doesn't hide the others."""
     batch = RecordBatch([], [])
     at = 0
     while at < len(body):

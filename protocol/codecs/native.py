@@ -1,4 +1,4 @@
-"""Codec 2: msgpack headers and bodies. What staticfire's own programs speak.
+"""Codec 2: msgpack headers and bodies. staticfire's own programs use it.
 
 The header is one msgpack array of seven whose numbers have fixed widths, so that one `struct` call reads frame and
 envelope together:
@@ -8,15 +8,15 @@ envelope together:
     4       02, u24       codec, header length
     8       97            array of 7
     9       ce u32        code
-    14      ce u32        opaque: the answer carries its request's
-    19      fixint        flag: 1 answer, 2 one-way
+    14      ce u32        opaque: the response has its request's
+    19      fixint        flag: 1 response, 2 one-way
     20      cd u16        version
     23      fixint        language
     24      c0 | str      remark
-    25...   c0 | array    header fields in the order of the declaration; more at the end may be left out
+    25...   c0 | array    header fields in the order of the declaration; the last ones may be left out
 
-then the body: bytes as they are, a msgpack value, or an array of stored records. A frame says everything that
-RocketMQ's JSON says, in a third of the bytes.
+then the body: raw bytes, a msgpack value, or an array of stored records. A frame has the same content as RocketMQ's
+JSON, in a third of the bytes.
 """
 
 import re
@@ -45,8 +45,8 @@ from staticfire.protocol.record import decode_records, join_records
 
 number = 2
 
-ENVELOPE = Struct(">IIBBIBIBBHBB")
 # From the frame's first byte to the remark's marker at 24. The hot dispatcher unpacks it in place.
+ENVELOPE = Struct(">IIBBIBIBBHBB")
 ENVELOPE_BYTES = ENVELOPE.size
 ENVELOPE_HEADER_BYTES = ENVELOPE_BYTES - 8
 CODEC_WORD = number << 24
@@ -61,7 +61,7 @@ _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, Valu
 
 
 def decode_envelope(header: bytes) -> Envelope:
-    """Read what every header has. Raises: ProtocolError."""
+    """Read the common part of a header. Raises: ProtocolError."""
     try:
         marks = _HEADER.unpack_from(header)
         if (marks[0], marks[1], marks[3], marks[6]) != (ARRAY_OF_7, U32, U32, U16):
@@ -85,7 +85,7 @@ def decode_request(declaration: Declaration, envelope: Envelope, body: bytes) ->
 
 
 def decode_answer(shape: Shape, envelope: Envelope, body: bytes) -> Answer:
-    """Read an answer; a plain `Answer` where it carries no header fields. Raises: ProtocolError."""
+    """Read a response; a plain `Answer` if it has no header fields. Raises: ProtocolError."""
     if shape.fields and envelope.fields is None:
         shape = PLAIN_ANSWER
     try:
@@ -99,7 +99,7 @@ def decode_answer(shape: Shape, envelope: Envelope, body: bytes) -> Answer:
 
 
 def encode_request(request: Request, opaque: int, oneway: bool) -> bytes:
-    """Return the whole frame. Raises: ProtocolError when it is larger than a frame may be."""
+    """Return the whole frame. Raises: ProtocolError if it exceeds the limit of a frame."""
     declaration = declaration_of(type(request))
     flag = ONEWAY_FLAG if oneway else 0
     return _frame(declaration.code, opaque, flag, request.remark, declaration.request, request)
@@ -111,7 +111,7 @@ def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes
 
 
 def frame(code: int, opaque: int, flag: int, fields: bytes, body: bytes) -> bytes:
-    """Return a frame without a remark, from encoded parts: what the hand-written encoders end in."""
+    """Return a frame without a remark, from encoded parts. The hand-written encoders use it, too."""
     length = ENVELOPE_HEADER_BYTES + len(fields)
     head = ENVELOPE.pack(
         4 + length + len(body), CODEC_WORD | length, ARRAY_OF_7, U32, code, U32, opaque, flag, U16, VERSION, PYTHON, NIL
@@ -153,7 +153,7 @@ def _read_body(shape: Shape, body: bytes) -> Any:
 
 
 def _named(error: Exception, shape: Shape) -> str:
-    """Put the wire name where msgspec speaks of an array's index."""
+    """Replace msgspec's array indexes by wire names."""
     words = str(error)
     if (short := re.search(_SHORT_ARRAY, words)) is not None and int(short[1]) < len(shape.fields):
         return f"the required field {shape.names[shape.fields[int(short[1])]]} is missing"

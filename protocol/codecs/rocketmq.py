@@ -1,4 +1,4 @@
-"""Codec 1: RocketMQ's binary headers; bodies and the texts of all fields are those of codec 0.
+"""Codec 1: RocketMQ's binary headers. Bodies and the texts of all fields are those of codec 0.
 
     offset  bytes         what
     0       u32           frame length, without these four bytes
@@ -7,13 +7,13 @@
     10      i8            language
     11      i16           version
     13      i32           opaque
-    17      i32           flag: 1 answer, 2 one-way
+    17      i32           flag: 1 response, 2 one-way
     21      i32, n        remark, UTF-8; length 0: none
     25+n    i32, m        header fields: pairs of (i16, name) and (i32, text); length 0: none
 
-What clients speak whose ROCKETMQ_SERIALIZE_TYPE (or rocketmq.serialize.type) is ROCKETMQ. Invariant: a header says
-exactly what the same header says in codec 0, since its fields are read and written as that string map. A code above
-32,767 doesn't fit; RocketMQ lets it wrap, here it is an error. RocketMQ: RocketMQSerializable.
+Clients use it if ROCKETMQ_SERIALIZE_TYPE (or rocketmq.serialize.type) is ROCKETMQ. Invariant: a header has exactly the
+same content as in codec 0, because its fields are read and written as that string map. A code above 32,767 doesn't fit;
+in RocketMQ it overflows, here it is an error. RocketMQ: RocketMQSerializable.
 """
 
 from contextlib import suppress
@@ -49,7 +49,7 @@ _encode_json = msgspec.json.Encoder().encode
 
 
 def decode_envelope(header: bytes) -> Envelope:
-    """Read what every header has; its fields become the JSON object of codec 0. Raises: ProtocolError."""
+    """Read the common part of a header; its fields become the JSON object of codec 0. Raises: ProtocolError."""
     try:
         code, language, version, opaque, flag = _FIXED.unpack_from(header)
         remark, at = _read_text(header, _FIXED.size, _LENGTH)
@@ -57,7 +57,7 @@ def decode_envelope(header: bytes) -> Envelope:
         fields = _read_fields(header, at + _LENGTH.size, fields_bytes) if fields_bytes > 0 else None
     except (StructError, UnicodeDecodeError) as error:
         raise ProtocolError(f"ROCKETMQ header of {len(header)} bytes: {error}") from None
-    # RocketMQ's own flags are two bits; a language may be one that isn't known yet.
+    # RocketMQ uses only two bits of the flag. The language may be a newer one that isn't known here.
     return Envelope(code, opaque, flag, version, language & 0xFF, remark or None, fields)
 
 
@@ -73,7 +73,7 @@ def _read_fields(header: bytes, at: int, fields_bytes: int) -> bytes:
 
 
 def _read_text(header: bytes, at: int, length: Struct) -> tuple[str, int]:
-    """Return a text that stands behind its length, and where it ends; a length below 1 is an empty one."""
+    """Return the text after its length, and where it ends; a length below 1 is an empty text."""
     begin = at + length.size
     end = begin + max(0, length.unpack_from(header, at)[0])
     if end > len(header):
@@ -82,9 +82,9 @@ def _read_text(header: bytes, at: int, length: Struct) -> tuple[str, int]:
 
 
 def decode_answer(shape: Shape, envelope: Envelope, body: bytes) -> Answer:
-    """Read an answer; a plain `Answer` where it carries no header fields. Raises: ProtocolError."""
+    """Read a response; a plain `Answer` if it has no header fields. Raises: ProtocolError."""
     if envelope.fields is None and shape.fields:
-        # None at all and each of them left out look the same here.
+        # A header without fields and one with all fields left out look the same here.
         with suppress(ProtocolError):
             return json.decode_answer(shape, msgspec.structs.replace(envelope, fields=b"{}"), body)
     return json.decode_answer(shape, envelope, body)
@@ -94,7 +94,7 @@ def decode_answer(shape: Shape, envelope: Envelope, body: bytes) -> Answer:
 
 
 def encode_request(request: Request, opaque: int, oneway: bool) -> bytes:
-    """Return the whole frame. Raises: ProtocolError when it is larger than a frame may be."""
+    """Return the whole frame. Raises: ProtocolError if it exceeds the limit of a frame."""
     declaration = declaration_of(type(request))
     texts = json.fields_text(declaration.request, request)
     flag = ONEWAY_FLAG if oneway else 0
@@ -102,7 +102,7 @@ def encode_request(request: Request, opaque: int, oneway: bool) -> bytes:
 
 
 def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
-    """Return the whole frame. Raises: ProtocolError when it is larger than a frame may be."""
+    """Return the whole frame. Raises: ProtocolError if it exceeds the limit of a frame."""
     shape = answer_shape(type(answer))
     texts = json.fields_text(shape, answer) if shape.fields else {}
     body = json.write_body(answer.body, store_host)
@@ -110,14 +110,14 @@ def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes
 
 
 def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> int:
-    """Put the frame behind what is in `out`; return its bytes. Raises: ProtocolError, and `out` is as before."""
+    """Append the frame to `out`; return its size. Raises: ProtocolError; `out` is unchanged then."""
     frame = encode_answer(answer, opaque, store_host)
     out.append(frame)
     return len(frame)
 
 
 def sent_writer(region: str, trace_on: str) -> SentWriter:
-    """Return what writes the answers to stored messages."""
+    """Return a function that writes the responses to sends."""
 
     def write(
         out: list[bytes],

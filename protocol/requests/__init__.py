@@ -1,18 +1,18 @@
-"""Every request that staticfire knows, declared once, one module per family. Importing this fills `command.REQUESTS`.
+"""All requests of staticfire, each declared once, one module per family. Importing this fills `command.REQUESTS`.
 
-- `send.py`, `pull.py`, `send_back.py`: messages on their way
-- `offsets.py`, `locks.py`: how far groups have come, and queues that one member has for itself
-- `clients.py`: heartbeats; `connections.py`: who is connected, and questions to a client by way of its broker
-- `pop.py`: messages taken for a while; `assignment.py`: who takes which queues, where brokers decide
-- `routes.py`: where topics are; `brokers.py`: brokers that register
-- `topics.py`, `static_topics.py`, `groups.py`, `config.py`: what administrators create and set
-- `queries.py`: messages by key, id and place; `statistics.py`: figures
-- `reset_offset.py`, `upkeep.py`: what administrators move and clean up
-- `reply.py`: answers to messages, passed on to who asked; `transactions.py`: how half messages end;
-  `recall.py`: messages called back
-- `clock.py`, `reset.py`, `snapshots.py`, `journal.py`, `group_state.py`, `faults.py`: message time, a broker as if it
-  were new or as it was, what happened on it, what it sees of a group, what goes wrong on purpose;
-  `imports.py`: messages that were stored elsewhere; staticfire's own
+- `send.py`, `pull.py`, `send_back.py`: sending, pulling and retrying messages
+- `offsets.py`, `locks.py`: offsets of queues and groups, and queues locked by one member
+- `clients.py`: heartbeats; `connections.py`: connected clients, and requests to a client through its broker
+- `pop.py`: messages taken for a limited time; `assignment.py`: assignment of queues by brokers
+- `routes.py`: where topics are; `brokers.py`: registration of brokers
+- `topics.py`, `static_topics.py`, `groups.py`, `config.py`: what administrators create and configure
+- `queries.py`: messages by key, id and position; `statistics.py`: statistics
+- `reset_offset.py`, `upkeep.py`: how administrators move offsets and clean up
+- `reply.py`: replies to messages, forwarded to the requesting client; `transactions.py`: the end of half messages;
+  `recall.py`: recalled messages
+- `clock.py`, `reset.py`, `snapshots.py`, `journal.py`, `group_state.py`, `faults.py`: message time, an emptied broker,
+  a saved and restored broker, the events on a broker, the state of a group, injected faults; `imports.py`: messages
+  from another broker; all of these are staticfire's own
 """
 
 from staticfire.protocol.requests import (  # noqa: F401 (imported for their declarations)

@@ -1,4 +1,4 @@
-"""Who takes which queues, decided by brokers; and whether by pulls or pops.
+"""The assignment of queues to clients by brokers, and whether a group uses pull or POP.
 
 RocketMQ: QueryAssignmentRequestBody, SetMessageRequestModeRequestBody, MessageQueueAssignment.
 """
@@ -16,7 +16,7 @@ MODE_PULL, MODE_POP = "PULL", "POP"
 
 
 class AssignmentQuestion(msgspec.Struct, rename="camel", gc=False):
-    """Who asks. `message_model`: CLUSTERING or BROADCASTING; `strategy_name`: AVG or AVG_BY_CIRCLE."""
+    """The requesting client. `message_model`: CLUSTERING or BROADCASTING; `strategy_name`: AVG or AVG_BY_CIRCLE."""
 
     topic: str
     message_model: str
@@ -26,14 +26,14 @@ class AssignmentQuestion(msgspec.Struct, rename="camel", gc=False):
 
 
 class QueueAssignment(msgspec.Struct, rename="camel", gc=False, frozen=True):
-    """A queue for the client that asked; queue id -1 of a POP assignment: all queues of that broker."""
+    """A queue for the requesting client. In a POP assignment, queue id -1 means all queues of that broker."""
 
     message_queue: MessageQueue
     mode: str | None = None
 
 
 class QueueAssignments(msgspec.Struct, rename="camel", gc=False):
-    """The client's queues. None: no result, the client keeps what it has."""
+    """The client's queues. None: no result, so the client keeps its queues."""
 
     message_queue_assignments: list[QueueAssignment] | None = None
 
@@ -53,9 +53,9 @@ class QueryAssignment(Request, rename="camel"):
 
 
 class MessageRequestMode(msgspec.Struct, rename="camel", gc=False):
-    """How a group gets the messages of a topic.
+    """How a group receives the messages of a topic.
 
-    `pop_share_queue_num`: of how many next clients one has the queues, too; 0 or less: everyone has all.
+    `pop_share_queue_num`: from how many of the next clients one also gets the queues; 0 or less: each client gets all.
     """
 
     topic: str
@@ -73,13 +73,13 @@ class SetMessageRequestMode(Request, rename="camel"):
 
 
 class MessageRequestModes(msgspec.Struct, rename="camel", gc=False):
-    """What was set, by topic and group."""
+    """The configured modes, by topic and group."""
 
     message_request_mode_map: dict[str, dict[str, MessageRequestMode]] = {}
 
 
 class MessageRequestModesAnswer(Answer, rename="camel"):
-    """What was set for all groups."""
+    """The configured modes of all groups."""
 
     body_type: ClassVar[Any] = MessageRequestModes
 

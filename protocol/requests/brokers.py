@@ -1,4 +1,4 @@
-"""Brokers that make themselves known to nameservers. RocketMQ: RegisterBrokerRequestHeader, RegisterBrokerBody."""
+"""Registration of brokers with nameservers. RocketMQ: RegisterBrokerRequestHeader, RegisterBrokerBody."""
 
 from typing import Any, ClassVar
 
@@ -22,7 +22,7 @@ class TopicConfigTable(msgspec.Struct, rename="camel", gc=False):
 
 
 class RegistrationBody(msgspec.Struct, rename="camel", gc=False):
-    """What a broker offers. RocketMQ: RegisterBrokerBody."""
+    """The content of a broker's registration. RocketMQ: RegisterBrokerBody."""
 
     topic_config_serialize_wrapper: TopicConfigTable = msgspec.field(
         name="topicConfigSerializeWrapper", default_factory=TopicConfigTable
@@ -31,7 +31,7 @@ class RegistrationBody(msgspec.Struct, rename="camel", gc=False):
 
 
 class RegistrationAnswer(Answer, rename="camel"):
-    """Where the master is, for a slave; the orderly topics as the body."""
+    """The master's addresses, for a slave; the ordered topics as the body."""
 
     ha_server_addr: str | None = None
     master_addr: str | None = None
@@ -43,11 +43,10 @@ class RegistrationAnswer(Answer, rename="camel"):
 class RegisterBroker(Request, rename="camel"):
     """Say that a broker is there, every 30 s, with all its topics.
 
-    `advertised` is staticfire's own: False says that the address is only where the broker listens, so that the
-    nameserver tells each client the one under which that client can reach it. So is `auto_create_groups`: the broker
-    creates groups that it doesn't know, and with them their %RETRY% topics. `clock` says which message time the broker
-    shows; a broker without it doesn't follow the nameserver's clock. `external_addr` is for clients that come through a
-    port mapping.
+    `advertised` is staticfire's own. If it is False, the address is only where the broker listens, so the nameserver
+    gives each client the address at which that client can reach the broker. `auto_create_groups` is our own, too: the
+    broker creates unknown groups, with their %RETRY% topics. `clock` is the broker's message time; a broker without it
+    doesn't follow the nameserver's clock. `external_addr` is the address for clients that come through a port mapping.
     """
 
     broker_name: str
@@ -79,7 +78,7 @@ class UnregisterBroker(Request, rename="camel"):
 
 
 class DataVersionAnswer(Answer, rename="camel"):
-    """Whether the nameserver's version differs, and which it has."""
+    """Whether the nameserver's version differs, and the nameserver's version."""
 
     changed: bool = False
     body_type: ClassVar[Any] = DataVersion
@@ -116,7 +115,7 @@ class MemberGroup(msgspec.Struct, rename="camel", gc=False):
 
 
 class MemberGroupBody(msgspec.Struct, rename="camel", gc=False):
-    """What a member group travels in. RocketMQ: GetBrokerMemberGroupResponseBody."""
+    """The body that contains a member group. RocketMQ: GetBrokerMemberGroupResponseBody."""
 
     broker_member_group: MemberGroup | None = None
 

@@ -1,4 +1,4 @@
-"""Clients that make themselves known. RocketMQ: HeartbeatData, ConsumerData, SubscriptionData."""
+"""Registration of clients with brokers. RocketMQ: HeartbeatData, ConsumerData, SubscriptionData."""
 
 from typing import Annotated, Any, ClassVar
 
@@ -11,7 +11,7 @@ from staticfire.protocol.numbers import Int64
 
 
 class SubscriptionData(msgspec.Struct, rename="camel", gc=False):
-    """What a consumer wants of a topic. `code_set`: hash codes of the tags."""
+    """A consumer's subscription to a topic. `code_set`: the hash codes of the tags."""
 
     topic: str
     sub_string: str = "*"
@@ -26,7 +26,7 @@ Subscriptions = Annotated[list[SubscriptionData], msgspec.Meta(max_length=HEARTB
 
 
 class ConsumerData(msgspec.Struct, rename="camel", gc=False):
-    """A consumer of a client: its group, and what and how it consumes."""
+    """A consumer of a client: its group, its subscriptions, and how it consumes."""
 
     group_name: str
     consume_type: str | None = None
@@ -35,7 +35,7 @@ class ConsumerData(msgspec.Struct, rename="camel", gc=False):
     subscription_data_set: Subscriptions = []
     unit_mode: bool = False
     consume_orderly: bool | None = None
-    """Whether it listens in order; clients of RocketMQ don't say."""
+    """Whether it consumes in order. RocketMQ's clients don't send it."""
 
 
 class ProducerData(msgspec.Struct, rename="camel", gc=False):
@@ -49,7 +49,7 @@ Consumers = Annotated[list[ConsumerData], msgspec.Meta(max_length=HEARTBEAT_GROU
 
 
 class HeartbeatData(msgspec.Struct, gc=False):
-    """Who a client is, with all its producers and consumers."""
+    """A client's id, with all its producers and consumers."""
 
     client_id: str | None = msgspec.field(name="clientID", default=None)
     producer_data_set: Producers = msgspec.field(name="producerDataSet", default_factory=list)
@@ -57,37 +57,37 @@ class HeartbeatData(msgspec.Struct, gc=False):
     heartbeat_fingerprint: Int64 = msgspec.field(name="heartbeatFingerprint", default=0)
     without_sub: bool = msgspec.field(name="withoutSub", default=False)
     wants_news: bool = msgspec.field(name="wantsNews", default=False)
-    """The client reads what RocketMQ's brokers don't answer: the time, and news of its groups."""
+    """Whether the client reads what only staticfire's brokers send: the broker's time, and news of its groups."""
 
 
 class GroupFinding(msgspec.Struct, rename="camel", gc=False, frozen=True):
-    """Something that is wrong with a group. Kind and subject say whether it is the same as before."""
+    """A problem of a group. A finding is the same as an earlier one if kind and subject are the same."""
 
     kind: str
     subject: str
-    """A topic or a client id, where it is about one."""
+    """The topic or client id that it is about, if any."""
     words: str
-    """What is wrong, with whom, and the way out."""
+    """The problem, the affected client, and the fix."""
 
 
 class GroupNews(msgspec.Struct, rename="camel", gc=False):
-    """What a member should know about its group."""
+    """News for a member about its group."""
 
     group: str
     newer_versions: dict[str, Int64] = {}
-    """Of the topics in which another member's subscription is newer and differs."""
+    """The topics in which another member has a different, newer subscription."""
     findings: list[GroupFinding] = []
 
 
 class HeartbeatAnswer(Answer, rename="camel"):
-    """What RocketMQ 5 says beside success; to clients that want news, the broker's time, and the news if there are."""
+    """The fields that RocketMQ 5 adds to success; for clients that want news, also the broker's time and any news."""
 
     body_type: ClassVar[Any] = list[GroupNews]
 
     is_sub_change: bool | None = msgspec.field(name="IS_SUB_CHANGE", default=None)
     is_support_heart_beat_v2: bool | None = msgspec.field(name="IS_SUPPORT_HEART_BEAT_V2", default=None)
     broker_time_ms: Int64 | None = None
-    """Its real time, milliseconds since 1970, whatever message time is."""
+    """The broker's real time in milliseconds since 1970, independent of message time."""
 
 
 @request(RequestCode.HEART_BEAT, answer=HeartbeatAnswer)

@@ -1,8 +1,8 @@
-"""Message time: asked for and moved by people, carried out by the nameserver, kept by the brokers. staticfire's own.
+"""Message time: users read and move it, the nameserver performs the moves, the brokers keep it. staticfire's own.
 
-A person talks to the nameserver (CLOCK). The nameserver moves all brokers in two phases, so that they never differ:
-SET_BROKER_CLOCK puts the time, DELIVER_DUE lets go of what has fallen due by it. Between two steps GET_REST tells
-whether the consumers have come to rest.
+A user sends CLOCK to the nameserver. The nameserver moves all brokers in two phases, so that their times never differ:
+SET_BROKER_CLOCK sets the time, DELIVER_DUE delivers the messages that are due at it. Between two steps, GET_REST
+returns whether the consumers are at rest.
 """
 
 from typing import Any, ClassVar
@@ -20,14 +20,15 @@ MODES = (REAL, FROZEN, SCALED, SKIPPING)
 NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP = "now", "freeze", "run", "advance", "scale", "skip"
 ACTIONS = (NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP)
 
+# The limit of the rate, in multiples of the wall clock's pace.
 RATE_MAX = 100_000.0
-# So many times as fast as the wall clock.
+# The caller can wait that long: an advance always ends, with rest or with NOT_AT_REST, and a lost connection is
+# noticed.
 ADVANCE_TIMEOUT_MS = 3_600_000
-# Whoever asks waits that long: an advance ends with rest or with NOT_AT_REST, by itself, and a lost connection is seen.
 
 
 class ClockReading(msgspec.Struct, rename="camel", gc=False, frozen=True):
-    """What the clock shows. `epoch` grows with every change of the mode or of the time."""
+    """The state of the clock. `epoch` increases with every change of the mode or of the time."""
 
     epoch: Int64 = 0
     mode: str = REAL
@@ -35,12 +36,12 @@ class ClockReading(msgspec.Struct, rename="camel", gc=False, frozen=True):
     message_ms: Int64 = 0
 
     def text(self) -> str:
-        """Return it as it travels in a registration: `7 frozen 0.0 1767225600000`."""
+        """Return it as it is written in a registration: `7 frozen 0.0 1767225600000`."""
         return f"{self.epoch} {self.mode} {self.rate} {self.message_ms}"
 
     @classmethod
     def parse(cls, text: str) -> "ClockReading":
-        """Read what `text` wrote. Raises: ProtocolError."""
+        """Parse the result of `text`. Raises: ProtocolError."""
         try:
             epoch, mode, rate, message_ms = text.split()
             return cls(int(epoch), mode, float(rate), int(message_ms))
@@ -49,7 +50,7 @@ class ClockReading(msgspec.Struct, rename="camel", gc=False, frozen=True):
 
 
 class ClockAnswer(Answer, rename="camel"):
-    """What the clock shows afterwards, and what an advance did."""
+    """The clock's state after the action, and the result of an advance."""
 
     epoch: Int64 = 0
     mode: str = REAL
@@ -59,11 +60,11 @@ class ClockAnswer(Answer, rename="camel"):
     delivered: Int64 = 0
     steps: Int64 = 0
     next_due_ms: Int64 = -1
-    """When the next message falls due; -1 for none."""
+    """When the next message is due; -1 for none."""
     checked: Int64 = 0
-    """How many open transactions their producers were asked about."""
+    """The number of open transactions that their producers were asked to decide."""
     expired: Int64 = 0
-    """Of how many popped messages the invisible time was over."""
+    """The number of popped messages whose invisible time was over."""
 
 
 @request(RequestCode.CLOCK, answer=ClockAnswer)
@@ -94,8 +95,9 @@ class SetBrokerClock(Request, rename="camel"):
 
 
 class DeliverAnswer(Answer, rename="camel"):
-    """How many messages were delivered, how many open transactions their producers were asked about, and of how many
-    popped messages the invisible time was over."""
+    """The result of a delivery. `delivered`: messages; `checked`: open transactions whose producers were asked to
+    decide; `expired`: popped messages whose invisible time was over.
+    """
 
     delivered: Int64 = 0
     checked: Int64 = 0
@@ -128,7 +130,7 @@ class RestAnswer(Answer, rename="camel"):
     next_due_ms: Int64 = -1
     message_ms: Int64 = 0
     skips_to_ms: Int64 = -1
-    """The same for a skipping clock, which doesn't jump over the work of who is connected."""
+    """Like `next_due_ms`, for a skipping clock, which doesn't skip the work of connected clients."""
     body_type: ClassVar[Any] = list[Unrest]
 
 

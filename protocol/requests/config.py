@@ -1,4 +1,4 @@
-"""A broker's settings, read and changed while it runs. RocketMQ: GetBrokerConfigResponseHeader."""
+"""Read and change a running broker's settings. RocketMQ: GetBrokerConfigResponseHeader."""
 
 from typing import ClassVar
 

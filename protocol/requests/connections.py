@@ -1,4 +1,4 @@
-"""Who is connected, and what administrators ask of a client by way of its broker.
+"""Connected clients, and requests of administrators to a client through its broker.
 
 RocketMQ: ConsumerConnection, ProducerConnection, ProducerTableInfo, GroupList, CheckClientRequestBody.
 """
@@ -25,7 +25,7 @@ class ClientConnection(msgspec.Struct, rename="camel", gc=False):
 
 
 class ConsumerConnections(msgspec.Struct, rename="camel", gc=False):
-    """The members of a group, and what the group is like. RocketMQ: ConsumerConnection."""
+    """The members of a group, and the group's properties. RocketMQ: ConsumerConnection."""
 
     connection_set: list[ClientConnection] = []
     subscription_table: dict[str, SubscriptionData] = {}
@@ -124,7 +124,7 @@ class QueryTopicsOfGroup(Request, rename="camel"):
 
 
 class GroupSubscribed(msgspec.Struct, rename="camel", gc=False):
-    """What a group subscribes to in a topic; no data when it is offline or doesn't. RocketMQ: QuerySubscription..."""
+    """A group's subscription to a topic; no data if the group is offline or has none. RocketMQ: QuerySubscription..."""
 
     group: str
     topic: str
@@ -147,7 +147,7 @@ class QuerySubscription(Request, rename="camel"):
 
 
 class ProcessQueueInfo(msgspec.Struct, rename="camel", gc=False):
-    """What a consumer holds of a queue. `droped` is RocketMQ's spelling."""
+    """What a consumer has buffered of a queue. `droped` is RocketMQ's spelling."""
 
     commit_offset: Int64 = 0
     cached_msg_min_offset: Int64 = 0
@@ -166,7 +166,7 @@ class ProcessQueueInfo(msgspec.Struct, rename="camel", gc=False):
 
 
 class PopQueueInfo(msgspec.Struct, rename="camel", gc=False):
-    """What a POP consumer holds of a queue. RocketMQ: PopProcessQueueInfo."""
+    """What a POP consumer has buffered of a queue. RocketMQ: PopProcessQueueInfo."""
 
     wait_ack_count: Int64 = 0
     droped: bool = False
@@ -174,7 +174,7 @@ class PopQueueInfo(msgspec.Struct, rename="camel", gc=False):
 
 
 class TopicConsumption(msgspec.Struct, rename="camel", gc=False):
-    """How fast a consumer is in a topic; milliseconds and messages per second."""
+    """How fast a consumer is in a topic, in milliseconds and messages per second."""
 
     pull_rt: float = msgspec.field(name="pullRT", default=0.0)
     pull_tps: float = msgspec.field(name="pullTPS", default=0.0)
@@ -184,13 +184,13 @@ class TopicConsumption(msgspec.Struct, rename="camel", gc=False):
     consume_failed_msgs: Int64 = 0
 
 
+# Properties of a running info. LAST_POLL is staticfire's own: when a lite pull program last called poll.
 CONSUME_TYPE = "PROP_CONSUME_TYPE"
 LAST_POLL = "lastPollTimestamp"
-# Properties of a running info. The second is staticfire's own: when a lite pull program was last in a poll.
 
 
 class ConsumerRunningInfo(msgspec.Struct, rename="camel", gc=False):
-    """What a consumer is doing."""
+    """The state of a consumer."""
 
     properties: dict[str, str] = {}
     subscription_set: list[SubscriptionData] = []
@@ -202,7 +202,7 @@ class ConsumerRunningInfo(msgspec.Struct, rename="camel", gc=False):
 
 
 class RunningInfoAnswer(Answer, rename="camel"):
-    """What a consumer is doing."""
+    """The state of a consumer."""
 
     body_type: ClassVar[Any] = ConsumerRunningInfo
 
@@ -218,7 +218,7 @@ class GetConsumerRunningInfo(Request, rename="camel"):
 
 
 class ConsumedDirectly(msgspec.Struct, rename="camel", gc=False):
-    """How a message fared. `consume_result`: CR_SUCCESS, CR_LATER, ... RocketMQ: ConsumeMessageDirectlyResult."""
+    """The result of one message. `consume_result`: CR_SUCCESS, ... RocketMQ: ConsumeMessageDirectlyResult."""
 
     order: bool = False
     auto_commit: bool = True
@@ -228,7 +228,7 @@ class ConsumedDirectly(msgspec.Struct, rename="camel", gc=False):
 
 
 class ConsumedDirectlyAnswer(Answer, rename="camel"):
-    """How a message fared."""
+    """The result of consuming one message."""
 
     body_type: ClassVar[Any] = ConsumedDirectly
 

@@ -1,6 +1,6 @@
-"""What goes wrong on purpose, while a server runs: its rules are added, shown and removed. staticfire's own.
+"""Faults that users inject into a running server: add, show and remove their rules. staticfire's own.
 
-A rule is the same on every server of a cluster that it was given to, under one number; each counts its own hits.
+A rule is the same on every server of a cluster that it was sent to, under one number. Each server counts its own hits.
 """
 
 from typing import Any, ClassVar
@@ -13,15 +13,15 @@ from staticfire.protocol.numbers import Int32, Int64
 
 
 class FaultRule(msgspec.Struct, rename="camel", gc=False, frozen=True, omit_defaults=True, kw_only=True):
-    """What goes wrong, for whom, and how often. Texts are empty, numbers 0 or -1, where everything is meant."""
+    """What goes wrong, for which requests, and how often. An empty text, 0 or -1 matches everything."""
 
     action: str
     """One of `faults.actions`."""
     number: Int32 = 0
     direction: str = "request"
-    """Of what: requests that come in, their answers, requests of the server's own, or all of it."""
+    """What it applies to: incoming requests, their responses, the server's own requests, or everything."""
     code: str = ""
-    """As somebody has said it."""
+    """The code as the user wrote it."""
     codes: list[Int32] = []
     client: str = ""
     """A client id, or one of its parts between `@`."""
@@ -32,7 +32,7 @@ class FaultRule(msgspec.Struct, rename="camel", gc=False, frozen=True, omit_defa
     """A host, or host:port."""
     language: Int32 = -1
     parties: list[str] = []
-    """Of a partition: who is on the other side, as client ids, addresses and names of brokers."""
+    """For a partition: the peers on the other side, as client ids, addresses and names of brokers."""
     delay_ms: Int64 = 0
     jitter_ms: Int64 = 0
     answer_code: Int32 = 0
@@ -42,12 +42,12 @@ class FaultRule(msgspec.Struct, rename="camel", gc=False, frozen=True, omit_defa
     probability: float = 1.0
     seed: Int64 = 0
     times: Int64 = 0
-    """How often it hits before it does nothing any more; 0: without end."""
+    """The maximum number of hits; 0: no limit."""
     lifetime_ms: Int64 = 0
-    """Of uptime, until it is removed by itself; 0: never."""
+    """The uptime after which it is removed automatically; 0: never."""
     from_ms: Int64 = 0
     until_ms: Int64 = -1
-    """Between which message times it hits; -1: without an end."""
+    """The rule hits between these two message times; -1: without an end."""
 
 
 class FaultState(msgspec.Struct, rename="camel", gc=False):
@@ -56,16 +56,16 @@ class FaultState(msgspec.Struct, rename="camel", gc=False):
     rule: FaultRule
     hits: Int64 = 0
     left_ms: Int64 = -1
-    """Of its lifetime; -1 when that has no end."""
+    """The rest of its lifetime; -1 if that is unlimited."""
 
 
 class FaultsThere(msgspec.Struct, rename="camel", gc=False):
-    """The rules of one server. A nameserver says, too, where the brokers are: a rule may keep it from other answers."""
+    """The rules of one server. A nameserver adds the brokers' addresses: a rule may block its other responses."""
 
     states: list[FaultState] = []
     brokers: dict[str, str] = {}
     number: Int32 = 0
-    """For the next rule, when one was asked for: nobody else gets it."""
+    """The number for the next rule, if one was requested. No other client gets the same number."""
 
 
 class FaultsAnswer(Answer, rename="camel"):
@@ -75,23 +75,23 @@ class FaultsAnswer(Answer, rename="camel"):
 
 
 class FaultAdded(msgspec.Struct, rename="camel", gc=False):
-    """What a server says of a new rule."""
+    """A server's response to a new rule."""
 
     unseen: list[str] = []
-    """What the rule names and the server hasn't met yet: topic, queue, group, client.
+    """What the rule names and the server hasn't seen yet: topic, queue, group, client.
 
     `until`: message time is past the rule's end.
     """
 
 
 class FaultAddedAnswer(Answer, rename="camel"):
-    """What a server says of a new rule."""
+    """A server's response to a new rule."""
 
     body_type: ClassVar[Any] = FaultAdded
 
 
 class FaultRemovedAnswer(Answer, rename="camel"):
-    """How many rules are gone."""
+    """The number of removed rules."""
 
     removed: Int32 = 0
 

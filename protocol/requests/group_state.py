@@ -1,4 +1,4 @@
-"""A group as its broker sees it: members, which of them count, and what is wrong. staticfire's own."""
+"""The state of a group on its broker: its members, which of them get queues, and its problems. staticfire's own."""
 
 from typing import Any, ClassVar
 
@@ -13,13 +13,13 @@ OFFSET_RUNS_MAX = 1_000
 
 
 class MemberState(msgspec.Struct, rename="camel", gc=False):
-    """One member. Times are of the broker's wall clock."""
+    """One member. Times are those of the broker's wall clock."""
 
     client_id: str
     counts: bool = True
-    """Whether it has its share of the queues; a protected group lets new ones wait."""
+    """Whether it gets its share of the queues. In a protected group, new members must wait."""
     in_order: bool | None = None
-    """Whether it listens in order, if that is known."""
+    """Whether it consumes in order, if that is known."""
     joined_ms: Int64 = 0
     last_seen_ms: Int64 = 0
 
@@ -31,9 +31,9 @@ class LockState(msgspec.Struct, rename="camel", gc=False):
     queue_id: Int32
     client_id: str
     age_ms: Int64
-    """How long ago that was renewed."""
+    """The time since it was last renewed."""
     waiting: list[str] = []
-    """Clients that were refused meanwhile."""
+    """The clients whose lock requests were refused meanwhile."""
 
 
 class HeldState(msgspec.Struct, rename="camel", gc=False):
@@ -46,40 +46,40 @@ class HeldState(msgspec.Struct, rename="camel", gc=False):
 
 
 class WaitingState(msgspec.Struct, rename="camel", gc=False):
-    """Messages for a topic that consumers can't have yet."""
+    """Messages of a topic that consumers can't get yet."""
 
     topic: str
     kind: str
-    """`level` (a retry, or sent with a delay level), `timer` (with a time of its own), `transaction` (not ended)."""
+    """`level` (a retry, or sent with a delay level), `timer` (sent with its own time), `transaction` (not ended)."""
     count: Int64
     next_ms: Int64
-    """When the first of them is due, or is asked about, in message time."""
+    """When the first of them is due, or its transaction is checked, in message time."""
     is_all: bool = True
-    """False: there may be more; looking ended at a limit."""
+    """False: there may be more, because the search ended at a limit."""
 
 
 class PoppedState(msgspec.Struct, rename="camel", gc=False):
-    """Messages of a queue that were popped and aren't acknowledged, and aren't popped in order. Times: message time."""
+    """Messages of a queue that were popped, not in order, and aren't acknowledged. Times are message time."""
 
     topic: str
     queue_id: Int32
     count: Int64
     clients: list[str]
-    """Who has them; whoever is gone isn't named."""
+    """The clients that have them; disconnected ones aren't listed."""
     since_ms: Int64
     """When the first of them was taken."""
     next_ms: Int64
-    """When the first of them come again,"""
+    """When the first of them are redelivered."""
     last_ms: Int64
-    """and the last."""
+    """When the last of them are redelivered."""
     offsets: list[list[Int64]] = []
-    """Which messages: the first and the last of each run, ascending, as many runs as OFFSET_RUNS_MAX."""
+    """Which messages: the first and the last offset of each run, ascending, up to OFFSET_RUNS_MAX runs."""
     failed: bool = False
-    """Whether a push consumer has given them back: it works on them no longer, and they wait for their next try."""
+    """Whether a push consumer has given them back: it has stopped processing them, and they wait for their next try."""
 
 
 class ReturnedState(msgspec.Struct, rename="camel", gc=False):
-    """A queue of messages that were popped, not acknowledged in time, and come again: of a POP retry topic."""
+    """A queue of a POP retry topic, whose messages were popped, not acknowledged in time, and are redelivered."""
 
     topic: str
     queue_id: Int32
@@ -88,28 +88,28 @@ class ReturnedState(msgspec.Struct, rename="camel", gc=False):
 
 
 class RefusedState(msgspec.Struct, rename="camel", gc=False):
-    """A client whose pulls were refused, since it and the group don't know the same subscription."""
+    """A client whose pulls were refused because its subscription differs from the group's."""
 
     topic: str
     client_id: str
     count: Int64
     last_ms: Int64
-    """By the broker's wall clock."""
+    """In the broker's wall-clock time."""
     words: str
 
 
 class ResetState(msgspec.Struct, rename="camel", gc=False):
-    """A queue in which an administrator has reset the group's offset, since the broker was started."""
+    """A queue in which an administrator has reset the group's offset since the broker was started."""
 
     topic: str
     queue_id: Int32
     before: Int64
-    """The committed offset before the reset; -1: there was none."""
+    """The committed offset before the reset; -1 if there was none."""
     offset: Int64
     age_ms: Int64
-    """How long ago the reset was."""
+    """The time since the reset."""
     is_pending: bool = False
-    """Whether no member has followed it yet."""
+    """Whether no member has applied it yet."""
 
 
 class GroupState(msgspec.Struct, rename="camel", gc=False):
@@ -118,16 +118,16 @@ class GroupState(msgspec.Struct, rename="camel", gc=False):
     members: list[MemberState] = []
     findings: list[GroupFinding] = []
     wall_ms: Int64 = 0
-    """What the broker's wall clock shows."""
+    """The time of the broker's wall clock."""
     locks: list[LockState] = []
     held: list[HeldState] = []
     waiting: list[WaitingState] = []
     message_ms: Int64 = 0
-    """What its message clock shows."""
+    """The broker's message time."""
     clock_mode: str = ""
-    """`frozen` and the like."""
+    """The mode of message time, such as `frozen`."""
     answers_pulls: bool = True
-    """False: brokerPermission keeps everybody from reading."""
+    """False: brokerPermission forbids all reading."""
     popped: list[PoppedState] = []
     returned: list[ReturnedState] = []
     refused: list[RefusedState] = []
@@ -144,8 +144,8 @@ class GroupStateAnswer(Answer, rename="camel"):
 class GetGroupState(Request, rename="camel"):
     """Ask for the members of a group, and what is wrong with it; nobody for one that isn't online.
 
-    `topics`, joined by commas: for which of them it is asked what waits; those that its members subscribe to are
-    always looked at. None: nobody asks for that, which costs reading what waits.
+    `topics`, joined by commas: the topics for which waiting messages are searched, in addition to those that the
+    members subscribe to. None: they aren't searched, which saves reading them.
     """
 
     group: str

@@ -11,7 +11,7 @@ from staticfire.protocol.requests.topics import DataVersion
 
 
 class ExponentialRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
-    """Each retry waits `multiplier` times as long as the one before; milliseconds. Kept, not acted on."""
+    """Each retry waits `multiplier` times as long as the one before; in milliseconds. It is stored but not applied."""
 
     initial: Int64 = 5000
     max: Int64 = 7_200_000
@@ -19,13 +19,13 @@ class ExponentialRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=Tr
 
 
 class CustomizedRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
-    """A table of waits, in milliseconds. Kept, not acted on: retries follow the delay levels, as in RocketMQ."""
+    """A table of delays in milliseconds. It is stored but not applied: retries use delay levels, as in RocketMQ."""
 
     next: tuple[Int64, ...] = ()
 
 
 class GroupSubscription(msgspec.Struct, rename="camel", gc=False, frozen=True):
-    """A topic that a group is said to subscribe to. RocketMQ: SimpleSubscriptionData."""
+    """A topic that a group is declared to subscribe to. RocketMQ: SimpleSubscriptionData."""
 
     topic: str | None = None
     expression_type: str | None = None
@@ -34,7 +34,7 @@ class GroupSubscription(msgspec.Struct, rename="camel", gc=False, frozen=True):
 
 
 class GroupRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
-    """How retries are timed; CUSTOMIZED is the table of delay levels."""
+    """The delays of retries; CUSTOMIZED is the table of delay levels."""
 
     type: str = "CUSTOMIZED"
     exponential_retry_policy: ExponentialRetryPolicy | None = None
@@ -42,7 +42,7 @@ class GroupRetryPolicy(msgspec.Struct, rename="camel", gc=False, frozen=True):
 
 
 class SubscriptionGroupConfig(msgspec.Struct, rename="camel", gc=False):
-    """What a consumer group may do."""
+    """The configuration of a consumer group."""
 
     group_name: str | None = None
     consume_enable: bool = True
@@ -84,7 +84,7 @@ class GetGroupConfig(Request, rename="camel"):
 
 
 class GroupConfigList(msgspec.Struct, rename="camel", gc=False):
-    """Groups to be made together. RocketMQ: SubscriptionGroupList."""
+    """Groups to create in one request. RocketMQ: SubscriptionGroupList."""
 
     group_config_list: list[SubscriptionGroupConfig] = []
 

@@ -1,4 +1,4 @@
-"""Messages that were stored elsewhere, stored as they are: for copies of a cluster. staticfire's own."""
+"""Messages that another broker stored, to be stored unchanged: for copies of a cluster. staticfire's own."""
 
 from typing import Annotated, Any, ClassVar
 
@@ -13,20 +13,20 @@ IMPORT_MESSAGES_MAX = 1_024
 
 
 class ImportedMessage(msgspec.Struct, array_like=True, gc=False):
-    """One message as another broker has it. `properties` and `body` as they are stored there."""
+    """One message of another broker. `properties` and `body` are as stored there."""
 
     properties: bytes
     body: bytes
     born_timestamp: Int64
     born_host: bytes
-    """Packed: 8 bytes, or 20 of IPv6."""
+    """Packed: 8 bytes, or 20 for IPv6."""
     sys_flag: Int32 = 0
     flag: Int32 = 0
     reconsume_times: Int32 = 0
 
 
 class ImportAnswer(Answer, rename="camel"):
-    """Where the first of them is; the others stand behind it."""
+    """The offset of the first message; the others follow it."""
 
     queue_offset: Int64 = -1
 

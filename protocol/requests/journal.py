@@ -1,7 +1,7 @@
-"""What happened on a broker, and what was asked of it. staticfire's own. docs/journal.md has all kinds and details.
+"""The events on a broker, and the requests to it. staticfire's own. docs/journal.md describes all kinds and details.
 
-One form of record for both: number, broker, kind, two times, whom and what it is about, and details by kind. A broker
-numbers its events and its requests by themselves, each from 1 on, without gaps.
+Both use one type of record: number, broker, kind, two times, the client, group and queue that it is about, and details
+by kind. A broker numbers its events and its requests separately, each from 1 on, without gaps.
 """
 
 from typing import Any, ClassVar
@@ -25,17 +25,17 @@ REQUEST = "request"
 
 
 class JournalRecord(msgspec.Struct, rename="camel", gc=False, frozen=True):
-    """One event, or one request. Texts are empty and numbers -1 where there is nothing to say."""
+    """One event, or one request. An unused text is empty, an unused number -1."""
 
     number: Int64
     broker: str
     kind: str
     message_ms: Int64
-    """When, in message time."""
+    """The time, in message time."""
     real_ms: Int64
-    """When, by the broker's wall clock."""
+    """The time of the broker's wall clock."""
     client: str = ""
-    """The client id, or the address of a client that has told none."""
+    """The client id, or the address of a client that hasn't sent its id."""
     group: str = ""
     topic: str = ""
     queue_id: Int32 = -1
@@ -44,12 +44,12 @@ class JournalRecord(msgspec.Struct, rename="camel", gc=False, frozen=True):
 
     @property
     def code(self) -> str:
-        """Of a request: its name, like `PULL_MESSAGE`."""
+        """The name of a request's code, like `PULL_MESSAGE`."""
         return str(self.details.get("code", ""))
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Of a request: what it said, under RocketMQ's names."""
+        """The fields of a request, under RocketMQ's names."""
         found: dict[str, Any] = self.details.get("fields", {})
         return found
 
@@ -59,11 +59,11 @@ class JournalPage(msgspec.Struct, rename="camel", gc=False):
 
     records: list[JournalRecord] = []
     next_number: Int64 = 1
-    """Where to go on reading."""
+    """The number from which to continue reading."""
     is_end: bool = True
-    """Whether there is nothing behind it yet."""
+    """Whether there are no later records yet."""
     dropped: Int64 = 0
-    """How many of the wanted ones are gone: the journal is bounded."""
+    """How many of the requested records have been dropped, because the journal's size is limited."""
 
 
 class JournalAnswer(Answer, rename="camel"):
@@ -76,8 +76,8 @@ class JournalAnswer(Answer, rename="camel"):
 class GetJournal(Request, rename="camel"):
     """Ask for what happened, or with `requests` for what was asked, from `first_number` on; empty fields want all.
 
-    `kinds`: joined by commas, of requests their codes' names. `client`: an id, or one of its parts between `@`.
-    `queue_offset`: deliveries with that message among others, and whatever else names it.
+    `kinds`: joined by commas; for requests, the names of their codes. `client`: an id, or one of its parts between `@`.
+    `queue_offset`: deliveries that include that message, and all other records that name it.
     """
 
     requests: bool = False

@@ -1,4 +1,4 @@
-"""Queues that one client of a group works on alone. RocketMQ: LockBatchRequestBody, UnlockBatchRequestBody."""
+"""Queues that one client of a group has locked. RocketMQ: LockBatchRequestBody, UnlockBatchRequestBody."""
 
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ class MessageQueue(msgspec.Struct, rename="camel", gc=False, frozen=True):
 
 
 class QueuesOfClient(msgspec.Struct, rename="camel", gc=False):
-    """Whose queues, and which."""
+    """A client and some of its queues."""
 
     consumer_group: str
     client_id: str
@@ -27,13 +27,13 @@ class QueuesOfClient(msgspec.Struct, rename="camel", gc=False):
 
 
 class LockBatchResponseBody(msgspec.Struct, gc=False):
-    """The queues that the client has now."""
+    """The queues that are locked for the client now."""
 
     lock_ok_mq_set: list[MessageQueue] = msgspec.field(name="lockOKMQSet", default_factory=list)
 
 
 class LockAnswer(Answer, rename="camel"):
-    """Which of the queues were locked; it is never an error that others have the rest."""
+    """The queues that were locked. It isn't an error if other clients have locked the rest."""
 
     body_type: ClassVar[Any] = LockBatchResponseBody
 

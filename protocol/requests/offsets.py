@@ -1,6 +1,6 @@
-"""How far queues reach and how far groups have come. RocketMQ: the headers named *Offset*.
+"""Offsets of queues and of groups. RocketMQ: the headers named *Offset*.
 
-`lo` false: the queue id and the offset are a broker's own, even if the topic is static. RocketMQ: TopicRequestHeader.
+If `lo` is false, queue id and offset are the broker's own, even if the topic is static. RocketMQ: TopicRequestHeader.
 """
 
 from staticfire.protocol.codes import RequestCode

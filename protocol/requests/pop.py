@@ -1,8 +1,8 @@
-"""Messages taken for a while, and acknowledged. RocketMQ: PopMessageRequestHeader, AckMessageRequestHeader, ....
+"""Messages that are taken for a limited time and acknowledged. RocketMQ: PopMessageRequestHeader, ....
 
 Handles and the info strings: `protocol/pop_handles.py`; entries of a batch acknowledgement: `protocol/batch_acks.py`.
-The codes above 32,767 don't fit into ROCKETMQ's binary headers; JSON and msgpack carry them.
-Who takes which queues, decided by brokers, is `assignment.py`.
+The codes above 32,767 don't fit into ROCKETMQ's binary headers, only into JSON and msgpack. The assignment of queues by
+brokers is in `assignment.py`.
 """
 
 from collections.abc import Mapping
@@ -15,16 +15,16 @@ from staticfire.protocol.command import Answer, Records, Request, request
 from staticfire.protocol.numbers import Int32, Int64
 
 ALL_QUEUES = -1
-"""A queue id: any queue of the broker."""
+"""As a queue id: any queue of the broker."""
 ORDERLY_REVIVE_QUEUE = 999
-"""The revive queue of messages that were taken in order."""
+"""The revive queue of messages that were popped in order."""
 POP_MESSAGES_MAX = 32
 FROM_MIN, FROM_MAX = 0, 1
-"""`init_mode`: where a group begins that has no offset yet."""
+"""`init_mode`: where a group without an offset begins."""
 
 
 class PopAnswer(Answer, rename="camel"):
-    """What was taken, and how to name each message when it is acknowledged; refusals have the numbers alone, all 0."""
+    """The popped messages, and how to address each one to acknowledge it. Refusals contain only the numbers, all 0."""
 
     pop_time: Int64 = 0
     invisible_time: Int64 = 0
@@ -40,8 +40,8 @@ class PopAnswer(Answer, rename="camel"):
 class PopMessage(Request, rename="camel"):
     """Take messages that nobody else gets for `invisible_time` ms; held for up to `poll_time` ms until one comes.
 
-    `queue_id` below 0: any queue. `init_mode`: FROM_MIN, anything else is FROM_MAX. `attempt_id`: with `order` only,
-    by which a repeated request gets the same messages again.
+    `queue_id` below 0: any queue. `init_mode`: FROM_MIN; any other value is FROM_MAX. `attempt_id`: only with `order`;
+    a repeated request with the same id gets the same messages again.
     """
 
     consumer_group: str
@@ -76,7 +76,7 @@ class AckMessage(Request, rename="camel"):
 
 
 class BatchAckBody(msgspec.Struct, rename="camel", gc=False):
-    """Messages that are done, by check-point; `batch_acks.py` reads and makes the entries."""
+    """Acknowledged messages, by check-point; `batch_acks.py` reads and makes the entries."""
 
     acks: list[dict[str, Any]] | None = None
     broker_name: str | None = None
@@ -91,7 +91,7 @@ class BatchAck(Request, rename="camel"):
 
 
 class ChangeInvisibleAnswer(Answer, rename="camel"):
-    """What the message's next handle is made of; all 0 in refusals."""
+    """The parts of the message's next handle; all 0 in refusals."""
 
     pop_time: Int64 = 0
     invisible_time: Int64 = 0
@@ -102,8 +102,8 @@ class ChangeInvisibleAnswer(Answer, rename="camel"):
 class ChangeInvisibleTime(Request, rename="camel"):
     """Let nobody else have a message for `invisible_time` ms from now on. Its handle is spent then.
 
-    `given_back` is staticfire's own: its consumer has failed with it and waits for the next try, though its group isn't
-    one that this broker knows to push.
+    `given_back` is staticfire's own: the consumer has failed with the message and waits for the next try, although this
+    broker doesn't know its group as one of push consumers.
     """
 
     consumer_group: str
@@ -130,7 +130,7 @@ class PeekMessage(Request, rename="camel"):
 
 
 class NotificationAnswer(Answer, rename="camel"):
-    """Whether there is something to pop, and whether too many ask already."""
+    """Whether there is a message to pop, and whether too many clients are polling already."""
 
     has_msg: bool = False
     polling_full: bool = False
@@ -152,7 +152,7 @@ class Notification(Request, rename="camel"):
 
 
 class PollingInfoAnswer(Answer, rename="camel"):
-    """How many pops are held."""
+    """The number of held pops."""
 
     polling_num: Int32 = 0
 

@@ -1,4 +1,4 @@
-"""Pulling messages of one queue. RocketMQ: PullMessageRequestHeader, PullSysFlag."""
+"""Pull messages of one queue. RocketMQ: PullMessageRequestHeader, PullSysFlag."""
 
 from typing import Any, ClassVar
 
@@ -11,12 +11,12 @@ FLAG_SUSPEND = 2
 FLAG_SUBSCRIPTION = 4
 FLAG_CLASS_FILTER = 8
 FLAG_LITE_PULL = 16
+# The remark of a response that states where a group continues after an administrator has reset it.
 OFFSET_RESET = "OFFSET_RESET"
-# The remark of an answer that says where a group goes on that an administrator has reset.
 
 
 class PullAnswer(Answer, rename="camel"):
-    """What was found, and where to go on. The header is there on codes 0, 19, 20 and 21."""
+    """The messages found, and the next offset to pull. The header fields are present with codes 0, 19, 20 and 21."""
 
     suggest_which_broker_id: Int64 = 0
     next_begin_offset: Int64 = 0
@@ -27,13 +27,14 @@ class PullAnswer(Answer, rename="camel"):
     group_sys_flag: Int32 | None = None
     forbidden_type: Int64 | None = None
     body_type: ClassVar[Any] = Records
-    """Records on the way out, a RecordBatch when read."""
+    """Records when it is sent, a RecordBatch when it is received."""
 
 
 class ForbiddenAnswer(PullAnswer, rename="camel"):
     """Why a pull is forbidden: 1 broker, 2 group, 3 topic, 4 broadcasting, 5 subscription. RocketMQ: ForbiddenType.
 
-    It has the place of the kind in common with the answer that was expected; RocketMQ's map says nothing else.
+    It derives from the normal response so that the kind is in the same position. RocketMQ's map contains no other
+    field.
     """
 
     json_fields: ClassVar[frozenset[str] | None] = frozenset({"forbidden_type"})
@@ -59,7 +60,7 @@ class PullMessage(Request, rename="camel"):
     proxy_froward_client_id: str | None = None
     bname: str | None = None
     lo: bool | None = None
-    """False: the queue id and the offset are the broker's own, even if the topic is static."""
+    """False: queue id and offset are the broker's own, even if the topic is static."""
 
 
 @request(RequestCode.LITE_PULL_MESSAGE, answer=PullAnswer)
@@ -68,11 +69,11 @@ class LitePullMessage(PullMessage, rename="camel"):
 
 
 class WholePullAnswer(PullAnswer, rename="camel"):
-    """A pull's answer whose records stay in one piece, as the codec has them: for readers of whole batches."""
+    """The response to a pull with its records in one piece, as the codec has them: for readers of whole batches."""
 
     body_type: ClassVar[Any] = bytes
 
 
 @also_as(RequestCode.PULL_MESSAGE, answer=WholePullAnswer)
 class WholePull(PullMessage, rename="camel"):
-    """A pull by somebody who takes the records apart by himself."""
+    """A pull by a client that splits the records itself."""

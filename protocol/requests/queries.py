@@ -1,4 +1,4 @@
-"""Messages looked up by key, by id and by place in a queue. RocketMQ: QueryMessageRequestHeader, ViewMessage...."""
+"""Look up messages by key, by id and by position in a queue. RocketMQ: QueryMessageRequestHeader, ViewMessage...."""
 
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from staticfire.protocol.requests.clients import SubscriptionData
 
 
 class QueryAnswer(Answer, rename="camel"):
-    """Messages, oldest first. The two fields tell how far the index reaches: time and log position."""
+    """Messages, oldest first. The two fields are the time and log position up to which messages are indexed."""
 
     index_last_update_timestamp: Int64 = 0
     index_last_update_phyoffset: Int64 = 0
@@ -22,7 +22,7 @@ class QueryAnswer(Answer, rename="camel"):
 class QueryMessage(Request, rename="camel"):
     """Ask for the newest messages of a topic with a key, stored between two times; `_UNIQUE_KEY_QUERY`: a unique id.
 
-    `index_type`: K for keys alone, U for unique ids. `last_key`: only what is older than the message of that id.
+    `index_type`: K for keys only, U for unique ids. `last_key`: only messages that are older than the one with that id.
     """
 
     topic: str
@@ -58,7 +58,7 @@ class QueueEntry(msgspec.Struct, rename="camel", gc=False):
     physic_size: Int64
     tags_code: Int64
     eval: bool = True
-    """Whether the group's subscription wants it, as far as tags go."""
+    """Whether the group's subscription matches it, by tags only."""
     extend_data_json: str | None = None
     bit_map: str | None = None
     msg: str | None = None

@@ -1,4 +1,4 @@
-"""Calling back a message that waits for its delivery time. RocketMQ: RecallMessageRequestHeader."""
+"""Recall a message that waits for its delivery time. RocketMQ: RecallMessageRequestHeader."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from staticfire.protocol.command import Answer, Request, request
 
 
 class RecallAnswer(Answer, rename="camel"):
-    """`msg_id`: the unique id of the message that was meant."""
+    """`msg_id`: the unique id of the recalled message."""
 
     msg_id: str | None = None
     region: str | None = msgspec.field(name="MSG_REGION", default=None)

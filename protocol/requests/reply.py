@@ -1,4 +1,4 @@
-"""Answers to messages: sent to a broker, which passes them on to who asked. RocketMQ: ReplyMessageRequestHeader."""
+"""Replies to messages, which a broker forwards to the requesting client. RocketMQ: ReplyMessageRequestHeader."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

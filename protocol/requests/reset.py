@@ -1,4 +1,4 @@
-"""A server as if it were new: what a test asks for between two cases. staticfire's own, not RocketMQ's."""
+"""Reset a server to an empty state, for example between two test cases. staticfire's own, not RocketMQ's."""
 
 from typing import Any, ClassVar
 
@@ -9,14 +9,14 @@ from staticfire.protocol.command import Answer, Request, request
 
 
 class Forgotten(msgspec.Struct, rename="camel", gc=False):
-    """What a broker had and has no more."""
+    """What a broker has removed."""
 
     topics: list[str] = []
     groups: list[str] = []
 
 
 class ResetAnswer(Answer, rename="camel"):
-    """What was forgotten. The nameserver keeps its routes until somebody deletes them there."""
+    """What was removed. The nameserver keeps its routes until a client deletes them there."""
 
     body_type: ClassVar[Any] = Forgotten
 

@@ -1,4 +1,4 @@
-"""Offsets of groups moved, compared and copied by administrators. RocketMQ: ResetOffsetRequestHeader, ..."""
+"""Administrators move, compare and copy the offsets of groups. RocketMQ: ResetOffsetRequestHeader, ..."""
 
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ class ResetOffsetBody(msgspec.Struct, rename="camel", gc=False):
 
 
 class QueueOffsetsAnswer(Answer, rename="camel"):
-    """Where the group stands now."""
+    """The group's new offsets."""
 
     body_type: ClassVar[Any] = ResetOffsetBody
 
@@ -58,20 +58,20 @@ class CppQueueOffset(msgspec.Struct, rename="camel", gc=False):
 
 
 class CppQueueOffsets(msgspec.Struct, rename="camel", gc=False):
-    """What a tool written in C++ lets consumers be told. RocketMQ: ResetOffsetBodyForC."""
+    """Offsets that a C++ tool sends to consumers. RocketMQ: ResetOffsetBodyForC."""
 
     offset_table: list[CppQueueOffset] = []
 
 
 class ConsumerStatus(msgspec.Struct, rename="camel", gc=False):
-    """Where consumers stand: one by queue, or all of a group by client id. RocketMQ: GetConsumerStatusBody."""
+    """Offsets of consumers: of one by queue, or of all of a group by client id. RocketMQ: GetConsumerStatusBody."""
 
     message_queue_table: dict[MessageQueue, Int64] = {}
     consumer_table: dict[str, dict[MessageQueue, Int64]] = {}
 
 
 class ConsumerStatusAnswer(Answer, rename="camel"):
-    """Where consumers stand."""
+    """Offsets of consumers."""
 
     body_type: ClassVar[Any] = ConsumerStatus
 

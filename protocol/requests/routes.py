@@ -1,4 +1,4 @@
-"""Routes and cluster layout: what clients ask a nameserver. RocketMQ: TopicRouteData, ClusterInfo, KVTable."""
+"""Routes and cluster layout: requests of clients to a nameserver. RocketMQ: TopicRouteData, ClusterInfo, KVTable."""
 
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from staticfire.protocol.requests.static_topics import MappingInfo
 
 
 class QueueData(msgspec.Struct, rename="camel", gc=False):
-    """How many queues of a topic a broker has, and what may be done with them."""
+    """How many queues of a topic a broker has, and their permissions."""
 
     broker_name: str
     read_queue_nums: Int32 = 0
@@ -22,7 +22,7 @@ class QueueData(msgspec.Struct, rename="camel", gc=False):
 
 
 class BrokerData(msgspec.Struct, rename="camel", gc=False):
-    """Where a broker and its replicas are: id 0 is the master."""
+    """The addresses of a broker and its replicas. Id 0 is the master."""
 
     cluster: str
     broker_name: str
@@ -32,7 +32,7 @@ class BrokerData(msgspec.Struct, rename="camel", gc=False):
 
 
 ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
-"""The namespace of key-value configuration with the queues of ordered topics: `broker:queues;broker:queues`."""
+"""The namespace of the key-value configuration for the queues of ordered topics: `broker:queues;broker:queues`."""
 
 
 class TopicRouteData(msgspec.Struct, rename="camel", gc=False):
@@ -43,7 +43,7 @@ class TopicRouteData(msgspec.Struct, rename="camel", gc=False):
     filter_server_table: dict[str, list[str]] = {}
     order_topic_conf: str | None = None
     topic_queue_mapping_by_broker: dict[str, MappingInfo] | None = None
-    """Of a static topic, whose queues are logical ones that move between brokers."""
+    """Only for a static topic, whose queues are logical ones that move between brokers."""
 
 
 class RouteAnswer(Answer, rename="camel"):
@@ -61,7 +61,7 @@ class GetRoute(Request, rename="camel"):
 
 
 class ClusterInfo(msgspec.Struct, rename="camel", gc=False):
-    """All brokers, and which cluster they belong to."""
+    """All brokers, and the cluster of each."""
 
     broker_addr_table: dict[str, BrokerData] = {}
     cluster_addr_table: dict[str, list[str]] = {}
@@ -206,7 +206,7 @@ class GetKVList(Request, rename="camel"):
 
 
 class WipeAnswer(Answer, rename="camel"):
-    """How many topics lost the write permission."""
+    """The number of topics that lost the write permission."""
 
     wipe_topic_count: Int64 = 0
 
@@ -219,7 +219,7 @@ class WipeWritePerm(Request, rename="camel"):
 
 
 class AddPermAnswer(Answer, rename="camel"):
-    """How many topics got the write permission back."""
+    """The number of topics that got the write permission back."""
 
     add_topic_count: Int64 = 0
 

@@ -1,4 +1,4 @@
-"""Sending one message, a batch of one queue, or many of anything. RocketMQ: SendMessageRequestHeader."""
+"""Send one message, a batch for one queue, or many messages for any queues. RocketMQ: SendMessageRequestHeader."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
@@ -12,7 +12,7 @@ from staticfire.protocol.numbers import Int32, Int64
 
 
 class SendAnswer(Answer, rename="camel"):
-    """Where the message is. A batch: `msg_id` has all ids, joined by commas, `queue_offset` is the first."""
+    """The position of the message. For a batch, `msg_id` is all ids, joined by commas; `queue_offset` is the first."""
 
     msg_id: str | None = None
     queue_id: Int32 | None = None
@@ -49,8 +49,8 @@ class SendMessage(Request, rename="camel"):
     }
 
 
-SEND_LETTERS = dict(zip(SendMessage.__struct_fields__, "abcdefghijklmn", strict=False))
 # The letters of SendMessageRequestHeaderV2, in the order of the fields.
+SEND_LETTERS = dict(zip(SendMessage.__struct_fields__, "abcdefghijklmn", strict=False))
 
 
 @request(RequestCode.SEND_MESSAGE_V2, answer=SendAnswer, names=SEND_LETTERS)
@@ -76,7 +76,7 @@ class ManyMessage(msgspec.Struct, array_like=True, gc=False):
 
 
 class ManyResult(msgspec.Struct, array_like=True, gc=False):
-    """How one message of a SEND_MANY went: a code of its own, a remark when refused."""
+    """The result of one message of a SEND_MANY: its own code, and a remark if it was refused."""
 
     code: Int64
     queue_id: Int32
@@ -86,7 +86,7 @@ class ManyResult(msgspec.Struct, array_like=True, gc=False):
 
 
 class SendManyAnswer(Answer, rename="camel"):
-    """One result per message, in their order."""
+    """One result per message, in the same order."""
 
     body_type: ClassVar[Any] = list[ManyResult]
 

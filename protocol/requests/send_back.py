@@ -1,4 +1,4 @@
-"""A consumer gives a message back that it could not consume. RocketMQ: ConsumerSendMsgBackRequestHeader."""
+"""A consumer gives back a message that it couldn't consume. RocketMQ: ConsumerSendMsgBackRequestHeader."""
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Request, request
@@ -9,7 +9,7 @@ from staticfire.protocol.numbers import Int32, Int64
 class SendBack(Request, rename="camel"):
     """Deliver the message at `offset`, a log position, again to the group.
 
-    `delay_level`: above 0 the level, 0 the broker decides, below 0 straight to the dead letters.
+    `delay_level`: above 0 the level; 0: the broker decides; below 0: directly to the dead letters.
     """
 
     offset: Int64

@@ -1,4 +1,4 @@
-"""What a broker has, put away under a name and put back: for tests that begin with the same. staticfire's own."""
+"""Save and restore the content of a broker under a name: for tests with the same initial state. staticfire's own."""
 
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ SNAPSHOT_NAME_CHARS_MAX = 64
 
 
 def snapshot_name_fault(name: str) -> str | None:
-    """Return why a text is no name for a snapshot, which is that of a folder; None: it is one."""
+    """Return why a text can't be the name of a snapshot, which is also a folder's name; None if it can."""
     is_plain = all(one.isalnum() or one in "-_." for one in name) and name.isascii() and not name.startswith(".")
     if name and is_plain and len(name) <= SNAPSHOT_NAME_CHARS_MAX:
         return None
@@ -19,48 +19,48 @@ def snapshot_name_fault(name: str) -> str | None:
 
 
 class SnapshotInfo(msgspec.Struct, rename="camel", gc=False):
-    """What a snapshot has, without looking into it."""
+    """A summary of a snapshot's content."""
 
     name: str
     saved_ms: int
-    """By the real clock."""
+    """The time of the real clock."""
     message_ms: int
-    """What message time was."""
+    """The message time at that moment."""
     clock_mode: str = ""
-    """How message time went on; empty: with the real clock."""
+    """The mode of message time; empty: it follows the real clock."""
     clock_rate: float = 1.0
     topics: list[str] = []
-    """Those that users have made, in order."""
+    """The topics that users created, sorted."""
     groups: list[str] = []
     messages: int = 0
-    """In all queues of these topics."""
+    """The number of messages in all queues of these topics."""
     size_bytes: int = 0
 
 
 class SnapshotAnswer(Answer, rename="camel"):
-    """What was saved."""
+    """The saved snapshot."""
 
     body_type: ClassVar[Any] = SnapshotInfo
 
 
 class RestoredSnapshot(msgspec.Struct, rename="camel", gc=False):
-    """What has come back, and what is gone for it."""
+    """What was restored, and what was removed for it."""
 
     snapshot: SnapshotInfo
     topics_gone: list[str] = []
-    """Topics that were there before, and aren't in the snapshot: a nameserver keeps their routes until it is told."""
+    """The earlier topics that aren't in the snapshot. A nameserver keeps their routes until they are deleted there."""
     queues_moved: int = 0
-    """Queues in which connected consumers go on elsewhere."""
+    """The queues in which connected consumers continue at another offset."""
 
 
 class RestoredAnswer(Answer, rename="camel"):
-    """What has come back."""
+    """What was restored."""
 
     body_type: ClassVar[Any] = RestoredSnapshot
 
 
 class SnapshotsAnswer(Answer, rename="camel"):
-    """All that there are, by name."""
+    """All snapshots, by name."""
 
     body_type: ClassVar[Any] = list[SnapshotInfo]
 

@@ -1,7 +1,7 @@
 """Static topics: a fixed number of logical queues, each of which is mapped to queues of brokers.
 
-A logical queue is a list of items, oldest first. Each item says in which queue of which broker a stretch of it lies,
-and at which logical offset the stretch begins. New messages go to the last item's queue; its broker leads the queue.
+A logical queue is a list of items, oldest first. Each item states which queue of which broker stores a part of it, and
+the logical offset at which that part begins. New messages go to the last item's queue; its broker leads the queue.
 
     logical queue 3:   0 ........ 9   10,000 ............ 10,041   20,000 ...
                        broker-a, 1    broker-b, 0                  broker-a, 5  (leader)
@@ -22,7 +22,7 @@ GLOBAL_SCOPE = "__global__"
 
 
 class MappingItem(msgspec.Struct, rename="camel", gc=False, frozen=True):
-    """A stretch of a logical queue. Offsets of -1 aren't decided yet; `start_offset` is 0 in practice."""
+    """A part of a logical queue. Offsets of -1 aren't decided yet; `start_offset` is 0 in practice."""
 
     gen: Int32 = 0
     queue_id: Int32 = 0
@@ -35,7 +35,7 @@ class MappingItem(msgspec.Struct, rename="camel", gc=False, frozen=True):
 
 
 class MappingInfo(msgspec.Struct, rename="camel", gc=False):
-    """What a nameserver knows of one broker: which logical queues it leads, in which of its queues they are."""
+    """A nameserver's information on one broker: which logical queues it leads, and its queue for each of them."""
 
     topic: str = ""
     bname: str = ""
@@ -47,7 +47,7 @@ class MappingInfo(msgspec.Struct, rename="camel", gc=False):
 
 
 class MappingDetail(MappingInfo, rename="camel", gc=False):
-    """What a broker knows: all items of the logical queues that it leads, or led until they were mapped elsewhere."""
+    """A broker's information: all items of the logical queues that it leads, or led before another broker did."""
 
     hosted_queues: dict[Int32, list[MappingItem]] = {}
 
@@ -73,7 +73,7 @@ class StaticTopicConfigAnswer(TopicConfigAnswer, rename="camel"):
 
 @also_as(RequestCode.GET_TOPIC_CONFIG, answer=StaticTopicConfigAnswer)
 class GetStaticTopicConfig(GetTopicConfig, rename="camel"):
-    """Ask for a topic's configuration, with its mapping when `lo` is true."""
+    """Request a topic's configuration, with its mapping if `lo` is true."""
 
 
 def with_mapping(topic: TopicConfig, mapping: MappingDetail) -> StaticTopicConfig:

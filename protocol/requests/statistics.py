@@ -1,4 +1,4 @@
-"""How full queues are, how far groups have come, how busy a broker is. RocketMQ: TopicStatsTable, ConsumeStats, ..."""
+"""Sizes of queues, progress of groups, load of a broker. RocketMQ: TopicStatsTable, ConsumeStats, ..."""
 
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from staticfire.protocol.requests.routes import KVTable
 
 
 class TopicOffset(msgspec.Struct, rename="camel", gc=False):
-    """Where a queue begins and ends; when its newest message was stored, 0 without one."""
+    """The first and last offset of a queue; when its newest message was stored, 0 without one."""
 
     min_offset: Int64 = 0
     max_offset: Int64 = 0
@@ -41,7 +41,7 @@ class GetTopicStats(Request, rename="camel"):
 
 
 class GroupOffset(msgspec.Struct, rename="camel", gc=False):
-    """How far a group has come in a queue. RocketMQ: OffsetWrapper."""
+    """The progress of a group in a queue. RocketMQ: OffsetWrapper."""
 
     broker_offset: Int64 = 0
     consumer_offset: Int64 = 0
@@ -51,14 +51,14 @@ class GroupOffset(msgspec.Struct, rename="camel", gc=False):
 
 
 class ConsumeStats(msgspec.Struct, rename="camel", gc=False):
-    """How far a group has come in all queues."""
+    """The progress of a group in all queues."""
 
     offset_table: dict[MessageQueue, GroupOffset] = {}
     consume_tps: float = 0.0
 
 
 class ConsumeStatsAnswer(Answer, rename="camel"):
-    """How far a group has come."""
+    """The progress of a group."""
 
     body_type: ClassVar[Any] = ConsumeStats
 
@@ -74,7 +74,7 @@ class GetConsumeStats(Request, rename="camel"):
 
 
 class BrokerConsumeStats(msgspec.Struct, rename="camel", gc=False):
-    """How far all groups of a broker have come. RocketMQ: ConsumeStatsList."""
+    """The progress of all groups of a broker. RocketMQ: ConsumeStatsList."""
 
     consume_stats_list: list[dict[str, list[ConsumeStats]]] = []
     broker_addr: str | None = None
@@ -83,7 +83,7 @@ class BrokerConsumeStats(msgspec.Struct, rename="camel", gc=False):
 
 
 class BrokerConsumeStatsAnswer(Answer, rename="camel"):
-    """How far all groups have come."""
+    """The progress of all groups."""
 
     body_type: ClassVar[Any] = BrokerConsumeStats
 
@@ -96,7 +96,7 @@ class GetBrokerConsumeStats(Request, rename="camel"):
 
 
 class QueueTimeSpan(msgspec.Struct, rename="camel", gc=False):
-    """When the messages of a queue were stored, and how late a group is there; times are -1 without messages."""
+    """When the messages of a queue were stored, and by how much a group lags there; times are -1 without messages."""
 
     message_queue: MessageQueue
     min_time_stamp: Int64
@@ -109,13 +109,13 @@ class QueueTimeSpan(msgspec.Struct, rename="camel", gc=False):
 
 
 class ConsumeTimeSpans(msgspec.Struct, rename="camel", gc=False):
-    """A group's lateness, queue by queue. RocketMQ: QueryConsumeTimeSpanBody."""
+    """A group's lag, queue by queue. RocketMQ: QueryConsumeTimeSpanBody."""
 
     consume_time_span_set: list[QueueTimeSpan] = []
 
 
 class ConsumeTimeSpanAnswer(Answer, rename="camel"):
-    """A group's lateness."""
+    """A group's lag."""
 
     body_type: ClassVar[Any] = ConsumeTimeSpans
 
@@ -130,11 +130,11 @@ class QueryConsumeTimeSpan(Request, rename="camel"):
 
 
 STORE_REFUSAL = "storeRefusal"
-"""Why the broker stores nothing, among the texts of RuntimeInfoAnswer; only while it does so. staticfire's own."""
+"""The reason why the broker refuses to store, one of the texts of RuntimeInfoAnswer; only while it refuses. Our own."""
 
 
 class RuntimeInfoAnswer(Answer, rename="camel"):
-    """What the broker is doing, as texts by name."""
+    """The state of the broker, as texts by name."""
 
     body_type: ClassVar[Any] = KVTable
 
@@ -145,7 +145,7 @@ class GetRuntimeInfo(Request, rename="camel"):
 
 
 class StatsSpan(msgspec.Struct, rename="camel", gc=False):
-    """What was counted in a span of time: sum, per second, and average per event. RocketMQ: BrokerStatsItem."""
+    """The count in a period of time: sum, per second, and average per event. RocketMQ: BrokerStatsItem."""
 
     sum: Int64 = 0
     tps: float = 0.0
@@ -153,7 +153,7 @@ class StatsSpan(msgspec.Struct, rename="camel", gc=False):
 
 
 class StatsSpans(msgspec.Struct, rename="camel", gc=False):
-    """The last minute, hour and day. RocketMQ: BrokerStatsData."""
+    """The counts of the last minute, hour and day. RocketMQ: BrokerStatsData."""
 
     stats_minute: StatsSpan = msgspec.field(default_factory=StatsSpan)
     stats_hour: StatsSpan = msgspec.field(default_factory=StatsSpan)
@@ -161,7 +161,7 @@ class StatsSpans(msgspec.Struct, rename="camel", gc=False):
 
 
 class StatsAnswer(Answer, rename="camel"):
-    """What was counted."""
+    """The counts of one counter."""
 
     body_type: ClassVar[Any] = StatsSpans
 
@@ -175,7 +175,7 @@ class ViewStats(Request, rename="camel"):
 
 
 class MetricRow(msgspec.Struct, rename="camel", gc=False):
-    """One time series at one moment, as Prometheus has them."""
+    """One time series at one moment, as in Prometheus."""
 
     name: str
     value: float
@@ -183,7 +183,7 @@ class MetricRow(msgspec.Struct, rename="camel", gc=False):
 
 
 class MetricsAnswer(Answer, rename="camel"):
-    """What a broker counts and has, under the names of RocketMQ's metrics."""
+    """The metrics of a broker, under the names of RocketMQ's metrics."""
 
     body_type: ClassVar[Any] = list[MetricRow]
 

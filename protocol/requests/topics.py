@@ -25,7 +25,7 @@ class TopicConfig(msgspec.Struct, rename="camel", gc=False):
 
 
 class DataVersion(msgspec.Struct, rename="camel", gc=False, frozen=True):
-    """Moves with every change of a table; equal when all three are."""
+    """The version of a table. It changes with every change of the table; two are equal if all three fields are."""
 
     state_version: Int64 = 0
     timestamp: Int64 = 0
@@ -50,7 +50,7 @@ class UpdateTopic(Request, rename="camel"):
 
 
 class TopicConfigList(msgspec.Struct, rename="camel", gc=False):
-    """Topics to be made together. The names of their attributes begin with `+` or `-`."""
+    """Topics to create in one request. The names of their attributes begin with `+` or `-`."""
 
     topic_config_list: list[TopicConfig] = []
 

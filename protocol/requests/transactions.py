@@ -1,4 +1,4 @@
-"""How a transaction ends, and the question whether it has. RocketMQ: EndTransactionRequestHeader."""
+"""The end of a transaction, and the check whether it has ended. RocketMQ: EndTransactionRequestHeader."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""What keeps a broker in order, and what its replicas copy. RocketMQ: AdminBrokerProcessor, HARuntimeInfo."""
+"""Cleaning up a broker, and the data that its replicas copy. RocketMQ: AdminBrokerProcessor, HARuntimeInfo."""
 
 from typing import Any, ClassVar
 
@@ -40,7 +40,7 @@ class ConsumerOffsetFile(msgspec.Struct, rename="camel", gc=False):
 
 
 class AllOffsetsAnswer(Answer, rename="camel"):
-    """Where all groups stand."""
+    """The offsets of all groups."""
 
     body_type: ClassVar[Any] = ConsumerOffsetFile
 
@@ -51,14 +51,14 @@ class GetAllOffsets(Request, rename="camel"):
 
 
 class DelayOffsetFile(msgspec.Struct, rename="camel", gc=False):
-    """delayOffset.json: how far each level has been delivered."""
+    """delayOffset.json: the offset up to which each level has been delivered."""
 
     offset_table: dict[int, Int64] = {}
     data_version: DataVersion = DataVersion()
 
 
 class DelayOffsetsAnswer(Answer, rename="camel"):
-    """How far each level has been delivered."""
+    """The offset up to which each level has been delivered."""
 
     body_type: ClassVar[Any] = DelayOffsetFile
 

@@ -1,8 +1,8 @@
-"""Conditions over the properties of messages: `price > 100 AND region IN ('eu', 'us')`. RocketMQ's SQL92.
+"""Conditions on the properties of messages: `price > 100 AND region IN ('eu', 'us')`. RocketMQ's SQL92.
 
-- `filters.py`: a condition, compiled, and its face
-- `tokens.py`, `grammar.py`: how it is read
-- `terms.py`: what it consists of, and which parts fit together
-- `closures.py`: how it is evaluated
-- `java_values.py`: numbers and texts as Java compares them; `faults.py`: what is wrong, in RocketMQ's words
+- `filters.py`: a compiled condition, the API of this package
+- `tokens.py`, `grammar.py`: parse a condition
+- `terms.py`: the parts of a condition, and the checks that they fit together
+- `closures.py`: evaluate a condition
+- `java_values.py`: numbers and texts as Java compares them; `faults.py`: errors with RocketMQ's texts
 """

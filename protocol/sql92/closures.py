@@ -1,11 +1,11 @@
-"""How conditions are evaluated: functions made once, called for each message.
+"""Evaluate conditions: functions that are made once per condition and called for each message.
 
-A message is its property string between two 02, so that each property begins and ends with one. A value is bytes (a
-text in UTF-8), int, float, bool, or None where SQL says NULL. Nothing is decoded but what is compared.
+A message is passed as its property string between two 02 bytes, so that each property begins and ends with one. A value
+is bytes (a text in UTF-8), int, float, bool, or None for SQL's NULL. Only compared values are decoded.
 
-How a property is found is written out in each of the frequent tests: a call takes longer than finding it.
+The search for a property is repeated inline in each of the frequent tests, because a call takes longer than the search.
 
-Raises, from what is made here: NotANumber, Incomparable. Such a message isn't wanted.
+The functions made here raise NotANumber or Incomparable. Such a message doesn't match.
 """
 
 import operator
@@ -35,16 +35,16 @@ _TEXT_TESTS: dict[str, Callable[[bytes, bytes], bool]] = {
 
 
 class Incomparable(ValueError):
-    """Values of classes that Java doesn't compare."""
+    """Values of classes that Java can't compare."""
 
 
 def constant(value: Value) -> Evaluate:
-    """The same for each message."""
+    """Return a function that returns the same value for each message."""
     return lambda properties: value
 
 
 def property_value(name: bytes) -> Callable[[bytes], bytes | None]:
-    """A property's value, None when it is missing or empty; of a repeated name the last."""
+    """Return a function that returns a property's last value; None if it is missing or empty."""
     needle, needle_bytes = _needle(name)
 
     def find(properties: bytes) -> bytes | None:
@@ -64,17 +64,17 @@ def _needle(name: bytes) -> tuple[bytes, int]:
 
 
 def is_missing(operand: Evaluate) -> Evaluate:
-    """IS NULL."""
+    """Make IS NULL."""
     return lambda properties: operand(properties) is None
 
 
 def never_true(operand: Evaluate) -> Evaluate:
-    """A text where a boolean is wanted."""
+    """Make a text that is used as a boolean: it is never true."""
     return lambda properties: None if operand(properties) is None else False
 
 
 def negation(operand: Evaluate) -> Evaluate:
-    """NOT."""
+    """Make NOT."""
 
     def evaluate(properties: bytes) -> Value:
         value = operand(properties)
@@ -84,7 +84,7 @@ def negation(operand: Evaluate) -> Evaluate:
 
 
 def nothing_of(operand: Evaluate) -> Evaluate:
-    """The minus of something that is no number."""
+    """Make the minus of a value that isn't a number: NULL."""
 
     def evaluate(properties: bytes) -> Value:
         operand(properties)
@@ -94,7 +94,7 @@ def nothing_of(operand: Evaluate) -> Evaluate:
 
 
 def all_of(operands: Sequence[Evaluate]) -> Evaluate:
-    """AND: the first false one decides; else one that is unknown."""
+    """Make AND. The first false operand decides; otherwise an unknown one makes the result unknown."""
     if len(operands) <= UNROLLED_MAX:
         return _all_of_few(*operands)
 
@@ -112,7 +112,7 @@ def all_of(operands: Sequence[Evaluate]) -> Evaluate:
 
 
 def _all_of_few(first: Evaluate, second: Evaluate, third: Evaluate | None = None) -> Evaluate:
-    """The same of two or three, as most conditions are: without a loop it takes half as long."""
+    """Make AND for two or three operands, which are the most common. Without a loop, it takes half the time."""
 
     def both(properties: bytes) -> Value:
         one = first(properties)
@@ -138,7 +138,7 @@ def _all_of_few(first: Evaluate, second: Evaluate, third: Evaluate | None = None
 
 
 def any_of(operands: Sequence[Evaluate]) -> Evaluate:
-    """OR: the first true one decides; else one that is unknown."""
+    """Make OR. The first true operand decides; otherwise an unknown one makes the result unknown."""
 
     def evaluate(properties: bytes) -> Value:
         known = True
@@ -154,7 +154,7 @@ def any_of(operands: Sequence[Evaluate]) -> Evaluate:
 
 
 def is_among(name: bytes, texts: frozenset[bytes], negated: bool) -> Evaluate:
-    """A property IN ('text', 'text')."""
+    """Make `property IN ('text', 'text')`."""
     needle, needle_bytes = _needle(name)
 
     def evaluate(properties: bytes) -> Value:
@@ -170,7 +170,7 @@ def is_among(name: bytes, texts: frozenset[bytes], negated: bool) -> Evaluate:
 
 
 def text_test(word: str, operand: Evaluate, wanted: bytes, negated: bool) -> Evaluate:
-    """CONTAINS, STARTSWITH, ENDSWITH: of what is missing or no text, also their opposites are false."""
+    """Make CONTAINS, STARTSWITH, ENDSWITH. If the value is missing or isn't text, their negations are false, too."""
     test = _TEXT_TESTS[word]
 
     def evaluate(properties: bytes) -> Value:
@@ -184,7 +184,7 @@ def text_test(word: str, operand: Evaluate, wanted: bytes, negated: bool) -> Eva
 
 
 def same_text(name: bytes, text: bytes) -> Evaluate:
-    """A property = 'text'."""
+    """Make `property = 'text'`."""
     needle, needle_bytes = _needle(name)
     wanted = text + b"\x02"
 
@@ -195,14 +195,15 @@ def same_text(name: bytes, text: bytes) -> Evaluate:
         start = at + needle_bytes
         if properties[start] != _END:
             return properties.startswith(wanted, start)
-        value = find_property(properties, name)  # The last one of that name is empty.
+        # The last value of that name is empty.
+        value = find_property(properties, name)
         return None if value is None else value == text
 
     return evaluate
 
 
 def same(left: Evaluate, right: Evaluate, convert_left: Convert | None, convert_right: Convert | None) -> Evaluate:
-    """Anything = anything: with nothing on the left it is unknown, with nothing on the right it is false."""
+    """Make `=` for any operands. NULL only on the left makes it unknown; NULL only on the right makes it false."""
 
     def evaluate(properties: bytes) -> Value:
         first, second = left(properties), right(properties)
@@ -220,7 +221,7 @@ def same(left: Evaluate, right: Evaluate, convert_left: Convert | None, convert_
 
 
 def number_of_property(symbol: str, name: bytes, convert: Callable[[bytes], float], number: int | float) -> Evaluate:
-    """A property against a number that isn't zero if it is a float: the usual comparison."""
+    """Make a comparison of a property with a number, the usual comparison. A float number must not be zero."""
     compare, above = _COMPARE[symbol], _COMPARE[symbol](1, 0)
     needle, needle_bytes = _needle(name)
     sure_bytes = 0 if isinstance(number, float) else SURE_DIGITS
@@ -237,7 +238,8 @@ def number_of_property(symbol: str, name: bytes, convert: Callable[[bytes], floa
         if end - start <= sure_bytes and text.isdigit():
             return compare(int(text), number)
         value = convert(text)
-        return compare(value, number) if value == value else above  # To Java, NaN is the greatest of all.
+        # In Java, NaN is greater than every other number.
+        return compare(value, number) if value == value else above
 
     return evaluate
 
@@ -245,7 +247,7 @@ def number_of_property(symbol: str, name: bytes, convert: Callable[[bytes], floa
 def order(
     symbol: str, left: Evaluate, right: Evaluate, convert_left: Convert | None, convert_right: Convert | None
 ) -> Evaluate:
-    """Anything against anything; with nothing on one side it is unknown."""
+    """Make a comparison of any operands. NULL on either side makes it unknown."""
     compare = _COMPARE[symbol]
 
     def evaluate(properties: bytes) -> Value:
@@ -267,10 +269,10 @@ def order(
 
 
 def never_equal(left: Evaluate, right: Evaluate) -> Evaluate:
-    """Values of classes that have nothing in common."""
+    """Make `=` for values of classes that are never equal."""
     return same(left, right, lambda _: 0, lambda _: 1)
 
 
 def refused(_: bytes) -> Value:
-    """A boolean where a text would have to become one. Raises: Incomparable, as Java raises ClassCastException."""
+    """Refuse to convert a boolean to text. Raises: Incomparable, where Java throws ClassCastException."""
     raise Incomparable("java.lang.Boolean cannot be cast to java.lang.String")

@@ -1,7 +1,6 @@
-"""A condition over the properties of messages, ready to be asked of any number of them. RocketMQ: SqlFilter.
+"""A compiled condition on the properties of messages, for any number of messages. RocketMQ: SqlFilter.
 
-wanted = compile_filter("price > 100 AND region IN ('eu', 'us')")
-wanted.matches(properties)
+wanted = compile_filter("price > 100 AND region IN ('eu', 'us')") wanted.matches(properties)
 """
 
 import msgspec
@@ -11,20 +10,21 @@ from staticfire.protocol.sql92.faults import FilterExpressionError
 from staticfire.protocol.sql92.grammar import Parser
 from staticfire.protocol.sql92.java_values import NotANumber
 
+# The maximum length of a condition. Compiling takes one to two microseconds per character, and no other client is
+# served meanwhile.
 CHARACTERS_MAX = 32_768
-# Of a condition: to compile one takes one to two microseconds for each, in which nobody else is served.
 
 
 class PropertyFilter(msgspec.Struct, frozen=True, eq=False):
-    """Which messages are wanted: those of which the condition is true, and not those of which that can't be said."""
+    """Matches the messages for which the condition is true. If it is false or unknown, the message doesn't match."""
 
     text: str
     weight: int
-    """How many terms it has: some 0.3 us each, for a message."""
+    """The number of terms. Each takes about 0.3 us per message."""
     evaluate: Evaluate
 
     def matches(self, properties: bytes) -> bool:
-        """Whether a message with this property string is wanted."""
+        """Return whether a message with this property string matches."""
         try:
             return self.evaluate(b"\x02" + properties + b"\x02") is True
         except (NotANumber, Incomparable):
@@ -32,7 +32,7 @@ class PropertyFilter(msgspec.Struct, frozen=True, eq=False):
 
 
 def compile_filter(text: str) -> PropertyFilter:
-    """Return a condition in RocketMQ's SQL92. Raises: FilterExpressionError."""
+    """Compile a condition in RocketMQ's SQL92. Raises: FilterExpressionError."""
     if len(text) > CHARACTERS_MAX:
         raise FilterExpressionError(
             f"a condition of {len(text)} characters, more than {CHARACTERS_MAX}: ask for less, or for it elsewhere"

@@ -1,4 +1,4 @@
-"""From tokens to a term, without recursion: however deep parentheses nest. RocketMQ: SelectorParser.jj.
+"""Parse tokens into a term, without recursion, so that parentheses may be nested deeply. RocketMQ: SelectorParser.jj.
 
     condition   = and-row { OR and-row }
     and-row     = equality { AND equality }
@@ -8,13 +8,14 @@
                           | [NOT] BETWEEN operand AND operand | [NOT] IN ( text { , text } ) }
     operand     = [ + | - | NOT ] operand | text | number | TRUE | FALSE | NULL | name | ( condition )
 
-So NOT binds tighter than any comparison: `NOT a = 'x'` is `(NOT a) = 'x'`. What follows the first whole condition isn't
-looked at, but for its first token, which has to be one.
+So NOT binds tighter than any comparison: `NOT a = 'x'` is `(NOT a) = 'x'`. Text after the first complete condition is
+ignored, except for its first token, which must be a valid one.
 
-What waits for its right operand lies on a stack, as in any operator-precedence parser. Terms are made in the order in
-which RocketMQ makes them: of several faults, the same is told.
+This is an operator-precedence parser: operators that wait for their right operand are on a stack. Terms are made in the
+same order as in RocketMQ, so of several errors, the same one is reported.
 
-Different from RocketMQ: behind a unary plus it looks ahead without making terms, and tells every fault at the plus.
+Different from RocketMQ: after a unary plus, RocketMQ looks ahead without making terms, and reports every error at the
+plus.
 """
 
 from collections.abc import Callable
@@ -35,34 +36,34 @@ _EQUALITIES = {'"="': "=", '"<>"': "<>"}
 _ORDERS = {'">"': ">", '">="': ">=", '"<"': "<", '"<="': "<="}
 _OPEN, _CLOSE, _COMMA, _PLUS, _MINUS = '"("', '")"', '","', '"+"', '"-"'
 
-# What is told to be possible, in the order of JavaCC's numbers.
+# The expected tokens in error messages, in the order of JavaCC's numbers.
 _OPERANDS = (_NOT, *_TRUTHS, DECIMAL, FLOAT, STRING, NAME, _OPEN, _MINUS, _PLUS)
 _AFTER_NOT = (_BETWEEN, _IN, *_TEXT_TESTS, *_ORDERS)
 _AFTER_CONDITION = (_NOT, _AND, _OR, _BETWEEN, _IN, _IS, *_TEXT_TESTS, *_EQUALITIES, *_ORDERS, _CLOSE)
 _AFTER_NULL_TEST = (_AND, _OR, _IS, *_EQUALITIES, _CLOSE)
 
+# How tightly a waiting operator binds.
 _IN_PARENTHESES, _IN_OR, _IN_AND, _IN_EQUALITY, _IN_COMPARISON, _IN_BETWEEN, _IN_PREFIX = range(7)
-# How tight what waits binds.
 
 
 class _Unfinished(msgspec.Struct):
-    """Something that waits for the term behind it."""
+    """An operator that waits for the term after it."""
 
     level: int
     finish: Callable[..., Term]
 
 
 class Parser:
-    """Reads one condition."""
+    """Parses one condition."""
 
     def __init__(self, text: str) -> None:
         self._tokens = Tokens(text)
         self._waiting: list[_Unfinished] = []
+        # Whether the last term was IS [NOT] NULL. No comparison can follow it.
         self._is_null_test = False
-        # Whether the last term was one, behind which no comparison can follow.
 
     def parse(self) -> Term:
-        """Return the condition. Raises: FilterExpressionError."""
+        """Parse and return the condition. Raises: FilterExpressionError."""
         while True:
             term: Term | None = self._operand()
             while term is not None:
@@ -79,7 +80,7 @@ class Parser:
     # -- operands ----------------------------------------------------------------------------------------------------
 
     def _operand(self) -> Term:
-        """Return a leaf; signs and parentheses before it wait."""
+        """Return a leaf; signs and parentheses before it are put on the stack."""
         self._is_null_test = False
         while True:
             token = self._tokens.peek()
@@ -106,10 +107,10 @@ class Parser:
             return terms.double_constant(image)
         return terms.property_term(image) if kind == NAME else terms.truth(_TRUTHS[kind])
 
-    # -- what follows a term, the tightest first. Each returns None when an operand has to follow --------------------
+    # -- operators after a term, the tightest first. Each method returns None if an operand must follow --------------
 
     def _bind(self, term: Term) -> Term | None:
-        """Finish signs and comparisons that have waited for the term."""
+        """Complete the signs and comparisons that waited for the term."""
         while self._waiting and self._waiting[-1].level >= _IN_COMPARISON:
             unfinished = self._waiting.pop()
             if unfinished.level == _IN_BETWEEN:
@@ -120,7 +121,7 @@ class Parser:
         return term
 
     def _compare(self, term: Term) -> Term | None:
-        """Read the comparisons of a term."""
+        """Read the comparisons after a term."""
         while not self._is_null_test:
             token = self._tokens.peek()
             negated = token.kind == _NOT
@@ -144,7 +145,7 @@ class Parser:
         return term
 
     def _join(self, term: Term) -> Term | None:
-        """Read what is equal to the term, and what it is joined with."""
+        """Read equalities, null tests, AND and OR after a term."""
         while True:
             term = self._finish(_IN_EQUALITY, term)
             token = self._tokens.peek()
@@ -169,7 +170,7 @@ class Parser:
         return term
 
     def _go_on(self, level: int, finish: Callable[..., Term]) -> None:
-        """Take an operator; what stands right of it finishes it."""
+        """Take an operator. The term on its right will complete it."""
         self._tokens.take()
         self._wait(level, finish)
 

@@ -1,4 +1,4 @@
-"""Java's numbers and booleans: how texts become them, how they become texts, and which is greater.
+"""Java's numbers and booleans: parse them, write them as text, and compare them.
 
 RocketMQ: ComparisonExpression, which uses Integer.valueOf, Long.valueOf, Double.valueOf and Boolean.valueOf.
 """
@@ -11,8 +11,8 @@ LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
 DOUBLE_MAX, DOUBLE_MIN = "1.7976931348623157E308", "4.9E-324"
 _FINITE = float(DOUBLE_MAX)
 
+# Any number with so many decimal digits fits into an Integer.
 SURE_DIGITS = 9
-# So many decimal digits are an Integer, whatever they are.
 _LONG_DIGITS = 19
 _DECIMAL = re.compile(rb"[+-]?(?:(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?[fFdD]?|NaN|Infinity)")
 _HEX = re.compile(rb"([+-]?0[xX](?:[0-9a-fA-F]++\.?[0-9a-fA-F]*+|\.[0-9a-fA-F]++)[pP][+-]?\d++)[fFdD]?")
@@ -20,18 +20,18 @@ _JAVA_BLANKS = bytes(range(0x21))
 
 
 class NotANumber(ValueError):
-    """A text that is no number; what it says is what Java's NumberFormatException does."""
+    """A text that isn't a number. The message is that of Java's NumberFormatException."""
 
 
 def to_integer(text: bytes) -> int:
-    """Return what `Integer.valueOf` makes of a text in UTF-8. Raises: NotANumber."""
+    """Return the result of `Integer.valueOf` for a text in UTF-8. Raises: NotANumber."""
     if len(text) <= SURE_DIGITS and text.isdigit():
         return int(text)
     return _whole(text, INT_MIN, INT_MAX)
 
 
 def to_long(text: bytes) -> int:
-    """Return what `Long.valueOf` makes of a text in UTF-8. Raises: NotANumber."""
+    """Return the result of `Long.valueOf` for a text in UTF-8. Raises: NotANumber."""
     if len(text) <= SURE_DIGITS and text.isdigit():
         return int(text)
     return _whole(text, LONG_MIN, LONG_MAX)
@@ -41,7 +41,7 @@ def _whole(text: bytes, least: int, most: int) -> int:
     shown = text.decode("utf-8", "replace")
     sign, digits = (shown[0], shown[1:]) if shown[:1] in ("+", "-") and shown else ("", shown)
     digits = digits.lstrip("0") or digits[-1:]
-    # `isdecimal` are the digits of all scripts, which Java's Integer takes, too.
+    # `isdecimal` accepts the digits of all scripts, as Java's Integer does.
     if digits.isdecimal() and len(digits) <= _LONG_DIGITS and max(digits) <= "\uffff":
         number = -int(digits) if sign == "-" else int(digits)
         if least <= number <= most:
@@ -50,7 +50,7 @@ def _whole(text: bytes, least: int, most: int) -> int:
 
 
 def to_double(text: bytes) -> float:
-    """Return what `Double.valueOf` makes of a text in UTF-8. Raises: NotANumber."""
+    """Return the result of `Double.valueOf` for a text in UTF-8. Raises: NotANumber."""
     try:
         number = float(text)
     except ValueError:
@@ -79,12 +79,12 @@ def _hexadecimal(text: bytes) -> float:
 
 
 def to_boolean(text: bytes) -> bool:
-    """Return what `Boolean.valueOf` makes of a text."""
+    """Return the result of `Boolean.valueOf` for a text."""
     return text.lower() == b"true"
 
 
 def compare_doubles(left: float, right: float) -> int:
-    """Return what `Double.compareTo` does: -0.0 is less than 0.0, NaN equals itself and is greater than all else."""
+    """Return the result of `Double.compareTo`: -0.0 is less than 0.0, NaN equals itself and exceeds all others."""
     if left < right:
         return -1
     if left > right:
@@ -95,12 +95,12 @@ def compare_doubles(left: float, right: float) -> int:
 
 
 def double_text(number: float) -> str:
-    """Return what `Double.toString` does with a number that is neither NaN nor infinite."""
+    """Return the result of `Double.toString` for a number that is neither NaN nor infinite."""
     _, digits, exponent = Decimal(repr(abs(number))).as_tuple()
     assert isinstance(exponent, int)
     shown = "".join(map(str, digits)).rstrip("0") or "0"
+    # The number of digits before the decimal point.
     point = len(digits) + exponent
-    # The decimal point stands behind so many of the digits.
     if not number:
         body = "0.0"
     elif 1e-3 <= abs(number) < 1e7:
@@ -112,5 +112,5 @@ def double_text(number: float) -> str:
 
 
 def java_order(left: str, right: str) -> int:
-    """Return what `String.compareTo` says of texts whose characters are UTF-16 units: -1, 0 or 1."""
+    """Return the result of `String.compareTo` for texts whose characters are UTF-16 units, as -1, 0 or 1."""
     return (left > right) - (left < right)

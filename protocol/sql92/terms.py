@@ -1,7 +1,7 @@
-"""What a condition consists of, and which parts fit together. RocketMQ: org.apache.rocketmq.filter.expression.
+"""The parts of a condition, and the checks that they fit together. RocketMQ: org.apache.rocketmq.filter.expression.
 
-The functions here are RocketMQ's `create...`, with its checks in its order and its words. Of which class a value will
-be is known of every term beforehand, so which conversion a comparison needs is found out once.
+The functions here correspond to RocketMQ's `create...`, with its checks in the same order and its texts. The class of
+each term's value is known in advance, so the conversion for a comparison is determined only once.
 """
 
 from collections.abc import Callable
@@ -28,13 +28,13 @@ from staticfire.protocol.sql92.java_values import (
 )
 from staticfire.protocol.sql92.tokens import utf8_of
 
+# The limit for nested terms. Parentheses alone, and rows of AND or OR, don't count. Each level is a nested call.
 DEPTH_MAX = 256
-# Of terms within terms; parentheses alone, and rows of AND or OR, are not deep. Each level is a call within a call.
 _LONG_DIGITS_MAX = 19
 
 
 class Kind(Enum):
-    """Of which of Java's classes a value is, when there is one."""
+    """The Java class of a value, if there is a value."""
 
     TEXT = "String"
     INTEGER = "Integer"
@@ -42,7 +42,7 @@ class Kind(Enum):
     DOUBLE = "Double"
     BOOLEAN = "Boolean"
     NOTHING = "null"
-    """There never is one."""
+    """The value is always NULL."""
 
 
 _NUMBER_OF: dict[Kind, Callable[[bytes], float]] = {
@@ -53,7 +53,7 @@ _NUMBER_OF: dict[Kind, Callable[[bytes], float]] = {
 
 
 class Row(msgspec.Struct, eq=False, gc=False):
-    """What AND or OR joins, and how these are evaluated."""
+    """The operands of AND or OR, and their functions."""
 
     word: str
     operands: list["Term"]
@@ -61,30 +61,30 @@ class Row(msgspec.Struct, eq=False, gc=False):
 
 
 class Term(msgspec.Struct, eq=False, gc=False):
-    """A part of a condition. It belongs to one greater term at most."""
+    """A part of a condition. It belongs to at most one larger term."""
 
     kind: Kind
     evaluate: Evaluate
     text: Callable[[], str]
-    """As RocketMQ's messages show it."""
+    """Returns the text that RocketMQ's messages show for it."""
     is_constant: bool = False
     value: str | float | None = None
-    """A constant's; of a text its UTF-16 units."""
+    """The value of a constant; for a text, its UTF-16 units."""
     name: bytes | None = None
-    """Of a property."""
+    """The name of a property."""
     depth: int = 1
     weight: int = 1
-    """How many terms it has, in all: what it takes to evaluate it."""
+    """The number of terms in it, a measure of the time to evaluate it."""
     row: "Row | None" = None
 
     @property
     def is_boolean(self) -> bool:
-        """Whether it is one of RocketMQ's BooleanExpressions; NULL is one, too."""
+        """Whether it is one of RocketMQ's BooleanExpressions. NULL is one, too."""
         return self.kind is Kind.BOOLEAN or (self.is_constant and self.kind is Kind.NOTHING)
 
 
 def _made(kind: Kind, evaluate: Evaluate, text: Callable[[], str], *parts: Term) -> Term:
-    """Return a term of terms. Raises: FilterExpressionError (too deep)."""
+    """Return a term made of other terms. Raises: FilterExpressionError (too deep)."""
     depth = weight = 0
     for part in parts:
         depth = max(depth, part.depth)
@@ -106,18 +106,18 @@ def _constant(kind: Kind, value: str | float | None, stored: Value, text: str) -
 
 
 def truth(value: bool | None) -> Term:
-    """TRUE, FALSE, NULL."""
+    """Make TRUE, FALSE or NULL."""
     text = "NULL" if value is None else str(value).upper()
     return _constant(Kind.NOTHING if value is None else Kind.BOOLEAN, value, value, text)
 
 
 def text_constant(units: str) -> Term:
-    """A text in quotes."""
+    """Make a text in quotes."""
     return _constant(Kind.TEXT, units, utf8_of(units), "'" + units.replace("'", "''") + "'")
 
 
 def whole_constant(image: str) -> Term:
-    """A number without a point. Raises: FilterExpressionError."""
+    """Make a number without a decimal point. Raises: FilterExpressionError."""
     digits = image.rstrip("lL")
     number = int(digits) if len(digits) <= _LONG_DIGITS_MAX else LONG_MAX + 1
     if number > LONG_MAX:
@@ -126,7 +126,7 @@ def whole_constant(image: str) -> Term:
 
 
 def double_constant(image: str) -> Term:
-    """A number with a point or an exponent. Raises: FilterExpressionError."""
+    """Make a number with a decimal point or an exponent. Raises: FilterExpressionError."""
     number = float(image)
     if number == float("inf"):
         raise runtime_fault(f"{image} is greater than {DOUBLE_MAX}")
@@ -136,7 +136,7 @@ def double_constant(image: str) -> Term:
 
 
 def property_term(name: str) -> Term:
-    """A property of the message, by its name."""
+    """Make a property of the message."""
     stored = name.encode()
     return Term(Kind.TEXT, closures.property_value(stored), lambda: name, name=stored)
 
@@ -145,7 +145,7 @@ def property_term(name: str) -> Term:
 
 
 def as_boolean(term: Term) -> Term:
-    """A term where a boolean is wanted. Raises: FilterExpressionError."""
+    """Return a term for use as a boolean. Raises: FilterExpressionError."""
     if term.is_boolean:
         return term
     if term.name is None:
@@ -154,7 +154,7 @@ def as_boolean(term: Term) -> Term:
 
 
 def joined(word: str, left: Term, right: Term) -> Term:
-    """AND, OR. Rows of one word become one term. Raises: FilterExpressionError."""
+    """Make AND or OR. A row of the same operator becomes one term. Raises: FilterExpressionError."""
     left, right = as_boolean(left), as_boolean(right)
     row = left.row
     if row is not None and row.word == word:
@@ -163,7 +163,8 @@ def joined(word: str, left: Term, right: Term) -> Term:
         row.operands.append(right)
         row.evaluates.append(right.evaluate)
         if len(row.evaluates) <= closures.UNROLLED_MAX + 1:
-            left.evaluate = _ROW_OF[word](row.evaluates)  # longer ones see what is added
+            # Longer ones see the added operand, because they use the list itself.
+            left.evaluate = _ROW_OF[word](row.evaluates)
         return left
     row = Row(word, [left, right], [left.evaluate, right.evaluate])
     made = _made(Kind.BOOLEAN, _ROW_OF[word](row.evaluates), lambda: _row_text(row), left, right)
@@ -181,13 +182,13 @@ _ROW_OF = {"AND": closures.all_of, "OR": closures.any_of}
 
 
 def inverted(term: Term) -> Term:
-    """NOT. Raises: FilterExpressionError."""
+    """Make NOT. Raises: FilterExpressionError."""
     term = as_boolean(term)
     return _made(Kind.BOOLEAN, closures.negation(term.evaluate), lambda: f"(NOT {term.text()})", term)
 
 
 def minus(term: Term) -> Term:
-    """The sign of a number; of anything else nothing comes of it."""
+    """Make the minus of a number. For anything else, the result is NULL."""
     value = term.evaluate(b"") if term.kind in _NUMBER_OF else None
     if isinstance(value, int | float):
         return _made(term.kind, closures.constant(-value), lambda: f"(- {term.text()})", term)
@@ -198,7 +199,7 @@ def minus(term: Term) -> Term:
 
 
 def in_list(term: Term, texts: list[str], negated: bool) -> Term:
-    """IN. Raises: FilterExpressionError."""
+    """Make IN. Raises: FilterExpressionError."""
     if term.name is None:
         raise runtime_fault(f"Expected a property for In expression, got: {term.text()}")
     wanted, word = frozenset(map(utf8_of, texts)), "NOT IN" if negated else "IN"
@@ -207,12 +208,12 @@ def in_list(term: Term, texts: list[str], negated: bool) -> Term:
     return _made(Kind.BOOLEAN, evaluate, lambda: f"{term.text()} {word} ( {', '.join(listed)} )", term)
 
 
+# Longer lists are hash sets in RocketMQ. The order in which it shows them isn't imitated.
 _LIST_AS_IT_IS_MAX = 4
-# Longer ones are hash sets in RocketMQ. In which order it shows them isn't imitated.
 
 
 def text_test(word: str, term: Term, units: str, negated: bool) -> Term:
-    """CONTAINS, STARTSWITH, ENDSWITH."""
+    """Make CONTAINS, STARTSWITH, ENDSWITH."""
     wanted = utf8_of(units)
     symbol = f"NOT {word}" if negated else word
     evaluate = closures.text_test(word, term.evaluate, wanted, negated) if wanted else closures.constant(False)
@@ -223,13 +224,13 @@ def text_test(word: str, term: Term, units: str, negated: bool) -> Term:
 
 
 def is_null(term: Term, negated: bool) -> Term:
-    """IS NULL, IS NOT NULL."""
+    """Make IS NULL, IS NOT NULL."""
     found = _made(Kind.BOOLEAN, closures.is_missing(term.evaluate), lambda: f"({term.text()} == NULL)", term)
     return inverted(found) if negated else found
 
 
 def equal(symbol: str, left: Term, right: Term) -> Term:
-    """`=` and `<>`. Raises: FilterExpressionError."""
+    """Make `=` and `<>`. Raises: FilterExpressionError."""
     for operand in (left, right):
         if operand.is_constant and operand.value is None:
             raise runtime_fault(f"'{operand.text()}' cannot be compared.")
@@ -253,7 +254,7 @@ def _equality(left: Term, right: Term) -> Evaluate:
 
 
 def conversions(left: Kind, right: Kind) -> tuple[Convert | None, Convert | None]:
-    """Return what brings two values to one class: that of the number, or the wider of two numbers'."""
+    """Return the conversions of two values to one class: the class of the number, or the wider one of two numbers."""
     if left is Kind.TEXT and right is Kind.BOOLEAN:
         return to_boolean, None
     if left is Kind.TEXT and right in _NUMBER_OF:
@@ -266,7 +267,7 @@ def conversions(left: Kind, right: Kind) -> tuple[Convert | None, Convert | None
 
 
 def compared(symbol: str, left: Term, right: Term) -> Term:
-    """`>` `>=` `<` `<=`. Raises: FilterExpressionError."""
+    """Make `>` `>=` `<` `<=`. Raises: FilterExpressionError."""
     for operand in (left, right):
         if operand.is_boolean or (operand.is_constant and operand.kind not in _NUMBER_OF):
             raise runtime_fault(f"Value '{operand.text()}' cannot be compared.")
@@ -285,7 +286,7 @@ def _order(symbol: str, left: Term, right: Term) -> Evaluate:
 
 
 def between(value: Term, low: Term, high: Term) -> Term:
-    """BETWEEN. Raises: FilterExpressionError."""
+    """Make BETWEEN. Raises: FilterExpressionError."""
     if low.is_constant and high.is_constant:
         if low.value is None or high.value is None:
             raise runtime_fault("Illegal values of between, values can not be null!")
@@ -298,12 +299,12 @@ def between(value: Term, low: Term, high: Term) -> Term:
 
 
 def not_between(value: Term, low: Term, high: Term) -> Term:
-    """NOT BETWEEN. Raises: FilterExpressionError."""
+    """Make NOT BETWEEN. Raises: FilterExpressionError."""
     return joined("OR", compared("<", value, low), compared(">", value, high))
 
 
 def _order_of_constants(first: Term, second: Term) -> int:
-    """Return below 0 when the first is less, or of another class. Raises: FilterExpressionError."""
+    """Return a negative number if the first is less, or of another class. Raises: FilterExpressionError."""
     if first.kind is second.kind is Kind.TEXT:
         return java_order(str(first.value), str(second.value))
     if first.kind is not second.kind and (
@@ -323,5 +324,5 @@ def _order_of_constants(first: Term, second: Term) -> int:
 
 
 def _plain(term: Term) -> str:
-    """Return a constant as Java's String.format does: texts without quotes."""
+    """Return a constant as Java's String.format shows it: texts without quotes."""
     return str(term.value) if term.kind is Kind.TEXT else term.text().lower() if term.is_boolean else term.text()

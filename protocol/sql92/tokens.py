@@ -1,6 +1,6 @@
-"""From a text to tokens, one after the other: behind the end of a condition there may be anything.
+"""Split a text into tokens, one at a time, because any text may follow the end of a condition.
 
-RocketMQ: SelectorParserTokenManager. Characters are UTF-16 units here, which is what Java counts columns by.
+RocketMQ: SelectorParserTokenManager. Characters are UTF-16 units here, because Java counts columns in them.
 """
 
 import re
@@ -23,8 +23,9 @@ _BLANKS = r"[ \t\n\r\f]++"
 _BLOCK_COMMENT = r"/\*[^*]*+\*(?:\*|[^*/][^*]*+\*)*+/"
 _LINE_COMMENT = r"--[^\n\r]*+(?:\r\n|\n|\r)"
 _SKIPPED = re.compile(f"(?:{_BLANKS}|{_BLOCK_COMMENT}|{_LINE_COMMENT})*+")
+# A line comment must end with a line break, so there is none in the last line. It isn't tried there, because searching
+# the line break after each of many dashes would take long.
 _SKIPPED_IN_LAST_LINE = re.compile(f"(?:{_BLANKS}|{_BLOCK_COMMENT})*+")
-# A comment of a line ends with the line. To look for its end behind each of many dashes takes a while.
 _TOKEN = re.compile(
     r"(?P<word>[A-Za-z_$][A-Za-z0-9_$]*+)"
     r"|(?P<float>[0-9]++\.[0-9]*+(?:[eE][+-]?[0-9]++)?|\.[0-9]++(?:[eE][+-]?[0-9]++)?|[0-9]++[eE][+-]?[0-9]++)"
@@ -35,7 +36,7 @@ _TOKEN = re.compile(
 
 
 class Token(NamedTuple):
-    """`kind` is what JavaCC's messages call it; `at` its place in the text."""
+    """`kind` is its name in JavaCC's messages; `at` is its position in the text."""
 
     kind: str
     image: str
@@ -43,7 +44,7 @@ class Token(NamedTuple):
 
 
 class Tokens:
-    """The tokens of one text. Raises: FilterExpressionError, from all methods, where none begins."""
+    """The tokens of one text. All methods raise FilterExpressionError if there is no valid token."""
 
     def __init__(self, text: str) -> None:
         self._text = text if text.isascii() else utf16_units(text)
@@ -52,19 +53,19 @@ class Tokens:
         self._ahead: list[Token] = []
 
     def peek(self, place: int = 0) -> Token:
-        """Return the next token, or the one behind it."""
+        """Return the next token, or one of those after it."""
         while len(self._ahead) <= place:
             self._ahead.append(self._read())
         return self._ahead[place]
 
     def take(self) -> Token:
-        """Return the next token and go on behind it."""
+        """Remove the next token and return it."""
         token = self.peek()
         del self._ahead[0]
         return token
 
     def place(self, token: Token) -> tuple[int, int]:
-        """Return line and column; at the end those of the last character."""
+        """Return line and column of a token; at the end, those of the last character."""
         return place_of(self._text, min(token.at, len(self._text) - 1))
 
     def _read(self) -> Token:
@@ -84,10 +85,11 @@ class Tokens:
 
 
 def _no_token(text: str, at: int) -> FilterExpressionError:
-    """Say what is wrong, as JavaCC does: with the character at which nothing was possible any more."""
+    """Return the same error as JavaCC: it names the character at which no token was possible any more."""
     first, following = text[at], text[at + 1 : at + 2]
     if first == "'" or (first == "/" and following == "*"):
-        end = len(text)  # It is looked for to the end.
+        # The end of the string or comment is searched up to the end of the text.
+        end = len(text)
     else:
         end = min(at + 2, len(text)) if first in "./" else at + 1
     last = text[end - 1]
@@ -103,7 +105,8 @@ def place_of(text: str, at: int) -> tuple[int, int]:
     if at < 0:
         return 0, 0
     lines = re.split(r"\r\n|\r|\n", text[: at + 1])
-    if text[at] in "\r\n":  # It stands in the line that it ends, the second of two behind the first.
+    # A line break belongs to the line that it ends; the second character of CR LF comes after the first.
+    if text[at] in "\r\n":
         start = at - 1 if text[at - 1 : at + 1] == "\r\n" else at
         lines = [*lines[:-2], lines[-2] + text[start : at + 1]]
     column = 0
@@ -113,7 +116,7 @@ def place_of(text: str, at: int) -> tuple[int, int]:
 
 
 def utf16_units(text: str) -> str:
-    """Return a text with two characters, surrogates, for each that Java needs two for."""
+    """Return a text in which each character that needs two UTF-16 units is two characters, its surrogates."""
     return "".join(chr(unit) for (unit,) in iter_unpack("<H", text.encode("utf-16-le", "surrogatepass")))
 
 

@@ -1,14 +1,14 @@
 """The real machine behind the five seams.
 
 - `clock.py`: monotonic time and wall time
-- `network.py`: TCP; `listener.py`: a port that accepts; `surroundings.py`: the networks that this machine is in
-- `descriptors.py`: what is kept of the file descriptors
-- `files.py`: folders and whole files; `file.py`: one open file; `file_system_sync.py`: one sync for many;
+- `network.py`: TCP; `listener.py`: a port that accepts connections; `surroundings.py`: the networks of this machine
+- `descriptors.py`: how file descriptors are reserved
+- `files.py`: folders and whole files; `file.py`: one open file; `file_system_sync.py`: one sync for many files;
   `copying.py`: copies
-- `workers.py`: threads for what blocks; `daemon_threads.py`: those for functions that may never end
-- `identity.py`: who this process is
+- `workers.py`: threads for blocking functions; `daemon_threads.py`: threads for functions that may never end
+- `identity.py`: the identity of this process
 
-Cheap to import and to make: a cluster of several processes is to be up in half a second.
+It is cheap to import and to create, because a cluster of several processes must start in half a second.
 """
 
 from staticfire.runtime.live.clock import LiveClock
@@ -20,9 +20,9 @@ from staticfire.runtime.machine import Machine
 
 
 def live_machine(threads_max: int = THREADS_MAX, is_durable: bool = True) -> Machine:
-    """Return the machine that this process runs on. Who asks for it ends it with `await machine.workers.close()`.
+    """Return the machine that this process runs on. The caller must end it with `await machine.workers.close()`.
 
-    `is_durable`: files are to survive it. Those of a cluster that is removed in the end needn't.
+    `is_durable`: whether files must survive a crash of the machine. Files of a temporary cluster needn't.
     """
     return Machine(
         clock=LiveClock(),

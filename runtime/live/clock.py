@@ -6,10 +6,10 @@ from staticfire.protocol.times import MessageMs, UptimeMs
 
 
 class LiveClock:
-    """Clocks of the operating system.
+    """The clocks of the operating system.
 
-    The monotonic one is where asyncio's and uvloop's loops take their time from. It is asked here without the loop:
-    that also works in a worker, and costs a third.
+    The monotonic clock is the one that the event loops of asyncio and uvloop use. It is read here without the loop:
+    this also works in a worker thread, and costs a third.
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""Copies of files and folders, with their holes: a segment of the log is 1 GiB, a test writes 1 KB."""
+"""Copy files and folders and keep the holes of sparse files: a log segment is 1 GiB, of which a test writes 1 KB."""
 
 import errno
 import os
@@ -9,7 +9,7 @@ PIECE_BYTES = 64 * 1024 * 1024
 
 
 def copy(path: str, target: str, is_durable: bool) -> int:
-    """Copy a file, or a folder with all in it; return how many bytes that were. Raises: OSError."""
+    """Copy a file, or a folder with its content; return the number of bytes copied. Raises: OSError."""
     if not os.path.isdir(path):
         return _copy_file(path, target, is_durable)
     os.mkdir(target)
@@ -42,15 +42,17 @@ def _copy_file(path: str, target: str, is_durable: bool) -> int:
 
 
 def _parts(descriptor: int, size: int) -> list[tuple[int, int]]:
-    """Return what of a file isn't a hole: from, to."""
+    """Return the parts of a file that aren't holes, as (start, end)."""
     parts, at = [], 0
     while at < size:
         try:
             start = os.lseek(descriptor, at, os.SEEK_DATA)
         except OSError as error:
-            if error.errno == errno.ENXIO:  # Nothing but a hole is left.
+            # Only a hole is left.
+            if error.errno == errno.ENXIO:
                 break
-            return [(0, size)]  # A file system that knows no holes.
+            # This file system doesn't support holes.
+            return [(0, size)]
         at = os.lseek(descriptor, start, os.SEEK_HOLE)
         parts.append((start, at))
     return parts

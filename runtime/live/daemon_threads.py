@@ -1,7 +1,7 @@
-"""Threads for functions that may never end: a program's listeners.
+"""Threads for functions that may never end: the listeners of a program.
 
-`concurrent.futures` joins its threads when the process ends, so a listener that is stuck would keep the process for
-good. These are daemon threads: a process ends without them.
+`concurrent.futures` joins its threads when the process ends, so a stuck listener would keep the process alive for ever.
+The threads of this module are daemon threads: a process ends without waiting for them.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ NAME = "staticfire-listener"
 
 
 class _Call(NamedTuple):
-    """A function to call, and the future of its outcome."""
+    """A function to call, and the future of its result."""
 
     future: "asyncio.Future[Any]"
     loop: asyncio.AbstractEventLoop
@@ -23,7 +23,7 @@ class _Call(NamedTuple):
 
 
 class DaemonThreads:
-    """As many threads as are needed at once, up to a limit."""
+    """A pool that starts as many threads as are needed at the same time, up to a limit."""
 
     def __init__(self, threads_max: int) -> None:
         self._threads_max = threads_max
@@ -35,7 +35,7 @@ class DaemonThreads:
         self._is_closed = False
 
     async def run(self, function: Callable[..., Any], *arguments: object) -> Any:
-        """Call a function in a thread and return its result. A cancelled caller leaves; the function goes on."""
+        """Call a function in a thread and return its result. If the caller is cancelled, the function continues."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         with self._lock:
@@ -49,7 +49,7 @@ class DaemonThreads:
         return await future
 
     def close(self) -> list[threading.Thread]:
-        """Let each thread end when its function has; return those that are idle, and end now."""
+        """Let each thread end after its current function; return the idle threads, which end now."""
         with self._lock:
             self._is_closed = True
             threads, self._threads = self._threads, []
@@ -64,7 +64,7 @@ class DaemonThreads:
             result, error = None, None
             try:
                 result = call.function(*call.arguments)
-            except BaseException as raised:  # noqa: BLE001 (whatever it is, the caller hears of it)
+            except BaseException as raised:  # noqa: BLE001 (the caller must be notified of any error)
                 error = raised
             del self._busy[own]
             self._idle.release()

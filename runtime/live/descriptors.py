@@ -1,10 +1,11 @@
-"""File descriptors, of which a process may have only so many (`ulimit -n`).
+"""Limit the use of file descriptors, because a process may have only a certain number of them (`ulimit -n`).
 
-Who lets connections take all of them has none left for its files: segments, saves, a module that is imported late. So
-the last of them are kept (`kept_for_files`), and one is held back (`SpareDescriptor`): with it a connection that waits
-can be accepted and closed. Else its peer would hear nothing, and the listening socket would stay readable for ever.
+If connections took all descriptors, none would be left for files: segments, state files, a module that is imported
+late. So the last descriptors are reserved for files (`kept_for_files`), and one more is held as a spare
+(`SpareDescriptor`). With the spare one, a waiting connection can be accepted and closed. Without it, the peer would get
+no reaction, and the listening socket would stay readable for ever.
 
-A new descriptor has the lowest number that is free (POSIX), so its number tells how near the end is.
+A new descriptor always gets the lowest free number (POSIX), so its number shows how near the limit is.
 """
 
 import os
@@ -12,22 +13,24 @@ import resource
 from collections.abc import Callable
 
 KEPT_FOR_FILES_MAX = 256
+# Of a small limit, a quarter is reserved: 16 of 64.
 KEPT_FOR_FILES_SHARE = 4
-# Of a small limit a quarter is kept: 16 of 64.
+# Enough for CONNECTIONS_MAX and all files. Some hard limits are about a thousand million; using them would only make
+# the kernel's tables large.
 DESCRIPTORS_WANTED_MAX = 65_536
-# For CONNECTIONS_MAX and all files. Hard limits of a thousand million make a kernel's tables large for nothing.
 TOLD_EVERY_S = 10
 
 
 def descriptors_max() -> int:
-    """Return how many this process may have now; the limit of a running process can be changed from outside."""
+    """Return the current limit of this process. It can be changed from outside while the process runs."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def raise_limit() -> tuple[int, int]:
-    """Raise the soft limit of this process towards its hard one; return it before and after.
+    """Raise the soft limit of this process towards its hard limit; return the soft limit before and after.
 
-    Servers do that themselves: 1,024 is what programs get that use select(), and fewer than a broker has clients.
+    Servers must do this themselves: the default of 1,024 is meant for programs that use select(), and a broker may have
+    more clients than that.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
@@ -42,24 +45,24 @@ def raise_limit() -> tuple[int, int]:
 
 
 def kept_for_files(limit: int) -> int:
-    """Return how many of `limit` descriptors no connection gets."""
+    """Return how many of `limit` descriptors are reserved and not available to connections."""
     return min(KEPT_FOR_FILES_MAX, limit // KEPT_FOR_FILES_SHARE)
 
 
 def is_kept_for_files(descriptor: int, limit: int) -> bool:
-    """Tell whether a connection that got this descriptor has to give it back."""
+    """Return whether a connection must give back this descriptor, because it is reserved for files."""
     return limit != resource.RLIM_INFINITY and descriptor >= limit - kept_for_files(limit)
 
 
 class SpareDescriptor:
-    """One descriptor that is open for nothing, to be let go of when there is no other."""
+    """One open descriptor without a use, which is released when no other is free."""
 
     def __init__(self) -> None:
         self._descriptor: int | None = None
         self.take()
 
     def take(self) -> bool:
-        """Hold one; tell whether there was one to hold."""
+        """Open the spare descriptor; return whether it is open now."""
         if self._descriptor is None:
             try:
                 self._descriptor = os.open(os.devnull, os.O_RDONLY)
@@ -68,17 +71,17 @@ class SpareDescriptor:
         return True
 
     def release(self) -> None:
-        """Let go of it; fine when none is held."""
+        """Close the spare descriptor, if it is open."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
 
 class ShortageNotice:
-    """Says that connections aren't accepted, in one line for as many as come within TOLD_EVERY_S."""
+    """Report that connections are refused: one report for all refusals within TOLD_EVERY_S."""
 
     def __init__(self, tell: Callable[[str, int], None]) -> None:
-        """`tell` gets why, and how many connections that concerned since it was last called."""
+        """`tell` gets the reason, and how many connections were refused since its last call."""
         self._tell = tell
         self._told_s = float("-inf")
         self._count = 0

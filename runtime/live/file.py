@@ -1,9 +1,9 @@
-"""One open file: read and written at positions, or written at positions and read through a map.
+"""One open file. It is read and written at positions; a mapped file is read through a memory map instead.
 
-A mapped file is written with pwrite, never through the map: a full disk is then an OSError and not the end of the
-process (SIGBUS). Reading through the map has the same danger where a page isn't in memory: a hole of a file on a full
-tmpfs, a bad sector. What may be such a place is read with pread (`read_unmapped`).
-On one machine both see the same pages, so what was written is read at once.
+A mapped file is written with pwrite and never through the map: a full disk then raises OSError and doesn't kill the
+process (SIGBUS). Reading through the map has the same danger if the page isn't in memory: at a hole of a file on a full
+tmpfs, or at a bad sector. Code that may read such a place uses pread (`read_unmapped`). Both ways use the same pages of
+the kernel, so written data can be read at once.
 """
 
 import errno
@@ -16,17 +16,17 @@ from staticfire.runtime.machine import Bytes
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 
 
+# No process has so many files, so using a closed file raises EBADF. The old number may belong to another file by now.
 _CLOSED = 0x7FFFFFFF
-# No process has so many files, so what is done with it is EBADF; an old number could be another file's by now.
 
 
 class PlainFile:
-    """A file that grows with what is written."""
+    """A file that grows as it is written."""
 
     __slots__ = ("_descriptor", "_is_durable", "_path")
 
     def __init__(self, path: str, is_durable: bool = True) -> None:
-        """`is_durable`: `sync` waits for the disk."""
+        """`is_durable`: whether `sync` waits for the disk."""
         self._path = path
         self._is_durable = is_durable
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -71,7 +71,7 @@ class PlainFile:
             os.close(descriptor)
 
     def _write_rest(self, position: int, data: Bytes, written: int) -> None:
-        """Go on after a write that took only a part; take that part back when the disk takes no more."""
+        """Continue after a partial write; if the disk is full, undo the part that was written."""
         rest = memoryview(data)[written:]
         try:
             while rest:
@@ -91,7 +91,7 @@ class PlainFile:
 
 
 class MappedFile(PlainFile):
-    """A file of a fixed size without blocks behind what was written, read through a map."""
+    """A sparse file of a fixed size, read through a map. Disk blocks are allocated only where data was written."""
 
     __slots__ = ("_map", "_size")
 
@@ -127,7 +127,7 @@ class MappedFile(PlainFile):
         return self._map[position : position + size]
 
     def truncate(self, size: int) -> None:
-        # Between these two, a read through the map behind `size` would be the end of the process.
+        # Between these two calls, a read through the map after `size` would kill the process.
         os.ftruncate(self._descriptor, size)
         os.ftruncate(self._descriptor, self._size)
 
@@ -140,7 +140,7 @@ class MappedFile(PlainFile):
 
 
 def sync_folder(path: str) -> None:
-    """Return when the names in the folder are on the disk. Raises: OSError with the path in `filename`."""
+    """Sync the names in the folder to the disk. Raises: OSError with the path in `filename`."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     try:
         os.fsync(descriptor)

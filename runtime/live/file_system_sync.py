@@ -1,6 +1,6 @@
-"""One sync for a whole file system: Linux's syncfs, which Python's os doesn't have.
+"""Sync a whole file system with one call: Linux's syncfs, which Python's os module doesn't have.
 
-Before Linux 5.8 it told of no errors, so it isn't used there; other systems have none.
+Before Linux 5.8 it reported no errors, so it isn't used there. Other systems have no such call.
 """
 
 import os
@@ -13,12 +13,13 @@ TELLS_OF_ERRORS_SINCE = (5, 8)
 
 @cache
 def file_system_sync() -> Callable[[int], None] | None:
-    """Return what syncs the file system of a descriptor, and raises OSError; None where there is no such."""
+    """Return a function that syncs the file system of a descriptor and raises OSError; None if there is none."""
     release = re.match(r"(\d+)\.(\d+)", os.uname().release)
     if os.uname().sysname != "Linux" or release is None or tuple(map(int, release.groups())) < TELLS_OF_ERRORS_SINCE:
         return None
     try:
-        import ctypes  # Only who has many files needs it.
+        # Imported here because only clusters with many files need it.
+        import ctypes
 
         syncfs = ctypes.CDLL(None, use_errno=True).syncfs
     except (ImportError, OSError, AttributeError):

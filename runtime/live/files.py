@@ -16,7 +16,7 @@ _temporary_serial = itertools.count()
 
 
 class LiveFolderLock:
-    """An flock on the folder's lock file, which stays: removing it would let two processes lock two files."""
+    """An flock on the folder's lock file, which is never removed: else two processes could lock two different files."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -33,7 +33,7 @@ class LiveFiles:
     __slots__ = ("is_durable",)
 
     def __init__(self, is_durable: bool = True) -> None:
-        """`is_durable`: what was synced survives the machine. Where nothing is to survive, nobody waits for a disk."""
+        """`is_durable`: whether synced data survives a crash of the machine. If not, nothing waits for the disk."""
         self.is_durable = is_durable
 
     def make_folder(self, path: str) -> None:
@@ -62,7 +62,8 @@ class LiveFiles:
         descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
         try:
             write()
-            sync(descriptor)  # It tells of what has failed since the descriptor was opened.
+            # syncfs reports the errors that happened since this descriptor was opened.
+            sync(descriptor)
         except OSError as error:
             error.filename = error.filename or folder
             raise
@@ -93,7 +94,8 @@ class LiveFiles:
             os.close(descriptor)
 
     def replace(self, path: str, data: bytes) -> None:
-        # The name is used once: two threads that replace one file would else write into each other's.
+        # Each temporary name is used once. Otherwise two threads that replace the same file would write into one
+        # another's.
         temporary = f"{path}.{os.getpid()}-{next(_temporary_serial)}{TEMPORARY_SUFFIX}"
         try:
             with open(temporary, "wb") as file:
@@ -105,12 +107,14 @@ class LiveFiles:
         except OSError as error:
             self.remove(temporary)
             error.filename = path
-            del error.filename2  # With None in it, its text would end in `-> None`.
+            # If it stayed None, the error's text would end in `-> None`.
+            del error.filename2
             raise
         self.sync_folder(os.path.dirname(path) or ".")
 
     def copy(self, path: str, target: str) -> int:
-        from staticfire.runtime.live.copying import copy  # Few make copies.
+        # Imported here because few processes make copies.
+        from staticfire.runtime.live.copying import copy
 
         return copy(path, target, self.is_durable)
 
@@ -124,7 +128,7 @@ class LiveFiles:
             pass
 
     def remove_folder(self, path: str) -> None:
-        # Not shutil.rmtree: its module brings three compression libraries into a process that starts.
+        # shutil.rmtree isn't used: its module would import three compression libraries into a starting process.
         for folder, folders, names in os.walk(path, topdown=False):
             for name in names:
                 self.remove(os.path.join(folder, name))
@@ -141,7 +145,8 @@ class LiveFiles:
         try:
             return self.read_bytes(BOOT_ID).decode().strip()
         except (OSError, UnicodeDecodeError):
-            return ""  # Not Linux.
+            # The system isn't Linux.
+            return ""
 
     def disk_usage(self, path: str) -> DiskUse:
         disk = os.statvfs(path)
@@ -168,12 +173,13 @@ class LiveFiles:
 
 
 def folder_in_use(path: str, holder: str) -> BlockingIOError:
-    """Return the error for a folder that somebody else uses."""
+    """Return the error for a folder that another process uses."""
     who = f"process {holder}" if holder else "another process"
     return BlockingIOError(errno.EWOULDBLOCK, f"{path} is in use by {who}; stop it or use another folder")
 
 
 def _file_system_sync() -> Callable[[int], None] | None:
-    from staticfire.runtime.live.file_system_sync import file_system_sync  # Few have so many files.
+    # Imported here because few processes have so many files.
+    from staticfire.runtime.live.file_system_sync import file_system_sync
 
     return file_system_sync()

@@ -1,4 +1,4 @@
-"""Who this process is. Nothing of it leaves the machine: no name is looked up, no packet is sent."""
+"""The identity of this process. It is found locally: no name is looked up, and no packet is sent."""
 
 import fcntl
 import os
@@ -10,14 +10,14 @@ import time
 from staticfire.runtime.machine import Identity
 
 LOOPBACK = "127.0.0.1"
+# An address for documentation (RFC 5737). "Connecting" a UDP socket to it only selects the local address of the route.
 _NOWHERE = ("192.0.2.1", 9)
-# An address for documentation (RFC 5737). "Connecting" a UDP socket only picks the local address of the route there.
+# Linux's ioctl number for the address of a network interface.
 _SIOCGIFADDR = 0x8915
-# Linux: the address of a network interface.
 
 
 def live_identity() -> Identity:
-    """Return this process's identity, with a source of chance seeded by the operating system."""
+    """Return this process's identity, with a random generator that the operating system seeds."""
     return Identity(
         pid=os.getpid(),
         host_name=socket.gethostname(),
@@ -28,13 +28,13 @@ def live_identity() -> Identity:
 
 
 def host_ip() -> str:
-    """Return the IPv4 address by which other machines most likely reach this one; loopback when it has no other."""
+    """Return the IPv4 address by which other machines most likely reach this one; loopback if it has no other."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(_NOWHERE)
             address = str(probe.getsockname()[0])
         except OSError:
-            # No default route, as in a container network without a way out: any interface's address will do.
+            # There is no default route, as in an isolated container network. Any interface's address will do.
             address = next((found for found in map(_address_of, _interfaces()) if found), LOOPBACK)
     return LOOPBACK if address == "0.0.0.0" else address
 
@@ -47,7 +47,7 @@ def _interfaces() -> list[str]:
 
 
 def _address_of(interface: str) -> str:
-    """Return the interface's address, empty when it has none or only loopback."""
+    """Return the interface's address; empty if it has none or only a loopback address."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             answer = fcntl.ioctl(probe, _SIOCGIFADDR, struct.pack("256s", interface.encode()[:15]))

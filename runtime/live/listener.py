@@ -1,8 +1,9 @@
-"""A port that accepts connections, also when there are no descriptors for them.
+"""A listening port that also works when the process has no free file descriptors.
 
-asyncio's own server tries to accept as often as its backlog is long, with a traceback and a timer for each try, and
-again every second. Here a connection for which there is no room is accepted and closed at once: its peer hears of it,
-and the port is quiet. Only where even that fails, the port isn't looked at for PAUSE_S.
+asyncio's own server then calls accept as often as its backlog is long, with a traceback and a timer for each call, and
+tries again every second. Here, a connection for which there is no descriptor is accepted with a spare descriptor and
+closed at once: its peer is notified, and the port is no longer readable. Only if even that fails, the port isn't
+watched for PAUSE_S.
 """
 
 import asyncio
@@ -19,16 +20,17 @@ from staticfire.runtime.log import logger
 
 log = logger("network")
 
+# The number of connections that wait to be accepted. asyncio's 100 is too small for a thousand clients that reconnect
+# at once.
 BACKLOG = 1024
-# Connections that wait to be accepted. asyncio's 100 is too small for a thousand clients that reconnect at once.
+# After so many connections, other tasks of the event loop get their turn.
 ACCEPTED_AT_ONCE = 128
-# Then others have their turn in the event loop.
 PAUSE_S = 1.0
 NOBODY_WAITS = (BlockingIOError, InterruptedError, ConnectionAbortedError)
 
 
 class LiveListener:
-    """Listening sockets, which belong to it."""
+    """The listening sockets of one server. It owns and closes them."""
 
     def __init__(self, factory: Callable[[], asyncio.Protocol], socks: Sequence[socket.socket]) -> None:
         self._factory = factory
@@ -69,7 +71,7 @@ class LiveListener:
         self._loop.add_reader(sock, self._accept, sock)
 
     def _accept(self, sock: socket.socket) -> None:
-        """Accept those that wait."""
+        """Accept the waiting connections."""
         limit = descriptors_max()
         for _ in range(ACCEPTED_AT_ONCE):
             try:
@@ -88,16 +90,16 @@ class LiveListener:
 
     def _connect(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)
-        # asyncio does this itself only for a socket that was made with the protocol's number.
+        # asyncio does this itself only for a socket that was created with the protocol's number.
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self._loop.create_task(self._loop.connect_accepted_socket(self._factory, accepted))
         self._connecting[task] = None
         task.add_done_callback(self._connecting.pop)
 
     def _turn_away(self, sock: socket.socket, error: OSError, limit: int) -> bool:
-        """Accept and close one connection with the spare descriptor; tell whether more may wait.
+        """Accept and close one connection with the spare descriptor; return whether more may wait.
 
-        Without descriptors accept() fails with the same error whether somebody waits or nobody does.
+        Without a free descriptor, accept() fails with the same error whether a connection waits or not.
         """
         self._spare.release()
         try:
@@ -114,7 +116,7 @@ class LiveListener:
         return sock not in self._pauses
 
     def _pause(self, sock: socket.socket) -> None:
-        """Look at the port again in a while."""
+        """Stop watching the port for PAUSE_S."""
         self._loop.remove_reader(sock)
         self._pauses[sock] = self._loop.call_later(PAUSE_S, self._watch, sock)
 

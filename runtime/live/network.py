@@ -1,6 +1,6 @@
-"""TCP over the running event loop. Errors keep their class and name the other side as host:port.
+"""TCP in the running event loop. Errors keep their class, and their message names the peer as host:port.
 
-Nagle's algorithm is off (TCP_NODELAY) on every connection: asyncio does it for those that it makes.
+Nagle's algorithm is off (TCP_NODELAY) on every connection: asyncio does this for connections that it opens.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from staticfire.runtime.live.listener import LiveListener
 from staticfire.runtime.live.surroundings import live_surroundings
 from staticfire.runtime.reach import Surroundings
 
+# asyncio allocates a buffer of this size for each read from a socket.
 RECEIVED_BYTES_MAX = 256 * 1024
-# asyncio makes room for so much with each read of a socket.
 
 
 class LiveNetwork:
@@ -23,14 +23,15 @@ class LiveNetwork:
     __slots__ = ()
 
     def __init__(self) -> None:
-        # glibc has the kernel make and unmake the pages of each block of 128 KiB and more, until a larger one was given
-        # back once: a read of a small frame takes 20 us then, instead of 4. Whether an earlier one was, is luck.
+        # glibc maps and unmaps each block of 128 KiB and more with a system call, until a larger block was freed once.
+        # Until then, reading a small frame takes 20 us instead of 4. Whether another block was freed before is a matter
+        # of luck, so one is freed here.
         bytes(2 * RECEIVED_BYTES_MAX)
 
     async def listen(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, sock: socket.socket | None = None
     ) -> LiveListener:
-        """Accept connections at host:port, or at the listening socket `sock`, which belongs to the listener then."""
+        """Accept connections at host:port, or at the listening socket `sock`, which the listener then owns."""
         if sock is not None:
             return LiveListener(factory, [sock])
         try:
@@ -62,7 +63,8 @@ class LiveNetwork:
 async def _addresses(host: str, port: int) -> list[tuple[int, Any]]:
     """Return the families and socket addresses of a host to listen at. Raises: OSError."""
     kind = socket.SOCK_STREAM
-    try:  # An address needs nobody who knows names, and no thread; as bytes it isn't taken for a name in some language.
+    # An IP address needs no name lookup and no thread. As bytes, it isn't treated as an internationalized name.
+    try:
         address = host.encode() if host.isascii() else host
         found = socket.getaddrinfo(address, port, type=kind, flags=socket.AI_PASSIVE | socket.AI_NUMERICHOST)
     except socket.gaierror:
@@ -72,7 +74,7 @@ async def _addresses(host: str, port: int) -> list[tuple[int, Any]]:
 
 
 def _bound(addresses: list[tuple[int, Any]]) -> list[socket.socket]:
-    """Return a socket for each address. Raises: OSError, and none is left open."""
+    """Return a bound socket for each address. Raises: OSError; no socket is left open then."""
     socks: list[socket.socket] = []
     try:
         for family, address in addresses:
@@ -80,7 +82,8 @@ def _bound(addresses: list[tuple[int, Any]]) -> list[socket.socket]:
             socks.append(sock)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # IPv4 has a socket of its own.
+                # IPv4 has its own socket.
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             sock.bind(address)
     except BaseException:
         for sock in socks:
@@ -90,7 +93,7 @@ def _bound(addresses: list[tuple[int, Any]]) -> list[socket.socket]:
 
 
 def _named(error: OSError, host: str, port: int) -> OSError:
-    """Return the same error with the other side in its message. OSError picks the subclass by the number."""
+    """Return the same error with host:port in its message. OSError chooses the subclass by the number."""
     if isinstance(error, socket.gaierror):
         return socket.gaierror(error.errno, f"{host}:{port}: {error.strerror}")
     if error.errno is None:

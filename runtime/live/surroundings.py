@@ -1,6 +1,6 @@
-"""The networks that this machine is in, as the kernel's routing tables have them (Linux; elsewhere none are known).
+"""The networks of this machine, read from the kernel's routing tables (on Linux; on other systems none are known).
 
-They are read anew each time, since a container can be joined to a network while it runs: 0.1 ms.
+They are read each time, which takes 0.1 ms, because a container can join a network while it runs.
 """
 
 from collections.abc import Iterator
@@ -10,17 +10,17 @@ from staticfire.runtime.reach import Surroundings
 
 IPV4_ROUTES, IPV6_ROUTES = "/proc/net/route", "/proc/net/ipv6_route"
 Route = tuple[IPv4Network | IPv6Network, IPv4Address | IPv6Address]
-"""A network and the gateway to it; an unspecified one where no gateway is needed."""
+"""A network and the gateway to it; the unspecified address if it needs no gateway."""
 _MULTICAST = IPv6Network("ff00::/8")
 
 
 def live_surroundings() -> Surroundings:
-    """Return what is around this machine now."""
+    """Return the current networks and gateways of this machine."""
     return parse_routes(_read(IPV4_ROUTES), _read(IPV6_ROUTES))
 
 
 def parse_routes(ipv4: str, ipv6: str) -> Surroundings:
-    """Return the networks and gateways of the kernel's two tables."""
+    """Return the networks and gateways from the kernel's two tables."""
     networks: list[IPv4Network | IPv6Network] = []
     gateways: set[IPv4Address | IPv6Address] = set()
     routes: list[Route] = [*_ipv4_routes(ipv4), *_ipv6_routes(ipv6)]
@@ -33,7 +33,7 @@ def parse_routes(ipv4: str, ipv6: str) -> Surroundings:
 
 
 def _ipv4_routes(text: str) -> Iterator[Route]:
-    """Read `eth0 000012AC 00000000 0001 0 0 0 0000FFFF ...`: network, gateway and mask, bytes turned round."""
+    """Read `eth0 000012AC 00000000 0001 0 0 0 0000FFFF ...`: network, gateway and mask, in reverse byte order."""
     for line in text.splitlines()[1:]:
         columns = line.split()
         if len(columns) >= 8:
@@ -46,7 +46,7 @@ def _turned(text: str) -> IPv4Address:
 
 
 def _ipv6_routes(text: str) -> Iterator[Route]:
-    """Read `fd00... 40 000... 00 <gateway> metric ...`: network, bits in hex, source and bits, gateway."""
+    """Read `fd00... 40 000... 00 <gateway> metric ...`: network, prefix bits in hex, source and its bits, gateway."""
     for line in text.splitlines():
         columns = line.split()
         if len(columns) >= 10 and columns[-1] != "lo":

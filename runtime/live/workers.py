@@ -1,4 +1,4 @@
-"""Threads for what blocks: syncs, replacing files; and others for plain functions as listeners."""
+"""Threads for blocking functions, such as syncs and file replacement; other threads for synchronous listeners."""
 
 import asyncio
 import threading
@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     from staticfire.runtime.live.daemon_threads import DaemonThreads
 
 T = TypeVar("T")
+# The limit of each pool. A broker needs a few threads. For a consumer's synchronous listeners, RocketMQ's
+# consumeThreadMax is 20.
 THREADS_MAX = 32
-# Of each pool. A broker needs a few; for a consumer's plain listeners, RocketMQ's consumeThreadMax is 20.
 
 
 class LiveWorkers:
-    """Two pools of threads, started by need: one for functions that end, one for those of programs."""
+    """Two thread pools, started when needed: one for functions that end, one for functions of the user's program."""
 
     def __init__(self, threads_max: int = THREADS_MAX) -> None:
         self._pool = ThreadPoolExecutor(threads_max, thread_name_prefix="staticfire")
@@ -25,14 +26,18 @@ class LiveWorkers:
         self._were_needed = False
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        """Run `function(*arguments)` in a thread. A cancelled caller leaves; the function runs to its end."""
+        """Run `function(*arguments)` in a thread. If the caller is cancelled, the function runs to its end."""
         self._were_needed = True
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
 
     async def run_foreign(self, function: Callable[..., T], *arguments: object) -> T:
-        """Run a function of the program, which may never end: `close` and the end of the process don't wait for it."""
+        """Run a function of the user's program, which may never end.
+
+        Neither `close` nor the end of the process waits for it.
+        """
         if self._foreign is None:
-            from staticfire.runtime.live.daemon_threads import DaemonThreads  # here: servers have no such functions
+            # Imported here because servers run no such functions.
+            from staticfire.runtime.live.daemon_threads import DaemonThreads
 
             self._foreign = DaemonThreads(self._threads_max)
             if self._is_closed:
@@ -42,13 +47,14 @@ class LiveWorkers:
         return result
 
     async def close(self) -> None:
-        """Wait for what runs, without holding up the loop, and end the threads; fine when done twice.
+        """Wait for the running functions without blocking the event loop, and end the threads. May be called twice.
 
-        A function of the program that still runs isn't waited for.
+        It doesn't wait for functions of the user's program.
         """
         self._is_closed = True
         idle = [] if self._foreign is None else self._foreign.close()
-        if not self._were_needed:  # Most short-lived clients: a thread that ends no threads is half of their end.
+        # This is the case for most short-lived clients. The closing thread would take half of their shutdown time.
+        if not self._were_needed:
             self._pool.shutdown()
             return
         loop = asyncio.get_running_loop()
