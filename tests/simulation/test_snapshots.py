@@ -22,7 +22,7 @@ def addresses(mixed: Mixed) -> dict[str, str]:
 
 
 def check_put_back(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """What was there is there. The clock went on, so that retries and delayed messages that became due are delivered."""
+    """What was there is there. The clock went on, so retries and delayed messages that became due are delivered."""
     assert set(before["messages"]) <= set(after["messages"])
     more = set(after["messages"]) - set(before["messages"])
     assert all(place[1].startswith(RETRY_PREFIX) or name.startswith(("later", "timed")) for place, _, name in more)
