@@ -1,8 +1,8 @@
 """The plan of a streaming query: what it reads next. One per query, in the process where Spark plans it.
 
-Offsets never go back unless the queue itself does. A queue whose broker is away keeps its offset, and is read again when
-the broker is back. A new queue, of a known topic or of a new topic that matches the pattern, is read from its earliest
-message. With Trigger.AvailableNow, messages after the queues' ends at the start of the query are ignored.
+Offsets never go back unless the queue itself does. A queue whose broker is away keeps its offset, and is read again
+when the broker is back. A new queue, of a known topic or of a new topic that matches the pattern, is read from its
+earliest message. With Trigger.AvailableNow, messages after the queues' ends at the start of the query are ignored.
 """
 
 from staticfire.client.cluster.cluster_client import ClusterClient

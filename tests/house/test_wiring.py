@@ -1,4 +1,4 @@
-"""How objects are connected: an object gets what it needs in its constructor, and leaves the parts of its parts alone."""
+"""How objects are connected: an object gets what it needs in its constructor, and keeps its parts to itself."""
 
 import ast
 from collections.abc import Iterator

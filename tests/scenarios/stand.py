@@ -88,7 +88,7 @@ class BareConsumer:
     """One member of a group on each broker: sends one heartbeat, pulls its queues, commits after each batch."""
 
     def __init__(self, stand: Stand, group: str, topics: dict[str, int], listener: Listener, **data: object) -> None:
-        """`topics`: topic -> number of queues. `listener` returns whether a message is done; if not, it is sent back."""
+        """`topics`: topic -> number of queues. `listener` returns whether a message is done; else it is sent back."""
         self.stand = stand
         self.group = group
         self.listener = listener

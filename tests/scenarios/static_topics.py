@@ -69,7 +69,7 @@ class StaticTopic:
             assert answer.code == 0, answer.remark
 
     async def remap(self, queue_id: int, name: str, decide: bool = True) -> None:
-        """Map a logical queue to another broker. It accepts messages at once, and gets its offset once that is known."""
+        """Map a logical queue to another broker. It accepts messages at once, and gets its offset when it is known."""
         old = self.items[queue_id][-1]
         self.epoch += 1_000
         self._append(queue_id, name, old.gen + 1, -1)
