@@ -36,7 +36,7 @@ AHEAD_BYTES_MAX = 4 * 1024 * 1024
 # calls for thousands of messages as for one.
 HANDED_BYTES = 1024 * 1024
 
-# The length of a stretch is that of so many responses as large as the first one, so that most of its pulls are full.
+# A stretch has this many times the messages of the first response, so that most of its pulls are full ones.
 STRETCH_ANSWERS = 4
 # Fewer if responses are large, since stretches in flight don't count as pulled ahead.
 STRETCH_BYTES_MAX = 1024 * 1024
@@ -72,8 +72,10 @@ class PullAhead:
         self._task.add_done_callback(self._ended)
 
     async def take(self) -> Pulled | None:
-        """Return the responses since the last call, or None at the end. Raises: DataLost, SourceUnreachable,
-        ProtocolError."""
+        """Return the responses since the last call, or None at the end.
+
+        Raises: DataLost, SourceUnreachable, ProtocolError.
+        """
         async with self._changed:
             await self._changed.wait_for(lambda: self._bytes >= HANDED_BYTES or self._task.done())
             bodies, self._bodies, self._bytes = self._bodies, [], 0
@@ -107,7 +109,7 @@ class PullAhead:
             offset = following
 
     async def _pull_side_by_side(self, offset: int, stretch: int) -> None:
-        """Pull stretches of so many messages at the same time, and put their responses in order.
+        """Pull stretches of `stretch` messages at the same time, and put their responses in order.
 
         A stretch may reach beyond its end if messages are gone, or if a broker returns others instead of damaged ones.
         Then the stretches after it are dropped and requested again from the new position.

@@ -140,8 +140,10 @@ class RowSender:
         return await self._producer.send_many(messages, return_exceptions=True)
 
     async def _settle(self, messages: Sequence[Message], send: Send) -> None:
-        """Send until all messages are sent or failed. The producer itself gives up within milliseconds if a broker is
-        away, so retries happen here."""
+        """Send until all messages are sent or failed.
+
+        If a broker is away, the producer itself gives up within milliseconds, so this retries until the deadline.
+        """
         clock = self._client.machine.clock
         deadline_ms = clock.uptime_ms() + self._options.send_timeout_ms
         while messages:

@@ -42,8 +42,8 @@ class SinkOptions:
     rows_per_send: int = ROWS_PER_SEND
     sends_in_flight: int = SENDS_IN_FLIGHT
     row_ids: bool = True
-    """Whether each message says which row of which run it is."""
     """Whether each message has a property that identifies its row and run."""
+
 
 def parse_sink_options(options: Mapping[str, str], environment: Mapping[str, str]) -> SinkOptions:
     """Parse the options of a write. Raises: UsageError, one line that names the option."""

@@ -18,8 +18,10 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 @pytest.fixture(autouse=True)
 def _stop_signals_come_through() -> Iterator[None]:
-    """Commands hold stop signals back for the process that they turn into. In a test they don't turn into another one,
-    so the signals must be enabled again."""
+    """Restore the signal mask after each test.
+
+    A command blocks stop signals until the process that it turns into can handle them. In a test it turns into none.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     yield
     signal.pthread_sigmask(signal.SIG_SETMASK, before)

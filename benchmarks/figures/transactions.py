@@ -1,4 +1,4 @@
-"""Transactions per second beside plain sends: 64 in flight on one connection, each a half message and its commit.
+"""Transactions per second, and plain sends: 64 in flight on one connection, each a half message and its commit.
 
 A commit contains values from the response to its half message, so frames can't be prepared completely as for other
 loads: two numbers of each commit are put into a prepared frame. The generator, on its own core, needs 3 us per

@@ -148,7 +148,7 @@ OWNERSHIP_SEEN = """
                          ROWS UNBOUNDED PRECEDING)
     ) GROUP BY groupName, topic, brokerName, queueId, island, consumer
 """
-"""Without a journal: who worked on a queue, from a consumer's first call to its last before another one's call."""
+"""Without a journal: the consumer of a queue, from its first call to its last one before another consumer's call."""
 
 OWNERSHIP = """
     SELECT groupName, topic, brokerName, queueId, coalesce(told, consumer) AS consumer, fromAt, toAt, realAt

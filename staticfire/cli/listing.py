@@ -87,8 +87,9 @@ async def _close_groups(admin: "Admin", name: str | None) -> str:
 
 
 async def missing_ones(admin: "Admin", topics: Sequence[str] = (), groups: Sequence[str] = ()) -> list[str]:
-    """Return a sentence for each name that doesn't exist but is similar to one that does: `there is no topic ordrs, did
-    you mean orders?` This is for commands that don't fail when they wait for a name or find nothing of it.
+    """Return a hint for each name that probably has a typing error: `there is no topic ordrs, did you mean orders?`
+
+    For commands that don't fail if a name doesn't exist, because they wait for it or just find nothing.
     """
     found = []
     for what, names, ask in (("topic", topics, admin.topics), ("group", groups, admin.groups)):

@@ -143,8 +143,7 @@ class RunningCluster:
 
         `source`: HOST:PORT of its nameserver. `since_ms`, `until_ms`: copy only messages stored between these times.
         `limit`: copy at most this many messages of each queue, the newest. Messages that were copied before aren't
-        copied again. `protocol`: the protocol of both clusters' nameservers and brokers.
-        Raises: UsageError, TopicNotFound, GroupNotFound, BrokerAnswer, NetworkError.
+        copied again. `protocol`: that of the source; "rocketmq" works for staticfire as a source, too.
         Raises: UsageError, TopicNotFound, GroupNotFound, BrokerAnswer, NetworkError.
         """
         from staticfire.client import Admin, ClientSettings

@@ -3,8 +3,8 @@
     python -I -S container_health.py      exit code 0; or 1 and a line that names the server that isn't ready
 
 A health check runs every few seconds. So this file runs on its own and imports only the standard library, which takes
-30 ms instead of 200. It finds the servers and their settings in the command lines of the container's processes, and
-its requests in the JSON codec. For a whole cluster (`staticfire up`) it queries the control endpoint, which checks
+30 ms instead of 200. It finds the servers and their settings in the command lines of the container's processes. It
+sends requests in the JSON codec. For a whole cluster (`staticfire up`) it queries the control endpoint, which checks
 all servers.
 """
 

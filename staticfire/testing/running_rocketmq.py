@@ -174,7 +174,7 @@ class RunningRocketMQ:
             raise SkipTest(f"{what} needs a cluster of staticfire; {self.namesrv} is a real one") from None
 
     async def explain(self, group: str | None = None) -> str:
-        """Describe what a group, or every group, has consumed and what is wrong with it."""
+        """Describe what a group, or every group, has consumed, and its problems."""
         from staticfire.testing.report import describe
 
         return await describe(await self._admin(), None if group is None else [group], self._deaths)

@@ -44,8 +44,10 @@ async def popper(stand: BrokerStand) -> Popper:
 
 @pytest_asyncio.fixture
 async def group(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Ordering]:
-    """A group that consumes in order, with the settings that a test is parametrized with. At the end of the test, no
-    fault must have been found in it."""
+    """A group that consumes in order, with the settings that a test is parametrized with.
+
+    The test fails if a fault was found in it.
+    """
     shop = Shop(world, getattr(request, "param", ClientSettings()))
     group = Ordering(await shop.open())
     yield group
