@@ -1,4 +1,4 @@
-"""Measure the performance on this machine, and that of a bare echo server: `make bench`. staticfire imports none of this.
+"""Measure the performance on this machine, compared with a bare echo server: `make bench`. Not part of staticfire.
 
 - `figures/`: the measurements, by family; `goals.py`: the goals; `report.py`: the table and the results file
 - `parts/`: measurements of single parts in one process, to find the cause of a change

@@ -7,7 +7,7 @@ Why it is exactly once, even if the driver is killed at any time:
   between the sink's commit and the checkpoint's, nothing is written twice.
 - Files that no log lists are left over from drivers that died. Readers that ignore the log (pandas, DuckDB) would count
   them, so they are deleted at each start and each end.
-- A checkpoint and its folder always belong together (`card.py`), and only one driver at a time writes there (`lock.py`).
+- A checkpoint and its folder belong together (`card.py`), and only one driver at a time writes there (`lock.py`).
 
 Exactly once refers to (topic, broker, queue, queue offset): a message that its producer sent twice is two messages.
 """

@@ -96,7 +96,7 @@ def _json(one: "ReceivedMessage", groups: "list[GroupConsumption]", life: "Messa
 
 
 def _lines(one: "ReceivedMessage", groups: "list[GroupConsumption]") -> Iterator[str]:
-    """Yield the lines about a message, for people."""
+    """Yield the lines about a message, in text form."""
     from staticfire.protocol.durations import format_moment
 
     yield one.message_id

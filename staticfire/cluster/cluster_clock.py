@@ -138,7 +138,7 @@ def _parts_ms(parts: dict[str, float]) -> int:
 
 
 def _moment_ms(moment: object) -> int:
-    """Return a moment in milliseconds since 1970. Raises: UsageError."""
+    """Return a point in time in milliseconds since 1970. Raises: UsageError."""
     if isinstance(moment, datetime):
         return ms_of(moment)
     if isinstance(moment, str):

@@ -179,7 +179,7 @@ class RunningCluster:
             return await restore(pool, self.cluster.namesrv, self.cluster.addresses, name)
 
     async def snapshots(self) -> list[dict[str, Any]]:
-        """Return the existing snapshots by name. Raises: BrokerAnswer, NetworkError."""
+        """Return the existing snapshots, sorted by name. Raises: BrokerAnswer, NetworkError."""
         from staticfire.control.snapshots import saved
 
         async with self.pool() as pool:

@@ -72,7 +72,7 @@ async def restore(
 
 
 async def saved(pool: ConnectionPool, brokers: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the snapshots that every broker has, by name. Raises: NetworkError, BrokerAnswer."""
+    """Return the snapshots that every broker has, sorted by name. Raises: NetworkError, BrokerAnswer."""
     there = await _by_broker(pool, brokers)
     by_name: dict[str, list[SnapshotInfo]] = {}
     for infos in there.values():
