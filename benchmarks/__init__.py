@@ -1,13 +1,13 @@
-"""What staticfire reaches on this machine, beside a bare echo server: `make bench`. Nothing here is imported by it.
+"""Measure the performance on this machine, compared with a bare echo server: `make bench`. Not part of staticfire.
 
-- `figures/`: what is measured, by family; `goals.py`: what is wanted; `report.py`: the table and the file
-- `parts/`: single parts in one process, for whoever looks for the reason
+- `figures/`: the measurements, by family; `goals.py`: the goals; `report.py`: the table and the results file
+- `parts/`: measurements of single parts in one process, to find the cause of a change
 - `machine.py`: cores, CPU time and memory; `servers.py`: server processes; `echo.py`: the server to compare with
-- `load.py`: the load; `pop_load.py`: pops; `frames.py`: its requests; `asking.py`: one request at a time
+- `load.py`: the load generator; `pop_load.py`: pops; `frames.py`: its requests; `asking.py`: one request at a time
 - `grpc_load.py`: calls of a gRPC endpoint; `grpc_receive_load.py`: receives
-- `consuming.py`, `consumer.py`: a push consumer in a process of its own
+- `consuming.py`, `consumer.py`: a push consumer in its own process
 - `spark.py`, `spark_run.py`, `spark_baseline.py`: reading with Spark; `spark_sink.py`: writing, and sweeps
-- `oracle.py`: the same against a real RocketMQ
-- `curves/`: what more topics, connections, messages cost; `recorded/`: what docs/performance.md is made of
-- `soak.py`: does anything grow?
+- `oracle.py`: the same measurements of a real RocketMQ
+- `curves/`: the cost of more topics, connections, messages; `recorded/`: the source of docs/performance.md
+- `soak.py`: checks that nothing grows in a long run
 """

@@ -51,21 +51,20 @@ ROUNDS, QUICK_ROUNDS = 5, 2
 TOUCHED_MIB = 1536
 KEY_MESSAGES, QUICK_KEY_MESSAGES = 1_000_000, 100_000
 
+# The families in ONCE are measured in the first round only. These two wait for most of a minute.
 LONG = Delayed()
 KILLS = DelayedKills()
-# Measured in the first round only: it waits for most of a minute.
+# This one computes its own medians.
 SPARK = SparkRead()
-# Likewise, and has medians of its own.
 TIMERS = Timers()
-# Likewise.
+# This one waits for the end of invisible times.
 REDELIVERY = Redelivery()
-# Likewise: it waits for the end of invisible times.
+# This one measures CPU time of its own process.
 SIMULATION = Simulation()
-# Likewise: its time is the process's own.
+# These spend most of the time storing and indexing millions of messages.
 KEYS, INDEX = KeyQueries(), KeyIndex()
-# Likewise: most of it is storing and entering millions of messages.
+# This one must create 10,000 queues first.
 EXPLAIN = BigExplain()
-# Likewise: 10,000 queues have to be made first.
 ONCE: tuple[Family, ...] = (LONG, KILLS, TIMERS, REDELIVERY, SIMULATION, KEYS, INDEX, EXPLAIN, SPARK)
 FAMILIES: list[Family] = [
     Latency(),
@@ -108,7 +107,7 @@ FAMILIES: list[Family] = [
 
 
 def main() -> int:
-    """Read the arguments, measure, print, write."""
+    """Parse the arguments, measure, print the table, write the results."""
     arguments = _arguments()
     console = Console(width=None if sys.stdout.isatty() else 180)
     families = [] if arguments.curves else _chosen(arguments.only)

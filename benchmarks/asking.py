@@ -1,4 +1,4 @@
-"""One request and its answer over a blocking socket: to prepare a measurement and to check what it left behind."""
+"""Send single requests over a blocking socket, to prepare a measurement and to check its results."""
 
 import socket
 from struct import unpack
@@ -12,13 +12,13 @@ TIMEOUT_S = 10
 
 
 def ask(port: int, codec: int, request: Request) -> Answer:
-    """Return the answer. Raises: RuntimeError when it says no."""
+    """Return the response. Raises: RuntimeError (an error response)."""
     with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as connection:
         return ask_over(connection, codec, request)
 
 
 def ask_over(connection: socket.socket, codec: int, request: Request) -> Answer:
-    """`ask` over a connection that stays. Raises: as that."""
+    """Send a request over an existing connection. Raises: as `ask`."""
     reader_writer = codec_for(codec)
     connection.sendall(reader_writer.encode_request(request, 1, False))
     length, word = unpack(">II", _exactly(connection, 8))
@@ -31,7 +31,7 @@ def ask_over(connection: socket.socket, codec: int, request: Request) -> Answer:
 
 
 def messages_stored(port: int, codec: int, topic: str) -> int:
-    """Return how many messages the queues of a topic have."""
+    """Return the number of messages in the queues of a topic."""
     total = 0
     for queue_id in range(QUEUES):
         answer = ask(port, codec, GetMaxOffset(topic, queue_id))

@@ -1,16 +1,16 @@
-"""A push consumer in a process of its own, as a program has one. Started by `benchmarks.consuming`.
+"""A push consumer in its own process, as in a real program. `benchmarks.consuming` starts it.
 
     python -m benchmarks.consumer count|stamp|first|poll NAMESRV TOPIC
 
-It says `ready` when it consumes and ends with its standard input. Times are those of the monotonic clock in
-nanoseconds, which all processes of a machine share.
+It prints `ready` when it consumes, and ends when its standard input is closed. Times are nanoseconds of the monotonic
+clock, which all processes of a machine share.
 
-- count: for each line with a number it answers when the listener got the message that made it so many.
-- stamp: it tells of each message when the listener got it.
-- first: for each line with a group's name that group starts at the begin of the topic; it answers how long the start
-  took until the listener was called.
-- poll: for each line with a number of messages and one of seconds a lite pull consumer polls the topic, which has so
-  many, over and over for that long; it answers how many it got.
+- count: each line of input is a number. It prints when the listener received the message with that count.
+- stamp: it prints for each message when the listener received it.
+- first: each line of input is the name of a group, which starts at the beginning of the topic. It prints the time from
+  the start to the first call of the listener.
+- poll: each line of input has the number of messages in the topic and a number of seconds. A lite pull consumer polls
+  the topic repeatedly for that long. It prints how many messages it received.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _now_ns = time.monotonic_ns
 
 
 async def main(task: str, namesrv: str, topic: str) -> None:
-    """Do a task until there is no more input."""
+    """Run a task until there is no more input."""
     if task == "first":
         await _first(namesrv, topic)
         return
@@ -71,7 +71,7 @@ async def _poll(namesrv: str, topic: str) -> None:
 
 
 async def _poll_for(consumer: LitePullConsumer, per_queue: int, seconds: float) -> int:
-    """Poll for so long; whoever gets to the end of a queue begins anew there."""
+    """Poll for that long. At the end of a queue, start again at its beginning."""
     polled, end_ns = 0, _now_ns() + int(seconds * 1e9)
     while _now_ns() < end_ns:
         messages = await consumer.poll()
@@ -83,7 +83,7 @@ async def _poll_for(consumer: LitePullConsumer, per_queue: int, seconds: float) 
 
 
 class Counter:
-    """The listener."""
+    """The listener, which counts messages."""
 
     def __init__(self, tells_each: bool = False) -> None:
         self._tells_each = tells_each
@@ -105,7 +105,7 @@ class Counter:
         return _SUCCESS
 
     async def reach(self, wanted: int) -> None:
-        """Wait until so many messages were there."""
+        """Wait until there were that many messages."""
         self._wanted = wanted
         if self._seen < wanted:
             self._reached.clear()
@@ -121,7 +121,7 @@ def _consumer(namesrv: str, topic: str, group: str, counter: Counter) -> PushCon
 
 
 async def _line() -> str:
-    """Return the next line of the input, empty at its end."""
+    """Return the next line of the input, or "" at its end."""
     line: str = await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
     return line.strip()
 

@@ -1,6 +1,6 @@
-"""Starts a consumer's process and talks to it. Neither it nor the load is pinned then: three processes share the cores.
+"""Start a consumer's process and talk to it. Neither it nor the load is pinned: three processes share the cores.
 
-A broker that is pinned stays where it is; the kernel puts the others where there is room, as it does for a program.
+A pinned broker stays on its core; the kernel schedules the others on free cores, as it does for any program.
 """
 
 import os
@@ -14,7 +14,7 @@ from benchmarks.servers import ROOT, STOP_S_MAX, environment
 
 
 class ConsumerProcess:
-    """A process of `benchmarks.consumer` that has said that it is ready."""
+    """A process of `benchmarks.consumer` that is ready."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdin is not None
@@ -25,7 +25,7 @@ class ConsumerProcess:
 
     @property
     def output(self) -> int:
-        """The file descriptor that its words come from."""
+        """The file descriptor of its output."""
         return self._output.fileno()
 
     def tell(self, word: object) -> None:
@@ -34,21 +34,21 @@ class ConsumerProcess:
         self._input.flush()
 
     def hear(self) -> str:
-        """Wait for a word of it."""
+        """Wait for a line of its output."""
         line = self._output.readline().strip()
         if not line:
             raise SystemExit(f"bench: the consumer has ended with exit code {self._process.wait()}")
         return line
 
     def ask(self, word: object) -> int:
-        """Send it a command and wait for a number."""
+        """Send it a command, and wait for a number."""
         self.tell(word)
         return int(self.hear())
 
 
 @contextmanager
 def consumer_process(task: str, namesrv: str, topic: str) -> Iterator[ConsumerProcess]:
-    """Run a consumer; meanwhile this process may use all cores."""
+    """Run a consumer. Meanwhile this process may use all cores."""
     own_cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, machine.ALL_CORES)
     process = subprocess.Popen(

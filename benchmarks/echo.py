@@ -1,9 +1,10 @@
-"""The server that everything is compared with: a bare asyncio.Protocol that answers frames and does nothing else.
+"""The server to compare with: a bare asyncio.Protocol that responds to frames and does nothing else.
 
     python -m benchmarks.echo ANSWER_BYTES
 
-Each frame of any size is answered with a frame of ANSWER_BYTES that says success; the answers of one read leave with
-one write. It prints its port. This is the floor of asyncio on this machine: what a broker takes more is its own work.
+It responds to each frame, of any size, with a frame of ANSWER_BYTES that reports success. The responses to one read are
+sent with one write. It prints its port. This is the minimum for asyncio on this machine: the additional time of a
+broker is its own work.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""The requests that the load is made of, as whole frames, built before anything is measured.
+"""The requests of the load as complete frames, which are built before the measurement.
 
-A *ring* is a list of frames that is sent over and over. Each carries what a real client's does: a unique key, a tag,
-keys and WAIT among the properties, the letters of SendMessageRequestHeaderV2 over JSON.
+A *ring* is a list of frames that is sent repeatedly. Each frame has the content of a real client's: a unique key, a
+tag, keys and WAIT in the properties, and over JSON the field letters of SendMessageRequestHeaderV2.
 """
 
 from collections.abc import Sequence
@@ -27,18 +27,18 @@ BODY = bytes(range(256)) * (BODY_BYTES // 256)
 
 
 def properties(number: int, more: str = "") -> str:
-    """Return the property string of a message, as a Java producer sends it; `more` of them at its end."""
+    """Return the property string of a message as a Java producer sends it, with `more` at its end."""
     unique_id = f"7F0000010539736EDB5F1234ABCD{number & 0xFFFF:04X}"
     return f"KEYS\x01order-{number:08d}\x02UNIQ_KEY\x01{unique_id}\x02WAIT\x01true\x02TAGS\x01paid\x02{more}"
 
 
 def batch_properties(number: int) -> str:
-    """Return the property string of a batch, which says nothing of its messages."""
+    """Return the property string of a batch, which has no properties of its messages."""
     return f"UNIQ_KEY\x017F0000010539736EDB5F4321DCBA{number & 0xFFFF:04X}\x02WAIT\x01true\x02"
 
 
 def sends(codec: int, topic: str, count: int = RING_FRAMES, body: bytes = BODY, more: str = "") -> list[bytes]:
-    """Return frames that send one message each, to the queues in turn; `more`: properties beside the usual ones."""
+    """Return frames that send one message each, to the queues in turn. `more`: additional properties."""
     requests = [
         SendMessageV2(
             GROUP, topic, TEMPLATE_TOPIC, QUEUES, number % QUEUES, 0, BORN_MS, 0, properties(number, more), 0, False,
@@ -50,7 +50,7 @@ def sends(codec: int, topic: str, count: int = RING_FRAMES, body: bytes = BODY, 
 
 
 def batches(codec: int, topic: str, messages: int, count: int = RING_FRAMES // 8) -> list[bytes]:
-    """Return frames that send a RocketMQ batch each."""
+    """Return frames that each send a RocketMQ batch."""
     requests = []
     for number in range(count):
         body = b"".join([_batch_entry(number * messages + index) for index in range(messages)])
@@ -65,9 +65,9 @@ def batches(codec: int, topic: str, messages: int, count: int = RING_FRAMES // 8
 def manys(
     codec: int, topic: str, messages: int, count: int = RING_FRAMES // 8, body: bytes = BODY, delay: str = ""
 ) -> list[bytes]:
-    """Return frames that send many messages each, every one with a queue and a result of its own.
+    """Return frames that send many messages each, with a queue and a result per message.
 
-    `delay`: the properties by which all of them wait.
+    `delay`: the properties that delay all of them.
     """
     requests = []
     for number in range(count):
@@ -87,7 +87,7 @@ def pulls(
     queue_ids: Sequence[int] = range(QUEUES),
     group: str = GROUP,
 ) -> list[bytes]:
-    """Return frames that pull all stored messages of these queues once."""
+    """Return frames that together pull all stored messages of these queues once."""
     requests = [
         PullMessage(
             group, topic, queue_id, offset, messages, FLAG_SUBSCRIPTION | FLAG_SUSPEND, 0, HOLD_MS, "*", 0, "TAG"
@@ -99,7 +99,7 @@ def pulls(
 
 
 def pops(codec: int, topic: str, messages: int, queue_ids: Sequence[int]) -> list[bytes]:
-    """Return a frame for each of these queues that pops so many messages; they are never acknowledged."""
+    """Return one frame per queue that pops that many messages. They are never acknowledged."""
     requests = [PopMessage(GROUP, topic, queue_id, messages, INVISIBLE_MS, 0, 0, 0) for queue_id in queue_ids]
     return _frames(codec, requests)
 

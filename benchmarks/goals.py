@@ -1,7 +1,7 @@
-"""What staticfire wants to reach on a machine of two cores, and whether it does.
+"""The performance goals for a machine with two cores, and whether they are met.
 
-A throughput goal is met by the figure or by the server's CPU time per message: where others use the machine, the second
-says more.
+A throughput goal is met by the figure or by the server's CPU time per message. If other programs use the machine, CPU
+time is more reliable.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Goal:
-    """One line of the table: a figure and where it should be."""
+    """One line of the table: a figure and its goal."""
 
     key: str
     what: str
@@ -31,9 +31,9 @@ class Goal:
     cpu_key: str = ""
     cpu_us_at_most: float = 0.0
     times_key: str = ""
-    """`at_most` is so many times this figure."""
+    """If given, `at_most` is a multiple of this figure."""
     rocketmq: str = ""
-    """What a real RocketMQ 5.3.3 has reached on such a machine."""
+    """The result of a real RocketMQ 5.3.3 on such a machine."""
 
     def verdict(self, values: Values) -> Verdict:
         """Return whether the values meet the goal."""
@@ -48,12 +48,12 @@ class Goal:
         return Verdict.MET if value <= self.limit(values) else Verdict.MISSED
 
     def limit(self, values: Values) -> float:
-        """Return what the figure must not be above."""
+        """Return the maximum of the figure."""
         return (self.at_most or 0.0) * (values.get(self.times_key, 0.0) if self.times_key else 1.0)
 
     @property
     def words(self) -> str:
-        """The goal as a person reads it."""
+        """The goal as text."""
         if self.at_least is not None:
             least = f"{self.at_least:,.0f}" if self.at_least >= 10 else f"{self.at_least:g}"
             return f">= {least}" + (f" or {self.cpu_us_at_most:g} us CPU" if self.cpu_key else "")

@@ -1,7 +1,7 @@
-"""Load for a gRPC endpoint: calls of one kind, so many in flight on each connection, counted when they have ended.
+"""Load for a gRPC endpoint: calls of one kind, with a fixed number in flight per connection, counted when they end.
 
-A real client's library takes ten times as much of a core as the endpoint does, so the frames are made once, as a client
-makes them that has packed its fields before: what repeats is one byte, what changes with each call is a text.
+A real client library needs ten times as much CPU as the endpoint. So the frames are built once, like those of a client
+whose header compression is warmed up: a repeated field is one byte, a field that changes with each call is text.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ from staticfire.proxy.transport.calls import SERVICE
 from staticfire.proxy.transport.header_block import pack_field
 
 WINDOW_BYTES = 2**30
+# The code 20000, as protobuf encodes it.
 STATUS_OK = b"\xa0\x9c\x01"
-# The code 20000, as protobuf writes it.
 
 
 def call_fields(method: str) -> list[tuple[str, str]]:
-    """Return what RocketMQ's Java client says with each call."""
+    """Return the header fields that RocketMQ's Java client sends with each call."""
     return [
         (":method", "POST"),
         (":scheme", "http"),
@@ -47,7 +47,7 @@ CHANGING_FIELDS = (
 
 
 def send_request(topic: str, body: bytes) -> bytes:
-    """Return a SendMessage as it travels."""
+    """Return the bytes of a SendMessage request."""
     system = pb.SystemProperties(message_id="0102FC000000013B460B14A60A00000000", message_type=pb.NORMAL, born_host="h")
     system.born_timestamp.FromMilliseconds(1_764_000_000_000)
     message = pb.Message(topic=pb.Resource(name=topic), system_properties=system, body=body)
@@ -56,7 +56,7 @@ def send_request(topic: str, body: bytes) -> bytes:
 
 
 class CallLoad(asyncio.Protocol):
-    """One connection that keeps so many calls in flight until it is told to stop."""
+    """One connection that keeps a fixed number of calls in flight until it is stopped."""
 
     def __init__(self, method: str, request: bytes, in_flight: int) -> None:
         encoder = Encoder()
@@ -70,9 +70,9 @@ class CallLoad(asyncio.Protocol):
         self._open = 0
         self._ends = False
         self.ended = 0
-        """Calls."""
+        """The number of calls that have ended."""
         self.well = 0
-        """Calls whose answer had the status OK."""
+        """The number of calls whose response had the status OK."""
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -86,7 +86,7 @@ class CallLoad(asyncio.Protocol):
             self.over.set_exception(ConnectionError("the endpoint has closed a connection"))
 
     def stop(self) -> None:
-        """Begin no more calls; `over` when all have ended."""
+        """Start no more calls. `over` is done when all have ended."""
         self._ends = True
 
     def _fill(self) -> None:
@@ -134,9 +134,9 @@ class CallLoad(asyncio.Protocol):
 async def load_sends(
     port: int, topic: str, connections: int, in_flight: int, seconds: float, may_fail: bool = False
 ) -> tuple[int, float]:
-    """Send for so long; return how many were answered with OK, and in which time. Raises: SystemExit (one was not).
+    """Send for that long; return the number of OK responses, and the time. Raises: SystemExit (another response).
 
-    `may_fail`: a JVM that is cold, or RocketMQ's broker when others use the machine, answers some too late.
+    `may_fail`: a cold JVM, or RocketMQ's broker on a machine that others use, responds to some calls too late.
     """
     loop = asyncio.get_running_loop()
     request = send_request(topic, b"x" * 256)
@@ -149,6 +149,6 @@ async def load_sends(
     await asyncio.gather(*(load.over for load in loads))
     took_s = time.perf_counter() - begin_s
     ended, well = sum(load.ended for load in loads), sum(load.well for load in loads)
-    if not may_fail and ended - well > connections:  # Where answers are cut in two by a frame, their status isn't seen.
+    if not may_fail and ended - well > connections:  # If a response is split between two frames, its status isn't seen.
         raise SystemExit(f"bench: {ended - well} of {ended} calls were not answered with OK")
     return well if may_fail else ended, took_s

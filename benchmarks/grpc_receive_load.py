@@ -1,6 +1,6 @@
-"""Receives of a simple consumer by gRPC: its settings over Telemetry, then one receive after the other on a connection.
+"""Receives of a simple consumer over gRPC: its settings over Telemetry, then one receive after another per connection.
 
-What was received is never acknowledged: each message counts once.
+Received messages are never acknowledged, so each message counts once.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ _ANOTHERS = pack_field("grpc-timeout", b"2999m")
 
 
 def framed(message: bytes) -> bytes:
-    """Return a message as gRPC frames it."""
+    """Return a message with gRPC's frame header."""
     return struct.pack(">BI", 0, len(message)) + message
 
 
 def settings_request(topic: str, group: str) -> bytes:
-    """Return the first word of a simple consumer."""
+    """Return the first message of a simple consumer on its Telemetry stream."""
     command = pb.TelemetryCommand()
     command.settings.client_type = pb.SIMPLE_CONSUMER
     command.settings.request_timeout.FromSeconds(3)
@@ -39,7 +39,7 @@ def settings_request(topic: str, group: str) -> bytes:
 
 
 def receive_request(topic: str, group: str) -> bytes:
-    """Return a ReceiveMessage as it travels."""
+    """Return the bytes of a ReceiveMessage request."""
     request = pb.ReceiveMessageRequest(batch_size=MESSAGES)
     request.group.name, request.message_queue.topic.name = group, topic
     request.filter_expression.type, request.filter_expression.expression = pb.TAG, "*"
@@ -49,7 +49,7 @@ def receive_request(topic: str, group: str) -> bytes:
 
 
 class Tally:
-    """What all connections have received; `over` when that is enough."""
+    """What all connections have received. `over` is done when that is enough."""
 
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted
@@ -60,7 +60,7 @@ class Tally:
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def add(self, messages: int) -> None:
-        """Count messages; time runs from the first of them on."""
+        """Count messages. The time starts with the first of them."""
         if self.over.done() or not messages:
             return
         if not self.messages and not self._first:
@@ -73,10 +73,10 @@ class Tally:
 
 
 class ReceiveLoad(CallLoad):
-    """One connection: a Telemetry stream, and behind its answer one receive at a time."""
+    """One connection: a Telemetry stream, and after its response one receive at a time."""
 
     def __init__(self, topic: str, group: str, mark: bytes, tally: Tally) -> None:
-        """`mark`: stands in each message once."""
+        """`mark`: bytes that each message contains once."""
         super().__init__("ReceiveMessage", receive_request(topic, group), 1)
         encoder, more = Encoder(), CHANGING_FIELDS.replace(_ANOTHERS, b"")
         self._telemetry = encoder.encode(call_fields("Telemetry")) + more
@@ -97,7 +97,7 @@ class ReceiveLoad(CallLoad):
             self._stream_id += 2
 
     def close(self) -> None:
-        """Go away."""
+        """Close the connection."""
         self.over.cancel()
         self._transport.close()
 
@@ -111,9 +111,9 @@ class ReceiveLoad(CallLoad):
 async def load_receives(
     port: int, where: tuple[str, str], connections: int, mark: bytes, wanted: int
 ) -> tuple[int, float]:
-    """Receive so many messages of (topic, group); return how many were counted, and in which time.
+    """Receive that many messages of (topic, group); return the number that was counted, and the time.
 
-    Raises: SystemExit (they didn't come).
+    Raises: SystemExit (they didn't arrive).
     """
     loop = asyncio.get_running_loop()
     loads, tally = [], Tally(wanted)

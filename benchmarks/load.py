@@ -1,7 +1,7 @@
-"""The load: blocking sockets, frames built before, a window of requests in flight per connection.
+"""The load generator: blocking sockets, prepared frames, a fixed number of requests in flight per connection.
 
-Every answer is counted as a whole frame, and its code is looked at: one that isn't success ends the bench. On its core
-the generator is fast enough for a server that takes more than about a microsecond per answer.
+Every response is counted as a complete frame, and its code is checked: an error code ends the bench. On its core the
+generator is fast enough for a server that needs more than about a microsecond per response.
 """
 
 import gc
@@ -18,8 +18,8 @@ from staticfire.protocol.codecs import ANSWER_FLAG, JSON
 BUFFER_BYTES = 1024 * 1024
 SOCKET_BYTES = 1024 * 1024
 ANSWER_S_MAX = 10
+# A frame's length, its codec word, the code in both codecs, and in the native one the flag that marks a response.
 HEAD_BYTES = 20
-# A frame's length, its codec word, where both codecs have the code, and the native one whether it is an answer.
 
 _native_head = Struct(">I6xI5xB").unpack_from
 _length = Struct(">I").unpack_from
@@ -27,14 +27,14 @@ _JSON_SUCCESS = b'{"code":0,'
 
 
 class UnexpectedAnswerError(Exception):
-    """The server said no, or the stream is broken."""
+    """The server returned an error, or the stream is broken."""
 
 
 class LoadConnection:
     """One connection with requests in flight."""
 
     def __init__(self, port: int, codec: int, ring: list[bytes], start: int = 0) -> None:
-        """`start`: with which frame of the ring to begin, so that connections don't all send the same."""
+        """`start`: the first frame of the ring to send, so that not all connections send the same frames."""
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
@@ -42,7 +42,7 @@ class LoadConnection:
         self.socket.settimeout(ANSWER_S_MAX)
         self._is_json = codec == JSON
         self.frames = len(ring)
-        # Twice in a row: any number of frames, up to a whole ring, is one slice.
+        # The ring twice in a row: any number of frames, up to a whole ring, is one slice.
         self._starts = [0]
         for frame in ring + ring:
             self._starts.append(self._starts[-1] + len(frame))
@@ -50,15 +50,15 @@ class LoadConnection:
         self._next = start % len(ring)
         self._buffer = bytearray(BUFFER_BYTES)
         self._view = memoryview(self._buffer)
+        # The number of bytes at the start of the buffer that are less than a response's head.
         self._kept = 0
-        # Bytes at the begin of the buffer: less than an answer's head.
+        # The number of missing bytes of a frame whose head was read.
         self._missing = 0
-        # Bytes of a frame whose head was seen.
+        # Whether that frame is a response. In the native codec, requests of the broker itself are skipped.
         self._counts = 1
-        # Whether that frame is an answer: over our own codec a broker's own words are passed over.
         self.in_flight = 0
         self.answer_bytes = 0
-        """Of the last answer."""
+        """The size of the last response."""
 
     def send(self, count: int) -> None:
         """Send the next frames of the ring."""
@@ -71,7 +71,10 @@ class LoadConnection:
             count -= now
 
     def receive(self) -> int:
-        """Wait for data and return how many answers it completed. Raises: UnexpectedAnswerError, TimeoutError."""
+        """Wait for data; return the number of responses that it completed.
+
+        Raises: UnexpectedAnswerError, TimeoutError.
+        """
         got = self.socket.recv_into(self._view[self._kept :])
         if not got:
             raise UnexpectedAnswerError("the server closed the connection; its last words are on stderr")
@@ -115,7 +118,7 @@ class LoadConnection:
 
 
 def run_at_pace(connection: LoadConnection, requests: int, in_flight: int, per_s: float = 0.0) -> None:
-    """Send so many requests, at a pace if there is one, and wait for all answers. Raises: UnexpectedAnswerError."""
+    """Send that many requests, at a rate if one is given, and wait for all responses. Raises: UnexpectedAnswerError."""
     started = time.perf_counter()
     for sent in range(requests):
         if per_s:
@@ -129,7 +132,7 @@ def run_at_pace(connection: LoadConnection, requests: int, in_flight: int, per_s
 
 @dataclass
 class LoadWindow:
-    """What one stretch of load has brought."""
+    """The result of one period of load."""
 
     answers: int
     seconds: float
@@ -143,7 +146,7 @@ class LoadWindow:
 
 
 def run_window(server: ServerProcess, connections: list[LoadConnection], in_flight: int, seconds: float) -> LoadWindow:
-    """Keep so many requests in flight on each connection for so long, then wait for all answers."""
+    """Keep that many requests in flight on each connection for that long, then wait for all responses."""
     gc.collect()
     gc.disable()
     meter = Meter(*server.pids)
@@ -197,7 +200,7 @@ def _several(connections: list[LoadConnection], in_flight: int, seconds: float) 
 
 
 def run_through(server: ServerProcess, connections: list[LoadConnection], in_flight: int, count: int = 0) -> LoadWindow:
-    """Send each connection's ring once, or `count` of its frames, so many requests in flight on each."""
+    """Send each connection's ring once, or `count` of its frames, with that many requests in flight on each."""
     gc.collect()
     gc.disable()
     meter = Meter(*server.pids)
@@ -227,7 +230,7 @@ def _through(connections: list[LoadConnection], in_flight: int, count: int) -> i
 
 
 def run_one_by_one(server: ServerProcess, connection: LoadConnection, seconds: float) -> LoadWindow:
-    """Ask one request at a time and keep how long each took."""
+    """Send one request at a time, and record the latency of each."""
     latencies = []
     clock = time.perf_counter
     meter = Meter(*server.pids)

@@ -1,7 +1,7 @@
-"""The machine under the measurement: cores, CPU time and memory of processes, and what others do meanwhile. Linux only.
+"""The machine: cores, CPU time and memory of processes, and the load of other programs meanwhile. Linux only.
 
-The server has the first core, the load the last one. CPU time is what the kernel's scheduler counted (schedstat), in
-nanoseconds, of all threads of a process.
+The server runs on the first core, the load generator on the last one. CPU time is that of the kernel's scheduler
+(schedstat), in nanoseconds, for all threads of a process.
 """
 
 import os
@@ -19,17 +19,18 @@ LOAD_CORE = _CORES[-1]
 ALL_CORES = set(_CORES)
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+# Columns of the first line of /proc/stat: idle, iowait.
 _IDLE_COLUMNS = (3, 4)
-# Of the first line of /proc/stat: idle, iowait.
 QUIET_CORES = 0.15
 QUIET_WAIT_S_MAX = 5.0
 QUIET_LOOK_S = 0.2
+# The value of `crc32_ns` on the machine where the goals were set. It measures the standard library, so changes of
+# staticfire don't affect it.
 GOALS_CRC32_NS = 266
-# What `crc32_ns` was where the goals were set: the standard library's, which no change of ours makes faster.
 
 
 def pin(pid: int, core: int) -> None:
-    """Let a process that has one thread so far run on one core only; its threads will stay there, too."""
+    """Pin a process that has one thread to a core. Threads that it starts later are pinned, too."""
     os.sched_setaffinity(pid, {core})
 
 
@@ -40,13 +41,13 @@ def unpin(pid: int) -> None:
 
 
 def cpu_ns(pid: int) -> int:
-    """Return the CPU time that a process has used."""
+    """Return the CPU time of a process."""
     total = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         try:
             total += int((task / "schedstat").read_text().split()[0])
         except OSError:
-            continue  # A thread that has just ended.
+            continue  # The thread has just ended.
     return total
 
 
@@ -56,12 +57,12 @@ def rss_mib(pid: int) -> float:
 
 
 def anonymous_mib(pid: int) -> float:
-    """Return the resident memory of a process that is its own: no pages of files, which the kernel takes back."""
+    """Return the anonymous resident memory of a process: without pages of files, which the kernel can reclaim."""
     return _kib(f"/proc/{pid}/status", "RssAnon:") / 1024
 
 
 def pss_mib(pid: int) -> float:
-    """Return the memory of a process, what it shares with others divided by their number."""
+    """Return the memory of a process. Shared memory is divided by the number of processes that share it."""
     return _kib(f"/proc/{pid}/smaps_rollup", "Pss:") / 1024
 
 
@@ -73,7 +74,7 @@ def _kib(path: str, name: str) -> int:
 
 
 def descendants(pid: int) -> Iterable[tuple[int, str]]:
-    """Yield the processes below one, with their command lines."""
+    """Yield the descendants of a process, with their command lines."""
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in map(int, (task / "children").read_text().split()):
             yield child, Path(f"/proc/{child}/cmdline").read_text().replace("\0", " ")
@@ -81,10 +82,10 @@ def descendants(pid: int) -> Iterable[tuple[int, str]]:
 
 
 class Meter:
-    """What was used while it ran: by a server, by us, and by everybody else (in cores)."""
+    """Measures CPU time while it runs: of the servers, of this process, and of all others (in cores)."""
 
     def __init__(self, *pids: int) -> None:
-        """`pids`: the servers; this process is counted as ours, too."""
+        """`pids`: the servers. This process is measured, too."""
         self._pids = pids
         self._started = time.perf_counter()
         self._busy_s = _busy_s()
@@ -111,7 +112,7 @@ def _busy_s() -> float:
 
 
 def wait_until_quiet() -> float:
-    """Wait until others leave the machine alone, but not for long; return the cores that they use."""
+    """Wait, but not for long, until other programs use little CPU; return the number of cores that they use."""
     started = time.perf_counter()
     while True:
         meter = Meter()
@@ -122,10 +123,10 @@ def wait_until_quiet() -> float:
 
 
 def touch_memory(folder: str, mebibytes: int) -> None:
-    """Use memory for the disk's cache once and give it back.
+    """Use memory for the disk cache once, and release it.
 
-    A virtual machine gets each of its pages from the host on first use, which costs more than storing a message. That
-    would be measured instead of the broker.
+    A virtual machine gets each page from its host on first use, which costs more than storing a message. Without this,
+    that would be measured instead of the broker.
     """
     block = bytes(1024 * 1024)
     with tempfile.TemporaryFile(dir=folder) as file:
@@ -134,7 +135,7 @@ def touch_memory(folder: str, mebibytes: int) -> None:
 
 
 def describe() -> dict[str, object]:
-    """Return what one has to know to compare figures."""
+    """Return the facts that are needed to compare figures."""
     model = "unknown"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -150,9 +151,9 @@ def describe() -> dict[str, object]:
 
 
 def crc32_ns() -> float:
-    """Return how long this core takes now for one well-known piece of work, the CRC-32 of 1 KiB: the median of many.
+    """Return the time that this core needs now for the CRC-32 of 1 KiB: the median of many.
 
-    Virtual cores are as fast as their neighbours let them: by day and minute this differs by a factor of two.
+    The speed of virtual cores depends on their neighbours: it changes by a factor of two between days and minutes.
     """
     block, times = bytes(1024), []
     for _ in range(50):

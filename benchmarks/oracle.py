@@ -1,8 +1,9 @@
-"""The same JSON load against a real Apache RocketMQ on this machine: our figures as ratios of its.
+"""The same JSON load for a real Apache RocketMQ on this machine: staticfire's figures as ratios of RocketMQ's.
 
-They run in turn, each alone on the machine. It may use all cores while our broker has one; the generator's core is the
-same for both. An endpoint and its broker are two processes on both sides, and those of both may use all cores. Needs a
-JDK and Maven, which bring it from Maven Central (tools/oracle.sh); without them this says so and is left out.
+They run one after another, each alone on the machine. RocketMQ may use all cores, staticfire's broker has one; the
+generator's core is the same for both. An endpoint and its broker are two processes on both sides, and both may use all
+cores. This needs a JDK and Maven, which downloads RocketMQ from Maven Central (tools/oracle.sh); without them the
+comparison is skipped, with a message.
 """
 
 import asyncio
@@ -32,15 +33,15 @@ from staticfire.protocol.codecs import JSON
 SCRIPT = ROOT / "tools" / "oracle.sh"
 BROKER_PORT, NAMESRV_PORT, PROXY_PORT = 20911, 19876, 28081
 ROUNDS = 3
+# By default, RocketMQ refuses a send that has waited for 200 ms. On a busy machine this ended the comparison.
 SEND_QUEUE_MS = 10_000
-# RocketMQ refuses a send that has waited for 200 ms: on a machine that others use, that ended the comparison.
+# A JVM compiles code that runs often. Before that it would be slower.
 WARM_SECONDS = 6
-# A JVM compiles what it runs often: measured before that, it would be itself that is slow.
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A figure and how many times RocketMQ's it should be; for latencies, at most."""
+    """A figure, and its goal as a multiple of RocketMQ's. For latencies it is a maximum."""
 
     key: str
     goal: float
@@ -66,9 +67,9 @@ CASES.insert(2, Throughput("json_batch32", batch_ring, JSON, connections=8, in_f
 
 
 def compare(console: Console, stand: Stand, only: str = "") -> Values:
-    """Measure both and print the ratios; nothing when RocketMQ can't be started here.
+    """Measure both and print the ratios. Return nothing if RocketMQ can't be started here.
 
-    `only`: the begins of keys, with commas between them; empty for all.
+    `only`: prefixes of keys, separated by commas; empty for all.
     """
     missing = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
     if missing:
@@ -97,7 +98,7 @@ def compare(console: Console, stand: Stand, only: str = "") -> Values:
 
 
 def _measure(server: ServerProcess, stand: Stand, keys: frozenset[str]) -> Values:
-    """Measure what a broker does by itself."""
+    """Measure a broker alone."""
     values: Values = {}
     if "json_send_rtt_p50_us" in keys:
         window, _ = LATENCY.load(server, send_ring(JSON), JSON, stand)
@@ -121,7 +122,7 @@ def _measure(server: ServerProcess, stand: Stand, keys: frozenset[str]) -> Value
 def _measure_endpoint(
     namesrv: str, server: ServerProcess, endpoint: ServerProcess, stand: Stand, keys: frozenset[str]
 ) -> Values:
-    """Measure a gRPC endpoint in front of a broker. Sends that it doesn't answer with OK don't count."""
+    """Measure a gRPC endpoint in front of a broker. Sends without an OK response don't count."""
     values: Values = {}
     if not keys.isdisjoint(GRPC.keys):
         asyncio.run(create_topic(namesrv))
@@ -174,14 +175,14 @@ def _show(console: Console, ours: Values, theirs: Values) -> Values:
 
 
 def _cpu(key: str, values: Values) -> str:
-    """Return the CPU time of one, which says the same on a busy machine: of the broker, or of the endpoint alone."""
+    """Return the CPU time, which a busy machine affects little: of the broker, or of the endpoint alone."""
     spent_us = values.get(key.replace("_per_s", "_cpu_us"))
     return "" if spent_us is None or "_per_s" not in key else number(spent_us)
 
 
 @contextmanager
 def _rocketmq(stand: Stand) -> Iterator[tuple[ServerProcess, ServerProcess]]:
-    """Run a RocketMQ: its broker, and its proxy. They aren't pinned: they may use what they can."""
+    """Run a RocketMQ broker and its proxy. They aren't pinned, so they may use all cores."""
     with tempfile.TemporaryDirectory(dir=stand.folder, prefix="staticfire-bench-") as folder:
         settings = environment() | {"BROKER_PORT": str(BROKER_PORT), "NAMESRV_PORT": str(NAMESRV_PORT)}
         settings |= {"PROXY": "1", "PROXY_PORT": str(PROXY_PORT)}

@@ -1,8 +1,8 @@
-"""Pops over JSON: one in flight on each connection, and messages are counted, not answers.
+"""Pops over JSON: one in flight per connection. Messages are counted, not responses.
 
-A broker may bring fewer messages than it was asked for, or none: RocketMQ answers 210 (no message) while something else
-holds the queue, its own book-keeping for instance, though messages are there. Who gets that pops again at once, until
-all stored messages have come or the time is over; what has come by then, in that time, is the figure.
+A broker may return fewer messages than requested, or none: RocketMQ responds with 210 (no message) while something else
+locks the queue, for example its own bookkeeping, although there are messages. Then the connection pops again at once,
+until all stored messages have arrived or the time is over. The figure is the number of messages in that time.
 """
 
 import gc
@@ -17,10 +17,10 @@ from benchmarks.machine import Meter
 from benchmarks.servers import ServerProcess
 from staticfire.protocol.codes import ResponseCode
 
+# The limit for one load. staticfire needs about a second.
 POP_S_MAX = 20.0
-# Of one load. It takes staticfire about a second.
+# A connection that has received nothing for this long won't receive anything any more.
 EMPTY_S_MAX = 10.0
-# A connection that has got nothing for so long gets nothing any more.
 _NOTHING_NOW = (ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND)
 _HEADER_SIZE_MASK = 0xFF_FFFF
 _head = Struct(">II").unpack_from
@@ -31,7 +31,7 @@ class PopConnection:
     """Pops the messages of its queues, one request after the other."""
 
     def __init__(self, port: int, ring: list[bytes], wanted: int) -> None:
-        """`wanted`: how many messages it is to get."""
+        """`wanted`: the number of messages to receive."""
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
@@ -41,9 +41,9 @@ class PopConnection:
         self._next = 0
         self._buffer = bytearray()
         self.left = wanted
-        """Messages that haven't come."""
+        """The number of messages that haven't arrived yet."""
         self.got_s = time.perf_counter()
-        """When messages came last."""
+        """The time when messages last arrived."""
 
     def pop(self) -> None:
         """Send the next request."""
@@ -51,7 +51,7 @@ class PopConnection:
         self._next = (self._next + 1) % len(self._ring)
 
     def receive(self) -> int | None:
-        """Wait for data; return how many messages the answer has, None while it isn't whole.
+        """Wait for data; return the number of messages in the response, or None while it is incomplete.
 
         Raises: UnexpectedAnswerError, TimeoutError.
         """
@@ -76,7 +76,7 @@ class PopConnection:
 
 
 def messages_popped(answer: bytes) -> int:
-    """Return how many messages the answer to a pop brings. Raises: UnexpectedAnswerError."""
+    """Return the number of messages in the response to a pop. Raises: UnexpectedAnswerError."""
     header_end = 8 + (_head(answer, 0)[1] & _HEADER_SIZE_MASK)
     code = json.loads(answer[8:header_end])["code"]
     if code in _NOTHING_NOW:
@@ -88,13 +88,13 @@ def messages_popped(answer: bytes) -> int:
         size = _length(answer, position)[0]
         if not size:
             raise UnexpectedAnswerError(f"a stored message of no bytes, behind {messages} others")
-        position += size  # Each record begins with its size.
+        position += size  # Each record starts with its size.
         messages += 1
     return messages
 
 
 def run_pops(server: ServerProcess, connections: list[PopConnection]) -> LoadWindow:
-    """Pop until each connection has got what it wants, or the time is over; the window counts messages."""
+    """Pop until each connection has its messages, or the time is over. The window counts messages."""
     gc.collect()
     gc.disable()
     meter = Meter(*server.pids)

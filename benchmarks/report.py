@@ -1,4 +1,4 @@
-"""The table that `make bench` prints, and the file that it leaves for whoever compares: results/latest.json."""
+"""The table that `make bench` prints, and the results file for comparisons: results/latest.json."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def medians(rounds: list[Values]) -> Values:
 
 
 def ratios(values: Values) -> Values:
-    """Return each figure as a part of what the bare echo server reached in the same rounds."""
+    """Return each figure as a fraction of the bare echo server's in the same rounds."""
     found: Values = {}
     for key in values:
         name = key.removesuffix("_echo_per_s")
@@ -39,7 +39,7 @@ def ratios(values: Values) -> Values:
 
 
 def show(console: Console, values: Values, rounds: list[Values]) -> None:
-    """Print the goals that were measured."""
+    """Print the measured goals."""
     beside = ratios(values)
     table = Table(title=f"median of {len(rounds)} rounds (lowest - highest)", title_justify="left")
     for name in ("figure", "value", "spread", "CPU us", "x echo", "goal", "", "RocketMQ 5.3.3", "foreign cores"):
@@ -65,7 +65,7 @@ def show(console: Console, values: Values, rounds: list[Values]) -> None:
 
 
 def number(value: float) -> str:
-    """Return a figure with as many digits as mean something."""
+    """Return a figure with its significant digits."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
@@ -75,7 +75,7 @@ def _spread(goal: Goal, rounds: list[Values]) -> str:
 
 
 def write(values: Values, machine: dict[str, object], rocketmq: Values, rounds: int) -> Path:
-    """Write the results file and return where it is."""
+    """Write the results file; return its path."""
     rounded = {key: round(value, 3) for key, value in values.items() if not key.endswith("_foreign")}
     document = {
         "figures": rounded,

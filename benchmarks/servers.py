@@ -1,4 +1,4 @@
-"""Server processes: started with a folder of their own, pinned to the server's core, gone when left."""
+"""Server processes: started with their own folder, pinned to the server's core, stopped at the end."""
 
 import json
 import os
@@ -16,12 +16,12 @@ from pathlib import Path
 from benchmarks.machine import SERVER_CORE, cpu_ns, pin
 
 ROOT = Path(__file__).resolve().parent.parent
+# The limits for a start and a stop, also with a full store.
 START_S_MAX = STOP_S_MAX = 120
-# Of a full store, too.
 IDLE_LOOK_S = 0.5
 IDLE_CPU_NS = 10_000_000
+# Consecutive idle looks. One isn't enough: a broker pauses for a second after every thousand queues that it writes.
 IDLE_LOOKS = 3
-# In a row: a broker pauses for a second between one thousand queues that it writes and the next.
 IDLE_LOOKS_MAX = 240
 
 
@@ -32,7 +32,7 @@ class ServerProcess:
     pids: tuple[int, ...]
     port: int
     ready_ms: float = 0.0
-    """From its process's start to its being ready."""
+    """The time from the start of its process until it is ready."""
 
     @property
     def address(self) -> str:
@@ -51,7 +51,7 @@ def broker(folder: str | None = None, namesrv: str = "", **settings: str) -> Ite
 
 @contextmanager
 def broker_in(folder: Path, is_killed: bool = False, **settings: str) -> Iterator[ServerProcess]:
-    """Run a broker on a folder; `is_killed`: and not stopped in order."""
+    """Run a broker with a folder. `is_killed`: at the end, kill it instead of stopping it in order."""
     values = {"storePathRootDir": str(folder), "namesrvAddr": "", "vipPortEnable": "false", **settings}
     with _program("staticfire.broker", values, is_killed) as server:
         yield server
@@ -100,7 +100,7 @@ def _program(module: str, settings: dict[str, str], is_killed: bool = False) -> 
 
 @contextmanager
 def echo(answer_bytes: int) -> Iterator[ServerProcess]:
-    """Run the bare server that answers each frame with so many bytes."""
+    """Run the bare server, which responds to each frame with that many bytes."""
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.echo", str(answer_bytes)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
@@ -122,7 +122,7 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
 
 
 def wait_until_idle(server: ServerProcess) -> None:
-    """Wait until a server has brought to the disk what it was given."""
+    """Wait until a server has written everything to disk."""
     idle = 0
     for _ in range(IDLE_LOOKS_MAX):
         before = cpu_ns(server.pids[0])
@@ -133,5 +133,5 @@ def wait_until_idle(server: ServerProcess) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment for a process of the command line: nothing that points elsewhere."""
+    """Return the environment for a command-line process, without variables that refer to another cluster."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("NAMESRV", "STATICFIRE"))}

@@ -1,10 +1,10 @@
 """Half load for minutes, members coming and going, old messages removed: does anything grow? `make soak MINUTES=10`.
 
-A cluster as `staticfire up` starts it, messages at a steady pace (half of what this machine takes), a group that always
-has two members and each few seconds another one that joins and leaves, and a message time so fast that segments are
-old, and removed, after seconds. Memory, descriptors and the latency from a send to its listener are looked at every few
-seconds; the second half of the run is compared with the first. The exit code is 1 when something has grown, or a
-message is missing.
+The cluster is started as by `staticfire up`. Messages are sent at a constant rate, half of what this machine can
+handle. A group always has two members; every few seconds another one joins and leaves. Message time runs so fast that
+segments are old, and removed, after seconds. Memory, descriptors, and the latency from a send to its listener are
+recorded every few seconds, and the second half of the run is compared with the first. The exit code is 1 when something
+has grown, or a message is missing.
 """
 
 import argparse
@@ -36,19 +36,19 @@ TOPIC, GROUP = "soak", "soak-desk"
 BODY_BYTES, QUEUES = 1024, 8
 CALIBRATE_S = 2.0
 SENDERS = 32
+# The fraction of the rate that the machine reached in the calibration.
 PACE = 0.5
-# Of what the machine takes for two seconds.
 TICK_S = 0.02
 LOOK_S = 5.0
 MEMBER_STAYS_S, MEMBER_AWAY_S = 6.0, 2.0
 SETTLE_S_MAX = 30.0
 SEGMENT_BYTES = 32 * 1024 * 1024
 CLOCK_RATE = 300.0
+# Hours of message time, which are twelve seconds of real time.
 RESERVED_HOURS = 1
-# Of message time: twelve seconds.
 EACH_HOUR = ";".join(f"{hour:02}" for hour in range(24))
+# The fraction of looks that are left out, while tables and caches grow to their size.
 WARM_PART = 0.2
-# Of the looks are left out: tables and caches reach their size.
 GROWS_MIB_MAX, GROWS_DESCRIPTORS_MAX, GROWS_LATENCY_MAX = 8.0, 8, 1.5
 RESULTS = Path(__file__).parent / "results" / "soak.json"
 BARS = "▁▂▃▄▅▆▇█"
@@ -56,15 +56,15 @@ BARS = "▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True)
 class Look:
-    """What was seen at one moment."""
+    """The state at one moment."""
 
     second: float
     servers_mib: float
     own_mib: float
     descriptors: int
-    """Of the servers."""
+    """The number of the servers' descriptors."""
     latency_us: float
-    """Median from a send to its listener since the look before."""
+    """The median from a send to its listener, since the look before."""
     consumed: int
 
 
@@ -81,7 +81,7 @@ class Soak:
         self.looks: list[Look] = []
 
     async def run(self, console: Console) -> None:
-        """Send, consume, look."""
+        """Send, consume, and record the state."""
         namesrv = self._cluster.namesrv
         async with Producer("soak", namesrv=namesrv) as producer:
             per_s = await self._calibrate(producer)
@@ -96,12 +96,12 @@ class Soak:
 
     @property
     def missing(self) -> int:
-        """How many messages were acknowledged and not consumed."""
+        """The number of messages that were acknowledged but not consumed."""
         return self._sent - self._first
 
     @property
     def again(self) -> int:
-        """How many deliveries were of messages that had been consumed before."""
+        """The number of deliveries of messages that had been consumed before."""
         return self._consumed - self._first
 
     async def _calibrate(self, producer: Producer) -> float:
@@ -114,7 +114,7 @@ class Soak:
                 sent += 1
             return sent
 
-        # Halved once more: whoever listens needs as much of the machine as whoever sends.
+        # Halved again, since consuming needs as much of the machine as sending.
         return sum(await asyncio.gather(*[send_on() for _ in range(SENDERS)])) / CALIBRATE_S * PACE / 2
 
     def _member(self) -> PushConsumer:
@@ -178,7 +178,7 @@ class Soak:
 
 
 def judge(looks: Sequence[Look]) -> list[str]:
-    """Return what grew from the first half of a run to the second, in words."""
+    """Describe what grew from the first half of a run to the second."""
     settled = looks[int(len(looks) * WARM_PART) :]
     first, second = settled[: len(settled) // 2], settled[len(settled) // 2 :]
     if not first:
@@ -206,7 +206,7 @@ def plot(values: Sequence[float], width: int = 60) -> str:
 
 
 def show(console: Console, soak: Soak, faults: Sequence[str]) -> None:
-    """Print what the run was like."""
+    """Print the results of the run."""
     table = Table(title=f"{len(soak.looks)} looks", title_justify="left")
     for name in ("", "least", "median", "most", "from start to end"):
         table.add_column(name, justify="left" if name in ("", "from start to end") else "right")
@@ -225,7 +225,7 @@ def show(console: Console, soak: Soak, faults: Sequence[str]) -> None:
 
 
 def main() -> int:
-    """Read the arguments, run, print; 1 when something grew or is missing."""
+    """Parse the arguments, run, print. Return 1 when something grew or is missing."""
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--dir", help="below which folder the store lies (default: the temporary one)")

@@ -1,6 +1,6 @@
-"""Reading, writing and sweeps with Spark, where the extra [spark] is installed: rows per second, time of a micro-batch.
+"""Reads, writes and sweeps with Spark, if the extra [spark] is installed: rows per second, time of a micro-batch.
 
-Spark gets both cores, with the cluster beside it, as on a person's machine.
+Spark may use both cores, together with the cluster, as on a user's machine.
 """
 
 import json
@@ -20,7 +20,7 @@ SWEEP_RUNS, QUICK_SWEEP_RUNS = 20, 4
 
 
 class SparkRead:
-    """Reads, writes, micro-batches of either, and runs of a sweep."""
+    """Reads, writes, micro-batches of both, and runs of a sweep."""
 
     name = "spark"
     keys = (
@@ -49,7 +49,7 @@ class SparkRead:
 
 
 def spark_missing() -> str:
-    """Return why Spark can't be measured here, nothing where it can."""
+    """Return the reason why Spark can't be measured here, or "" if it can."""
     if find_spec("pyspark") is None:
         return "spark: not measured, the extra isn't installed (`make .venv/.spark`)"
     return "" if which("java") or os.environ.get("JAVA_HOME") else "spark: not measured, there is no java"

@@ -1,4 +1,4 @@
-"""A streaming source that asks nobody: what a micro-batch costs in Spark itself. Needs the extra [spark]."""
+"""A streaming source that sends no requests: the cost of a micro-batch in Spark itself. Needs the extra [spark]."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from staticfire.pipeline.schema import arrow_schema, spark_schema
 
 
 class EmptySource(DataSource):
-    """Offsets that count up, and no rows: `batches` micro-batches of `partitions` partitions."""
+    """A source with increasing offsets and no rows: `batches` micro-batches of `partitions` partitions."""
 
     @classmethod
     def name(cls) -> str:
@@ -26,7 +26,7 @@ class EmptySource(DataSource):
 
 
 class EmptyReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Hands out empty batches."""
+    """Returns empty batches."""
 
     def __init__(self, batches: int, partitions: int, schema: pa.Schema) -> None:
         self._batches = batches
@@ -37,7 +37,7 @@ class EmptyReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"batch": 0}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
-        """There is nothing to note."""
+        """Do nothing, since the number of batches is fixed."""
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 (Spark's name)
         return ReadMaxRows(1)

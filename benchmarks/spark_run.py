@@ -24,8 +24,8 @@ from staticfire.client import Message, Producer
 from staticfire.pipeline import session
 
 TOPIC = "bench"
+# As many as cores, so that two tasks read each of the two sources.
 QUEUES = 2
-# As many as cores: both sources are read by two tasks.
 BODY_BYTES = 100
 SENT_AT_ONCE = 5_000
 MICRO_BATCHES = 30
@@ -34,7 +34,7 @@ WARM_BATCHES = 5
 
 
 def main() -> None:
-    """Fill a cluster, measure, print."""
+    """Fill a cluster, measure, print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=5)
@@ -51,7 +51,7 @@ def main() -> None:
         asyncio.run(_fill(cluster.namesrv, arguments.messages))
         options = {"nameServer": cluster.namesrv, "subscribe": TOPIC, "protocol": arguments.protocol}
         values = _batch(spark, options, Path(folder), arguments.messages, arguments.repeats)
-        print(values, file=sys.stderr)  # What there is, should the rest fail.
+        print(values, file=sys.stderr)  # The results so far, in case the rest fails.
         values |= _micro_batches(spark, options, Path(folder))
         values |= sink_figures(spark, cluster.namesrv, arguments.messages, arguments.repeats, Path(folder))
         print(values, file=sys.stderr)
@@ -68,7 +68,7 @@ async def _fill(namesrv: str, count: int) -> None:
 
 
 def _batch(spark: SparkSession, options: dict[str, str], folder: Path, messages: int, repeats: int) -> dict[str, float]:
-    """Measure reading the topic and reading the same rows from Parquet."""
+    """Measure reading the topic, and reading the same rows from Parquet."""
     files = str(folder / "rows")
     topic = spark.read.format("staticfire").options(**options)
     plain = {"compression": "none", "parquet.enable.dictionary": "false"}
@@ -97,7 +97,7 @@ def _seconds(do: Callable[[], None]) -> float:
 
 
 def _micro_batches(spark: SparkSession, options: dict[str, str], folder: Path) -> dict[str, float]:
-    """Measure micro-batches of the topic, and of a source that asks nobody."""
+    """Measure micro-batches of the topic, and of a source that sends no requests."""
     spark.dataSource.register(EmptySource)
     topic = options | {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(MICRO_BATCH_ROWS)}
     end = MICRO_BATCHES + WARM_BATCHES

@@ -1,7 +1,7 @@
-"""What Spark writes: rows into a topic, in bulk and in micro-batches, and runs of a sweep. Needs the extra [spark].
+"""Writes with Spark: rows to a topic, in bulk and in micro-batches, and runs of a sweep. Needs the extra [spark].
 
-A micro-batch has ten rows, which Spark makes itself, and two tasks. It is compared with the same into a sink that is
-Python, too, and drops them: the difference is what sending costs.
+A micro-batch has ten rows, which Spark generates itself, and two tasks. It is compared with the same query into a
+Python sink that drops the rows: the difference is the cost of sending.
 """
 
 import tempfile
@@ -32,7 +32,7 @@ SWEEP_HOURS = 1 / 6
 
 
 class EmptySink(DataSource):
-    """Takes rows, and drops them."""
+    """A sink that drops all rows."""
 
     @classmethod
     def name(cls) -> str:
@@ -43,7 +43,7 @@ class EmptySink(DataSource):
 
 
 class EmptyWriter(DataSourceStreamArrowWriter):
-    """One micro-batch after the other."""
+    """Writes one micro-batch after another."""
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
         for _ in iterator:
@@ -52,7 +52,7 @@ class EmptyWriter(DataSourceStreamArrowWriter):
 
 
 def sink_figures(spark: SparkSession, name_server: str, rows: int, repeats: int, folder: Path) -> dict[str, float]:
-    """Measure writes into `bench_out`, which is there."""
+    """Measure writes to the topic `bench_out`, which must exist."""
     to = {"nameServer": name_server, "topic": TOPIC}
     frame = spark.range(0, rows, 1, TASKS).selectExpr(f"repeat('x', {BODY_BYTES}) AS value")
     seconds = []
@@ -61,7 +61,8 @@ def sink_figures(spark: SparkSession, name_server: str, rows: int, repeats: int,
         frame.write.format("staticfire").options(**to).mode("append").save()
         seconds.append(time.perf_counter() - started)
     spark.dataSource.register(EmptySink)
-    _per_micro_batch(spark, EmptySink.name(), {}, folder / "warm")  # The first query would be the JVM's own warming up.
+    # The first query warms up the JVM.
+    _per_micro_batch(spark, EmptySink.name(), {}, folder / "warm")
     nothing_ms = _per_micro_batch(spark, EmptySink.name(), {}, folder / "nowhere")
     topic_ms = _per_micro_batch(spark, "staticfire", to, folder / "out")
     return {
@@ -91,7 +92,7 @@ def _per_micro_batch(spark: SparkSession, sink: str, options: dict[str, str], ch
 
 
 def sweep_figures(spark: SparkSession, runs: int) -> dict[str, float]:
-    """Measure runs of ten simulated minutes, and what of their time is Spark's."""
+    """Measure the rate of runs of ten simulated minutes, and the CPU time of a run."""
     with tempfile.TemporaryDirectory() as folder:
         plan = SweepPlan(WORKLOAD, range(1, runs + 1), SWEEP_HOURS)
         started = time.perf_counter()

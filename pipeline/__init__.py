@@ -1,26 +1,26 @@
-"""Messages in Spark: the data source `staticfire`, and jobs over it.
+"""Messages in Spark: the data source `staticfire`, and jobs that use it.
 
     from staticfire.pipeline import session
 
     with session("orders") as spark:
         orders = spark.read.format("staticfire").option("subscribe", "orders").load()
 
-`pip install 'staticfire[spark]'` brings what it needs; Spark itself needs Java 17 or later. Importing this loads
-nothing of it, and nothing outside of this folder imports it.
+`pip install 'staticfire[spark]'` installs what it needs; Spark itself needs Java 17 or later. Importing this package
+loads none of that, and no module outside of this folder imports it.
 
-- `source.py`, `batch_reader.py`: what Spark sees; `schema.py`: its columns; `local_spark.py`: a Spark that is set up
-  for it; `errors.py`
-- pure: `options.py`, `offsets.py`, `planning.py` (which messages, in which pieces), `pace.py` (how often to ask),
-  `expressions.py` (which messages), `topic_pattern.py` (which topics)
-- `batch_plan.py`, `stream_plan.py`: what a query reads, once or again and again
-- asking the cluster: `link.py` (a client in a thread), `survey.py` (what there is to read)
-- `pushing.py`, `pushing_reader.py`: filters that brokers can look at
-- writing: `sink.py` (what Spark sees), `sink_options.py`, `rows.py` (as messages), `sending.py`
-- reading: `pulls.py` (ahead of the user), `batches.py` (to Arrow): `plain_columns.py`, or `records.py` and
+- `source.py`, `batch_reader.py`: the interface to Spark; `schema.py`: the columns; `local_spark.py`: a Spark session
+  that is set up for the source; `errors.py`
+- pure: `options.py`, `offsets.py`, `planning.py` (the offset ranges of a query), `pace.py` (how often to poll),
+  `expressions.py` (message filters), `topic_pattern.py` (topic selection)
+- `batch_plan.py`, `stream_plan.py`: what a batch query and a streaming query read
+- requests to the cluster: `link.py` (a client in a thread), `survey.py` (queues and their offsets)
+- `pushing.py`, `pushing_reader.py`: filters that brokers can apply
+- writing: `sink.py` (the interface to Spark), `sink_options.py`, `rows.py` (rows to messages), `sending.py`
+- reading: `pulls.py` (ahead of the reader), `batches.py` (to Arrow): `plain_columns.py`, or `records.py` and
   `property_columns.py`
-- `jobs/`: topics to Parquet, and what the tables say; `report/`: a page about it
-- `consumption/`: what consumption was like, of any cluster
-- `sweep/`: simulated clusters spread over executors
+- `jobs/`: topics to Parquet, and analysis of the tables; `report/`: a page about it
+- `consumption/`: statistics of consumption, for any cluster
+- `sweep/`: simulated clusters that run on Spark's executors
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What a batch query reads: decided once, when Spark plans the query."""
+"""The plan of a batch query: the offset ranges that it reads. It is made once, when Spark plans the query."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ Survey = dict[MessageQueue, QueueEnds]
 
 
 async def survey(client: ClusterClient, options: SourceOptions) -> Survey:
-    """Return all queues of the topics, and where each begins and ends. Raises: SourceUnreachable, NetworkError."""
+    """Return all queues of the topics with their first and last offsets. Raises: SourceUnreachable, NetworkError."""
     queues = await wanted_queues(client, options)
 
     async def ask() -> Survey:
@@ -41,7 +41,7 @@ async def survey(client: ClusterClient, options: SourceOptions) -> Survey:
 async def plan_batch(
     client: ClusterClient, options: SourceOptions, narrow: Callable[[list[QueueRange]], list[QueueRange]] = list
 ) -> list[QueueRange]:
-    """Return the ranges of a batch; `narrow` leaves out what the query doesn't need.
+    """Return the ranges of a batch. `narrow` removes those that the query doesn't need.
 
     Raises: DataLost, SourceUnreachable, UsageError, NetworkError.
     """
@@ -57,7 +57,7 @@ async def plan_batch(
 
 
 async def _tell_no_match(client: ClusterClient, pattern: TopicPattern) -> None:
-    """Raises: UsageError. A batch of nothing would look like an empty topic."""
+    """Report that a pattern matches no topic: an empty batch would look like an empty topic. Raises: UsageError."""
     known, of_servers = await all_topics(client)
     names = TopicPattern(".*").choose(known, of_servers)
     shown = ", ".join(names[:NAMES_SHOWN_MAX]) + (", ..." if len(names) > NAMES_SHOWN_MAX else "")
@@ -66,9 +66,9 @@ async def _tell_no_match(client: ClusterClient, pattern: TopicPattern) -> None:
 
 
 async def starting_offsets(client: ClusterClient, options: SourceOptions, there: Survey, default: str) -> Offsets:
-    """Return where a query begins. Queues that an option doesn't name begin at their earliest message.
+    """Return the first offset of each queue. Queues that an option doesn't name start at their earliest message.
 
-    Raises: UsageError (no such queue; nothing as late as that), NetworkError.
+    Raises: UsageError (no such queue, or no message at or after the given time), NetworkError.
     """
     times = _times("startingOffsetsByTimestamp", options.starting_ms, options.starting_times, there)
     if times is None:
@@ -92,7 +92,7 @@ async def _ending_offsets(client: ClusterClient, options: SourceOptions, there: 
 
 
 def _times(name: str, of_all: int | None, given: GivenOffsets | None, there: Survey) -> dict[MessageQueue, int] | None:
-    """Return the moment of each queue that has one, None where offsets count. Raises: UsageError (no such queue)."""
+    """Return the start or end time of each queue that has one, or None if offsets are used. Raises: UsageError."""
     if of_all is not None:
         return dict.fromkeys(there, of_all)
     if given is None:
@@ -102,7 +102,7 @@ def _times(name: str, of_all: int | None, given: GivenOffsets | None, there: Sur
 
 
 def _offsets(name: str, boundary: Boundary, there: Survey, unnamed: int) -> Offsets:
-    """Return real offsets of all queues. Raises: UsageError (no such queue)."""
+    """Return the actual offsets of all queues. Raises: UsageError (no such queue)."""
     if isinstance(boundary, GivenOffsets):
         _check_queues(name, boundary, there)
         return resolve(there, {queue: boundary.offsets.get(queue, unnamed) for queue in there}, there)
@@ -118,7 +118,7 @@ def _check_queues(name: str, given: GivenOffsets, there: Survey) -> None:
 
 
 def tell_losses(options: SourceOptions, losses: list[Loss]) -> None:
-    """Say that messages are gone. Raises: DataLost where that ends the query."""
+    """Log lost messages. Raises: DataLost, if `failOnDataLoss` is set."""
     if losses and options.fail_on_data_loss:
         more = f" (and {len(losses) - 1} more queues)" if len(losses) > 1 else ""
         raise DataLost(

@@ -1,4 +1,4 @@
-"""A bounded read, and how one range of a queue is read."""
+"""A batch read, and how one range of a queue is read."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ log = logger("pipeline")
 
 
 class BatchReader(DataSourceReader):
-    """A bounded read."""
+    """Reads a fixed set of messages."""
 
     def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
         self._options = options
@@ -33,7 +33,7 @@ class BatchReader(DataSourceReader):
         return [InputPartition(each) for each in link_to(self._options).ask(plan)]
 
     def narrow(self, ranges: list[QueueRange]) -> list[QueueRange]:
-        """Return what is to be read of what there is."""
+        """Return the part of the ranges that must be read."""
         return ranges
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -41,7 +41,7 @@ class BatchReader(DataSourceReader):
 
 
 def read_range(options: SourceOptions, schema: pa.Schema, wanted: QueueRange | None) -> Iterator[pa.RecordBatch]:
-    """Yield the messages of one range. None is Spark's partition of a plan without any.
+    """Yield the messages of one range. For an empty plan, Spark passes a partition with None.
 
     Raises: DataLost, SourceUnreachable.
     """

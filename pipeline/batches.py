@@ -1,4 +1,4 @@
-"""Arrow record batches out of pulled answers, only with the columns that are wanted."""
+"""Make Arrow record batches from pull responses, with only the columns that are wanted."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -30,7 +30,7 @@ _TIMESTAMP = pa.timestamp("us", "UTC")
 
 
 class Columns(Protocol):
-    """The columns of some records, each made when it is asked for."""
+    """The columns of some records. Each is made on request."""
 
     offsets: Numbers
 
@@ -50,7 +50,7 @@ class BatchMaker:
         self._plain = PlainMaker(wanted.queue, schema.names, needs_tags=not options.expression.wants_all)
 
     def batch(self, pulled: Pulled) -> pa.RecordBatch:
-        """Return the messages of these answers that are wanted. Raises: ProtocolError."""
+        """Return the wanted messages of these responses. Raises: ProtocolError."""
         columns = self._columns(pulled)
         made = [columns.make(field.name, field.type) for field in self._schema]
         batch = pa.RecordBatch.from_arrays(made, schema=self._schema)
@@ -58,7 +58,7 @@ class BatchMaker:
         return batch if wanted is None else batch.filter(wanted)
 
     def _columns(self, pulled: Pulled) -> Columns:
-        """Return the columns, made at once where all records are plain, else one part after the other."""
+        """Return the columns. If all records are plain, they are made at once, otherwise one by one."""
         if not self._is_native:
             return AnyColumns(rocketmq_parts(pulled.bodies), self._wanted, pulled.broker_host)
         plain = self._plain.columns(pulled.bodies)
@@ -66,10 +66,11 @@ class BatchMaker:
 
 
 def _wanted_rows(columns: Columns, wanted: QueueRange, tags: TagExpression | None) -> pa.Array | None:
-    """Return which rows are wanted, None for all.
+    """Return which rows are wanted, or None for all.
 
-    A broker filters tags by hash code, so others may be among them; `tags` None: it has looked at the messages. It
-    counts what it gives, so that the last may be behind the end.
+    A broker compares only hash codes of tags, so the response may contain messages with other tags. `tags` is None if
+    the broker has checked the messages themselves. A broker counts only matching messages towards a pull's limit, so
+    the last ones may be after the end of the range.
     """
     offsets = columns.offsets
     mask = None
@@ -82,7 +83,7 @@ def _wanted_rows(columns: Columns, wanted: QueueRange, tags: TagExpression | Non
 
 
 class AnyColumns:
-    """The columns of a stretch of records, whatever is in them."""
+    """The columns of a series of records of any kind."""
 
     def __init__(self, parts: RecordParts, wanted: QueueRange, broker_host: bytes) -> None:
         self.parts = parts
@@ -130,7 +131,7 @@ class AnyColumns:
         return pc.replace_with_mask(bodies, pa.array(mask), pa.array(expanded, pa.binary()))
 
     def _expand(self, body: bytes, sys_flag: int, queue_offset: int) -> bytes:
-        """Return a body without its compression; as it is stored when that can't be undone."""
+        """Return a body decompressed, or as stored if that fails."""
         kind = compression_kind(sys_flag)
         try:
             if kind is None or kind not in _ARROW_CODECS:
@@ -141,12 +142,12 @@ class AnyColumns:
                 raise ProtocolError(f"a body is larger than {EXPANDED_BYTES_MAX} bytes when it is expanded")
             return expanded
         except (ProtocolError, OSError) as error:
-            # One message that somebody spoiled must not stop a query for good.
+            # One damaged message must not stop a query for good.
             log.warning("body_not_expanded", queue=str(self._wanted.queue), offset=queue_offset, reason=str(error))
         return body
 
     def _message_ids(self) -> pa.Array:
-        """Return the unique ids of producers; where there is none, the offset id."""
+        """Return the unique ids from the producers, or the offset id if a message has none."""
         ids = self.properties.column(UNIQ_KEY)
         if not ids.null_count:
             return ids

@@ -1,19 +1,19 @@
-"""What goes wrong between Spark and a cluster: one line each, with what was wanted, what there is, and the way out."""
+"""The errors between Spark and a cluster. Each is one line: what was wanted, what there is, and the fix."""
 
 from staticfire.protocol.errors import StaticfireError
 
 
 class SourceUnreachable(StaticfireError):
-    """The cluster, or a broker of it, doesn't answer any more, or refuses."""
+    """The cluster or a broker of it doesn't respond any more, or refuses requests."""
 
 
 class DataLost(StaticfireError):
-    """Messages that were to be read are gone, and `failOnDataLoss` is true."""
+    """Messages that the query had to read are gone, and `failOnDataLoss` is true."""
 
 
 class SparkMissing(StaticfireError):
-    """There is no Spark here, or no Java to run it with."""
+    """Spark isn't installed, or there is no Java to run it."""
 
 
 class RowsNotSent(StaticfireError):
-    """Rows that couldn't be sent, and `failOnError` is true."""
+    """Rows couldn't be sent, and `failOnError` is true."""

@@ -1,6 +1,6 @@
-"""Which messages of a topic are wanted, as pulls say it to brokers: by tag, or by a condition over properties. Pure.
+"""Which messages of a topic are wanted, as brokers accept it in pulls: by tag, or by a condition over properties. Pure.
 
-What is wrong is found before anything is asked: a RocketMQ whose pull has a condition that is none gives it every
+Errors are found before any request: an Apache RocketMQ ignores an invalid condition of a pull and returns every
 message.
 """
 
@@ -28,12 +28,12 @@ class SourceExpression:
 
     @cached_property
     def tags(self) -> TagExpression | None:
-        """The tags, of which a broker compares hash codes only; None where it looks at the messages themselves."""
+        """The tags, or None for a condition. A broker compares only hash codes of tags, but evaluates conditions."""
         return TagExpression.parse(self.text) if self.kind == TAG else None
 
     @property
     def wants_all(self) -> bool:
-        """Whether nothing is left out, so that offsets tell how many messages there are."""
+        """Whether no message is filtered out, so that offsets show how many messages there are."""
         return self.tags is not None and self.tags.all_tags
 
 
@@ -41,7 +41,7 @@ EVERYTHING = SourceExpression()
 
 
 def parse_expression(option: str, text: str, kind: str = "") -> SourceExpression:
-    """Return an expression; without a type it is a condition where it looks like one, else tags.
+    """Parse an expression. Without a type, it is a condition if it looks like one, else tags.
 
     Raises: UsageError, one line that names the option.
     """

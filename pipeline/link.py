@@ -1,7 +1,7 @@
-"""How Spark's synchronous processes reach a cluster: a client on an event loop in a thread of its own.
+"""How Spark's synchronous processes access a cluster: a client on an event loop in its own thread.
 
-One per cluster and process, kept until the process ends: Spark gives a worker process one task after the other, and
-tells it of neither the first nor the last. A fork has none of its parent's.
+There is one link per cluster and process, which is kept until the process ends: Spark gives a worker process one task
+after another, without marking the first or the last. A forked process starts without links.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from staticfire.runtime.live import live_machine
 
 T = TypeVar("T")
 
+# Queries fetch routes when they need them. A link without queries must not poll a cluster that may be gone.
 ROUTE_POLL_MS = 3_600_000
-# Routes are fetched when a query needs them; a link without queries shouldn't ask for a cluster that is gone.
 
 
 class ClusterLink:
-    """One cluster. All methods may be called from any thread but the link's own."""
+    """A client for one cluster. Any thread but the link's own may call the methods."""
 
     def __init__(self, name_server: str, protocol: Protocol) -> None:
         self._name_server = name_server
@@ -43,17 +43,17 @@ class ClusterLink:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def uptime_ms(self) -> UptimeMs:
-        """Return this process's time for deadlines."""
+        """Return this process's uptime, for deadlines."""
         return self._machine.clock.uptime_ms()
 
     def pause(self, pause_ms: int) -> None:
-        """Return after so long."""
+        """Sleep for that long."""
         self._wait(self._client.pause_for(pause_ms))
 
     def ask(self, question: Callable[[ClusterClient], Coroutine[Any, Any, T]]) -> T:
-        """Run a question on the link's loop and return what it returns.
+        """Run a coroutine function on the link's event loop; return its result.
 
-        Raises: UsageError and what is in errors.py as they are; other failures as SourceUnreachable.
+        Raises: UsageError and the errors of errors.py unchanged; other failures as SourceUnreachable.
         """
         try:
             return self._wait(question(self._client))
@@ -68,7 +68,7 @@ _lock = threading.Lock()
 
 
 def link_to(options: SourceOptions | SinkOptions) -> ClusterLink:
-    """Return this process's link to the cluster that a query reads or writes."""
+    """Return this process's link to the cluster of a query."""
     with _lock:
         key = (options.name_server, options.protocol)
         link = _links.get(key)
@@ -78,7 +78,7 @@ def link_to(options: SourceOptions | SinkOptions) -> ClusterLink:
 
 
 def _forget_links() -> None:
-    """Begin anew in a forked process: threads don't come along."""
+    """Start without links in a forked process, since threads aren't inherited."""
     global _lock
     _links.clear()
     _lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""A Spark on this machine, set up so that the data source works in it."""
+"""A local Spark session that is set up for the data source."""
 
 import os
 import re
@@ -36,10 +36,10 @@ SETTINGS = {
 def session(
     name: str = "staticfire", master: str = "local[2]", settings: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """Return a session on this machine, the running one where there is one; `with` stops it.
+    """Return a local session, the running one if there is one; `with` stops it at the end.
 
-    Its workers run this Python, times are shown in UTC, and only errors are logged. `settings` are Spark's, and count
-    more than these.
+    Its workers run the same Python, times are shown in UTC, and only errors are logged. `settings`: Spark settings,
+    which override these.
 
     Raises: SparkMissing (no PySpark, no Java).
     """
@@ -56,18 +56,18 @@ def session(
 
 
 def check_installed() -> None:
-    """Raises: SparkMissing when PySpark, or what the data source needs beside it, isn't installed."""
+    """Check that PySpark and PyArrow are installed. Raises: SparkMissing."""
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
             raise SparkMissing(f"{package} isn't installed: {EXTRA}")
 
 
 def set_up_environment(spark_home: Path) -> None:
-    """Tell Spark's processes, which inherit it, which Python they are and where the data source is."""
+    """Set the environment that Spark's processes inherit: which Python to use, and where the data source is."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("SPARK_HOME", str(spark_home))  # local-cluster starts its workers from there
-    # An editable install is found by an import hook, which Spark's search for data sources doesn't ask.
+    # An editable install is found by an import hook, which Spark's search for data sources doesn't use.
     if not any(module.name == ENTRY_MODULE for module in iter_modules()):
         folder = str(Path(staticfire.__path__[0]).parent)
         sys.path.append(folder)
@@ -75,7 +75,7 @@ def set_up_environment(spark_home: Path) -> None:
 
 
 def check_java(environment: Mapping[str, str]) -> None:
-    """Raises: SparkMissing when there is no Java that Spark can use, saying what there is."""
+    """Check that there is a Java that Spark can use. Raises: SparkMissing, with the Java that was found."""
     home = environment.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environment.get("PATH"))
     way_out = f"Spark needs Java {JAVA_MIN} or later; on Debian: apt-get install openjdk-17-jre-headless"
@@ -91,6 +91,6 @@ def check_java(environment: Mapping[str, str]) -> None:
 
 
 def java_version(said: str) -> int | None:
-    """Return the number of a Java from what `java -version` prints: 8 of 1.8.0, 17 of 17.0.15."""
+    """Return the major version of a Java from the output of `java -version`: 8 for 1.8.0, 17 for 17.0.15."""
     numbers = re.search(r'version "(?:1\.)?(\d+)', said)
     return int(numbers[1]) if numbers else None

@@ -1,7 +1,7 @@
 """Offsets by queue, as options and checkpoints write them: `{"orders": {"broker-a": {"0": 23, "1": -2}}}`. Pure.
 
-An offset is that of the next message to read. In options -2 stands for the earliest and -1 for the latest; a
-checkpoint has real ones only. Checkpoints are plain dicts, which Spark writes as JSON and gives back.
+An offset is that of the next message to read. In options -2 means the earliest and -1 the latest; a checkpoint has
+only actual offsets. Checkpoints are plain dicts, which Spark stores as JSON and returns.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,24 +25,24 @@ _decode = msgspec.json.Decoder(Checkpoint).decode
 
 @dataclass(frozen=True, slots=True)
 class GivenOffsets:
-    """What an option says of single queues: offsets, or times."""
+    """Offsets or times of single queues, from an option."""
 
     text: str
     offsets: Mapping[MessageQueue, int]
 
     @property
     def topics(self) -> list[str]:
-        """The topics that are named."""
+        """The topics in it."""
         return list(dict.fromkeys(queue.topic for queue in self.offsets))
 
     def has(self, boundary: str) -> bool:
-        """Whether some queue is said to begin or end at the earliest, or latest."""
+        """Return whether a queue starts or ends at the earliest, or latest, offset."""
         number = EARLIEST_NUMBER if boundary == EARLIEST else LATEST_NUMBER
         return number in self.offsets.values()
 
 
 def parse_times(text: str) -> GivenOffsets:
-    """Return the times of an option, in milliseconds since 1970. Raises: UsageError."""
+    """Parse the times of an option, in milliseconds since 1970. Raises: UsageError."""
     times = _by_queue(text, f"write JSON like {_TIMES_EXAMPLE}; this is none")
     for queue, stored_ms in times.items():
         if stored_ms < 0:
@@ -58,7 +58,7 @@ def _by_queue(text: str, words: str) -> Offsets:
 
 
 def parse_offsets(text: str) -> GivenOffsets:
-    """Return the offsets of an option. Raises: UsageError."""
+    """Parse the offsets of an option. Raises: UsageError."""
     offsets = _by_queue(text, f"write earliest, latest or JSON like {_EXAMPLE}; this is neither")
     for queue, offset in offsets.items():
         if offset < EARLIEST_NUMBER:
@@ -67,7 +67,7 @@ def parse_offsets(text: str) -> GivenOffsets:
 
 
 def to_checkpoint(offsets: Mapping[MessageQueue, int]) -> Checkpoint:
-    """Return offsets as a checkpoint has them, in the order of queues."""
+    """Return offsets in the form of a checkpoint, sorted by queue."""
     checkpoint: Checkpoint = {}
     for queue in sorted(offsets):
         brokers = checkpoint.setdefault(queue.topic, {})
@@ -76,7 +76,7 @@ def to_checkpoint(offsets: Mapping[MessageQueue, int]) -> Checkpoint:
 
 
 def from_checkpoint(checkpoint: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Offsets:
-    """Return the offsets of a checkpoint. Raises: ValueError (a queue id that is no number)."""
+    """Return the offsets of a checkpoint. Raises: ValueError (a queue id isn't a number)."""
     offsets: Offsets = {}
     for topic, brokers in checkpoint.items():
         for broker_name, queues in brokers.items():
@@ -92,5 +92,5 @@ def _queue_id(text: str) -> int:
 
 
 def unknown_queues(wanted: Iterable[MessageQueue], known: Iterable[MessageQueue]) -> list[MessageQueue]:
-    """Return the queues that are wanted and don't exist, sorted."""
+    """Return the wanted queues that don't exist, sorted."""
     return sorted(set(wanted) - set(known))

@@ -1,7 +1,7 @@
-"""The options of the data source, read once into a frozen value. Pure.
+"""The options of the data source, parsed once into a frozen value. Pure.
 
-Names are those of Spark's Kafka source where it has one, else of RocketMQ's own connector; as in both, their case
-doesn't matter. Every error names the option, its value and what would do.
+Names are those of Spark's Kafka source if it has the option, else those of RocketMQ's own connector. As in both, case
+doesn't matter. Every error contains the option, its value and what is allowed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +16,14 @@ from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import TOOLS_GROUP, group_fault, topic_fault
 from staticfire.runtime.addresses import parse_addresses
 
+# Messages per pull. A broker returns fewer if they are larger than 256 KiB in total; RocketMQ's default limit is 32.
 PULL_BATCH_SIZE = 1_024
-# Messages per pull; a broker gives less when they are more than 256 KiB together, RocketMQ's by default 32 at most.
 
 PULL_BATCH_SIZE_MAX = 65_536
 PULLS_IN_FLIGHT, PULLS_IN_FLIGHT_MAX = 3, 64
 PULL_TIMEOUT_MS = 3_000
+# How long a read retries while a broker is away, before it fails.
 RECONNECT_TIMEOUT_MS = 30_000
-# How long a broker that is away is tried again before the read fails.
 
 Protocol = Literal["staticfire", "rocketmq"]
 Boundary = str | GivenOffsets
@@ -32,11 +32,11 @@ Boundary = str | GivenOffsets
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a query asks for."""
+    """The parsed options of a query."""
 
     name_server: str
     topics: tuple[str, ...]
-    """Empty with a pattern."""
+    """Empty if there is a pattern."""
     pattern: TopicPattern | None = None
     protocol: Protocol = "staticfire"
     group: str = TOOLS_GROUP
@@ -45,10 +45,10 @@ class SourceOptions:
     starting_ms: int | None = None
     ending_ms: int | None = None
     starting_times: GivenOffsets | None = None
-    """By queue, milliseconds in place of offsets."""
+    """Times by queue, in milliseconds, instead of offsets."""
     ending_times: GivenOffsets | None = None
     is_late_start_latest: bool = True
-    """What a queue begins with that has nothing as late as that: its end, or else an error."""
+    """Whether a queue without messages at or after the start time starts at its end. Otherwise that is an error."""
     max_offsets_per_trigger: int | None = None
     min_partitions: int = 0
     fail_on_data_loss: bool = True
@@ -60,7 +60,7 @@ class SourceOptions:
     reconnect_timeout_ms: int = RECONNECT_TIMEOUT_MS
     include_properties: bool = False
     given: frozenset[str] = field(default_factory=frozenset)
-    """The names that were set, for what holds in one kind of query only."""
+    """The names of the options that were set, to refuse those that don't apply to a kind of query."""
 
 
 NAMES = (
@@ -80,7 +80,7 @@ _NOT_OPTIONS = {
 
 
 def parse_options(options: Mapping[str, str], environment: Mapping[str, str]) -> SourceOptions:
-    """Return the options of a query. Raises: UsageError, one line that names the option."""
+    """Parse the options of a query. Raises: UsageError, one line that names the option."""
     given = known_options(options, "source", NAMES, _NOT_OPTIONS)
     read = OptionReader(given)
     parsed = SourceOptions(
@@ -119,7 +119,7 @@ def parse_options(options: Mapping[str, str], environment: Mapping[str, str]) ->
 
 
 def check_for_batch(options: SourceOptions) -> None:
-    """Refuse what a batch can't do. Raises: UsageError."""
+    """Refuse options that don't work for a batch query. Raises: UsageError."""
     for name, boundary, refused, why in (
         ("startingOffsets", options.starting_offsets, LATEST, "a batch that starts at the end reads nothing"),
         ("endingOffsets", options.ending_offsets, EARLIEST, "a batch that ends at the start reads nothing"),
@@ -132,7 +132,7 @@ def check_for_batch(options: SourceOptions) -> None:
 
 
 def check_for_stream(options: SourceOptions) -> None:
-    """Refuse what a streaming query can't do. Raises: UsageError."""
+    """Refuse options that don't work for a streaming query. Raises: UsageError."""
     for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
         if name in options.given:
             raise UsageError(f"{name} is for batch queries: a stream has no end; stop it with Trigger.AvailableNow")
@@ -145,9 +145,9 @@ def _opposite(boundary: str) -> str:
 def known_options(
     options: Mapping[str, str], what: str, names: Sequence[str], refused: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return options by their own spelling, whatever their case was.
+    """Return the options under their correct spelling, whatever their case was.
 
-    `refused`: why some, in lower case, are none. Raises: UsageError, with what was probably meant.
+    `refused`: names in lower case that aren't options, with the reason. Raises: UsageError, with a suggestion.
     """
     spelling = {name.lower(): name for name in names}
     given = {}
@@ -164,7 +164,7 @@ def known_options(
 
 
 def name_server_of(given: Mapping[str, str], environment: Mapping[str, str]) -> str:
-    """Return where the cluster is. Raises: UsageError."""
+    """Return the nameserver's address. Raises: UsageError."""
     text = given.get("nameServer") or environment.get("NAMESRV_ADDR", "")
     if not text:
         raise UsageError(
@@ -195,7 +195,7 @@ def _topics(given: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def group_of(given: Mapping[str, str], default: str) -> str:
-    """Return the group that is told to brokers. Raises: UsageError."""
+    """Return the group that brokers see in requests. Raises: UsageError."""
     group = given.get("group") or default
     fault = group_fault(group)
     if fault is not None:
@@ -227,7 +227,7 @@ def _check_topics_of(name: str, boundary: Boundary | None, options: SourceOption
 
 @dataclass(frozen=True, slots=True)
 class OptionReader:
-    """Reads texts as numbers and words. Everything raises UsageError, with the option and what would do."""
+    """Parses texts. All methods raise UsageError, with the option and what is allowed."""
 
     given: Mapping[str, str]
 

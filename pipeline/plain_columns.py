@@ -1,7 +1,7 @@
-"""Columns of plain stored records, which the compiled twin writes into Arrow's buffers in one go.
+"""Columns of plain stored records, which the compiled module writes directly into Arrow's buffers.
 
-Without it, and for what isn't plain, there are records.py and property_columns.py, which make the same of everything.
-Nothing is checked twice: a broker has compared the CRCs of each record that it sends.
+Without it, and for records that aren't plain, records.py and property_columns.py produce the same for all records.
+CRCs aren't checked again: a broker has checked those of each record that it sends.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,10 +21,10 @@ _TIMESTAMP = pa.timestamp("us", "UTC")
 
 
 class PlainMaker:
-    """Makes the columns of one queue's answers."""
+    """Makes the columns of the responses of one queue."""
 
     def __init__(self, queue: MessageQueue, columns: Iterable[str], needs_tags: bool = False) -> None:
-        """`columns`: which will be asked for; `needs_tags`: those, too."""
+        """`columns`: the columns that will be requested; `needs_tags`: also make the tags."""
         wanted = {*columns, "tags"} if needs_tags else {*columns}
         self._queue = queue
         self._names = [name for name in _OF_PROPERTIES if name in wanted]
@@ -33,7 +33,7 @@ class PlainMaker:
         self._can = twin is not None and PROPERTIES not in wanted
 
     def columns(self, bodies: list[bytes]) -> "PlainMessages | None":
-        """Return the columns, None where a record isn't plain."""
+        """Return the columns, or None if a record isn't plain."""
         if twin is None or not self._can:
             return None
         made = twin.record_columns(bodies, BATCH_HEAD_BYTES, self._properties, self._with_body)
@@ -41,12 +41,12 @@ class PlainMaker:
             return None
         properties = dict(zip(self._names, made[-1], strict=True))
         if "messageId" in properties and properties["messageId"][3]:
-            return None  # Of a message without one it is made of where it lies.
+            return None  # A message without an id gets one from its position, which isn't available here.
         return PlainMessages(self._queue, made, properties)
 
 
 class PlainMessages:
-    """The columns of some answers: views of what the twin has written."""
+    """The columns of some responses: views of the buffers that the compiled module has written."""
 
     def __init__(self, queue: MessageQueue, made: PlainColumns, properties: dict[str, TextColumn]) -> None:
         self._rows, offsets, stored, born, flags, times, body_offsets, body_data, _ = made

@@ -1,7 +1,7 @@
 """Which messages a query reads, and in which pieces. Pure.
 
-A *range* is a part of one queue, from `start` up to and without `end`; a Spark partition is one range. Ranges of one
-plan never overlap, and together they are exactly what lies between two sets of offsets.
+A *range* is a part of one queue, from `start` up to but without `end`. A Spark partition is one range. The ranges of a
+plan never overlap, and together they are exactly the messages between two sets of offsets.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from staticfire.pipeline.offsets import EARLIEST_NUMBER, LATEST_NUMBER, Offsets
 
 
 class QueueEnds(NamedTuple):
-    """What a queue has at a moment: offsets from `min_offset` up to and without `max_offset`."""
+    """The offsets of a queue at some time: from `min_offset` up to but without `max_offset`."""
 
     min_offset: int
     max_offset: int
@@ -27,7 +27,7 @@ class QueueRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many offsets there are in it."""
+        """The number of offsets in it."""
         return self.end - self.start
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class QueueRange(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Messages that were wanted and aren't there."""
+    """Messages that were wanted but don't exist."""
 
     queue: MessageQueue
     wanted: str
@@ -47,7 +47,7 @@ class Loss(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What to read, and what can't be read any more."""
+    """The ranges to read, and the messages that are lost."""
 
     ranges: list[QueueRange]
     losses: list[Loss]
@@ -56,11 +56,11 @@ class Plan(NamedTuple):
 def plan_reads(
     starts: Mapping[MessageQueue, int], ends: Mapping[MessageQueue, int], there: Mapping[MessageQueue, QueueEnds]
 ) -> Plan:
-    """Return what can be read between two sets of offsets, and what of it is lost.
+    """Return the messages that can be read between two sets of offsets, and those that are lost.
 
-    A queue that isn't in `starts` is new and begins where it begins. One that isn't `there` has a broker that is away:
-    its range stays as it is, and whoever reads it waits for the broker. One whose end is before its start was emptied
-    and filled again: what it has up to the end is read.
+    A queue that isn't in `starts` is new and starts at its first offset. For one that isn't in `there`, the broker is
+    away: its range is kept unchanged, and the reader waits for the broker. One whose end is before its start was
+    emptied and filled again: its messages up to the end are read.
     """
     ranges: list[QueueRange] = []
     losses: list[Loss] = []
@@ -77,7 +77,7 @@ def plan_reads(
 
 
 def _what_is_there(wanted: QueueRange, there: QueueEnds) -> tuple[QueueRange, str]:
-    """Return the part of a range that can be read, and in words what was wanted where that is more."""
+    """Return the part of a range that can be read. If that isn't all, also return what was wanted, as text."""
     queue, start, end = wanted
     if start == end:
         return wanted, ""
@@ -92,7 +92,7 @@ def _what_is_there(wanted: QueueRange, there: QueueEnds) -> tuple[QueueRange, st
 def resolve(
     queues: Iterable[MessageQueue], wanted: Mapping[MessageQueue, int], there: Mapping[MessageQueue, QueueEnds]
 ) -> Offsets:
-    """Return real offsets: -2 and -1 become what each queue has now. All of `queues` are in both maps."""
+    """Return actual offsets: -2 and -1 become the queue's current ones. Both maps contain all of `queues`."""
     return {queue: _real(wanted[queue], there[queue]) for queue in queues}
 
 
@@ -103,9 +103,10 @@ def _real(offset: int, there: QueueEnds) -> int:
 
 
 def limit_ends(starts: Mapping[MessageQueue, int], ends: Mapping[MessageQueue, int], offsets_max: int) -> Offsets:
-    """Return ends such that at most `offsets_max` messages lie between, and exactly so many where there are more.
+    """Return ends with at most `offsets_max` messages before them, and exactly that many if there are more.
 
-    Each queue gets its part in proportion to what waits in it; what rounding leaves goes to those that lost most.
+    Each queue gets a share in proportion to its waiting messages. What is left by rounding down goes to the queues with
+    the largest remainders.
     """
     waiting = {queue: max(0, ends[queue] - starts.get(queue, 0)) for queue in sorted(ends)}
     total = sum(waiting.values())
@@ -120,9 +121,9 @@ def limit_ends(starts: Mapping[MessageQueue, int], ends: Mapping[MessageQueue, i
 
 
 def split(ranges: list[QueueRange], min_partitions: int) -> list[QueueRange]:
-    """Return the ranges, the large ones in pieces, so that there are about `min_partitions`.
+    """Split large ranges, so that there are about `min_partitions`.
 
-    As Spark's Kafka source does: pieces in proportion to size, at least one per range; a hint, not a promise.
+    As in Spark's Kafka source: pieces in proportion to size, at least one per range. The number is only approximate.
     """
     total = sum(each.size for each in ranges)
     if min_partitions <= len(ranges) or not total:

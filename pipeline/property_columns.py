@@ -1,7 +1,10 @@
-"""Columns out of property strings, for all messages at once: single properties, and all of them as a map.
+"""Columns from property strings, for all messages at once: single properties, and all properties as a map.
 
-`name 01 value 02`, over and over: as `parse_properties` reads it, of a repeated name the last value counts, and an
-entry without name, value or 01 isn't there.
+The format is `name 01 value 02`, repeated. As in `parse_properties`, the last value of a repeated name counts, and an
+entry without name, value or 01 is ignored.
+
+The algorithm works on all strings at once, joined into one buffer. It finds the end of each entry (02) and of each
+name (01) with numpy. Names and values are then slices of the buffer, so no Python object is made per message.
 """
 
 from typing import Any, cast
@@ -15,14 +18,14 @@ from staticfire.protocol.properties import with_last_end
 
 _NAME_END, _ENTRY_END = 1, 2
 
+# Up to this number of different names, repeated ones are found by counting in a table of names and messages.
 NAMES_COUNTED_MAX = 64
-# Different names, up to which repeated ones are looked for in a table of all names of all messages.
 
 
 def slices(data: Any, starts: Numbers, ends: Numbers, kind: pa.DataType) -> pa.Array:
-    """Return the stretches of a buffer as an array of texts or bytes. They are in order and don't overlap.
+    """Return slices of a buffer as an array of texts or bytes. They are in order and don't overlap.
 
-    What lies between two of them becomes an element, too, which is then left out: one copy, made by Arrow.
+    The bytes between two slices become elements, too, which are then left out. Arrow makes a single copy.
     """
     if not len(starts):
         return pa.array([], kind)
@@ -53,7 +56,7 @@ class PropertyTable:
         self._name_bytes = names_end - starts
 
     def column(self, name: str) -> pa.Array:
-        """Return one property of each message, null where it has none."""
+        """Return one property of each message; null for messages without it."""
         wanted = name.encode()
         entries = np.flatnonzero(self._name_bytes == len(wanted))
         everywhere: npt.NDArray[Any] = np.ndarray(
@@ -72,7 +75,7 @@ class PropertyTable:
         return values.take(pa.array(index, mask=absent))
 
     def maps(self, kind: pa.DataType) -> pa.Array:
-        """Return all properties of each message, as `kind`, a map of texts."""
+        """Return all properties of each message, as the map type `kind`."""
         kept = self._without_repeated()
         start, name_end, end, row = self._start[kept], self._name_end[kept], self._end[kept], self._row[kept]
         bounds = np.zeros(self._rows + 1, dtype=np.int32)
@@ -82,34 +85,34 @@ class PropertyTable:
         return pa.MapArray.from_arrays(pa.array(bounds), names, values, type=kind)
 
     def _without_repeated(self) -> Numbers:
-        """Return which entries count: of a message's entries with one name the last."""
+        """Return the entries that count: of a message's entries with the same name, the last one."""
         names = slices(self._data, self._start, self._name_end, pa.string()).dictionary_encode()
         codes = cast(Numbers, names.indices.to_numpy(zero_copy_only=False)).astype(np.int64)
         kinds = len(names.dictionary)
         both = self._row * kinds + codes
         if kinds <= NAMES_COUNTED_MAX and np.bincount(both, minlength=1).max() <= 1:
-            return np.arange(len(both))  # No name twice, as in nearly all strings: seen without sorting.
+            return np.arange(len(both))  # No name is repeated, as in nearly all strings. This needs no sorting.
         _, from_behind = np.unique(both[::-1], return_index=True)
         return np.sort(len(both) - 1 - from_behind)
 
 
 def _separators(octets: Octets, starts: Numbers, ends: Numbers) -> Numbers:
-    """Return where the name of each entry ends; somewhere behind the entry when it has no 01."""
+    """Return the end of each entry's name; a position after the entry if it has no 01."""
     found = np.flatnonzero(octets == _NAME_END)
     if len(found) == len(ends) and (found >= starts).all() and (found < ends).all():
-        return found  # One in each, as in nearly all strings.
+        return found  # There is exactly one in each entry, as in nearly all strings.
     return np.append(found, len(octets))[np.searchsorted(found, starts)]
 
 
 def _last_of_each(rows: Numbers) -> Numbers:
-    """Return the places of the last of each run of equal numbers."""
+    """Return the index of the last element of each run of equal numbers."""
     if not len(rows):
         return rows
     return np.flatnonzero(np.append(rows[1:] != rows[:-1], True))
 
 
 def _orderly(strings: pa.Array) -> tuple[bytes, Numbers]:
-    """Return the strings in one piece of valid UTF-8, each with the 02 at its end, and where each begins."""
+    """Return the strings joined, in valid UTF-8, each with a final 02, and the start of each string."""
     bounds, data = _joined(strings)
     if not _is_orderly(data, bounds):
         repaired = [_repaired(text) for text in strings.to_pylist()]

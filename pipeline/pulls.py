@@ -1,8 +1,12 @@
-"""Reads a range of a queue ahead of whoever uses it: whole answers, in order, up to a bound.
+"""Read a range of a queue ahead of the reader: whole pull responses, in order, up to a limit.
 
-Pulling goes on in the link's thread while the reader makes columns of what came before. An answer's records stay in one
-piece. What is handed out covers the range exactly once, whatever happens to connections and brokers: the next offset
-is known from the answers alone, so a pull that failed is simply sent again.
+Pulls run in the link's thread while the reader makes columns of earlier responses. The records of a response are kept
+in one piece. Together, the responses cover the range exactly once, whatever happens to connections and brokers: the
+next offset comes only from the responses, so a failed pull is simply sent again.
+
+If the query wants all messages, offsets tell how many messages a pull returns. Then the range is read in stretches of
+several pulls each, several stretches at the same time, and the responses are put in order. Otherwise the next offset is
+known only from each response, so there is one pull after another.
 """
 
 import asyncio
@@ -25,17 +29,17 @@ from staticfire.runtime.log import logger
 
 log = logger("pipeline")
 
+# The size of the responses that the reader hasn't taken yet.
 AHEAD_BYTES_MAX = 4 * 1024 * 1024
-# Of answers that the reader has not taken.
 
+# The reader gets at least this much at a time: each time costs a switch of threads, and numpy and Arrow need as many
+# calls for thousands of messages as for one.
 HANDED_BYTES = 1024 * 1024
-# The reader is given at least this much at a time: each time costs a switch of threads, and some thousand
-# messages make as many calls of numpy and Arrow as one.
 
+# A stretch has this many times the messages of the first response, so that most of its pulls are full ones.
 STRETCH_ANSWERS = 4
-# So many of the first one make a stretch that is pulled beside others: most of its pulls are full ones.
+# Fewer if responses are large, since stretches in flight don't count as pulled ahead.
 STRETCH_BYTES_MAX = 1024 * 1024
-# Fewer where answers are large: what is under way isn't counted as pulled ahead.
 
 _FOUND = int(ResponseCode.SUCCESS)
 _ANSWERS = {
@@ -47,14 +51,14 @@ _ANSWERS = {
 
 
 class Pulled(NamedTuple):
-    """Answers of a range, and the broker's address (8 or 20 bytes) for records that don't carry it."""
+    """Responses of a range, and the broker's address (8 or 20 bytes) for records that don't contain it."""
 
     bodies: list[bytes]
     broker_host: bytes
 
 
 class PullAhead:
-    """Pulls one range. Lives on the link's loop; `take` is called from there, too."""
+    """Pulls one range. It runs on the link's event loop, where `take` must be called, too."""
 
     def __init__(self, client: ClusterClient, options: SourceOptions, wanted: QueueRange) -> None:
         self._client = client
@@ -68,7 +72,10 @@ class PullAhead:
         self._task.add_done_callback(self._ended)
 
     async def take(self) -> Pulled | None:
-        """Return what was pulled meanwhile, None at the end. Raises: DataLost, SourceUnreachable, ProtocolError."""
+        """Return the responses since the last call, or None at the end.
+
+        Raises: DataLost, SourceUnreachable, ProtocolError.
+        """
         async with self._changed:
             await self._changed.wait_for(lambda: self._bytes >= HANDED_BYTES or self._task.done())
             bodies, self._bodies, self._bytes = self._bodies, [], 0
@@ -79,14 +86,14 @@ class PullAhead:
         return None
 
     async def stop(self) -> None:
-        """Pull no more."""
+        """Stop pulling."""
         self._task.cancel()
         await asyncio.wait([self._task])
 
     async def _pull_loop(self) -> None:
-        """Pull one answer after the other; where all messages are wanted, several stretches side by side.
+        """Pull one response after another or, if all messages are wanted, several stretches at the same time.
 
-        How far an answer goes that leaves messages out is known only from itself.
+        If the query filters messages, only a response itself tells where the next one starts.
         """
         _, offset, end = self._wanted
         may_split = self._options.expression.wants_all and self._options.pulls_in_flight > 1
@@ -102,10 +109,10 @@ class PullAhead:
             offset = following
 
     async def _pull_side_by_side(self, offset: int, stretch: int) -> None:
-        """Pull stretches of so many messages at the same time, and put their answers in order.
+        """Pull stretches of `stretch` messages at the same time, and put their responses in order.
 
-        A stretch may come to more than its end: where messages are gone, or where a broker gives others in place of
-        damaged ones. What was asked for behind it is dropped then, and asked for again from where it came to.
+        A stretch may reach beyond its end if messages are gone, or if a broker returns others instead of damaged ones.
+        Then the stretches after it are dropped and requested again from the new position.
         """
         end = self._wanted.end
         under_way: deque[tuple[int, asyncio.Task[tuple[list[bytes], int]]]] = deque()
@@ -127,14 +134,14 @@ class PullAhead:
             await _drop(under_way)
 
     async def _pull_stretch(self, offset: int, end: int) -> tuple[list[bytes], int]:
-        """Return the answers of a stretch, and where to go on."""
+        """Return the responses of a stretch, and the next offset."""
         answers: list[bytes] = []
         while offset < end:
             offset = await self._pull_one(offset, end, answers)
         return answers, offset
 
     async def _pull_one(self, offset: int, end: int, answers: list[bytes]) -> int:
-        """Pull once, add what comes to the answers, and return where to go on."""
+        """Pull once, add the response to `answers`, and return the next offset."""
         answer = await self._pull_patiently(offset, end)
         if answer is None:
             return end
@@ -165,7 +172,7 @@ class PullAhead:
             )
 
     def _after_nothing(self, offset: int, end: int, answer: PullAnswer) -> int:
-        """Return where to go on behind messages that aren't wanted, or are gone. Raises: DataLost."""
+        """Return the next offset after messages that are filtered out or gone. Raises: DataLost."""
         following = answer.next_begin_offset
         if answer.code == ResponseCode.PULL_RETRY_IMMEDIATELY and following > offset:
             return following
@@ -180,7 +187,7 @@ class PullAhead:
         return going_on
 
     async def _pull_patiently(self, offset: int, end: int) -> PullAnswer | None:
-        """Pull, again and again while the broker is away; None for a topic that is gone.
+        """Pull, and retry while the broker is away. Return None if the topic is gone.
 
         Raises: SourceUnreachable, DataLost.
         """
@@ -201,7 +208,7 @@ class PullAhead:
             await self._refresh_route()
 
     def _tell_without_topic(self, offset: int, error: TopicNotFound) -> None:
-        """Take note that the rest is gone. Raises: DataLost."""
+        """Log that the rest of the range is gone. Raises: DataLost."""
         if self._options.fail_on_data_loss:
             raise DataLost(
                 f"{self._wanted.queue}: wanted offsets {offset} to {self._wanted.end}, and the topic is gone: "
@@ -228,7 +235,7 @@ class PullAhead:
         try:
             await self._client.routes.fetch(self._wanted.queue.topic)
         except (NetworkError, TopicNotFound):
-            pass  # The next pull tells what is missing.
+            pass  # The next pull reports the problem.
 
     async def _pull(self, offset: int, end: int) -> PullAnswer:
         queue, options = self._wanted.queue, self._options
@@ -260,5 +267,5 @@ async def _drop(under_way: deque[tuple[int, asyncio.Task[Any]]]) -> None:
 
 
 def _is_by_tags_alone(error: StaticfireError) -> bool:
-    """Whether a broker takes no conditions. It says so as SYSTEM_ERROR, as if it could pass."""
+    """Return whether a broker accepts no conditions. It responds with SYSTEM_ERROR, which looks temporary."""
     return isinstance(error, BrokerAnswer) and no_property_filter(SQL92) in error.remark

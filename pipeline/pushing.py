@@ -1,8 +1,8 @@
-"""Filters of a query that brokers can look at, so that what they leave out doesn't travel.
+"""Filters of a query that brokers can apply, so that other messages aren't transferred.
 
-Spark looks at each row again, so what is pushed may let through too much, and never too little. Tags alone become an
-expression over tags, which costs a broker nothing; with keys in it, a condition. Filters over a row's place (topic,
-broker, queue, offset) leave out what isn't read at all.
+Spark applies all filters again, so a pushed filter may let too many messages through, but never too few. Filters on
+tags alone become a tag expression, which costs a broker nothing; with filters on keys, they become a condition. Filters
+on a row's position (topic, broker, queue, offset) exclude ranges before they are read.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -43,17 +43,17 @@ _TEXT_PARTS = {StringContains: "CONTAINS", StringStartsWith: "STARTSWITH", Strin
 
 @dataclass(frozen=True)
 class Pushed:
-    """What a query's filters leave. Made in the process that plans; the expression travels with the options."""
+    """What a query's filters mean for reading. Made where the query is planned; the options carry the expression."""
 
     places: Mapping[str, frozenset[Any]] = field(default_factory=dict)
-    """By column: the values that are wanted."""
+    """The wanted values, by column."""
     first: int = 0
     end: int | None = None
-    """Which offsets of each queue are wanted."""
+    """The range of wanted offsets, the same for each queue."""
     expression: SourceExpression | None = None
 
     def narrow(self, ranges: list[QueueRange]) -> list[QueueRange]:
-        """Return what is left of ranges."""
+        """Return the parts of the ranges that the filters keep."""
         last = max((part.end for part in ranges), default=0) if self.end is None else self.end
         cut = [
             QueueRange(part.queue, max(part.start, self.first), min(part.end, last))
@@ -63,14 +63,14 @@ class Pushed:
         return [part for part in cut if part.size > 0]
 
     def options(self, options: SourceOptions) -> SourceOptions:
-        """Return the options with the expression in them, where the query has none of its own."""
+        """Return the options with the expression added, if the query has none of its own."""
         if self.expression is None or not options.expression.wants_all:
             return options
         return replace(options, expression=self.expression)
 
 
 def push(filters: Iterable[Filter]) -> Pushed:
-    """Return what filters, all of which have to hold, leave."""
+    """Translate filters, all of which must be true."""
     places: dict[str, frozenset[Any]] = {}
     first, end = 0, None
     given = [each for each in filters if len(_attribute(each)) == 1]
@@ -91,14 +91,14 @@ def _attribute(given: Filter) -> tuple[str, ...]:
 
 
 def _values(given: Filter) -> frozenset[Any] | None:
-    """Return the values that a column may have, None where that isn't said so. Nothing equals null but null."""
+    """Return the values that a filter allows, or None if it isn't a list of values. Only null equals null."""
     if isinstance(given, EqualTo | EqualNullSafe):
         return frozenset((given.value,))
     return frozenset(given.value) - {None} if isinstance(given, In) else None
 
 
 def _offsets(given: Filter) -> tuple[int, int | None]:
-    """Return which offsets are wanted, the end without."""
+    """Return the first wanted offset and the end, which is excluded."""
     values = sorted(value for value in _values(given) or () if isinstance(value, int))
     if values:
         return values[0], values[-1] + 1
@@ -110,7 +110,7 @@ def _offsets(given: Filter) -> tuple[int, int | None]:
 
 
 def _expression(filters: list[Filter]) -> SourceExpression | None:
-    """Return an expression that lets through at least what the filters do; None where that would be all."""
+    """Return an expression that keeps at least what the filters keep, or None if it would keep everything."""
     values = [_values(each) for each in filters if _attribute(each)[0] == "tags"]
     said = [each for each in values if each is not None]
     compared = {_attribute(each)[0] for each in filters if not isinstance(each, IsNotNull) and _term(each)}
@@ -129,7 +129,7 @@ def _expression(filters: list[Filter]) -> SourceExpression | None:
             compile_filter(text)
             return SourceExpression(text, "SQL92")
     except FilterExpressionError:
-        pass  # It is too long: Spark looks alone.
+        pass  # It is too long, so only Spark filters.
     return None
 
 
@@ -138,7 +138,7 @@ def _is_plain_tag(tag: Any) -> bool:
 
 
 def _term(given: Filter) -> str:
-    """Return a filter over tags or keys as a condition, nothing where it can't be one."""
+    """Return a filter on tags or keys as a condition, or "" if that isn't possible."""
     name = _PROPERTIES[_attribute(given)[0]]
     if isinstance(given, IsNotNull):
         return f"{name} IS NOT NULL"

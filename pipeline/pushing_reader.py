@@ -1,5 +1,5 @@
-"""A bounded read that takes a query's filters along. Only with `pushDownFilters`: Spark refuses a reader that could,
-as long as its setting `spark.sql.python.filterPushdown.enabled` is off."""
+"""A batch read that pushes a query's filters to brokers. Only with `pushDownFilters`: Spark refuses a reader that can
+do this while its setting `spark.sql.python.filterPushdown.enabled` is off."""
 
 from collections.abc import Iterable
 
@@ -11,12 +11,12 @@ from staticfire.pipeline.pushing import Pushed, push
 
 
 class PushingReader(BatchReader):
-    """Reads at least what the filters keep."""
+    """Reads at least the messages that the filters keep."""
 
     _pushed = Pushed()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 (Spark's name)
-        """Return all of them: Spark looks again at what comes."""
+        """Return all filters, so that Spark applies them again."""
         self._pushed = push(filters)
         self._options = self._pushed.options(self._options)
         return filters

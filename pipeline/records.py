@@ -1,8 +1,8 @@
-"""Where the parts of many records are, found for all of them at once.
+"""Find the parts of many records at once.
 
-A pull's answer is a stretch of bytes with one record behind the other. Only the sizes are followed one by one; numbers
-come out as arrays, texts and bodies as where they begin and end, so that no Python object is made per message. The
-layouts are drawn in protocol/record.py and protocol/rocketmq_record.py.
+A pull's response is one record after another. Only the sizes are followed one by one. Numbers are returned as arrays,
+texts and bodies as their start and end positions, so no Python object is made per message. The layouts are described in
+protocol/record.py and protocol/rocketmq_record.py.
 """
 
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ from staticfire.protocol.sys_flag import BORN_HOST_V6, STORE_HOST_V6
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Octets: TypeAlias = npt.NDArray[np.uint8]
 
+# The start of a native response: the mark of the array and the number of records.
 BATCH_HEAD_BYTES = 5
-# Of a native answer: the array's mark and the number of records.
 
 _u32_at = Struct(">I").unpack_from
 _ROCKETMQ_BYTES_MIN = 91
 
 
 def _head(head_bytes: int, **fields: tuple[int, str]) -> "np.dtype[Any]":
-    """Return how the numbers at the begin of a record lie, each at its offset."""
+    """Return the layout of the numbers at the start of a record, each with its offset."""
     offsets, formats = zip(*fields.values(), strict=True)
     return np.dtype({"names": list(fields), "formats": formats, "offsets": offsets, "itemsize": head_bytes})
 
@@ -47,7 +47,7 @@ _ROCKETMQ_HEAD = _head(
 
 @dataclass(frozen=True, slots=True)
 class RecordParts:
-    """All records of a stretch. Arrays have one element per record; positions are in `data`."""
+    """The parts of a series of records. Arrays have one element per record. Positions refer to `data`."""
 
     data: bytes
     queue_offset: Numbers
@@ -62,14 +62,14 @@ class RecordParts:
     properties_start: Numbers
     properties_end: Numbers
     store_host_start: Numbers | None = None
-    """Where the broker's address is, for records that carry it."""
+    """The position of the broker's address, for records that contain it."""
 
     def __len__(self) -> int:
         return len(self.queue_offset)
 
 
 def stored_parts(bodies: Sequence[bytes]) -> RecordParts:
-    """Find the parts of native answers. Raises: ProtocolError."""
+    """Find the parts of the records in native responses. Raises: ProtocolError."""
     data = b"".join([memoryview(body)[BATCH_HEAD_BYTES:] for body in bodies])
     starts = _starts(data, 4, RECORD_BYTES_MIN)
     look = _Look(data)
@@ -98,7 +98,7 @@ def stored_parts(bodies: Sequence[bytes]) -> RecordParts:
 
 
 def rocketmq_parts(bodies: Sequence[bytes]) -> RecordParts:
-    """Find the parts of RocketMQ's answers. Raises: ProtocolError."""
+    """Find the parts of the records in RocketMQ's responses. Raises: ProtocolError."""
     data = b"".join(bodies)
     starts = _starts(data, 0, _ROCKETMQ_BYTES_MIN)
     look = _Look(data)
@@ -133,13 +133,13 @@ def rocketmq_parts(bodies: Sequence[bytes]) -> RecordParts:
 
 
 def _check_order(*edges: Numbers) -> None:
-    """Raises: ProtocolError when the parts of a record don't follow each other up to its end."""
+    """Check that the parts of each record follow each other up to its end. Raises: ProtocolError."""
     if any((before > after).any() for before, after in pairwise(edges)):
         raise ProtocolError("a record's parts do not add up to its length")
 
 
 def _starts(data: bytes, size_at: int, least: int) -> Numbers:
-    """Return where records begin. Raises: ProtocolError (sizes that don't add up)."""
+    """Return the start of each record. Raises: ProtocolError (sizes that don't add up)."""
     starts: list[int] = []
     at, end = 0, len(data)
     try:
@@ -157,17 +157,17 @@ def _starts(data: bytes, size_at: int, least: int) -> Numbers:
 
 
 class _Look:
-    """Reads at many positions. Raises: ProtocolError where one is outside."""
+    """Reads values at many positions. Raises: ProtocolError if a position is outside of the data."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def at(self, positions: Numbers, kind: str) -> Numbers:
-        """Return the numbers that begin at these positions."""
+        """Return the numbers at these positions."""
         return _numbers(self.heads(positions, np.dtype(kind)))
 
     def heads(self, positions: Numbers, kind: "np.dtype[Any]") -> npt.NDArray[Any]:
-        """Return what begins at these positions: of an array that has an element at every byte, some."""
+        """Return the structures at these positions, from an overlapping array with one element per byte of data."""
         if not len(positions):
             return np.empty(0, kind)
         count = len(self._data) - kind.itemsize + 1

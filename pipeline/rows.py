@@ -1,8 +1,8 @@
-"""Rows as messages: the columns of the sink. Pure but for Arrow.
+"""Turn rows into messages: the columns of the sink. Pure but for Arrow.
 
-What a row may have is checked when a write begins, by the columns' types; what a row has, when its turn comes. Columns
-that the source makes and no producer can choose (offsets, ids, times) are left out, so that what was read can be
-written as it is.
+The types of the columns are checked when a write starts, the values of each row when it is sent. Columns that the
+source produces and no producer can set (offsets, ids, times) are ignored, so that a table that was read can be written
+unchanged.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,8 +31,8 @@ from staticfire.protocol.messages import Message
 from staticfire.protocol.properties import RESERVED_NAMES
 
 ROW_ID = "SPARK_ROW_ID"
-"""The property that says which row a message is: run, partition, position. A second message with the same one is a
-copy, made by a task that was tried again."""
+"""The property that identifies the row of a message: run, partition, position. A second message with the same value is
+a copy, sent by a retried task."""
 
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
 COLUMNS: dict[str, tuple[tuple[type[DataType], ...], str]] = {
@@ -54,20 +54,20 @@ MADE_BY_BROKERS = {
 
 
 class RowMessage(NamedTuple):
-    """A row as a message."""
+    """The message of a row, and where to send it."""
 
     message: Message
     queue: int | None = None
-    """Among the queues of its topic, by broker and number."""
+    """The index among the queues of its topic, which are sorted by broker and number."""
     ordering_key: str | None = None
 
 
 class RowError(UsageError):
-    """A row that can't be a message."""
+    """A row can't be sent as a message."""
 
 
 def check_columns(schema: StructType, options: SinkOptions) -> None:
-    """Refuse columns that can't be messages. Raises: UsageError, which names the column."""
+    """Refuse columns that the sink doesn't accept. Raises: UsageError, which names the column."""
     names = [column.name for column in schema.fields]
     if ("value" in names) == ("body" in names):
         raise UsageError(f"one column value (or body) with the message is needed; there are: {', '.join(names)}")
@@ -97,9 +97,9 @@ def _is_text_inside(kind: DataType) -> bool:
 
 
 def messages_of(batch: pa.RecordBatch, options: SinkOptions, first: int, run: str) -> Iterator[RowMessage | RowError]:
-    """Yield each row of a batch as a message, or why it can't be one.
+    """Yield each row of a batch as a message, or an error if that isn't possible.
 
-    `first`: the position of its first row in the partition; `run`: what row ids begin with.
+    `first`: the position of the first row in the partition; `run`: the prefix of row ids.
     """
     columns = {name: batch.column(name).to_pylist() for name in batch.schema.names if name not in MADE_BY_BROKERS}
     values = columns.pop("value", None) or columns.pop("body", [])
@@ -111,12 +111,12 @@ def messages_of(batch: pa.RecordBatch, options: SinkOptions, first: int, run: st
             yield RowError(f"row {first + position}: {error}")
             continue
         if options.row_ids:
-            message.properties[ROW_ID] = f"{run}-{first + position}"  # Ours, so that nothing can be wrong with it.
+            message.properties[ROW_ID] = f"{run}-{first + position}"  # Set without a check, since it is always valid.
         yield RowMessage(message, row.get("queue"), row.get("orderingKey")) if row else RowMessage(message)
 
 
 def _message(value: bytes | str | None, row: Mapping[str, Any], options: SinkOptions) -> Message:
-    """Return a row as a message. Raises: ClientError, UsageError."""
+    """Return the message of a row. Raises: ClientError, UsageError."""
     if value is None:
         raise UsageError("value is null: a message has a body, which isn't empty")
     topic = row.get("topic") or options.topic

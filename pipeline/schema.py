@@ -1,8 +1,8 @@
-"""The columns of the data source, for Spark and for Arrow, which have to agree exactly.
+"""The columns of the data source, for Spark and for Arrow. Both must agree exactly.
 
-Those of RocketMQ's own connector come first and are called as there; its `properties` is a JSON string, here it is a
-map, and only there on request. A query may name its own schema: some of the columns, in any order. The others are then
-not made at all, which Spark can't ask for in another way.
+The columns of RocketMQ's own connector come first, under the same names. Its `properties` is a JSON string; here it is
+a map, and only present on request. A query may specify its own schema: some of the columns, in any order. The others
+are then not made at all. Spark has no other way to request that.
 """
 
 from difflib import get_close_matches
@@ -42,13 +42,13 @@ COLUMNS: dict[str, tuple[DataType, pa.DataType]] = {
 
 
 def spark_schema(include_properties: bool) -> StructType:
-    """Return the columns of a query that names none."""
+    """Return the columns of a query that specifies none."""
     wanted = [name for name in COLUMNS if include_properties or name != PROPERTIES]
     return StructType([StructField(name, COLUMNS[name][0]) for name in wanted])
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Return what batches of these columns have. Raises: UsageError (a column that there isn't)."""
+    """Return the Arrow schema of these columns. Raises: UsageError (there is no such column)."""
     fields = []
     for column in schema.fields:
         known = COLUMNS.get(column.name)

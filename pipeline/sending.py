@@ -1,4 +1,4 @@
-"""Sends the rows of one task: several sends under way, while Spark makes the next rows. On the link's event loop."""
+"""Send the rows of one task: several sends in flight while Spark makes the next rows. Runs on the link's event loop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,26 +27,26 @@ Send = Callable[[Sequence[Message]], Awaitable[Sequence[object]]]
 
 
 def _passes(error: StaticfireError) -> bool:
-    """Whether it is one that passes: a broker is away or busy. A nameserver that never answered isn't."""
+    """Return whether an error is temporary: a broker is away or busy. A nameserver that never responded isn't."""
     return isinstance(error, ConnectFailed | ConnectionLost | AnswerTimeout | SystemBusy)
 
 
 class SentRows(msgspec.Struct):
-    """What became of rows."""
+    """The result of sending rows."""
 
     sent: int = 0
     failed: int = 0
     examples: list[str] = []
-    """Some of those that weren't sent, and why."""
+    """Some of the rows that weren't sent, with the reasons."""
 
     def add(self, other: "SentRows") -> None:
-        """Count those of another task, too."""
+        """Add the result of another task."""
         self.sent += other.sent
         self.failed += other.failed
         self.examples = [*self.examples, *other.examples][:EXAMPLES_MAX]
 
     def fail(self, words: str) -> None:
-        """Count one that wasn't sent."""
+        """Count one row that wasn't sent."""
         self.failed += 1
         if len(self.examples) < EXAMPLES_MAX:
             self.examples.append(words)
@@ -58,7 +58,7 @@ class SentRows(msgspec.Struct):
 
 
 class RowSender:
-    """One task's rows on their way."""
+    """Sends the rows of one task."""
 
     def __init__(self, client: ClusterClient, options: SinkOptions) -> None:
         self._options = options
@@ -68,16 +68,16 @@ class RowSender:
         self._queues: dict[str, list[MessageQueue]] = {}
         self._under_way: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()
-        """Held by whoever sends rows with a place of their own: later ones wait, so that none overtakes another."""
+        """Held while rows for specific queues are sent: later ones wait, so that their order is kept."""
         self.rows = SentRows()
 
     async def open(self) -> "RowSender":
-        """Begin. Raises: NetworkError."""
+        """Start the producer. Raises: NetworkError."""
         await self._producer.__aenter__()
         return self
 
     async def offer(self, rows: Sequence[RowMessage | RowError]) -> None:
-        """Send rows, or wait until some of the earlier ones are settled. Raises: RowsNotSent."""
+        """Send rows. If too many sends are in flight, wait for one of them first. Raises: RowsNotSent."""
         while len(self._under_way) >= self._options.sends_in_flight:
             await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
         self._check()
@@ -86,14 +86,14 @@ class RowSender:
         task.add_done_callback(self._under_way.discard)
 
     async def finish(self) -> SentRows:
-        """Return what became of all rows, when it is known. Raises: RowsNotSent."""
+        """Wait until all rows are settled; return the result. Raises: RowsNotSent."""
         if self._under_way:
             await asyncio.wait(self._under_way)
         self._check()
         return self.rows
 
     async def close(self) -> None:
-        """End, whatever is under way."""
+        """Cancel the sends in flight, and stop the producer."""
         for task in list(self._under_way):
             task.cancel()
         if self._under_way:
@@ -105,7 +105,7 @@ class RowSender:
             raise RowsNotSent(f"{self.rows}; failOnError=false goes on without such rows")
 
     async def _send(self, rows: Sequence[RowMessage | RowError]) -> None:
-        """Send rows; those without a place of their own in bulk, all others in their order to their queues."""
+        """Send rows. Those for any queue are sent in bulk, the others in order to their queues."""
         plain: list[Message] = []
         placed: list[RowMessage] = []
         for row in rows:
@@ -140,7 +140,10 @@ class RowSender:
         return await self._producer.send_many(messages, return_exceptions=True)
 
     async def _settle(self, messages: Sequence[Message], send: Send) -> None:
-        """Send until all are sent, or can't be. A producer gives up within milliseconds where a broker is away."""
+        """Send until all messages are sent or failed.
+
+        If a broker is away, the producer itself gives up within milliseconds, so this retries until the deadline.
+        """
         clock = self._client.machine.clock
         deadline_ms = clock.uptime_ms() + self._options.send_timeout_ms
         while messages:
@@ -151,7 +154,7 @@ class RowSender:
                 await self._client.pause_for(TRY_AGAIN_MS)
 
     def _note(self, messages: Sequence[Message], outcomes: Sequence[object], may_wait: bool) -> list[Message]:
-        """Count what has become of messages; return those that are worth another try."""
+        """Count the results; return the messages to retry."""
         again: list[Message] = []
         for message, outcome in zip(messages, outcomes, strict=True):
             if not isinstance(outcome, BaseException):
@@ -165,7 +168,7 @@ class RowSender:
         return again
 
     async def _place(self, row: RowMessage) -> MessageQueue:
-        """Return the queue of a row that wants a certain one. Raises: UsageError, TopicNotFound, NetworkError."""
+        """Return the queue that a row specifies. Raises: UsageError, TopicNotFound, NetworkError."""
         topic = row.message.topic
         if topic not in self._queues:
             self._queues[topic] = sorted(await self._producer.queues(topic))

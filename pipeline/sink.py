@@ -1,10 +1,10 @@
-"""The sink, as Spark sees it: thin classes over rows and sends.
+"""The sink's interface to Spark: thin classes that use rows.py and sending.py.
 
     frame.write.format("staticfire").option("topic", "out").mode("append").save()
     stream.writeStream.format("staticfire").option("topic", "out").option("checkpointLocation", ...).start()
 
-A task's write returns when brokers have acknowledged its rows, so each row is sent at least once. A task that is tried
-again sends its rows again: each message says which row it is (rows.py), so that copies can be recognised.
+A task's write returns when brokers have acknowledged its rows, so each row is sent at least once. A retried task sends
+its rows again. Each message identifies its row (rows.py), so that copies can be recognised.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 log = logger("pipeline")
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
-"""Local properties that Spark gives the tasks of a micro-batch."""
+"""Local properties that Spark sets for the tasks of a micro-batch."""
 
 
 @dataclass
 class TaskRows(WriterCommitMessage):
-    """What became of one task's rows."""
+    """The result of sending one task's rows."""
 
     sent: int = 0
     failed: int = 0
@@ -45,10 +45,10 @@ class TaskRows(WriterCommitMessage):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """A bounded write."""
+    """Writes the result of a batch query."""
 
     def __init__(self, options: SinkOptions, run: str) -> None:
-        """`run`: a name for this write, the same in all tries of its tasks."""
+        """`run`: an id for this write, the same in all retries of its tasks."""
         self._options = options
         self._run = run
 
@@ -63,7 +63,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """An unbounded one."""
+    """Writes the micro-batches of a streaming query."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
@@ -82,7 +82,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 def write_rows(options: SinkOptions, batches: "Iterator[pa.RecordBatch]", run: str) -> TaskRows:
-    """Send the rows of one task; return what became of them. Raises: RowsNotSent, SourceUnreachable."""
+    """Send the rows of one task; return the result. Raises: RowsNotSent, SourceUnreachable."""
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
     link = link_to(options)
@@ -118,6 +118,6 @@ def _total(messages: "Sequence[WriterCommitMessage | None]") -> SentRows:
 
 
 def _tell(event: str, rows: SentRows, options: SinkOptions, batch: int | None = None) -> None:
-    """Say what became of rows, where it isn't what was wanted."""
+    """Log the result if rows failed or the write was aborted."""
     if rows.failed or event != "rows_written":
         log.warning(event, topic=options.topic or "column topic", batch=batch, rows=str(rows))

@@ -1,4 +1,4 @@
-"""The options of the sink, read once into a frozen value. Pure. Names are those of the source, and of Kafka's sink."""
+"""The options of the sink, parsed once into a frozen value. Pure. Names are those of the source and of Kafka's sink."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import topic_fault
 
 PRODUCER_GROUP = "SPARK_SINK"
+# The limit for a row, including all retries.
 SEND_TIMEOUT_MS = 30_000
-# For a row with all its attempts.
 ROWS_PER_SEND = 1_000
 SENDS_IN_FLIGHT = 3
 ROWS_PER_SEND_MAX, SENDS_IN_FLIGHT_MAX = 65_536, 64
@@ -30,11 +30,11 @@ _NOT_OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """How rows become messages."""
+    """The parsed options of a write."""
 
     name_server: str
     topic: str = ""
-    """Of rows without one of their own; empty: each must have one."""
+    """The topic for rows without one of their own. If empty, each row must have one."""
     protocol: Protocol = "staticfire"
     group: str = PRODUCER_GROUP
     fail_on_error: bool = True
@@ -42,11 +42,11 @@ class SinkOptions:
     rows_per_send: int = ROWS_PER_SEND
     sends_in_flight: int = SENDS_IN_FLIGHT
     row_ids: bool = True
-    """Whether each message says which row of which run it is."""
+    """Whether each message has a property that identifies its row and run."""
 
 
 def parse_sink_options(options: Mapping[str, str], environment: Mapping[str, str]) -> SinkOptions:
-    """Return the options of a write. Raises: UsageError, one line that names the option."""
+    """Parse the options of a write. Raises: UsageError, one line that names the option."""
     given = known_options(options, "sink", NAMES, _NOT_OPTIONS)
     read = OptionReader(given)
     return SinkOptions(

@@ -1,10 +1,10 @@
-"""The data source `staticfire`, as Spark sees it: thin classes over plans and pulls.
+"""The data source `staticfire`: its interface to Spark, thin classes that use plans and pulls.
 
     spark.read.format("staticfire").option("subscribe", "orders").load()
     spark.readStream.format("staticfire").option("subscribe", "orders").load()
     frame.write.format("staticfire").option("topic", "orders").mode("append").save()
 
-Spark makes these objects in several processes and sends them around: they hold options, never connections.
+Spark creates these objects in several processes and sends them between processes: they contain options, no connections.
 """
 
 import os
@@ -78,7 +78,7 @@ class StaticfireSource(DataSource):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """An unbounded one. What it knows of the cluster stays in the process that plans."""
+    """A streaming read. The state of the cluster is kept only in the process that plans the query."""
 
     def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
         self._options = options
@@ -91,13 +91,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def plan(self) -> StreamPlan:
-        """Made when it is first needed, which is never where only partitions are read."""
+        """The plan, made on first use. Processes that only read partitions never make one."""
         if self._plan is None:
             self._plan = StreamPlan(self._options, link_to(self._options))
         return self._plan
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
-        if self._initial is None:  # Spark asks twice, and "latest" has to be one moment.
+        if self._initial is None:  # Spark asks twice, and "latest" must mean the same offsets both times.
             self._initial = self.plan.initial()
         return self._initial
 

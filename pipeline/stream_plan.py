@@ -1,8 +1,8 @@
-"""What a streaming query reads next. One per query, in the process that Spark plans in.
+"""The plan of a streaming query: what it reads next. One per query, in the process where Spark plans it.
 
-Offsets never go back but where a queue does. A queue whose broker is away keeps its offset: it goes on when the broker
-is back. A new queue, of a known topic or of a new one that matches the pattern, begins at its earliest message. With
-Trigger.AvailableNow nothing behind the ends that were found at the start of the query exists.
+Offsets never go back unless the queue itself does. A queue whose broker is away keeps its offset, and is read again
+when the broker is back. A new queue, of a known topic or of a new topic that matches the pattern, is read from its
+earliest message. With Trigger.AvailableNow, messages after the queues' ends at the start of the query are ignored.
 """
 
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -33,7 +33,7 @@ class StreamPlan:
         self._target: Offsets | None = None
 
     def initial(self) -> Checkpoint:
-        """Return where a query without a checkpoint begins. Raises: StaticfireError."""
+        """Return where a query without a checkpoint starts. Raises: StaticfireError."""
 
         async def ask(client: ClusterClient) -> Offsets:
             there = await survey(client, self._options)
@@ -42,12 +42,12 @@ class StreamPlan:
         return to_checkpoint(self._link.ask(ask))
 
     def freeze(self) -> None:
-        """Let everything behind the present ends not exist. Raises: StaticfireError."""
+        """From now on, ignore messages after the current ends. Raises: StaticfireError."""
         self._look()
         self._target = {queue: ends.max_offset for queue, ends in self._there.items()}
 
     def latest(self, start: Checkpoint, offsets_max: int | None) -> Checkpoint:
-        """Return up to where to read, `start` itself when there is nothing. Raises: StaticfireError."""
+        """Return the offsets to read up to; `start` itself if there is nothing new. Raises: StaticfireError."""
         starts = from_checkpoint(start)
         if self._target is None:
             self._look_for_news(starts)
@@ -58,16 +58,16 @@ class StreamPlan:
         return to_checkpoint(ends)
 
     def ranges(self, start: Checkpoint, end: Checkpoint) -> list[QueueRange]:
-        """Return what to read of one micro-batch. Raises: DataLost."""
+        """Return the ranges of one micro-batch. Raises: DataLost."""
         starts, ends = from_checkpoint(start), from_checkpoint(end)
         if not self._there:
-            self._look()  # After a restart the last batch is planned again before anything else is asked.
+            self._look()  # After a restart, Spark plans the last batch again before it calls anything else.
         plan = plan_reads(starts, ends, self._there)
         tell_losses(self._options, plan.losses)
         return split(plan.ranges, self._options.min_partitions)
 
     def _ends(self, starts: Offsets) -> Offsets:
-        """Return the ends that count; a known queue that isn't there any more stays where it is."""
+        """Return the ends to read up to. A known queue that doesn't exist any more keeps its offset."""
         there = {queue: ends.max_offset for queue, ends in self._there.items()}
         if self._target is not None:
             there = self._target
@@ -91,7 +91,7 @@ class StreamPlan:
                 nonlocal fresh
                 if fresh:
                     await self._find_queues(client)
-                fresh = True  # Whoever doesn't answer may be gone from the routes.
+                fresh = True  # A broker that doesn't respond may be gone from the routes, so a retry fetches them.
                 return await find_ends(client, self._queues)
 
             return await patiently(client, self._options, attempt)
@@ -103,8 +103,8 @@ class StreamPlan:
             queues = await wanted_queues(client, self._options)
         except SourceUnreachable as error:
             if not self._queues:
-                raise  # There never was such a topic.
-            raise NetworkError(str(error)) from None  # As long as its only broker starts again a topic has no route.
+                raise  # The topic never existed.
+            raise NetworkError(str(error)) from None  # While a topic's only broker restarts, the topic has no route.
         for queue in sorted(set(self._queues) - set(queues)):
             log.warning("queue_gone", queue=str(queue), reason="its broker is away, or the topic has fewer queues")
         if self._options.pattern is not None:

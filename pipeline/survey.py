@@ -1,7 +1,7 @@
-"""What there is to read: the queues of topics, where they begin and end, which offset a moment has.
+"""Find what can be read: the queues of topics, their first and last offsets, and the offset of a point in time.
 
-One question per topic and broker tells of all its queues. A broker that is away is asked again, with the routes fetched
-anew, until `reconnectTimeoutMs` is over.
+One request per topic and broker covers all its queues. If a broker is away, requests are retried with fresh routes
+until `reconnectTimeoutMs` is over.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ NO_MESSAGES = QueueEnds(0, 0)
 
 
 async def find_queues(client: ClusterClient, topics: Iterable[str], may_miss: bool = False) -> list[MessageQueue]:
-    """Return the readable queues of topics, asked anew. `may_miss`: leave out topics that aren't there.
+    """Return the readable queues of topics, with fresh routes. `may_miss`: ignore topics that don't exist.
 
     Raises: SourceUnreachable (no such topic), NetworkError.
     """
@@ -47,18 +47,18 @@ async def _route_queues(client: ClusterClient, topic: str, may_miss: bool) -> li
 
 
 async def wanted_queues(client: ClusterClient, options: SourceOptions) -> list[MessageQueue]:
-    """Return the readable queues of all topics that a query reads now; none where no topic matches its pattern.
+    """Return the readable queues of all topics that a query reads now; none if no topic matches its pattern.
 
     Raises: SourceUnreachable, NetworkError, BrokerAnswer.
     """
     if options.pattern is None:
         return await find_queues(client, options.topics)
-    # One that is deleted between the two questions is no error: it matches no more.
+    # A topic that is deleted between the two requests is no error: it doesn't match any more.
     return await find_queues(client, options.pattern.choose(*await all_topics(client)), may_miss=True)
 
 
 async def all_topics(client: ClusterClient) -> tuple[list[str], set[str]]:
-    """Return the names of all topics, and those that servers have for themselves.
+    """Return the names of all topics, and the topic names that servers use themselves.
 
     Raises: NetworkError, BrokerAnswer.
     """
@@ -74,7 +74,7 @@ async def all_topics(client: ClusterClient) -> tuple[list[str], set[str]]:
 
 
 async def find_ends(client: ClusterClient, queues: Sequence[MessageQueue]) -> dict[MessageQueue, QueueEnds]:
-    """Return where queues begin and end. Raises: NetworkError, BrokerAnswer."""
+    """Return the first and last offsets of queues. Raises: NetworkError, BrokerAnswer."""
     one_of = {(queue.topic, queue.broker_name): queue for queue in queues}
     answers = await asyncio.gather(*(_topic_ends(client, queue) for queue in one_of.values()))
     known = {queue: ends for answer in answers for queue, ends in answer.items()}
@@ -82,7 +82,7 @@ async def find_ends(client: ClusterClient, queues: Sequence[MessageQueue]) -> di
 
 
 async def _topic_ends(client: ClusterClient, one: MessageQueue) -> dict[MessageQueue, QueueEnds]:
-    """Ask for all queues of a topic on the broker of one of them."""
+    """Request the offsets of all queues of a topic on one broker."""
     request = GetTopicStats(topic=one.topic, bname=one.broker_name)
     answer = await client.ask_broker(one, request, SURVEY_TIMEOUT_MS)
     if answer.code != SUCCESS or not isinstance(answer, TopicStatsAnswer):
@@ -96,14 +96,14 @@ async def _topic_ends(client: ClusterClient, one: MessageQueue) -> dict[MessageQ
 
 
 async def find_at(client: ClusterClient, times: Mapping[MessageQueue, int]) -> dict[MessageQueue, int]:
-    """Return each queue's first offset stored at its moment or later. Raises: NetworkError, BrokerAnswer."""
+    """Return each queue's first offset stored at its time or later. Raises: NetworkError, BrokerAnswer."""
     asking = QueueOffsets(client, SURVEY_TIMEOUT_MS)
     offsets = await asyncio.gather(*(asking.search_offset(queue, stored_ms) for queue, stored_ms in times.items()))
     return dict(zip(times, offsets, strict=True))
 
 
 async def patiently(client: ClusterClient, options: SourceOptions, ask: Callable[[], Awaitable[T]]) -> T:
-    """Return what `ask` returns, trying again while brokers are away. Raises: SourceUnreachable, BrokerAnswer."""
+    """Return the result of `ask`, and retry while brokers are away. Raises: SourceUnreachable, BrokerAnswer."""
     uptime_ms = client.machine.clock.uptime_ms
     deadline_ms = uptime_ms() + options.reconnect_timeout_ms
     while True:

@@ -1,8 +1,8 @@
 """`subscribePattern`: which of a cluster's topics a query reads. Pure.
 
-A pattern is a regular expression that the whole name has to match, as in Spark's Kafka source. Topics that nobody made
-(RocketMQ's own, those of servers, retries, dead letters) would come along with `.*`, so they have to be named: by their
-name in the pattern, or by its begin where that says what they are (`%DLQ%.*`, `rmq_sys_.*`).
+A pattern is a regular expression that must match the whole name, as in Spark's Kafka source. `.*` doesn't match topics
+that users didn't create (RocketMQ's own, those of servers, retries, dead letters). The pattern must contain their name,
+or a prefix that identifies them (`%DLQ%.*`, `rmq_sys_.*`).
 """
 
 import re
@@ -24,7 +24,7 @@ _NAMED_BY = (RETRY_PREFIX, DLQ_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPIC_PREFIX.
 
 @dataclass(frozen=True)
 class TopicPattern:
-    """A pattern, as it was written."""
+    """A pattern, as the user wrote it."""
 
     text: str
 
@@ -33,11 +33,11 @@ class TopicPattern:
         return re.compile(self.text)
 
     def matches(self, topic: str) -> bool:
-        """Whether the whole name matches."""
+        """Return whether the whole name matches."""
         return self._expression.fullmatch(topic) is not None
 
     def choose(self, topics: Iterable[str], of_servers: Container[str] = ()) -> list[str]:
-        """Return the topics to read, sorted. `of_servers`: those called after brokers and clusters."""
+        """Return the topics to read, sorted. `of_servers`: topics named after brokers and clusters."""
         return sorted(topic for topic in topics if self.matches(topic) and self._is_wanted(topic, of_servers))
 
     def _is_wanted(self, topic: str, of_servers: Container[str]) -> bool:
@@ -49,7 +49,7 @@ class TopicPattern:
 
 
 def parse_pattern(text: str) -> TopicPattern:
-    """Return a pattern. Raises: UsageError, one line."""
+    """Parse a pattern. Raises: UsageError, one line."""
     pattern = TopicPattern(text)
     try:
         pattern.matches("")

@@ -1,20 +1,21 @@
-"""A RocketMQ cluster on the test stand.
+"""A RocketMQ cluster for tests.
 
     from staticfire import Cluster, Message, Producer
 
-Whatever a program needs is here: the cluster, clients, settings, strategies, errors. Importing this loads nothing else:
-a name's module is loaded when the name is first asked for.
+This package has everything that a program needs: the cluster, clients, settings, strategies and errors. Importing it
+loads nothing else: the module of a name is loaded when the name is first used.
 
 - `cluster/`: `Cluster` for tests and programs; `launch/`: how it is started
 - `message_fields.py`: a message as fields of JSON
 - `cli/`: the command line; `control/`: the control endpoint; `testing/`: pytest's plugin and unittest's mixin
-- links to the packages beneath: `pipeline/`, `proxy/`, `simulation/`, `nameserver/`, `broker/`, `client/`, `faults/`,
+- links to the lower packages: `pipeline/`, `proxy/`, `simulation/`, `nameserver/`, `broker/`, `client/`, `faults/`,
   `runtime/`, `protocol/`
 """
 
 from staticfire.protocol.lazy_names import lazy_names
 
-TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it would cost more than all the rest.
+# Type checkers treat this as true. Importing it from `typing` would take longer than everything else here.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from staticfire.client import (

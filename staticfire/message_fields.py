@@ -1,4 +1,4 @@
-"""A message, and how groups stand to it, as fields of JSON: the same names on the command line and over HTTP."""
+"""A message and its state in consumer groups, as JSON fields: the same names on the command line and over HTTP."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def message_fields(message: "ReceivedMessage") -> dict[str, Any]:
-    """Return all that a message has. A body that is no UTF-8 is shown with its bytes escaped."""
+    """Return all fields of a message. Bytes of the body that aren't UTF-8 are escaped."""
     return {
         "topic": message.topic,
         "messageId": message.message_id,
@@ -27,7 +27,7 @@ def message_fields(message: "ReceivedMessage") -> dict[str, Any]:
 
 
 def standing_fields(groups: "Iterable[GroupConsumption]") -> list[dict[str, Any]]:
-    """Return how groups that consume a message's topic stand to it."""
+    """Return the state of one message in each group that consumes its topic."""
     return [
         {"group": one.group, "state": one.state.value, "committed": one.committed, "online": one.is_online}
         for one in groups

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that there is a Chromium, for `make test-report`. Installs Debian's when it may; otherwise says how.
+# Check that Chromium is installed, for `make test-report`. Install Debian's package if possible; else print how to.
 set -euo pipefail
 
 for name in chromium chromium-browser google-chrome; do

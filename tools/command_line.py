@@ -8,11 +8,11 @@ from staticfire.cli.commands import staticfire
 from tools.generated import markdown_table
 
 SERVERS = ("up", "run", "nameserver", "broker", "proxy", "simulate", "pipeline", "mqadmin")
-"""Commands that have pages of their own."""
+"""Commands that have their own pages."""
 
 
 def walk(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Yield all commands below one that do something, with their names."""
+    """Yield all commands below a command that aren't groups, with their names."""
     if not isinstance(command, click.Group):
         yield path, command
         return
@@ -24,7 +24,7 @@ def walk(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[t
 
 
 def family_table() -> str:
-    """Return the commands that look at a cluster."""
+    """Return the table of commands that inspect a cluster."""
     rows = []
     for path, command in walk(staticfire):
         if path[0] not in SERVERS:
@@ -34,7 +34,7 @@ def family_table() -> str:
 
 
 def mqadmin_table() -> str:
-    """Return RocketMQ's commands."""
+    """Return the table of RocketMQ's commands."""
     rows = [
         [f"`{path[1]}`", _first_line(command), _flags(command, "-")]
         for path, command in walk(staticfire)
@@ -52,7 +52,7 @@ def _first_line(command: click.Command) -> str:
 
 
 def _flags(command: click.Command, prefix: str) -> str:
-    """Return a command's flags but those that all have: the long ones, or all names of each."""
+    """Return a command's flags without those that all commands have: the long ones, or all names of each."""
     shown = []
     for param in command.params:
         if isinstance(param, click.Option) and param.name not in ("namesrv", "protocol"):

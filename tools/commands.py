@@ -14,7 +14,7 @@ from staticfire.runtime.live import live_machine
 
 
 def command_tables() -> str:
-    """One section per request: its fields, its answer's, and the body of each, in wire order."""
+    """Return one section per request: its fields and its response's fields in wire order, and their bodies."""
     return "\n\n".join(_section(declaration) for declaration in sorted(REQUESTS.values(), key=_code))
 
 
@@ -61,7 +61,7 @@ def _body(shape: Shape) -> str:
 
 
 def request_code_table() -> str:
-    """Every request code of RocketMQ 5.3 and of staticfire: who answers it here."""
+    """Return the table of all request codes of RocketMQ 5.3 and staticfire, with the servers that handle them."""
     machine = live_machine()
     nameserver = Nameserver(machine).dispatcher.routes.handlers
     broker = Broker(machine, BrokerSettings(store_path_root_dir="unused")).dispatcher.routes.handlers

@@ -1,6 +1,6 @@
 """The table of what works, for docs/compatibility.md: rows of docs/rows.toml, and the tests that carry each row's mark.
 
-Marks are read from the syntax trees of the tests, so writing the table runs nothing.
+Marks are read from the syntax trees of the tests, so no test has to run.
 """
 
 import ast
@@ -28,7 +28,7 @@ class Row:
 
 @dataclass(frozen=True, order=True)
 class MarkedTest:
-    """A test, a class of tests or a whole file (then `name` is empty) that shows a row."""
+    """A test, a test class or a whole file (then `name` is empty) that proves a row."""
 
     path: str
     name: str
@@ -72,7 +72,7 @@ def read_marks() -> list[MarkedTest]:
 
 
 def complaints(rows: list[Row], marks: list[MarkedTest]) -> list[str]:
-    """Return what doesn't fit: a row called done that no test shows, a mark of a row that isn't one."""
+    """Return inconsistencies: a row that is called done without a test, a mark for a row that doesn't exist."""
     known, shown = {row.id for row in rows}, {mark.row for mark in marks}
     unshown = [row.id for row in rows if row.status == "done" and row.id not in shown]
     unknown = [mark for mark in marks if mark.row not in known]
@@ -92,7 +92,7 @@ def tests_of(row: Row, marks: list[MarkedTest]) -> str:
 
 
 def compatibility_table() -> str:
-    """Return the table of all rows, and below it the tests that show each."""
+    """Return the table of all rows, followed by the tests of each."""
     rows, marks = read_rows(), read_marks()
     counts = [f"{sum(row.status == status for row in rows)} {status}" for status in STATUSES]
     table = markdown_table(
@@ -104,7 +104,7 @@ def compatibility_table() -> str:
 
 
 def difference_table() -> str:
-    """Return what is different from RocketMQ, and what turns it off."""
+    """Return the table of differences from RocketMQ, with the setting that turns each off."""
     rows = []
     for one in differences():
         off = f" (`{one.setting}={one.value}`: as RocketMQ)" if one.setting else ""

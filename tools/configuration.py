@@ -1,4 +1,4 @@
-"""The reference of settings: a table per program, from the same descriptions as `staticfire broker --settings`."""
+"""The reference of settings: one table per program, from the same descriptions as `staticfire broker --settings`."""
 
 from staticfire.broker.settings import BrokerSettings
 from staticfire.launch.plan import STAND_DEFAULTS

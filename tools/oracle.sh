@@ -70,7 +70,7 @@ CONF
   local broker=$!; echo $broker >> "$dir/pids"; wait_for "$dir/broker.out" "boot success" $broker
   echo "NAMESRV_ADDR=127.0.0.1:$namesrv_port broker=127.0.0.1:$broker_port dir=$dir"
   if [ -n "${PROXY:-}" ]; then
-    # A broker says that it has started, and registers seconds later; a proxy that comes between gives up.
+    # A broker reports its start seconds before it registers; a proxy that is started in between gives up.
     local proxy _
     for _ in $(seq 20); do
       # shellcheck disable=SC2086
@@ -84,7 +84,7 @@ CONF
   fi
 }
 
-stop() { # end what DIR started, newest first, and wait until it is gone
+stop() { # stop what was started with DIR, newest first, and wait until it has ended
   [ -f "$1/pids" ] || return 0
   local pid _
   for pid in $(tac "$1/pids"); do

@@ -1,6 +1,6 @@
-"""The generated part of docs/performance.md: what `make bench ARGS=--curves` has measured, as tables and charts.
+"""The generated part of docs/performance.md: the results of `make bench ARGS=--curves`, as tables and charts.
 
-The charts are Mermaid's, which GitHub and most readers of Markdown draw: no picture has to be kept.
+The charts use Mermaid, which GitHub and most Markdown viewers render, so no image has to be stored.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""Writes proxy/proto/rocketmq_v2_pb2.py and .pyi from rocketmq_v2.proto: `make protos`.
+"""Write proxy/proto/rocketmq_v2_pb2.py and .pyi from rocketmq_v2.proto: `make protos`.
 
-protoc's own Python is not what is committed: it puts the messages into the one pool of the process, where RocketMQ's
-client for Python has messages of the same names, and asks for a protobuf as new as the protoc. Ours holds the same
-descriptor; `proxy/proto/messages.py` makes classes of it.
+protoc's own Python code isn't used: it puts the messages into the global pool of the process, where RocketMQ's Python
+client has messages with the same names, and it requires a protobuf at least as new as protoc. The file written here
+contains the same descriptor, and `proxy/proto/messages.py` makes classes of it.
 """
 
 import tempfile
@@ -28,7 +28,7 @@ add_messages(globals(), bytes.fromhex(
 
 
 def generate() -> dict[Path, str]:
-    """Return the text of each generated file. Raises: RuntimeError (protoc says why on stderr)."""
+    """Return the text of each generated file. Raises: RuntimeError (protoc prints the reason on stderr)."""
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder)
         run_protoc(f"-I{FOLDER}", f"--pyi_out={made}", f"--descriptor_set_out={made / 'set'}", f"{NAME}.proto")
@@ -37,7 +37,7 @@ def generate() -> dict[Path, str]:
     data = files.file[0]
     for message in data.message_type:
         for field in message.field:
-            field.ClearField("json_name")  # A third of it, and nobody speaks JSON.
+            field.ClearField("json_name")  # It is a third of the size, and nothing here uses JSON.
     return {
         FOLDER / f"{NAME}_pb2.py": HEAD + hex_lines(data.SerializeToString(deterministic=True)) + "))\n",
         FOLDER / f"{NAME}_pb2.pyi": typed(stub),
@@ -46,7 +46,7 @@ def generate() -> dict[Path, str]:
 
 def run_protoc(*arguments: str) -> None:
     """Run the protoc of grpcio-tools. Raises: RuntimeError."""
-    from grpc_tools import _protoc_compiler, protoc  # here, since it takes a while
+    from grpc_tools import _protoc_compiler, protoc  # here, since importing it is slow
 
     include = Path(protoc.__file__).parent / "_proto"
     command = ["protoc", f"-I{include}", *arguments]
@@ -55,13 +55,13 @@ def run_protoc(*arguments: str) -> None:
 
 
 def hex_lines(data: bytes) -> str:
-    """Return lines of text literals with the bytes in hexadecimal."""
+    """Return the bytes as lines of string literals in hexadecimal."""
     parts = [data[start : start + BYTES_PER_LINE * 2] for start in range(0, len(data), BYTES_PER_LINE * 2)]
     return "".join(f"    '{part.hex()}'\n" for part in parts)
 
 
 def typed(stub: str) -> str:
-    """Return what protoc says to type checkers, as strict ones take it, and with the classes that stand beside ours."""
+    """Return protoc's type stub, corrected for strict type checkers, with the additional classes of the module."""
     return (
         stub.replace("_Mapping]", "_Mapping[str, object]]")
         + "\nfrom google.protobuf.duration_pb2 import Duration as Duration\n"

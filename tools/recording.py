@@ -1,4 +1,4 @@
-"""Writes docs/terminal.svg: a session at the command line, really run, as a picture for README."""
+"""Write docs/terminal.svg: a real command-line session as a picture for README."""
 
 import os
 import shlex
@@ -25,8 +25,8 @@ SESSION = (
 
 
 def main() -> None:
-    """Run the session in a cluster of its own, and write it."""
-    console = Console(record=True, width=COLUMNS, file=open(os.devnull, "w"))  # noqa: SIM115 - for as long as we run
+    """Run the session in its own cluster, and write the picture."""
+    console = Console(record=True, width=COLUMNS, file=open(os.devnull, "w"))  # noqa: SIM115 - open until this ends
     with Cluster() as cluster:
         console.print(Text.assemble(("$ ", "green"), ("staticfire up &", "bold")))
         console.print(f"ready NAMESRV_ADDR={cluster.namesrv} ...")

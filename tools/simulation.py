@@ -1,4 +1,4 @@
-"""The generated parts of docs/simulation.md: what can break, what is checked, which mutants were found."""
+"""The generated parts of docs/simulation.md: the faults, the checkers, and the mutants that were found."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ KNOWN = Path(__file__).resolve().parent.parent / "tests" / "mutants" / "known.js
 
 
 def strike_table() -> str:
-    """Return the faults by their names."""
+    """Return the table of faults."""
     rows = [
         [f"`{name}`", kind.at.value, kind.words + ("" if kind.is_usual else " (only where `may` names it)")]
         for name, kind in STRIKES.items()
@@ -21,12 +21,12 @@ def strike_table() -> str:
 
 
 def promise_table() -> str:
-    """Return what is checked."""
+    """Return the table of checkers."""
     return markdown_table(["checker", "promise"], [[f"`{one.__name__}`", one.promise] for one in CHECKERS])
 
 
 def mutant_table() -> str:
-    """Return which mutants were found, by which seed and checker."""
+    """Return the table of mutants, with the seed and the checker that found each."""
     rows = [[row["mutant"], str(row["seed"]), f"`{row['checker']}`"] for row in json.loads(KNOWN.read_text())]
     missing = [name for name in MUTANTS if name not in {row[0] for row in rows}]
     words = f"\n\nNot found yet: {'; '.join(missing)}." if missing else ""

@@ -1,4 +1,4 @@
-"""A hook of mkdocs: links of docs/ that lead out of it, to tests, examples and code, are shown as paths on the site."""
+"""A hook of mkdocs: links from docs/ to files outside of it (tests, examples, code) become plain paths on the site."""
 
 import re
 from typing import Any
@@ -7,7 +7,7 @@ OUTWARD = re.compile(r"\[([^\]]+)\]\((?:\.\./)+([^)#]*)[^)]*\)")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Return a page's text with such links replaced; those that stay inside of docs/ are kept."""
+    """Return a page's text with such links replaced. Links within docs/ are kept."""
     depth = page.file.src_uri.count("/")
 
     def shown(found: re.Match[str]) -> str:

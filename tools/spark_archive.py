@@ -2,8 +2,8 @@
 
     spark-submit --archives staticfire-spark.tar.gz#env --conf spark.executorEnv.PYTHONPATH=env ...
 
-Made of what is installed here, so nothing is fetched; PySpark is left out, the cluster has its own. It fits machines
-with the same Python minor version and the same kind of processor, since some packages are compiled.
+It is built from the packages installed here, so nothing is downloaded. PySpark is left out, since the cluster has its
+own. It fits machines with the same Python minor version and the same processor type, since some packages are compiled.
 """
 
 import argparse
@@ -18,13 +18,13 @@ from tools.constraints import installed_closure
 
 LEFT_OUT = {"pyspark", "py4j", "staticfire", "pip", "setuptools"}
 EXTRAS = ("spark", "compression")
+# Half a minute faster than gzip's default level, and a tenth larger.
 LEVEL = 1
-# Half a minute less than gzip's usual level, for a tenth more bytes.
 _SKIPPED = (".pyc", ".pyi", ".a", ".h", ".hpp")
 
 
 def write_archive(path: Path) -> int:
-    """Write it and return how many packages are in it."""
+    """Write the archive; return the number of packages in it."""
     packages = [name for name in installed_closure(EXTRAS) if name.lower() not in LEFT_OUT]
     partly = path.with_name(f".{path.name}.part")
     with tarfile.open(partly, "w:gz", compresslevel=LEVEL, dereference=True) as archive:
@@ -38,7 +38,7 @@ def write_archive(path: Path) -> int:
 def _add_package(archive: tarfile.TarFile, name: str) -> None:
     for file in distribution(name).files or ():
         found = Path(str(file.locate()))
-        is_inside = not file.parts[0].startswith("..")  # Scripts stand outside.
+        is_inside = not file.parts[0].startswith("..")  # Scripts are installed outside of the packages' folder.
         if is_inside and found.is_file() and not file.name.endswith(_SKIPPED) and "tests" not in file.parts:
             archive.add(found, str(file))
 
@@ -53,7 +53,7 @@ def _add_own(archive: tarfile.TarFile) -> None:
 
 
 def _walk(folder: Path) -> list[Path]:
-    """Return all files; the packages of a checkout are links."""
+    """Return all files. This follows links, since the packages of a checkout are links."""
     return [Path(place, name) for place, _, names in os.walk(folder, followlinks=True) for name in names]
 
 

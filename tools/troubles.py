@@ -1,4 +1,4 @@
-"""The generated parts of docs/troubles.md: who tells of a trouble, and the numbers that its example prints."""
+"""The generated parts of docs/troubles.md: links to reports of each trouble, and the numbers from its example."""
 
 from functools import cache
 from pathlib import Path
@@ -12,20 +12,20 @@ EXAMPLES = ROOT / "examples" / "troubles"
 
 
 def trouble_names() -> list[str]:
-    """Return the names of all that are told."""
+    """Return the names of all troubles."""
     return sorted(path.stem for path in EXAMPLES.glob("*.py"))
 
 
 @cache
 def told(name: str) -> tuple[Trouble, list[dict[str, object]]]:
-    """Return a trouble and a line per way of it: seconds of a core for all ten."""
+    """Return a trouble and one line per way of it. All ten take seconds of CPU time."""
     trouble = find_trouble(str(EXAMPLES / f"{name}.py"))
     assert trouble is not None, name
     return trouble, lines_of(trouble)
 
 
 def trouble_part(name: str) -> str:
-    """Return the threads of a trouble, how to play it, and what comes of it."""
+    """Return the links of a trouble, the command that plays it, and its results."""
     trouble, lines = told(name)
     links = ", ".join(f"[{thread}]({link})" for thread, link in zip(trouble.threads, trouble.links, strict=True))
     table = markdown_table(list(lines[0]), [[str(cell) for cell in line.values()] for line in lines])

@@ -1,4 +1,4 @@
-"""Fills brokers."""
+"""Fill brokers with data for a measurement."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ PREPARE_IN_FLIGHT = 32
 
 @contextmanager
 def new_folder(stand: Stand) -> Iterator[Path]:
-    """Make a folder for stores, which is gone afterwards."""
+    """Create a temporary folder for stores."""
     with tempfile.TemporaryDirectory(dir=stand.folder, prefix="staticfire-bench-") as folder:
         yield Path(folder)
 
@@ -41,7 +41,7 @@ def run_all(server: ServerProcess, requests: Sequence[Request]) -> LoadWindow:
 
 
 def run_ring(server: ServerProcess, rings: Sequence[list[bytes]], in_flight: int, seconds: float) -> LoadWindow:
-    """Send rings, each over a connection of its own, for so long; a while before is not counted."""
+    """Send each ring over its own connection for that long, after a warm-up that isn't counted."""
     step = max(1, len(rings[0]) // len(rings))
     connections = [
         LoadConnection(server.port, NATIVE, ring, index * step % len(ring)) for index, ring in enumerate(rings)

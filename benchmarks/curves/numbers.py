@@ -34,7 +34,7 @@ def _topics(count: int, stand: Stand) -> Values:
             ]
             send_all(server, ring)
             wait_until_idle(server)
-            # Each topic has a message by now, and its queue a file.
+            # By now each topic has a message, and its queue a file.
             window = run_ring(server, [ring], IN_FLIGHT, stand.seconds)
             memory_mib = anonymous_mib(server.pids[0]) - empty_mib
         with broker_in(folder) as again:
@@ -68,7 +68,7 @@ def _connections(count: int, stand: Stand) -> Values:
 
 
 def _groups(count: int, stand: Stand) -> Values:
-    """Each group reads the topic once, all of them side by side."""
+    """Measure groups that each read the topic once, all at the same time."""
     with new_folder(stand) as folder, broker_in(folder) as server:
         create_topics(server, [TOPIC])
         stored = frames.manys(NATIVE, TOPIC, MESSAGES, STORED_PER_QUEUE * frames.QUEUES // MESSAGES)
@@ -87,7 +87,7 @@ def _groups(count: int, stand: Stand) -> Values:
 
 
 def _members(count: int, stand: Stand) -> Values:
-    """The members of a group join one by one, each on a connection of its own, and then say that they are there."""
+    """Measure members of a group that join one by one, each on its own connection, and then send heartbeats."""
     encode = codec_for(NATIVE).encode_request
     with new_folder(stand) as folder, ExitStack() as stack:
         server = stack.enter_context(broker_in(folder))
@@ -122,7 +122,7 @@ def _heartbeat(client_id: str) -> HeartbeatData:
 
 
 def _delayed(count: int, stand: Stand) -> Values:
-    """They are stored as fast as the broker takes them, and none falls due meanwhile."""
+    """Measure delayed messages. They are stored as fast as the broker accepts them; none falls due meanwhile."""
     ring = frames.manys(NATIVE, TOPIC, DELAYED_PER_REQUEST, body=DELAYED_BODY, delay="DELAY\x0118\x02")
     with new_folder(stand) as folder:
         with broker_in(folder) as server:

@@ -1,4 +1,4 @@
-"""Measures the curves, prints them, and keeps what docs/performance.md is made of: benchmarks/recorded/curves.json."""
+"""Measure and print the curves, and store them for docs/performance.md in benchmarks/recorded/curves.json."""
 
 import json
 import resource
@@ -23,7 +23,7 @@ Measured = dict[int, Values]
 
 
 def draw(console: Console, stand: Stand, only: str) -> None:
-    """Measure the curves whose names are among `only` (all, if it is empty), print each, keep them."""
+    """Measure the curves that `only` names (all if it is empty), print each, and store them."""
     _allow_many_connections()
     words = [word for word in only.split(",") if word]
     chosen = [curve for curve in CURVES if not words or curve.name in words]
@@ -77,6 +77,6 @@ def _show(console: Console, curve: Curve, measured: Measured) -> None:
 
 
 def _allow_many_connections() -> None:
-    """Let this process, and the brokers that it starts, have as many open files as the system allows them."""
+    """Raise the limit of open files for this process, and for the brokers that it starts, to the system's maximum."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,4 +1,4 @@
-"""Messages with more bytes or more properties."""
+"""Messages with larger bodies or more properties."""
 
 from benchmarks import frames
 from benchmarks.curves.curve import Curve

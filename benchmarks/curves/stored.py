@@ -1,4 +1,4 @@
-"""More stored messages: how soon a broker is there again, and whether reading or writing becomes slower."""
+"""More stored messages: how long a broker takes to start, and whether reads or writes become slower."""
 
 import random
 import time

@@ -1,19 +1,19 @@
-"""Figures by family: each knows its keys and measures all of them once, in a round.
+"""Figures by family. A family has keys, and measures all of them once per round.
 
-- `throughput.py`, `first_pull.py`, `pops.py`, `latency.py`, `producer.py`, `listeners.py`, `lite_pull.py`: messages on
-  their way
-- `sync_flush.py`: messages that are on the disk when they are answered
-- `tracing.py`: what traces cost; `transactions.py`: half messages and their ends
-- `delayed.py`, `delayed_kills.py`, `timers.py`, `dead_letter.py`: messages that wait; `redelivery.py`: that come again
-- `groups.py`: members that come
-- `held.py`: pulls that wait; `conditions.py`: pulls that choose
-- `key_queries.py`: messages looked up by key
-- `many_topics.py`: ten thousand topics beside ten; `clusters.py`: `Cluster()` in a test
-- `testers.py`: what a tester waits for: imports, the fixture, explanations
-- `starts.py`: how long a start takes; `grpc.py`: the gRPC endpoint
+- `throughput.py`, `first_pull.py`, `pops.py`, `latency.py`, `producer.py`, `listeners.py`, `lite_pull.py`: sending and
+  consuming messages
+- `sync_flush.py`: messages that are on disk before the response
+- `tracing.py`: the cost of traces; `transactions.py`: half messages, commits and rollbacks
+- `delayed.py`, `delayed_kills.py`, `timers.py`, `dead_letter.py`: delayed messages; `redelivery.py`: redelivered ones
+- `groups.py`: joining members
+- `held.py`: pulls that wait; `conditions.py`: pulls with conditions
+- `key_queries.py`: look-ups by key
+- `many_topics.py`: ten thousand topics compared with ten; `clusters.py`: `Cluster()` in a test
+- `testers.py`: waiting times of testers: imports, the fixture, explanations
+- `starts.py`: the time of a start; `grpc.py`: the gRPC endpoint
 - `scale_out.py`: two brokers instead of one; `simulation.py`: simulated clusters
 
-A family is measured in every round, so that a machine that changes its mind meets all of them; the bench takes the
+Every round measures all families, so that changes in the machine's speed affect all of them. The bench uses the
 median.
 """
 
@@ -21,32 +21,32 @@ from dataclasses import dataclass
 from typing import Protocol
 
 Values = dict[str, float]
-"""Values by key. Keys that end in `_foreign` are cores that others used meanwhile; they are shown, not judged."""
+"""Values by key. Keys that end in `_foreign` are the cores that other programs used meanwhile. They have no goals."""
 
 
 @dataclass(frozen=True)
 class Stand:
-    """How a round measures."""
+    """How to measure in a round."""
 
     seconds: float
-    """Of one window."""
+    """The length of one window."""
     folder: str | None
-    """The folder in which stores are made."""
+    """The parent folder for stores."""
     is_quick: bool = False
-    """What takes long by nature is done with less."""
+    """Whether to use less data for slow measurements."""
     key_messages: int = 1_000_000
-    """Among how many messages a broker looks for keys."""
+    """The number of messages for look-ups by key."""
 
 
 class Family(Protocol):
-    """Some figures that are measured together."""
+    """Figures that are measured together."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What it is asked for."""
+        """The keys of its figures."""
 
     def measure(self, stand: Stand) -> Values:
-        """Return the family's values, and others that belong to them."""
+        """Return the values of these keys, and related values."""

@@ -1,6 +1,6 @@
-"""`Cluster()` as a test uses it: how long `with` takes to enter and leave, cold and warm, and `reset()`.
+"""`Cluster()` in a test: the time to enter and leave `with`, cold and warm, and the time of `reset()`.
 
-Cold is a program's first one: its own process here, which tells. Nothing is pinned.
+Cold means the first cluster of a program; so it is measured in a process of its own. Nothing is pinned.
 """
 
 import subprocess

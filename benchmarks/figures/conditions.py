@@ -1,4 +1,4 @@
-"""What it costs to hold a stored message against a condition in SQL92: found in its record, three terms evaluated."""
+"""The cost of testing a stored message with a SQL92 condition: finding its properties and evaluating three terms."""
 
 import time
 from itertools import repeat
@@ -12,12 +12,12 @@ CONDITION = "price > 100 AND region IN ('eu', 'us') AND TAGS = 'paid'"
 OTHERS = b"KEYS\x01order-4711\x02UNIQ_KEY\x017F0000010539736EDB5F1234ABCD0000\x02WAIT\x01true\x02"
 ADDED = b"MSG_REGION\x01DefaultRegion\x02TRACE_ON\x01true\x02"
 RECORDS = 1_000
+# The best pass counts, since evaluating a condition waits for nothing.
 PASSES = 50
-# The best of them counts: a condition is evaluated without waiting for anything.
 
 
 class Conditions:
-    """sql_filter: CPU time of a message that is wanted, so that all three terms are evaluated."""
+    """sql_filter: CPU time for a message that matches, so that all three terms are evaluated."""
 
     name = "sql_filter"
     keys = ("sql_filter_us",)
@@ -36,6 +36,6 @@ class Conditions:
 
 
 def record(number: int) -> bytes:
-    """Return a message that the condition wants, with a body of 1 KiB."""
+    """Return a message that matches the condition, with a body of 1 KiB."""
     properties = OTHERS + b"price\x01%d\x02region\x01eu\x02TAGS\x01paid\x02" % (101 + number) + ADDED
     return pack_record(number, 0, number, 2, 1, 0, 0, 0, 0, bytes(8), pack_topic("orders"), properties, bytes(1024))

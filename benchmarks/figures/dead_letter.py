@@ -1,6 +1,6 @@
-"""The whole road of a message that nobody can consume: sixteen retries, over four hours of message time, to %DLQ%.
+"""A message that can't be consumed: sixteen retries, over four hours of message time, then %DLQ%.
 
-The clock jumps from one retry to the next as soon as the consumer has failed, so the figure is what each station costs.
+The clock jumps to the next retry as soon as the consumer has failed, so the figure is the cost of the steps alone.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from staticfire.protocol.requests.offsets import GetMaxOffset, OffsetAnswer
 from staticfire.protocol.requests.topics import UpdateTopic
 
 TOPIC, GROUP = "unconsumable", "bench-fails"
+# Calls of the listener: the first delivery and 16 retries.
 CALLS = 17
-# Of the listener: the first delivery and 16 retries.
 FIVE_HOURS_MS = 5 * 3_600_000
 
 
 class DeadLetter:
-    """dlq_road_ms: from the send until the message lies in %DLQ%, wall time."""
+    """dlq_road_ms: the real time from the send until the message is in %DLQ%."""
 
     name = "dlq_road"
     keys = ("dlq_road_ms",)

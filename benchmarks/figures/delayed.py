@@ -1,7 +1,7 @@
-"""One million messages that wait at a delay level, all at the same time: what one costs, and how late it comes.
+"""One million messages with the same delay level: CPU time and memory of each, and how late they are delivered.
 
-They are stored at a steady pace and fall due at the same one. Due and stored time of each are read from the broker's
-log, where a delivered record carries which delayed one it was: no consumer's speed is in the figure.
+They are stored at a constant rate, and fall due at the same rate. The due time and the storing time of each are read
+from the broker's log, where a delivered record refers to its delayed one. So no consumer's speed affects the figure.
 """
 
 import tempfile
@@ -24,10 +24,10 @@ from staticfire.protocol.requests.offsets import GetMaxOffset, OffsetAnswer
 from staticfire.protocol.requests.topics import UpdateTopic
 
 MESSAGES, QUICK_MESSAGES = 1_000_000, 100_000
+# A broker that does nothing else then uses half of its core, on an idle machine.
 STORED_PER_S = 50_000
-# A broker that does nothing else has half of its core left then, on a machine that is free.
+# The time between the last stored message and the first due one, if the machine keeps up with the rate.
 SPARE_S = 6
-# Between the last one that is stored and the first one that is due, where the machine keeps up with the pace.
 MESSAGES_PER_REQUEST = 100
 IN_FLIGHT = 2
 WARM_MESSAGES = 2_000
@@ -39,7 +39,7 @@ RECORD_HEAD = b"\xdc\x00\x11\xce"
 
 
 class Delayed:
-    """delayed_1m: broker's CPU time of one stored and delivered, its memory while it waits, how late it is stored."""
+    """delayed_1m: the broker's CPU time and memory for each message, and how late it is stored when due."""
 
     name = "delayed_1m"
     keys = ("delayed_1m_cpu_us", "delayed_1m_bytes_each", "delayed_1m_late_p99_ms")
@@ -85,12 +85,12 @@ def _measure(server: ServerProcess, count: int, delay_s: int) -> Values:
 
 
 def delayed_ring(delay_level: int) -> list[bytes]:
-    """Return requests of 100 messages of a delay level each."""
+    """Return requests with 100 messages of a delay level each."""
     return frames.manys(NATIVE, TOPIC, MESSAGES_PER_REQUEST, body=BODY, delay=f"DELAY\x01{delay_level}\x02")
 
 
 def store_delayed(connection: LoadConnection, count: int) -> None:
-    """Send them at the pace, and wait for all answers."""
+    """Send them at the constant rate, and wait for all responses."""
     run_at_pace(connection, count // MESSAGES_PER_REQUEST, IN_FLIGHT, STORED_PER_S / MESSAGES_PER_REQUEST)
 
 
@@ -109,21 +109,21 @@ def _wait_for(server: ServerProcess, count: int) -> None:
 
 
 def _lateness(log: Path, delay_ms: int) -> Iterator[int]:
-    """Yield for each delivered message of level 2 how long after its due time it was stored."""
+    """Yield the time from due to stored, for each delivered message of level 2."""
     due_ms: dict[int, int] = {}
     for path in sorted(log.iterdir()):
         for at in stored_records(data := path.read_bytes()):
             mark = read_mark(peek_prepared_position(data, at))
             if mark is None:
                 peek = peek_record(data, at)
-                if peek.queue_id == 1:  # Of the schedule topic; all other records here are marked.
+                if peek.queue_id == 1:  # A record of the schedule topic; all other records here have a mark.
                     due_ms[peek.queue_offset] = peek.stored_ms + delay_ms
             elif mark.level == 2:
                 yield peek_record(data, at).stored_ms - due_ms.pop(mark.offset)
 
 
 def stored_records(segment: bytes) -> Iterator[int]:
-    """Yield where the records of a log segment begin. Behind the last one lies a blank, or nothing yet."""
+    """Yield the positions of the records in a log segment. After the last one is a blank, or nothing yet."""
     at = 0
     while segment.startswith(RECORD_HEAD, at):
         yield at

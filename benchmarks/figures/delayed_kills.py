@@ -1,7 +1,8 @@
-"""A million messages of a delay level, due at 50,000 per second, over a kill -9 and a restart in the middle of it.
+"""A million messages of a delay level, due at 50,000 per second, with a kill -9 and a restart meanwhile.
 
-What counts is in the broker's log: each delayed message has one delivery, and none before its time. A kill comes when a
-quarter was delivered, an orderly restart at the half; what fell due meanwhile comes at once after the start.
+The result is read from the broker's log: each delayed message must be delivered once, and not before its time. The kill
+is after a quarter of the deliveries, an orderly restart after half. Messages that fall due meanwhile are delivered
+immediately after the start.
 """
 
 import tempfile
@@ -35,7 +36,7 @@ from staticfire.protocol.requests.topics import UpdateTopic
 
 
 class DelayedKills:
-    """delayed_kills: how many were lost, came twice or early; the start after the kill; how late, and memory, then."""
+    """delayed_kills: lost, duplicate and early messages; the start time after the kill; lateness and memory then."""
 
     name = "delayed_kills"
     keys = ("delayed_kills_wrong", "delayed_kills_ready_ms", "delayed_kills_late_max_ms", "delayed_kills_mib")
@@ -71,7 +72,7 @@ def _wait_for(server: ServerProcess, count: int, delay_s: int) -> None:
 
 
 def _wrong_and_late(log: Path, count: int, delay_ms: int) -> Values:
-    """Return what was lost, came twice or early, and how long what fell due at the worst moment had to wait."""
+    """Return the numbers of lost, duplicate and early messages, and the median and maximum lateness."""
     due_ms: dict[int, int] = {}
     times: Counter[int] = Counter()
     late_ms: list[int] = []

@@ -1,7 +1,7 @@
-"""Pulls of messages that nobody has read before, over JSON: what an unchanged client's first group meets.
+"""Pulls of messages that were never read before, over JSON, as in the first group of an unchanged client.
 
-Warm pulls (throughput.py) read the same messages again and again, from whatever a broker keeps of them. Pops, which are
-always first ones: pops.py.
+Warm pulls (throughput.py) read the same messages repeatedly, from the broker's caches. Pops, which are always first
+reads, are in pops.py.
 """
 
 from dataclasses import dataclass
@@ -16,18 +16,18 @@ from staticfire.protocol.codecs import JSON
 
 STORED_PER_QUEUE = 49_152
 QUICK_PER_QUEUE = 8_192
+# Pulled before the measurement, to warm up connections, code and the JVM. The measured messages are after them.
 WARM_PER_QUEUE = 2_048
-# Pulled before, so that connections, code and the JVM are warm; those that are measured come behind them.
 FILL_IN_FLIGHT = 4
 IN_FLIGHT = 4
 
+# A new topic for each measurement, since messages can be pulled for the first time only once.
 _numbers = count()
-# A topic of its own each time: what was pulled before isn't pulled for the first time.
 
 
 @dataclass(frozen=True)
 class FirstPull:
-    """One connection for all queues, or one for each."""
+    """One connection for all queues, or one per queue."""
 
     name: str
     connections: int
@@ -46,7 +46,7 @@ class FirstPull:
         }
 
     def load(self, server: ServerProcess, stand: Stand) -> LoadWindow:
-        """Store messages and pull each of them once."""
+        """Store messages, and pull each of them once."""
         per_queue = QUICK_PER_QUEUE if stand.is_quick else STORED_PER_QUEUE
         topic = f"{TOPIC}-first-{next(_numbers)}"
         fill(server, topic, per_queue)
@@ -63,7 +63,7 @@ class FirstPull:
 
 
 def fill(server: ServerProcess, topic: str, per_queue: int) -> None:
-    """Store so many messages in each queue, batch by batch: the queues take turns."""
+    """Store that many messages in each queue, in batches: the queues take turns."""
     ring = frames.batches(JSON, topic, MESSAGES)
     connection = LoadConnection(server.port, JSON, ring)
     left = per_queue * frames.QUEUES // MESSAGES

@@ -1,7 +1,7 @@
-"""Members of groups come: how long it takes until every queue has its new owner, and nobody else.
+"""Members join a group: the time until every queue has exactly one owner again, with the new shares.
 
-All members live in this process, each with connections and a client id of its own, so their work adds up on one core;
-the broker has the other.
+All members run in this process, each with its own connections and client id, so their work adds up on one core; the
+broker has the other core.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from staticfire.protocol.requests.topics import UpdateTopic
 
 TOPIC, GROUP = "bench-group", "bench-members"
 JOINS = 9
+# The pause between two joins: a group that has just shared its queues waits before it does so again.
 QUIET_S = 0.25
-# Between two joins: a group that has just shared its queues waits a while before it does so again.
 PATIENCE_S = 60
 GROWTH = (50, 100, 200)
 
 
 class Ownership:
-    """Which member has which queues of the topic, as they report it."""
+    """The queues of the topic that each member has, as the members report them."""
 
     def __init__(self, queues: int) -> None:
         self._queues = queues
@@ -36,7 +36,7 @@ class Ownership:
         self._changed = asyncio.Event()
 
     def watch(self, consumer: PushConsumer) -> None:
-        """Take what a member reports of its queues."""
+        """Record the queues that a member reports."""
 
         @consumer.on_queues_changed
         def note(topic: str, _: list[MessageQueue], own: list[MessageQueue]) -> None:
@@ -45,11 +45,11 @@ class Ownership:
                 self._changed.set()
 
     def left(self, consumer: PushConsumer) -> None:
-        """Forget a member."""
+        """Remove a member."""
         self._owned.pop(consumer, None)
 
     def _is_settled(self, members: int) -> bool:
-        """Whether each queue has one owner, and all members have as many as they should have."""
+        """Return whether each queue has one owner, and all members have their correct shares."""
         sizes = [len(own) for own in self._owned.values()]
         if sum(sizes) != self._queues or len(sizes) < min(members, self._queues):
             return False
@@ -60,7 +60,7 @@ class Ownership:
         return len(held) == len(set(held)) == self._queues
 
     async def settled(self, members: int) -> None:
-        """Return when the queues are shared among so many members. Raises: TimeoutError."""
+        """Return when the queues are shared among that many members. Raises: TimeoutError."""
         async with asyncio.timeout(PATIENCE_S):
             while not self._is_settled(members):
                 self._changed.clear()
@@ -68,7 +68,7 @@ class Ownership:
 
 
 def member(namesrv: str, ownership: Ownership) -> PushConsumer:
-    """Return a member that hasn't started."""
+    """Return a member that isn't started."""
     consumer = PushConsumer(GROUP, namesrv)
     consumer.subscribe(TOPIC)
     consumer.listener(lambda messages, context: ConsumeStatus.CONSUME_SUCCESS)
@@ -77,7 +77,7 @@ def member(namesrv: str, ownership: Ownership) -> PushConsumer:
 
 
 class Rebalance:
-    """rebalance_ms: one joins a group of 20 with 128 queues."""
+    """rebalance_ms: one member joins a group of 20 with 128 queues."""
 
     name = "rebalance"
     keys = ("rebalance_ms",)
@@ -96,7 +96,7 @@ class Rebalance:
         }
 
     async def _joins(self, namesrv: str) -> list[float]:
-        """Let a member come and go, again and again; return how long each coming took."""
+        """Let a member join and leave repeatedly; return the time of each join."""
         ownership, joins_ms = Ownership(self.queues), []
         async with AsyncExitStack() as group:
             for _ in range(self.members):
@@ -114,7 +114,7 @@ class Rebalance:
 
 
 class MembersJoin:
-    """members_200_join_s: 200 members of a group start together; 1,000 queues. And fewer of them."""
+    """members_200_join_s: 200 members of a group start at the same time, with 1,000 queues. Also for fewer members."""
 
     name = "members_join"
     keys = tuple(f"members_{count}_join_s" for count in GROWTH[::-1])

@@ -1,4 +1,4 @@
-"""The gRPC endpoint: sends and receives of RocketMQ 5's clients, what it adds to a start, and its memory.
+"""The gRPC endpoint: sends and receives of RocketMQ 5 clients, its effect on the start time, and its memory.
 
 Nameserver, broker and endpoint share the servers' core.
 """
@@ -27,8 +27,8 @@ TOPIC = "bench"
 CONNECTIONS, IN_FLIGHT = 8, 32
 RECEIVERS = 4
 RECEIVED, RECEIVED_QUICK, RECEIVED_WARM = 49_152, 16_384, 8_192
+# Part of the keys that frames.py gives to messages. It is in each message once.
 MESSAGE_MARK = b"order-"
-# Of the keys that frames.py gives to messages, once in each.
 UP = ["-m", "staticfire", "up", "--namesrv-port", "0", "--broker-port", "0", "--control-port", "0"]
 PROXY = "staticfire.proxy"
 
@@ -36,7 +36,7 @@ _numbers = count()
 
 
 class GrpcSends:
-    """grpc_send_per_s, and the endpoint's CPU time of each."""
+    """grpc_send_per_s, and the endpoint's CPU time of each send."""
 
     name = "grpc_sends"
     keys = ("grpc_send_per_s", "grpc_send_cpu_us", "grpc_pss_mib")
@@ -48,12 +48,12 @@ class GrpcSends:
             proxy(names.address) as endpoint,
         ):
             asyncio.run(create_topic(names.address))
-            ssl.get_server_certificate(("127.0.0.1", endpoint.port))  # Memory is that of one who has spoken TLS.
+            ssl.get_server_certificate(("127.0.0.1", endpoint.port))  # Memory is measured after TLS was used once.
             values = self.load(endpoint, stand)
             return {**values, "grpc_pss_mib": pss_mib(endpoint.pids[0])}
 
     def load(self, endpoint: ServerProcess, stand: Stand, may_fail: bool = False) -> Values:
-        """Send through an endpoint whose cluster has the topic. `may_fail`: count what was answered with OK."""
+        """Send through an endpoint whose cluster has the topic. `may_fail`: count only OK responses."""
         asyncio.run(load_sends(endpoint.port, TOPIC, CONNECTIONS, IN_FLIGHT, WARM_SECONDS, may_fail=True))
         before = cpu_ns(endpoint.pids[-1])
         sent, took_s = asyncio.run(load_sends(endpoint.port, TOPIC, CONNECTIONS, IN_FLIGHT, stand.seconds, may_fail))
@@ -62,7 +62,7 @@ class GrpcSends:
 
 
 class GrpcReceives:
-    """grpc_receive_per_s: messages that nobody has received before, 32 a call, a call at a time on each connection."""
+    """grpc_receive_per_s: messages received for the first time, 32 per call, one call at a time per connection."""
 
     name = "grpc_receives"
     keys = ("grpc_receive_per_s", "grpc_receive_cpu_us")
@@ -76,7 +76,7 @@ class GrpcReceives:
             return self.load(names.address, server, endpoint, stand)
 
     def load(self, namesrv: str, server: ServerProcess, endpoint: ServerProcess, stand: Stand) -> Values:
-        """Store messages, and receive them: some of another topic first, so that code and the JVM are warm."""
+        """Store messages, and receive them. Some of another topic come first, to warm up code and the JVM."""
         self._receive(namesrv, server, endpoint, RECEIVED_WARM)
         before = cpu_ns(endpoint.pids[-1])
         received, took_s = self._receive(namesrv, server, endpoint, RECEIVED_QUICK if stand.is_quick else RECEIVED)
@@ -89,13 +89,13 @@ class GrpcReceives:
         topic = f"{TOPIC}-receive-{next(_numbers)}"
         asyncio.run(create_topic(namesrv, topic))
         fill(server, topic, messages // QUEUES)
-        wanted = messages * 9 // 10  # The last ones are left: who finds nothing waits.
+        wanted = messages * 9 // 10  # The last ones are left, since a receive without messages waits.
         where = topic, "bench-receives"
         return asyncio.run(load_receives(endpoint.port, where, RECEIVERS, MESSAGE_MARK, wanted))
 
 
 class GrpcStart:
-    """grpc_ready_ms: how much later `staticfire up` is ready for it."""
+    """grpc_ready_ms: how much later `staticfire up` is ready with the endpoint."""
 
     name = "grpc_start"
     keys = ("grpc_ready_ms",)
@@ -129,5 +129,5 @@ def _ready_s(stand: Stand, *flags: str) -> float:
 
 async def create_topic(namesrv: str, topic: str = TOPIC) -> None:
     """Create a topic."""
-    async with Admin(namesrv, ClientSettings(protocol="rocketmq")) as admin:  # RocketMQ's own, too.
+    async with Admin(namesrv, ClientSettings(protocol="rocketmq")) as admin:  # Works for Apache RocketMQ, too.
         await admin.create_topic(topic, 8)

@@ -1,4 +1,4 @@
-"""10,000 pulls on 1,000 connections that wait for messages: what they cost while nothing happens."""
+"""10,000 pulls on 1,000 connections that wait for messages: their cost while nothing happens."""
 
 import select
 import socket
@@ -22,7 +22,7 @@ LOOK_SECONDS = 2.5
 
 
 class Held:
-    """held_10k: each pull waits on a queue of its own."""
+    """held_10k: each pull waits for a different queue."""
 
     name = "held_10k"
     keys = ("held_10k_rss_mib", "held_10k_cpu_percent")

@@ -1,6 +1,6 @@
-"""How long a look-up by key takes: of a broker, from question to answer; and among ten million in its index alone.
+"""The time of a look-up by key: of a broker, from request to response; and of its index alone, among ten million.
 
-A broker takes a minute or two for ten million messages and their index: `--key-messages 10000000` has them.
+A broker needs a minute or two for ten million messages and their index; use `--key-messages 10000000` for that.
 """
 
 import socket
@@ -41,7 +41,7 @@ CATCH_UP_S_MAX = 300
 
 
 class KeyQueries:
-    """key_query: the slowest but one percent of keys chosen at random, asked of a broker."""
+    """key_query: the 99th percentile for random keys, requested from a broker."""
 
     name = "key_query"
     keys = ("key_query_ms", "key_query_stored_cpu_us")
@@ -69,7 +69,7 @@ class KeyQueries:
 
 
 def _rings(messages: int) -> Iterator[list[bytes]]:
-    """Yield frames that send so many messages, each with a key of its own."""
+    """Yield frames that send that many messages, each with its own key."""
     encode = codec_for(NATIVE).encode_request
     step = RING_REQUESTS * MESSAGES_PER_REQUEST
     for begin in range(0, messages, step):
@@ -88,7 +88,7 @@ def _properties(number: int) -> bytes:
 
 
 def _catch_up(connection: socket.socket, number: int) -> None:
-    """Wait until the index has the last message: a broker that is asked sooner says what it lacks."""
+    """Wait until the index has the last message: before that, a response reports what is missing."""
     end = time.perf_counter() + CATCH_UP_S_MAX
     question = QueryMessage(TOPIC, f"order-{number}", 32, 0, _ALL)
     while time.perf_counter() < end:
@@ -101,7 +101,7 @@ def _catch_up(connection: socket.socket, number: int) -> None:
 
 
 def _ask(connection: socket.socket, number: int) -> float:
-    """Return the milliseconds that the answer to one question takes."""
+    """Return the milliseconds from request to response."""
     began_s = time.perf_counter()
     answer = ask_over(connection, NATIVE, QueryMessage(TOPIC, f"order-{number}", 32, 0, _ALL))
     took_ms = (time.perf_counter() - began_s) * 1e3
@@ -112,7 +112,7 @@ def _ask(connection: socket.socket, number: int) -> float:
 
 
 class KeyIndex:
-    """key_index: the same of the index alone, among ten million."""
+    """key_index: the same for the index alone, among ten million messages."""
 
     name = "key_index"
     keys = ("key_index_ms",)
@@ -130,7 +130,7 @@ class KeyIndex:
 
 
 def fill(index: KeyTables, messages: int) -> list[Entry]:
-    """Enter so many messages; return some of the entries."""
+    """Add that many messages; return some of the entries."""
     random = Random(SEED)
     some: list[Entry] = []
     for first in range(0, messages, SLICE_MESSAGES):

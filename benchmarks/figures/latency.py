@@ -1,4 +1,4 @@
-"""One send at a time: how long until its answer is there, beside the bare echo server."""
+"""One send at a time: the time until the response, compared with the bare echo server."""
 
 from benchmarks.figures import Stand, Values
 from benchmarks.figures.throughput import WARM_SECONDS, send_ring
@@ -32,7 +32,7 @@ class Latency:
         }
 
     def load(self, server: ServerProcess, ring: list[bytes], codec: int, stand: Stand) -> tuple[LoadWindow, int]:
-        """Load a server; return the window and the size of an answer."""
+        """Load a server; return the window and the size of a response."""
         connection = LoadConnection(server.port, codec, ring)
         run_one_by_one(server, connection, WARM_SECONDS)
         window = run_one_by_one(server, connection, stand.seconds)

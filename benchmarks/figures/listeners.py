@@ -1,4 +1,4 @@
-"""From a producer through a broker to a listener in another process: how many, how soon, how soon after a start."""
+"""From a producer through a broker to a listener in another process: throughput, latency, and latency after a start."""
 
 import asyncio
 import os
@@ -18,8 +18,8 @@ from staticfire.protocol.messages import Message
 from staticfire.protocol.permissions import READ_WRITE
 from staticfire.protocol.requests.topics import UpdateTopic
 
+# As in a service that handles many requests at once: queues are pulled while more messages are stored.
 SENDERS = 256
-# As a service has it that answers many at once: the queues are pulled while others are being stored.
 STARTS = 7
 ONE_BY_ONE_WARM = 200
 WORD_BYTES = 4096
@@ -94,7 +94,7 @@ class ListenerLatency:
 
 
 class FirstMessage:
-    """consumer_first_message_ms: from a consumer's start to the first call of its listener; messages wait."""
+    """consumer_first_message_ms: from a consumer's start to the first call of its listener, with messages waiting."""
 
     name = "consumer_first_message"
     keys = ("consumer_first_message_ms",)

@@ -1,4 +1,4 @@
-"""A program that polls: messages per second, from a broker that has them all, in a process of its own."""
+"""A program that polls: messages per second, from a broker that has all of them, in its own process."""
 
 import os
 
@@ -12,7 +12,7 @@ from staticfire.protocol.codecs import NATIVE
 
 
 class LitePull:
-    """lite_pull_per_s: a LitePullConsumer polls 1 KiB messages, 32 at a time, over and over."""
+    """lite_pull_per_s: a LitePullConsumer polls 1 KiB messages, 32 at a time, repeatedly."""
 
     name = "lite_pull"
     keys = ("lite_pull_per_s",)

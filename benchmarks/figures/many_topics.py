@@ -1,7 +1,7 @@
-"""Sends to ten thousand topics in turn beside sends to ten, by the broker's CPU time: first messages, and later ones.
+"""Sends to ten thousand topics in turn, compared with ten, by the broker's CPU time: first messages, and later ones.
 
-A queue's first message makes its folder and its file, which the broker does in the background, a thousand per second:
-that is paid once, and counted with the first messages. The later ones are measured when all of it is done.
+A queue's first message creates its folder and its file, which the broker does in the background, a thousand per second.
+This happens once, and counts for the first messages. Later messages are measured after it is finished.
 """
 
 from typing import NamedTuple
@@ -16,20 +16,20 @@ from staticfire.protocol.codecs import NATIVE
 
 MANY, QUICK_MANY, FEW = 10_000, 1_000, 10
 WINDOW = 64
+# The least length of a window, so that it contains several rounds of the queues' writer.
 SECONDS_MIN = 3
-# Of a window: so many rounds of the queues' writer are in it.
 
 
 class _Cost(NamedTuple):
-    """CPU microseconds of the broker for a message."""
+    """The broker's CPU microseconds per message."""
 
     first_us: float
-    """The first one of its queue, and whatever follows from it."""
+    """For the first message of a queue, including its effects."""
     later_us: float
 
 
 class ManyTopics:
-    """many_topics_x: messages per second of CPU with many topics, beside ten; new_queue_cpu_us: of a first message."""
+    """many_topics_x: messages per CPU second with many topics, compared with ten; new_queue_cpu_us: a first message."""
 
     name = "many_topics"
     keys = ("many_topics_x", "many_topics_cpu_us", "new_queue_cpu_us")

@@ -1,4 +1,4 @@
-"""Pops of messages that nobody has popped before, over JSON, a connection for each queue; never acknowledged."""
+"""Pops of messages that were never popped before, over JSON, one connection per queue, without acknowledgements."""
 
 from itertools import count
 
@@ -13,15 +13,15 @@ from staticfire.protocol.codecs import JSON
 
 STORED_PER_QUEUE = 49_152
 QUICK_PER_QUEUE = 8_192
+# Popped before the measurement, to warm up connections, code and the JVM.
 WARM_PER_QUEUE = 2_048
-# Popped before, so that connections, code and the JVM are warm.
 
+# A new topic for each measurement, since popped messages aren't redelivered for an hour.
 _numbers = count()
-# A topic of its own each time: what was popped doesn't come again for an hour.
 
 
 class Pops:
-    """pop_per_s: messages, 32 asked for at a time."""
+    """pop_per_s: messages, with up to 32 per request."""
 
     name = "pop"
     keys = ("pop_per_s", "pop_cpu_us")
@@ -36,7 +36,7 @@ class Pops:
         }
 
     def load(self, server: ServerProcess, stand: Stand) -> LoadWindow:
-        """Store messages and pop each of them once; the window counts messages."""
+        """Store messages, and pop each of them once. The window counts messages."""
         per_queue = QUICK_PER_QUEUE if stand.is_quick else STORED_PER_QUEUE
         topic = f"{TOPIC}-pop-{next(_numbers)}"
         fill(server, topic, per_queue)

@@ -1,4 +1,4 @@
-"""The real client: 64 tasks that send one message after the other, gathered into SEND_MANYs; and `send_many`."""
+"""The real client: 64 tasks that send one message after another, combined into SEND_MANY requests; and `send_many`."""
 
 import asyncio
 import os
@@ -17,8 +17,8 @@ from staticfire.protocol.messages import Message
 SENDERS = 64
 
 
+# The number of messages in one send_many.
 MESSAGES = 1_000
-# Of one send_many.
 
 SendFor = Callable[[Producer, float], Awaitable[int]]
 
@@ -62,7 +62,7 @@ async def send_single(producer: Producer, seconds: float) -> int:
 
 
 async def send_many(producer: Producer, seconds: float) -> int:
-    """Send by thousands, each while the one before is under way."""
+    """Send a thousand messages at a time, each while the previous ones are in flight."""
     end, sent = time.perf_counter() + seconds, 0
     sending: asyncio.Task[list[SendResult]] | None = None
     while time.perf_counter() < end:

@@ -1,7 +1,7 @@
-"""A hundred thousand messages that were popped and aren't acknowledged: how late they come again.
+"""A hundred thousand popped messages that aren't acknowledged: how late they are redelivered.
 
-They fall due at the pace at which they were popped, and pops that are held take them: late is what lies between the end
-of a message's invisible time and the bytes of the answer that has it. What 32 have in common is a check-point.
+They fall due at the rate at which they were popped, and waiting pops receive them. Lateness is the time from the end of
+a message's invisible time to the arrival of the response that contains it. 32 messages share a checkpoint.
 """
 
 import select
@@ -21,8 +21,8 @@ from staticfire.protocol.requests.topics import UpdateTopic
 
 MESSAGES, QUICK_MESSAGES = 100_000, 10_000
 POPPED_PER_S = 5_000
+# The time between the last pop and the first due message, so that all messages are in flight at once.
 SLACK_MS = 5_000
-# The first are due so long after the last were popped: all of them are in flight then.
 HELD_POPS = 4
 POLL_MS = 15_000
 LONG_MS = 3_600_000
@@ -33,7 +33,7 @@ _MS_DIGITS = 13
 
 
 class Redelivery:
-    """pop_redelivery_100k_late_p99_ms, with wake-up on."""
+    """pop_redelivery_100k_late_p99_ms, with wakePopsOfReturning."""
 
     name = "pop_redelivery"
     keys = ("pop_redelivery_100k_late_p99_ms",)
@@ -67,7 +67,7 @@ def _pop(invisible_ms: int, poll_ms: int) -> PopMessage:
 
 
 def _lateness(server: ServerProcess, wanted: int, invisible_ms: int) -> Iterator[int]:
-    """Yield for each message how long after its invisible time it came again."""
+    """Yield for each message the time from the end of its invisible time to its redelivery."""
     left, end_s = wanted, time.perf_counter() + WAIT_S_MAX
     for frame, now_ms in _answers(server):
         at = frame.find(_FIRST_POP)
@@ -83,7 +83,7 @@ def _lateness(server: ServerProcess, wanted: int, invisible_ms: int) -> Iterator
 
 
 def _answers(server: ServerProcess) -> Iterator[tuple[bytes, int]]:
-    """Yield the answers to pops that are held, one after the other on each connection, and when they were there."""
+    """Yield the responses to waiting pops, one after another on each connection, with their arrival times."""
     encode = codec_for(NATIVE).encode_request
     unread: dict[socket.socket, bytearray] = {}
     for _ in range(HELD_POPS):

@@ -1,4 +1,4 @@
-"""Two brokers instead of one: the same sends on two cores, the generator taking its share of them."""
+"""Two brokers instead of one: the same sends on two cores, which the load generator uses, too."""
 
 import os
 from contextlib import ExitStack
@@ -14,7 +14,7 @@ CONNECTIONS, IN_FLIGHT = 8, 64
 
 
 class ScaleOut:
-    """scale_out_ratio: sends per second of two brokers beside those of one."""
+    """scale_out_ratio: sends per second of two brokers, compared with one."""
 
     name = "scale_out"
     keys = ("scale_out_ratio",)

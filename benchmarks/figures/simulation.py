@@ -1,7 +1,7 @@
-"""Simulated clusters: virtual hours per minute of one core, of three brokers, six consumers and four producers.
+"""Simulated clusters: virtual hours per minute of one core, for three brokers, six consumers and four producers.
 
-Idle, and with ten messages a second that two groups consume. Process time, checkers and observers included: what
-`staticfire simulate` would need.
+Measured idle, and with ten messages per second that two groups consume. It is process time, including checkers and
+observers, as `staticfire simulate` needs it.
 """
 
 from benchmarks.figures import Stand, Values
@@ -10,8 +10,8 @@ from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, T
 
 IDLE_HOURS, BUSY_HOURS = 2.0, 0.2
 PER_SECOND = 10.0
+# A rate in messages per second that produces none.
 NEVER = 1e-9
-# Messages a second.
 
 
 def cluster(per_second: float) -> Workload:
@@ -40,7 +40,7 @@ class Simulation:
 
 
 def _hours_per_min(per_second: float, hours: float) -> float:
-    """Return it for a run of so many hours; what comes before and after them costs time, and counts for nothing."""
+    """Return the rate for a run of that many hours. Setup and teardown cost time, but don't count as hours."""
     outcome = play(cluster(per_second), Play(seed=1, hours=hours))
     if not outcome.passed:
         raise SystemExit(f"bench: simulated: {outcome}")

@@ -1,6 +1,6 @@
-"""`staticfire up` as a person runs it: how long until its ready line, and how much memory its servers take then.
+"""`staticfire up` as a user runs it: the time until its ready line, and the memory of its servers then.
 
-Nothing is pinned here: a person's machine gives it all cores.
+Nothing is pinned here, since a user's machine lets it use all cores.
 """
 
 import signal

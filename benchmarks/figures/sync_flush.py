@@ -1,6 +1,7 @@
-"""Sends that are answered when the disk has them: 8 connections with one send each under way, beside the bare disk.
+"""Sends with a response after the message is on disk: 8 connections with one send in flight each, and the bare disk.
 
-The disk says how often a second it can bring a burst of that size to safety: that many bursts of 8 would be the most.
+The disk is measured by how many bursts of that size per second it can make durable; with 8 messages per burst this is
+the maximum.
 """
 
 import os
@@ -16,12 +17,12 @@ from staticfire.protocol.codecs import NATIVE
 
 CONNECTIONS = 8
 IN_FLIGHT_MORE = 16
+# About the size of a 1 KiB message in the log.
 RECORD_BYTES = 1_280
-# A message of 1 KiB in the log, about.
 
 
 class SyncFlush:
-    """sync_flush: messages per second with SYNC_FLUSH, and as a part of what the disk alone would let through."""
+    """sync_flush: messages per second with SYNC_FLUSH, and as a fraction of the bare disk's maximum."""
 
     name = "sync_flush"
     keys = ("sync_flush_per_s", "sync_flush_x_disk", "sync_flush_more_per_s")
@@ -44,7 +45,7 @@ class SyncFlush:
             "sync_flush_per_s": window.per_s,
             "sync_flush_x_disk": window.per_s / (CONNECTIONS * disk),
             "sync_flush_cpu_us": window.cpu_us_per_answer,
-            # With 16 under way on each, more messages share an fsync.
+            # With 16 in flight on each connection, more messages share an fsync.
             "sync_flush_more_per_s": more.per_s,
             "sync_flush_fsyncs_per_s": disk,
             "sync_flush_foreign": window.foreign_cores,
@@ -52,7 +53,7 @@ class SyncFlush:
 
 
 def fsyncs_per_s(folder: str | None, seconds: float) -> float:
-    """Return how often a second the disk can make a burst safe that is appended to a file of full size."""
+    """Return how many bursts per second the disk can make durable, when they are written to a preallocated file."""
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         data, count, size = bytes(CONNECTIONS * RECORD_BYTES), 0, 64 << 20
         os.posix_fallocate(file.fileno(), 0, size)

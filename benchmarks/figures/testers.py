@@ -1,6 +1,6 @@
-"""What a tester waits for: imports, help, the fixture's first use and each test, an explanation of a large cluster.
+"""Waiting times of testers: imports, help, the fixture's first use and each test, an explanation of a large cluster.
 
-Each is measured as it is met: a process of its own, or a cluster in a thread as the fixture has it.
+Each is measured as testers use it: in its own process, or with a cluster in a thread, as in the fixture.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ print((time.perf_counter() - began) * 1000)
 
 
 class Imports:
-    """import_ms: of `staticfire` beside what Python itself needs; help_ms: `staticfire --help`, all of it."""
+    """import_ms: `import staticfire` without Python's own start; help_ms: `staticfire --help`, all of it."""
 
     name = "imports"
     keys = ("import_ms", "help_ms")
@@ -52,7 +52,7 @@ class Imports:
 
 
 class Fixture:
-    """fixture_first_ms: until the first test of a process has its cluster; fixture_test_ms: each one after it."""
+    """fixture_first_ms: until the first test of a process has its cluster; fixture_test_ms: for each later test."""
 
     name = "fixture"
     keys = ("fixture_first_ms", "fixture_test_ms")
@@ -65,7 +65,7 @@ class Fixture:
 
 
 class BigExplain:
-    """explain_ms: why a group of a cluster with 1,000 topics, 10,000 queues and 200 groups consumes nothing."""
+    """explain_ms: explain a group of a cluster with 1,000 topics, 10,000 queues and 200 groups."""
 
     name = "big_explain"
     keys = ("explain_ms",)
@@ -127,6 +127,6 @@ async def _commit(admin: Admin, group: str, topic: str) -> None:
 
 
 def _in_turn(all_of_them: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield so many at once as a client may have under way."""
+    """Yield parts with as many elements as a client may have in flight."""
     for start in range(0, len(all_of_them), AT_ONCE):
         yield all_of_them[start : start + AT_ONCE]

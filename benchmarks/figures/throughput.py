@@ -1,6 +1,6 @@
-"""Sends, batches and pulls per second: a window of requests in flight, 1 KiB bodies, a new store each time.
+"""Sends, batches and pulls per second: a fixed number of requests in flight, 1 KiB bodies, a new store each time.
 
-The bare echo server gets the same frames in the same round and answers with frames of the same size.
+The bare echo server gets the same frames in the same round, and responds with frames of the same size.
 """
 
 import time
@@ -37,7 +37,7 @@ def pull_ring(codec: int) -> list[bytes]:
 
 @dataclass(frozen=True)
 class Throughput:
-    """One kind of request at a window."""
+    """One kind of request, with a fixed number in flight."""
 
     name: str
     ring: Ring
@@ -45,7 +45,7 @@ class Throughput:
     connections: int = 1
     in_flight: int = 64
     messages: int = 1
-    """Per request."""
+    """The number of messages per request."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class Throughput:
         }
 
     def load(self, server: ServerProcess, ring: list[bytes], stand: Stand) -> tuple[LoadWindow, int]:
-        """Load a broker; return the window and the size of an answer."""
+        """Load a broker; return the window and the size of a response."""
         if not self.stores:
             fill(server, self.codec)
         connections = self._connect(server, self.codec, ring)
@@ -101,7 +101,7 @@ class Throughput:
 
 
 def settled(port: int, codec: int, topic: str = TOPIC) -> int:
-    """Return how many messages are in the queues, when that changes no more: RocketMQ fills them after its answers."""
+    """Return the number of messages in the queues, once it is stable: RocketMQ fills them after its responses."""
     count = -1
     while count != (count := messages_stored(port, codec, topic)):
         time.sleep(CATCH_UP_S)
@@ -109,7 +109,7 @@ def settled(port: int, codec: int, topic: str = TOPIC) -> int:
 
 
 def fill(server: ServerProcess, codec: int) -> None:
-    """Store what will be pulled: the queues take turns, so that the messages of one lie apart in the log."""
+    """Store the messages to pull. The queues take turns, so the messages of one queue aren't adjacent in the log."""
     ring = send_ring(codec)
     connection = LoadConnection(server.port, codec, ring)
     left = PULLED_PER_QUEUE * frames.QUEUES

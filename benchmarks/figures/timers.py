@@ -1,7 +1,7 @@
-"""One million messages that wait for a time of their own: the broker's memory, and how late others come beside them.
+"""One million messages with individual delivery times: the broker's memory, and how late other ones are meanwhile.
 
-The million is due in hours; others are due seconds after they are sent, at a steady pace. How late those were stored is
-read from the log: a delivered record says when it was due.
+The million is due in hours; others are due seconds after they are sent, at a constant rate. Their lateness is read from
+the log, where a delivered record refers to its delayed one.
 """
 
 import tempfile
@@ -36,7 +36,7 @@ POLL_S = 0.1
 
 
 class Timers:
-    """timers_1m: what the broker's memory grows by for a million that wait, and how late others are."""
+    """timers_1m: the memory for a million waiting messages, and how late other messages are."""
 
     name = "timers_1m"
     keys = ("timers_1m_rss_mib", "timers_1m_late_p99_ms")
@@ -74,7 +74,7 @@ def _measure(server: ServerProcess, count: int) -> Values:
 
 
 def _send(server: ServerProcess, count: int, delay_ms: int, per_s: int) -> None:
-    """Send so many, at a pace if there is one, and wait for all answers."""
+    """Send that many, at a rate if one is given, and wait for all responses."""
     delay = f"TIMER_DELAY_MS\x01{delay_ms}\x02"
     ring = frames.manys(NATIVE, TOPIC, MESSAGES_PER_REQUEST, body=BODY, delay=delay)
     connection = LoadConnection(server.port, NATIVE, ring)
@@ -83,12 +83,13 @@ def _send(server: ServerProcess, count: int, delay_ms: int, per_s: int) -> None:
 
 
 def _lateness(log: Path) -> Iterator[int]:
-    """Yield for each delivered message how long after its due time it was stored."""
+    """Yield the time from due to stored, for each delivered message."""
     due_ms: dict[int, int] = {}
     for path in sorted(log.iterdir()):
         for at in stored_records(data := path.read_bytes()):
             mark, peek = read_mark(peek_prepared_position(data, at)), peek_record(data, at)
             if mark is None:
-                due_ms[peek.queue_offset] = peek.stored_ms + DUE_AFTER_MS  # of the timer topic: all others are marked
+                # A record of the timer topic; all other records have a mark.
+                due_ms[peek.queue_offset] = peek.stored_ms + DUE_AFTER_MS
             elif mark.level == TIMER_LEVEL:
                 yield peek.stored_ms - due_ms.pop(mark.offset)

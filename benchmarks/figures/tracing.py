@@ -1,6 +1,7 @@
-"""What message traces cost a producer: while they are off, beside a producer that never heard of them; and while on.
+"""The cost of message traces for a producer: with traces off, compared with a producer without any trace code; and on.
 
-Windows of the three take turns, and CPU time of the client is compared: what else the machine does meets all of them.
+Windows of the three producers alternate, and the client's CPU time is compared. So other load on the machine affects
+all of them.
 """
 
 import asyncio
@@ -20,12 +21,12 @@ from staticfire.client.produce.selectors import Selector
 from staticfire.client.produce.send_result import SendResult
 from staticfire.protocol.messages import Message
 
+# Shorter windows would depend too much on other load.
 TURNS, SECONDS_MIN = 10, 1.0
-# In shorter windows what else runs decides.
 
 
 class BareProducer(Producer):
-    """A producer as it would be if there were no traces: the way of a plain send, without the look at them."""
+    """A producer as it would be without traces: the path of a plain send, without the check for them."""
 
     async def send(
         self,
@@ -45,7 +46,7 @@ class BareProducer(Producer):
 
 
 class TraceOff:
-    """trace_off: messages per CPU time of a producer that doesn't trace, and of one that does, beside bare ones."""
+    """trace_off: messages per CPU time of a producer with traces off, and with traces on, compared with bare ones."""
 
     name = "trace_off"
     keys = ("trace_off_ratio", "trace_on_ratio")
@@ -57,7 +58,7 @@ class TraceOff:
 
 
 async def _cpu_us(namesrv: str, seconds: float) -> list[float]:
-    """Return the client's CPU time of a send by each of the three."""
+    """Return the client's CPU time per send of each of the three producers."""
     async with (
         BareProducer("bench-bare", namesrv) as bare,
         Producer("bench-off", namesrv) as off,

@@ -1,7 +1,8 @@
-"""Transactions per second beside plain sends: 64 under way on one connection, each a half message and its commit.
+"""Transactions per second, and plain sends: 64 in flight on one connection, each a half message and its commit.
 
-What the half's answer says goes into the commit, so frames can't be prepared as for other loads: of each commit two
-numbers are put into a frame that was. The generator takes 3 us for a transaction, on a core of its own.
+A commit contains values from the response to its half message, so frames can't be prepared completely as for other
+loads: two numbers of each commit are put into a prepared frame. The generator, on its own core, needs 3 us per
+transaction.
 """
 
 import re
@@ -26,19 +27,20 @@ from staticfire.protocol.sys_flag import TransactionKind
 WINDOW = 64
 GROUP = "bench"
 HALF = f"TRAN_MSG\x01true\x02PGROUP\x01{GROUP}\x02"
+# The first request number of commits. Responses to commits are only counted.
 COMMITS_FROM = 1 << 20
-# The numbers of commits: an answer to one is only counted.
 _head = Struct(">II").unpack_from
+# Length, codec and header length, an array of 7, a number: code, a number: opaque, flag (hot_native.py describes them).
 _answer_head = Struct(">IIBBIBIB").unpack_from
-# Length, codec and header length, an array of 7, a number: code, a number: opaque, flag (hot_native.py draws them).
+# Of the response to a half message: its minimum length, and the positions in it of the record's log position, which is
+# in the message id, and of the queue offset.
 _SENT_BYTES_MIN, _POSITION_AT, _OFFSET_AT = 108, 44, 66
-# Of the answer to a half message: its least length, the position of its record in the message id, its queue offset.
+# A number that is encoded with all nine bytes.
 _WIDE = 1 << 60
-# A number that takes all of its nine bytes.
 
 
 class Transactions:
-    """transactions: half messages and commits per second, the broker's CPU time of one, both beside plain sends."""
+    """transactions: half messages and commits per second, the broker's CPU time, and both compared with plain sends."""
 
     name = "transactions"
     keys = ("transactions_per_s", "transactions_x_sends", "transactions_cpu_us", "transactions_x_sends_cpu")
@@ -71,7 +73,7 @@ class Transactions:
 
 
 class TransactionLoad:
-    """One connection with transactions under way."""
+    """One connection with transactions in flight."""
 
     def __init__(self, server: ServerProcess) -> None:
         ask(server.port, NATIVE, UpdateTopic(TOPIC, frames.QUEUES, frames.QUEUES, READ_WRITE))
@@ -83,10 +85,10 @@ class TransactionLoad:
         self._halves = frames.sends(NATIVE, TOPIC, WINDOW, more=HALF)
         self._buffer = bytearray()
         self.done = 0
-        """Committed and answered."""
+        """The number of committed transactions with a response."""
 
     def run(self, seconds: float) -> None:
-        """Keep transactions under way for so long, and end all of them. Raises: UnexpectedAnswerError."""
+        """Keep transactions in flight for that long, then finish all of them. Raises: UnexpectedAnswerError."""
         end = time.perf_counter() + seconds
         under_way = WINDOW
         self._socket.sendall(b"".join(self._halves))
@@ -105,7 +107,7 @@ class TransactionLoad:
             self._socket.sendall(b"".join(out))
 
     def _answers(self) -> Iterator[tuple[int, tuple[bytes, int] | None]]:
-        """Yield the answers of one read: number of the request; of a half message its queue offset and log position."""
+        """Yield the responses of one read: request number, and for a half message its queue offset and log position."""
         self._buffer += self._socket.recv(BUFFER_BYTES)
         buffer, at = self._buffer, 0
         while len(buffer) - at >= HEAD_BYTES:
@@ -129,7 +131,7 @@ class TransactionLoad:
 
 
 def _commit_form(codec: Codec) -> Callable[[int, bytes, int], bytes]:
-    """Return what makes commits: of the number of a half message, its queue offset as it stands there, its position."""
+    """Return a function that makes a commit from a half message's number, encoded queue offset, and log position."""
     frame = codec.encode_request(
         EndTransaction(GROUP, _WIDE, _WIDE + 1, int(TransactionKind.COMMIT)), _WIDE >> 40, False
     )

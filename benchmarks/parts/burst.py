@@ -32,7 +32,7 @@ TOPIC = "orders"
 
 
 class NullTransport(asyncio.Transport):
-    """Takes everything."""
+    """A transport that discards everything."""
 
     def __init__(self) -> None:
         super().__init__({"peername": ("127.0.0.1", 50000), "sockname": ("127.0.0.1", 10911)})
@@ -54,7 +54,7 @@ class NullTransport(asyncio.Transport):
 
 
 def bursts_of(name: str, burst: int) -> tuple[list[bytes], int]:
-    """Return what arrives read by read, and how many messages that is each time."""
+    """Return the data of each read, and the number of messages in it."""
     codec = JSON if name.startswith("json_") else NATIVE
     kind = name.removeprefix("json_")
     if kind == "send":
@@ -70,7 +70,7 @@ def bursts_of(name: str, burst: int) -> tuple[list[bytes], int]:
 
 
 def without_handlers(broker: Broker, connection: Connection) -> Callable[[], None]:
-    """Leave only: frames, decoded requests."""
+    """Leave only: splitting frames and decoding requests."""
     with_runs, routes = without_runs(broker, connection), broker.dispatcher.routes
     handlers, hot, known = dict(routes.handlers), dict(routes.hot), set(routes.known)
     routes.handlers.update(dict.fromkeys(handlers, lambda call: None))
@@ -78,7 +78,7 @@ def without_handlers(broker: Broker, connection: Connection) -> Callable[[], Non
 
     def back() -> None:
         routes.handlers.update(handlers)
-        # A kind that came meanwhile for the first time has none of the real handlers there: it comes anew.
+        # A request kind that was first received meanwhile has no real handler there, so it must be looked up again.
         routes.hot.clear()
         routes.hot.update(hot)
         routes.known.clear()
@@ -89,7 +89,7 @@ def without_handlers(broker: Broker, connection: Connection) -> Callable[[], Non
 
 
 def without_answers(broker: Broker, connection: Connection) -> Callable[[], None]:
-    """Leave everything but encoding and writing answers."""
+    """Leave everything but encoding and writing responses."""
     with_runs, saved = without_runs(broker, connection), Connection.send_answer
     Connection.send_answer = lambda self, call, answer: None  # type: ignore[method-assign]
 
@@ -101,7 +101,7 @@ def without_answers(broker: Broker, connection: Connection) -> Callable[[], None
 
 
 def without_runs(_broker: Broker, connection: Connection) -> Callable[[], None]:
-    """Leave everything, request by request: as it is without the compiled twin, but for what else that does."""
+    """Leave everything, but process requests one by one, as without the compiled module's handling of runs."""
     hot = connection._reader._native, connection._reader._json
     runs = hot[0]._runs
     hot[0]._runs = hot[1]._runs = None
@@ -121,11 +121,11 @@ CASES = ["send", "many", "batch", "pull", "json_send", "json_batch", "json_pull"
 
 
 def run_bursts(connection: Connection, reads: list[bytes], rounds: int) -> float:
-    """Return the nanoseconds of a burst that nobody disturbed."""
+    """Return the nanoseconds of a burst that other programs didn't disturb."""
     times = []
     clock, receive = time.thread_time_ns, connection.data_received
     for index in range(rounds):
-        # A new object each time, as a socket's read makes one.
+        # A new object each time, as from a socket's read.
         data = bytes(bytearray(reads[index % len(reads)]))
         started = clock()
         receive(data)
@@ -134,7 +134,7 @@ def run_bursts(connection: Connection, reads: list[bytes], rounds: int) -> float
 
 
 async def create_topic(connection: Connection) -> None:
-    """Send a message and wait until it is answered, and so its topic is known."""
+    """Send a message and wait for the response. After that its topic exists."""
     transport = connection.transport
     assert isinstance(transport, NullTransport)
     connection.data_received(frames.sends(NATIVE, TOPIC, 1)[0])
@@ -142,7 +142,7 @@ async def create_topic(connection: Connection) -> None:
 
 
 async def measure(name: str, arguments: argparse.Namespace) -> None:
-    """Measure one case in a new folder and print its rows."""
+    """Measure one case in a new folder, and print its rows."""
     with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
         settings = BrokerSettings(store_path_root_dir=folder, listen_port=0, listen_host="127.0.0.1")
         async with Broker(live_machine(), settings) as broker:
@@ -167,7 +167,7 @@ async def measure(name: str, arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Read the arguments and run."""
+    """Parse the arguments, and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--burst", type=int, default=64, help="sends per read")
     parser.add_argument("--rounds", type=int, default=300)

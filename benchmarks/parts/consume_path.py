@@ -42,7 +42,7 @@ PROPERTIES = format_properties({"UNIQ_KEY": "7F000001" + "0" * 24, "WAIT": "true
 
 
 def pulled(first_offset: int, batch: int, body: bytes) -> bytes:
-    """Return the body of a pull's answer."""
+    """Return the body of a pull's response."""
     topic = pack_topic(QUEUE.topic)
     return join_records(
         [
@@ -53,7 +53,7 @@ def pulled(first_offset: int, batch: int, body: bytes) -> bytes:
 
 
 class Commits:
-    """Takes the place of the driver: notes how far the group has come."""
+    """Replaces the driver: records the group's offset."""
 
     def __init__(self) -> None:
         self.offset = -1
@@ -129,7 +129,7 @@ class Path:
 
 
 async def spent_ns(step: Callable[[bytes], Awaitable[None]], bodies: list[bytes]) -> float:
-    """Return the CPU time of the median pull, all threads together."""
+    """Return the CPU time of the median pull, for all threads together."""
     times = []
     for body in bodies:
         started = time.process_time_ns()
@@ -165,7 +165,7 @@ async def measure(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Read the arguments and run."""
+    """Parse the arguments, and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=1000)

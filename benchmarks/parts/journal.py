@@ -27,12 +27,12 @@ from staticfire.runtime.live import live_machine
 
 CASES = ("send_1", "send_64", "json_send_1", "json_send_64", "pull_1", "pull_32", "json_pull_1", "json_pull_32")
 COLLECT_ROUNDS = 100
+# After this many rounds, the event loop runs the broker's other tasks.
 REST_ROUNDS = 500
-# After so many the loop gets a turn, for what workers and loops of a broker do.
 
 
 def reads_of(case: str) -> tuple[list[bytes], int]:
-    """Return what arrives read by read, and how many requests that is each time."""
+    """Return the data of each read, and the number of requests in it."""
     name, _, number = case.rpartition("_")
     codec = JSON if name.startswith("json_") else NATIVE
     if name.endswith("pull"):
@@ -56,7 +56,7 @@ async def stand(stack: AsyncExitStack, is_on: bool) -> tuple[Broker, Connection]
 
 
 async def measure(case: str, rounds: int) -> None:
-    """Measure one case and print its row."""
+    """Measure one case, and print its row."""
     async with AsyncExitStack() as stack:
         both = [await stand(stack, is_on) for is_on in (False, True)]
         reads, per_read = reads_of(case)
@@ -91,7 +91,7 @@ async def measure(case: str, rounds: int) -> None:
 
 
 def main() -> None:
-    """Read the arguments and run."""
+    """Parse the arguments, and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=4_000)
     parser.add_argument("--only", default=",".join(CASES))

@@ -35,7 +35,7 @@ _u16 = Struct(">H")
 
 
 class AnsweringTransport(asyncio.Transport):
-    """A peer without a socket: what is written is answered in the next round of the loop."""
+    """A peer without a socket. It responds to what is written in the next iteration of the event loop."""
 
     def __init__(self, port: int, answers: Callable[[bytes], list[bytes]]) -> None:
         super().__init__({"peername": ("127.0.0.1", port), "sockname": ("127.0.0.1", 50000)})
@@ -44,7 +44,7 @@ class AnsweringTransport(asyncio.Transport):
         self._loop = asyncio.get_running_loop()
         self._closing = False
         self.spent_s = 0.0
-        """What answering took: it isn't the client's."""
+        """The CPU time for responses, which isn't the client's."""
 
     def write(self, data: Any) -> None:
         started = time.process_time()
@@ -66,7 +66,7 @@ class AnsweringTransport(asyncio.Transport):
 
 
 def frames_in(data: bytes) -> list[tuple[int, int, bytes]]:
-    """Return opaque, code and body of each frame."""
+    """Return the opaque, code and body of each frame."""
     frames = []
     at = 0
     while at < len(data):
@@ -81,7 +81,7 @@ _many: dict[int, bytes] = {}
 
 
 def answer_many(data: bytes) -> list[bytes]:
-    """Answer SEND_MANYs with success: a frame per count, prepared once, with the opaque put in."""
+    """Respond to SEND_MANY requests with success. The frame for each count is prepared once; only opaque changes."""
     answers = []
     for opaque, code, body in frames_in(data):
         count = 0 if code != 9001 else body[0] & 0xF if body[0] < 0xA0 else _u16.unpack_from(body, 1)[0]
@@ -117,7 +117,7 @@ class NullNetwork:
 
 
 async def with_send(producer: Producer, arguments: argparse.Namespace) -> None:
-    """So many tasks, each of which sends one message after the other."""
+    """Run several tasks that each send one message after another."""
     body, count = bytes(arguments.body), arguments.messages // arguments.senders
 
     async def one(number: int) -> None:
@@ -129,7 +129,7 @@ async def with_send(producer: Producer, arguments: argparse.Namespace) -> None:
 
 
 async def with_post(producer: Producer, arguments: argparse.Namespace) -> None:
-    """One task that posts a round of messages and awaits them."""
+    """Run one task that posts several messages, then awaits them."""
     body = bytes(arguments.body)
     for start in range(0, arguments.messages, arguments.senders):
         futures: list[asyncio.Future[SendResult]] = [
@@ -148,7 +148,7 @@ async def with_send_many(producer: Producer, arguments: argparse.Namespace) -> N
 
 
 def messages_alone(arguments: argparse.Namespace) -> float:
-    """Return what making the messages costs, which is the program's own part."""
+    """Return the cost of creating the messages, which is the program's own part."""
     body = bytes(arguments.body)
     started = time.process_time()
     for index in range(arguments.messages):

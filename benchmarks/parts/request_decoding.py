@@ -43,7 +43,7 @@ def bodies(declaration: Declaration) -> Iterator[tuple[int, str, bytes]]:
 
 
 def worst(declaration: Declaration) -> tuple[float, str]:
-    """Return the CPU milliseconds of the costliest body, and what it is."""
+    """Return the CPU milliseconds of the most expensive body, and its name."""
     found = (0.0, "")
     for codec, name, body in bodies(declaration):
         spent: list[int] = []

@@ -27,7 +27,7 @@ SEGMENT_BYTES = 1024 * 1024 * 1024
 
 
 def append_all(store: MessageStore, arguments: argparse.Namespace) -> list[float]:
-    """Append in bursts and return the microseconds per record of each burst."""
+    """Append in bursts; return the microseconds per record of each burst."""
     queues = [store.queue("orders", index) for index in range(arguments.queues)]
     body = bytes(arguments.body)
     append, commit, settled = store.append, store.commit, [0]
@@ -49,7 +49,7 @@ def append_all(store: MessageStore, arguments: argparse.Namespace) -> list[float
 
 
 def pack_all(arguments: argparse.Namespace) -> list[float]:
-    """Pack the same records without a store, which is the largest part of it, and return the same."""
+    """Pack the same records without a store, which is the largest part of the cost; return the same."""
     topic, body = pack_topic("orders"), bytes(arguments.body)
     times = []
     for _ in range(max(1, arguments.records // arguments.burst)):
@@ -61,7 +61,7 @@ def pack_all(arguments: argparse.Namespace) -> list[float]:
 
 
 def read_all(store: MessageStore, arguments: argparse.Namespace) -> list[float]:
-    """Read all queues 32 at a time and return the microseconds per message of each read."""
+    """Read all queues 32 messages at a time; return the microseconds per message of each read."""
     times = []
     for index in range(arguments.queues):
         queue = store.queue("orders", index)
@@ -96,7 +96,7 @@ def run(folder: str, arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Read the arguments and run."""
+    """Parse the arguments, and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, value in (("body", 1024), ("burst", 64), ("queues", 4), ("records", 200_000)):
         parser.add_argument(f"--{name}", type=int, default=value)

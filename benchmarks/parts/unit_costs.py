@@ -26,12 +26,12 @@ from staticfire.protocol.requests.routes import BrokerData, QueueData, RouteAnsw
 from staticfire.protocol.requests.topics import TopicConfig
 
 QUEUES = 8
+# The start of a frame: its length, then the codec and the length of the header.
 HEAD_BYTES = 8
-# Of a frame: its length, and codec and length of the header.
 
 
 def route(brokers: int) -> RouteAnswer:
-    """Return the route of a topic that each broker has queues of."""
+    """Return the route of a topic with queues on each broker."""
     names = [f"broker-{number}" for number in range(brokers)]
     return RouteAnswer(
         body=TopicRouteData(
@@ -42,14 +42,14 @@ def route(brokers: int) -> RouteAnswer:
 
 
 def registration(topics: int) -> RegisterBroker:
-    """Return what a broker with so many topics says of itself."""
+    """Return the registration of a broker with that many topics."""
     table = {f"topic-{number}": TopicConfig(f"topic-{number}", QUEUES, QUEUES, 6) for number in range(topics)}
     body = RegistrationBody(TopicConfigTable(table))
     return RegisterBroker("broker-0", "10.0.0.1:10911", "DefaultCluster", "", 0, body=body)
 
 
 def heartbeat(groups: int) -> Heartbeat:
-    """Return the heartbeat of a client with so many consumers of two topics each."""
+    """Return the heartbeat of a client with that many consumers of two topics each."""
     subscriptions = [SubscriptionData("orders"), SubscriptionData("%RETRY%billing")]
     consumers = [
         ConsumerData(f"group-{number}", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET", subscriptions)
@@ -69,7 +69,7 @@ def cost_us(work: Callable[[], object], rounds: int) -> float:
 
 
 def of_request(request: Request, rounds: int) -> tuple[int, float, float]:
-    """Return bytes, microseconds to encode and to decode."""
+    """Return the size, and the microseconds to encode and to decode."""
     codec = codec_for(NATIVE)
     frame = codec.encode_request(request, 1, False)
     header = int.from_bytes(frame[5:8], "big")
@@ -82,7 +82,7 @@ def of_request(request: Request, rounds: int) -> tuple[int, float, float]:
 
 
 def of_answer(answer: Answer, rounds: int) -> tuple[int, float, float]:
-    """Return bytes, microseconds to encode and to decode."""
+    """Return the size, and the microseconds to encode and to decode."""
     codec = codec_for(NATIVE)
     frame = codec.encode_answer(answer, 1, b"")
     header = int.from_bytes(frame[5:8], "big")
@@ -95,7 +95,7 @@ def of_answer(answer: Answer, rounds: int) -> tuple[int, float, float]:
 
 
 def plan_us(members: int, brokers: int, rounds: int) -> float:
-    """Return how long one member takes to find its share of a topic."""
+    """Return the time that one member needs to compute its share of a topic."""
     queues = [
         MessageQueue("orders", f"broker-{broker}", queue_id) for broker in range(brokers) for queue_id in range(QUEUES)
     ]

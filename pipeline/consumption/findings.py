@@ -1,4 +1,4 @@
-"""What a look into consumption found, as plain values: the page is made of these, and a test makes them by hand."""
+"""The results as plain values. The page is made of these, and tests create them directly."""
 
 from dataclasses import dataclass
 
@@ -24,19 +24,19 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class QueueHolding:
-    """Somebody had a queue for a while. Times are milliseconds since the first message was stored."""
+    """A consumer had a queue for a while. Times are milliseconds since the first message was stored."""
 
     group: str
     queue: str
     consumer: str
     from_ms: int
     to_ms: int | None
-    """None: to the end of what is known."""
+    """None: until the end of the data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """Queues of a group changed hands, at about the same time."""
+    """Queues of a group changed their owners, at about the same time."""
 
     group: str
     at_ms: int
@@ -48,7 +48,7 @@ class Rebalance:
 
 @dataclass(frozen=True, slots=True)
 class DelayLevel:
-    """How well a delay level was kept."""
+    """How precisely the delay of a level was kept."""
 
     level: int
     delay_ms: int
@@ -61,7 +61,7 @@ class DelayLevel:
 
 @dataclass(frozen=True, slots=True)
 class LagMoment:
-    """What of a topic waited for a group at the end of a span."""
+    """The backlog of a group in a topic at the end of a time span."""
 
     group: str
     topic: str
@@ -73,7 +73,7 @@ class LagMoment:
 
 @dataclass(frozen=True, slots=True)
 class MemberShare:
-    """A process of a group."""
+    """The share of one process of a group."""
 
     group: str
     consumer: str
@@ -87,7 +87,7 @@ class MemberShare:
 
 @dataclass(frozen=True, slots=True)
 class QueueShare:
-    """A queue of a topic, as a group saw it."""
+    """The share of one queue of a topic, for a group."""
 
     group: str
     queue: str
@@ -131,7 +131,7 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class ConsumptionFindings:
-    """All of it."""
+    """All results."""
 
     told_by: str
     has_journal: bool
@@ -139,7 +139,7 @@ class ConsumptionFindings:
     ended_ms: int
     pairs: tuple[Pair, ...]
     answers: dict[tuple[str, str], Answers]
-    """Of the pairs that the page tells more of."""
+    """For the pairs that the page describes in detail."""
     holdings: tuple[QueueHolding, ...]
     holdings_left_out: int
     rebalances: tuple[Rebalance, ...]

@@ -1,12 +1,12 @@
-"""Keeps the tables of a look up to date with a running cluster, until it is interrupted.
+"""Keep the tables up to date with a running cluster, until it is interrupted.
 
-A streaming ingest brings messages. Between its batches brokers are asked what is new: consumption alone stores nothing,
-but is noted in journals and moves the groups' offsets. Tables are made anew when anything has come, once for however
-many batches there were meanwhile. A topic that comes later (retries, dead letters, a new one) is read from then on: the
-ingest begins anew with it, where it was.
+A streaming ingest reads the messages. Between its batches, brokers are queried: consumption stores no messages, but it
+appears in journals and moves the groups' offsets. When there is anything new, the tables are made again, once for all
+batches in the meantime. A topic that appears later (retries, dead letters, a new one) is read from then on: the ingest
+is restarted with it, and continues where it was.
 
-A cluster that can't be asked for a while (a broker starts again) is asked again; whether it stays away is for the
-ingest to say, which waits as long as its source does (reconnectTimeoutMs).
+If the cluster doesn't respond for a while (a broker restarts), it is queried again. The ingest decides when it has been
+away for too long; it waits as long as its source does (reconnectTimeoutMs).
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ log = logger("pipeline")
 
 
 class _TopicsCameError(Exception):
-    """There are topics that the running ingest doesn't read."""
+    """There are new topics, which the running ingest doesn't read."""
 
     def __init__(self, noticed: Noticed) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class _TopicsCameError(Exception):
 
 
 def follow(spark: "SparkSession", settings: ConsumptionSettings, told: Told) -> None:
-    """Tell what there is, and again whenever there is more, until interrupted or the query is stopped.
+    """Report the results, and again whenever there is new data, until interrupted or the query is stopped.
 
     Raises: UsageError, ClientError, NetworkError, and what Spark raises.
     """
@@ -57,10 +57,10 @@ def follow(spark: "SparkSession", settings: ConsumptionSettings, told: Told) -> 
 
 
 class _Follower:
-    """Hears of batches, and asks the cluster between them."""
+    """Receives the batches, and queries the cluster between them."""
 
     def __init__(self, spark: "SparkSession", settings: ConsumptionSettings, told: Told, noticed: Noticed) -> None:
-        """`noticed`: what the tables were made of."""
+        """`noticed`: the state that the current tables are based on."""
         self._spark = spark
         self._settings = settings
         self._told = told
@@ -75,7 +75,7 @@ class _Follower:
         self._is_stale = True
 
     def between(self) -> None:
-        """Look whether anything is new, as often as wanted, and make the tables anew. Raises: _TopicsCameError."""
+        """Query the cluster, at most once per interval. Make the tables again if needed. Raises: _TopicsCameError."""
         now_ms = self._clock.uptime_ms()
         if now_ms < self._next_ms:
             return
@@ -91,7 +91,7 @@ class _Follower:
             self._told(tell(self._spark, self._settings))
 
     def _notice(self) -> Noticed | None:
-        """Return what there is now, None when it can't be asked."""
+        """Return the cluster's current state, or None if it doesn't respond."""
         try:
             found = notice(self._settings)
         except StaticfireError as error:

@@ -1,6 +1,6 @@
-"""Brings together what a cluster knows of its consumption: its topics by an ingest, journals and offsets by asking.
+"""Gather a cluster's data about consumption: topics with an ingest, journals and offsets with requests to the brokers.
 
-Works for a RocketMQ, too: it keeps no journal, so that only traces and offsets tell of consumption there.
+This works for an Apache RocketMQ, too. It keeps no journal, so only traces and offsets are available there.
 """
 
 import asyncio
@@ -38,24 +38,24 @@ ASK_TIMEOUT_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """What there is at a cluster, and what of it is wanted."""
+    """The state of a cluster, as far as it is wanted."""
 
     topics: tuple[str, ...]
-    """To be read: those of people, of retries, of waiting messages, of traces."""
+    """The topics to read: those of users, retries, waiting messages and traces."""
     groups: tuple[str, ...]
     has_traces: bool
     journal_faults: tuple[str, ...] = ()
-    """Brokers without a journal, and why."""
+    """Brokers without a journal, with the reasons."""
     dropped: int = 0
-    """Events that journals had lost before they were read."""
+    """The number of events that journals dropped before they were read."""
     dead_letters: tuple[str, ...] = ()
-    """Those that there are, of these groups. They are read as well."""
+    """The existing dead letter topics of these groups. They are read, too."""
     stand: tuple[object, ...] = ()
-    """Where journals and groups are: equal as long as nothing was noted and nothing consumed."""
+    """The positions in journals and the groups' offsets. Equal if nothing was recorded and nothing consumed."""
 
 
 def notice(settings: ConsumptionSettings) -> Noticed:
-    """Return what there is, and write what brokers noted. Raises: ClientError, NetworkError."""
+    """Return the state of the cluster, and write the brokers' records. Raises: ClientError, NetworkError."""
     return asyncio.run(_notice(settings))
 
 
@@ -86,21 +86,21 @@ async def _notice(settings: ConsumptionSettings) -> Noticed:
 
 
 class _Journal(NamedTuple):
-    """What one broker's journal had to say."""
+    """The result of reading one broker's journal."""
 
     stand: tuple[str, int]
     dropped: int
 
 
 async def _read_journal(admin: Admin, name: str, address: str, folder: Path) -> _Journal:
-    """Bring what is new in a broker's journal. Raises: BrokerAnswer (it keeps none), NetworkError."""
+    """Store the new records of a broker's journal. Raises: BrokerAnswer (it keeps none), NetworkError."""
     answer = await admin.client.pool.ask(address, GetRuntimeInfo(), ASK_TIMEOUT_MS)
     if answer.code != SUCCESS or answer.body is None:
         raise broker_answer(answer.code, answer.remark, f"runtime info of {name} at {address}")
     path = journal_file(folder, name, int(answer.body.table.get("bootTimestamp", 0)))
     known = last_number(path)
     found = await read_journals(admin.client, {name: address}, GetJournal(first_number=known + 1), ASK_TIMEOUT_MS)
-    # What this look itself has read is noted there, too, and is nobody's consumption.
+    # Our own reads are recorded there, too, but they aren't consumption by users.
     records = [record for record in found if not is_system_group(record.group)]
     if records:
         add_journal(path, records)
@@ -109,9 +109,9 @@ async def _read_journal(admin: Admin, name: str, address: str, folder: Path) -> 
 
 
 def choose(settings: ConsumptionSettings, there: list[str], own: set[str]) -> Noticed:
-    """Return which of a cluster's topics are wanted. `own`: names that brokers and clusters have as topics.
+    """Return the wanted topics of a cluster. `own`: topic names that brokers and clusters use themselves.
 
-    Raises: ClientError (one that was named isn't there).
+    Raises: ClientError (a named topic doesn't exist).
     """
     known = set(there)
     has_traces = settings.trace_topic in known
@@ -157,7 +157,7 @@ async def _progress(admin: Admin, masters: dict[str, str], groups: tuple[str, ..
 
 
 def ingest_settings(settings: ConsumptionSettings, noticed: Noticed, is_continuous: bool = False) -> IngestSettings:
-    """Return what is read from the cluster, and where it goes."""
+    """Return the settings of the ingest: what it reads from the cluster, and where it writes."""
     return IngestSettings(
         noticed.topics,
         settings.place(MESSAGES),
@@ -173,7 +173,7 @@ def ingest_settings(settings: ConsumptionSettings, noticed: Noticed, is_continuo
 def gather(
     spark: "SparkSession", settings: ConsumptionSettings, told: "Callable[[Batch], None] | None" = None
 ) -> Noticed:
-    """Bring everything that is there now. Raises: ClientError, NetworkError, what Spark raises."""
+    """Get all data that exists now. Raises: ClientError, NetworkError, what Spark raises."""
     from staticfire.pipeline.jobs.ingest import ingest
 
     noticed = notice(settings)

@@ -1,4 +1,4 @@
-"""A look into consumption: gather, make the tables, write the page. Again and again: following.py."""
+"""Analyse consumption once: gather the data, make the tables, write the page. Repeatedly: following.py."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def look(
     spark: "SparkSession", settings: ConsumptionSettings, ledger: "DataFrame | None" = None
 ) -> ConsumptionFindings:
-    """Bring what is new, where there is a nameserver, then make the tables and return what they say.
+    """Get new data, if a nameserver is given, then make the tables and return their results.
 
-    `ledger`: what consumers wrote down themselves (sources.LEDGER_COLUMNS), instead of traces.
+    `ledger`: records that consumers wrote themselves (sources.LEDGER_COLUMNS), used instead of traces.
 
     Raises: UsageError, ClientError, NetworkError, and what Spark raises.
     """
@@ -31,7 +31,7 @@ def look(
 def tell(
     spark: "SparkSession", settings: ConsumptionSettings, ledger: "DataFrame | None" = None
 ) -> ConsumptionFindings:
-    """Make the tables of what the folder has, and return what they say."""
+    """Make the tables from the data in the folder; return their results."""
     sources = SourceViews(spark, settings).make(read_folder(spark, settings, ledger))
     ConsumptionTables(spark, settings, sources).write()
     return TableReader(spark, sources).findings()
@@ -47,5 +47,5 @@ def write_consumption_page(findings: ConsumptionFindings, place: Path, source: s
 
 
 def page_place(settings: ConsumptionSettings) -> Path:
-    """Return where the page goes: into the folder, or here where that is elsewhere."""
+    """Return the path of the page: in the folder, or in the current folder if that one isn't local."""
     return Path(PAGE) if "://" in settings.folder else Path(settings.place(PAGE))

@@ -1,7 +1,7 @@
-"""What brokers noted, as Parquet files: their journals, a file per broker and start, and how far groups have come.
+"""The brokers' records as Parquet files: journals, one file per broker and start, and the offsets of groups.
 
-A journal begins anew with its broker's start, and is bounded: what has been written stays, and what is new is added to
-the file of this start.
+A journal starts empty with its broker, and its size is limited. So records that were written here are kept, and new
+ones are added to the file of this start.
 """
 
 from collections.abc import Sequence
@@ -36,12 +36,12 @@ Progress = tuple[str, str, str, int, int, int]
 
 
 def journal_file(folder: Path, broker: str, started_ms: int) -> Path:
-    """Return where the journal of a broker goes that was started then."""
+    """Return the path for the journal of a broker that was started at that time."""
     return folder / f"{broker}-{started_ms}.parquet"
 
 
 def last_number(path: Path) -> int:
-    """Return the number of the newest record in a file, 0 where there is none."""
+    """Return the number of the newest record in a file, or 0 if there is no file."""
     if not path.exists():
         return 0
     numbers = parquet.ParquetFile(path).read(columns=["number"])["number"]
@@ -49,7 +49,7 @@ def last_number(path: Path) -> int:
 
 
 def add_journal(path: Path, records: Sequence[JournalRecord]) -> None:
-    """Add records behind what a file has."""
+    """Add records at the end of a file."""
     rows = [_row(record) for record in records]
     parts = [pa.Table.from_pylist(rows, JOURNAL_SCHEMA)]
     if path.exists():
@@ -58,7 +58,7 @@ def add_journal(path: Path, records: Sequence[JournalRecord]) -> None:
 
 
 def write_progress(folder: Path, rows: Sequence[Progress]) -> None:
-    """Write how far groups have come."""
+    """Write the offsets of the groups."""
     named = [dict(zip(PROGRESS_SCHEMA.names, row, strict=True)) for row in rows]
     _write(pa.Table.from_pylist(named, PROGRESS_SCHEMA), folder / "progress.parquet")
 

@@ -99,8 +99,8 @@ DELAYS = """
         ) GROUP BY brokerName, level, queueOffset, delayMs
     ) GROUP BY level ORDER BY level
 """
-"""A wait and the message that came of it have the same id and reconsume count. Two groups may have tried it as often:
-the wait then belongs to the one that is nearer to its time."""
+"""A delayed message and the message that it became have the same id and reconsume count. If two groups retried it
+equally often, the wait is assigned to the message that is nearest to its due time."""
 
 SPAN = """
     SELECT unix_millis(min(storedAt)) AS beganMs, unix_millis(max(greatest(storedAt, coalesce(handledAt, storedAt))))
@@ -148,7 +148,7 @@ OWNERSHIP_SEEN = """
                          ROWS UNBOUNDED PRECEDING)
     ) GROUP BY groupName, topic, brokerName, queueId, island, consumer
 """
-"""Without a journal: who was seen at work on a queue, from its first call to its last before somebody else's."""
+"""Without a journal: the consumer of a queue, from its first call to its last one before another consumer's call."""
 
 OWNERSHIP = """
     SELECT groupName, topic, brokerName, queueId, coalesce(told, consumer) AS consumer, fromAt, toAt, realAt
@@ -178,7 +178,7 @@ REBALANCES = """
         ) USING (groupName)
     ) GROUP BY groupName, number ORDER BY groupName, number
 """
-"""Queues that changed hands within two seconds of each other, and who had come or gone last before."""
+"""Queues that changed owners within two seconds of each other, and the last member before that joined or left."""
 
 OVERLAPS = """
     SELECT groupName, topic, brokerName, queueId, count(*) AS calls, max(overlapMs) AS maxMs,

@@ -1,4 +1,4 @@
-"""The tables as plain values, as many rows as a page has room for. Everything was counted by Spark before."""
+"""Read the tables as plain values, as many rows as fit on a page. Spark has computed all totals before."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +22,14 @@ QUEUE = "concat(topic, ' ', brokerName, ' ', queueId)"
 
 
 class TableReader:
-    """Reads the tables of one look."""
+    """Reads the tables of one run."""
 
     def __init__(self, spark: "SparkSession", sources: Sources) -> None:
         self._spark = spark
         self._sources = sources
 
     def findings(self) -> found.ConsumptionFindings:
-        """Return what the page tells."""
+        """Return the content of the page."""
         (span,) = self._rows(SPAN)
         began_ms = span.beganMs or 0
         pairs = tuple(found.Pair(*row) for row in self._rows(_PAIRS, most=ROWS_MAX))

@@ -1,4 +1,4 @@
-"""What a look into consumption is told. Pure."""
+"""The settings of a consumption analysis. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -16,18 +16,18 @@ _ADDRESSES = re.compile(r"[^/\\]+:\d+(;[^/\\]+:\d+)*;?")
 
 @dataclass(frozen=True, slots=True)
 class ConsumptionSettings:
-    """Where it comes from, where it goes. Raises: UsageError."""
+    """The source, the folder for the results, and filters. Raises: UsageError."""
 
     name_server: str
-    """Empty: everything is in the folder already."""
+    """Empty: all data is in the folder already."""
     folder: str
     topics: tuple[str, ...] = ()
-    """Empty: all that are somebody's own."""
+    """Empty: all topics of users."""
     groups: tuple[str, ...] = ()
-    """Empty: all that are seen consuming."""
+    """Empty: all groups that consume."""
     trace_topic: str = TRACE_TOPIC
     is_trace_wanted: bool = False
-    """Whether it is an error when there is no such topic."""
+    """Whether a missing trace topic is an error."""
     protocol: str = "staticfire"
     trigger_ms: int = TRIGGER_MS
 
@@ -39,12 +39,12 @@ class ConsumptionSettings:
                 raise UsageError(fault)
 
     def place(self, name: str) -> str:
-        """Return where a part of it lies."""
+        """Return the path of a part of the results."""
         return f"{self.folder.rstrip('/')}/{name}"
 
 
 def read_source(text: str) -> tuple[str, str]:
-    """Return nameserver and folder of `--from`, one of them empty. Raises: UsageError."""
+    """Return the nameserver and the folder of `--from`; one of them is empty. Raises: UsageError."""
     if Path(text).is_dir() or "://" in text:
         return "", text
     if _ADDRESSES.fullmatch(text):
@@ -54,5 +54,5 @@ def read_source(text: str) -> tuple[str, str]:
 
 
 def default_folder(name_server: str) -> str:
-    """Return where a look at a cluster goes when nothing is said."""
+    """Return the default folder for the analysis of a cluster."""
     return f"build/consumption/{re.sub(r'[^A-Za-z0-9.-]', '-', name_server)}"

@@ -1,4 +1,4 @@
-"""What there is as views: messages, journal, offsets, and the attempts made of ledgers, traces or deliveries."""
+"""The data as views: messages, journal, offsets, and the attempts from ledgers, traces or deliveries."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,16 +27,16 @@ Told = Literal["ledgers", "traces", "journals"]
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What the tables are made of."""
+    """Which data the tables are based on."""
 
     told_by: Told
-    """Who tells of attempts."""
+    """The source of the attempts."""
     has_journal: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The tables that everything is made of. `ledger`: None without one."""
+    """The input tables. `ledger`: None if there is none."""
 
     messages: "DataFrame"
     journal: "DataFrame"
@@ -45,7 +45,7 @@ class Given:
 
 
 def read_folder(spark: "SparkSession", settings: ConsumptionSettings, ledger: "DataFrame | None") -> Given:
-    """Return what a folder has. Raises: UsageError (it is none of an ingest)."""
+    """Return the data in a folder. Raises: UsageError (it isn't the folder of an ingest)."""
     from staticfire.pipeline.jobs.ingest import read_ingested
 
     try:
@@ -70,7 +70,7 @@ class SourceViews:
         self._settings = settings
 
     def make(self, given: Given) -> Sources:
-        """Make all views. Raises: ClientError (nothing tells of consumption)."""
+        """Make all views. Raises: ClientError (there is no data about consumption)."""
         given.messages.createOrReplaceTempView("messages")
         given.journal.createOrReplaceTempView("journal")
         given.progress.createOrReplaceTempView("progress")
@@ -111,7 +111,7 @@ class SourceViews:
         return told_by
 
     def _in_message_time(self) -> None:
-        """Translate wall clocks, where somebody has moved message time."""
+        """Convert real times to message time, if message time was changed during the run."""
         moved = not self._spark.sql("SELECT 1 FROM journal WHERE kind = 'clockSet' LIMIT 1").isEmpty()
         began, ended, joins = "a.beganAt", "a.endedAt", ""
         if moved:
@@ -129,11 +129,11 @@ class SourceViews:
 
 
 def make_view(spark: "SparkSession", settings: ConsumptionSettings, name: str, text: str, **more: Any) -> None:
-    """Make a view of a query, with what all queries may name."""
+    """Make a view of a query, with the parameters that all queries may use."""
     spark.sql(text, arguments(settings, text) | more).createOrReplaceTempView(name)
 
 
 def arguments(settings: ConsumptionSettings, text: str) -> dict[str, Any]:
-    """Return what a query names of the settings."""
+    """Return the settings that a query uses as parameters."""
     known = {"trace": settings.trace_topic, "waiting": SCHEDULE_TOPIC, "groups": " ".join(settings.groups)}
     return {name: value for name, value in known.items() if f":{name}" in text}

@@ -1,4 +1,4 @@
-"""Makes the tables and writes them: `life` first, a row per message and group, and most others from it."""
+"""Make and write the tables: first `life`, with one row per message and group, then the others, mostly from it."""
 
 from typing import TYPE_CHECKING
 
@@ -23,13 +23,13 @@ SIMPLE = {
     "stuck": queries.STUCK,
 }
 NAMES = ("names", "life", "attempts", *SIMPLE, "delays", "lag")
+# Views to cache while the tables are made, since several tables use them. What doesn't fit in memory is on disk.
 KEPT = ("places", "placed", "handed_out")
-# While tables are made: several are made of them. What has no room in memory is on disk.
 LEVELS = 18
 
 
 class ConsumptionTables:
-    """Writes the tables of a folder whose views are made."""
+    """Writes the tables of a folder, from its views."""
 
     def __init__(self, spark: "SparkSession", settings: ConsumptionSettings, sources: Sources) -> None:
         self._spark = spark
@@ -37,7 +37,7 @@ class ConsumptionTables:
         self._sources = sources
 
     def write(self) -> None:
-        """Write all of them, each in the place of what it was before; afterwards each is a view of its name."""
+        """Write all tables, replacing earlier ones. Afterwards there is a view with the name of each table."""
         for view in KEPT:
             self._spark.catalog.cacheTable(view)
         try:
@@ -48,7 +48,7 @@ class ConsumptionTables:
 
     def _write_all(self) -> None:
         self._write("names", "SELECT * FROM names")
-        told = "told" if self._sources.told_by == "ledgers" else "client"  # Attempts call them so, too.
+        told = "told" if self._sources.told_by == "ledgers" else "client"  # The table `attempts` uses the same names.
         make_view(self._spark, self._settings, "shown", f"SELECT groupName, client, {told} AS told FROM names")
         self._write("attempts", "SELECT * FROM attempts")
         self._write("life", queries.LIFE)
@@ -78,7 +78,7 @@ class ConsumptionTables:
         self._put(name)
 
     def _put(self, name: str) -> None:
-        """Write a view, and let the files be what its name means from now on."""
+        """Write a view, and replace the view by the written files."""
         place = self._settings.place(f"{TABLES}/{name}")
         self._spark.table(name).write.mode("overwrite").parquet(place)
         self._spark.read.parquet(place).createOrReplaceTempView(name)

@@ -1,18 +1,17 @@
-r"""The SQL of what there is, in the order in which the views are made of each other.
+r"""The SQL of the views, in the order in which they depend on each other.
 
-Given are `messages` (an ingest's table), `journal` and `progress` (noted.py), and `ledger`, which may be empty:
+The input is `messages` (an ingest's table), `journal` and `progress` (noted.py), and `ledger`, which may be empty:
 
     groupName string, consumer string, messageId string, reconsumeTimes int, beganAt timestamp, endedAt timestamp,
     outcome string
 
-*Attempts* are calls of a listener with a message: from the ledger, or from traces (RocketMQ's text form: fields end
-with U+0001, records with U+0002), or, where there is neither, from what brokers handed out. They know the message by
-its id; where it lies is looked up: the first time in its topic, later in its group's retry topic. Who wrote a trace is
-told by the id of the message that carries it, which begins with IP and process id, and better by the journal: it knows
-to which client the messages went.
+*Attempts* are calls of a listener with a message. They come from the ledger, or from traces (RocketMQ's text form:
+fields end with U+0001, records with U+0002), or, if there is neither, from the brokers' deliveries. They contain the
+message's id. Its queue and offset are looked up: for the first attempt in its topic, later in its group's retry topic.
+The author of a trace is found by the id of the message that carries it, which starts with IP address and process id.
+The journal is more precise: it has the client that each message was delivered to.
 
-Traces and ledgers have wall clocks, brokers message time: `faces` says what the one was when the other showed
-something.
+Traces and ledgers contain real time, brokers' records contain message time. `faces` relates the two.
 """
 
 TRACES = r"""
@@ -76,7 +75,7 @@ IN_MESSAGE_TIME = """
            {began} AS beganAt, {ended} AS endedAt
     FROM raw_attempts AS a {joins}
 """
-"""Formatted with nothing joined where nobody has moved message time."""
+"""Formatted without joins if message time was never changed."""
 
 SHOWN = """coalesce(timestamp_millis(cast(unix_millis({face}.showed) + {face}.rate *
            (unix_millis(a.{name}) - unix_millis({face}.since)) AS bigint)), a.{name})"""
@@ -102,7 +101,7 @@ NAMES = """
         GROUP BY ALL
     ) GROUP BY groupName, told
 """
-"""Who a ledger or a trace means: the client that most of its messages were handed to."""
+"""The client that a ledger or trace belongs to: the one that most of its messages were delivered to."""
 
 ATTEMPTS_OF_CLIENTS = """
     SELECT groupName, coalesce(client, told) AS consumer, messageId, reconsumeTimes, outcome, beganAt, endedAt,

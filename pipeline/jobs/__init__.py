@@ -1,9 +1,9 @@
-"""Jobs on Spark: topics to Parquet exactly once, and what the tables say. Importing this loads no Spark.
+"""Jobs on Spark: topics to Parquet exactly once, and analysis of the tables. Importing this loads no Spark.
 
-- `ingest.py`: topics to Parquet; `settings.py`: what it is told; `topics.py`: which of them are there
-- `folder.py`, `card.py`, `lock.py`: where it writes, whose that is, and that it writes there alone
-- `analysis.py`: what the tables say; `queries.py`: its SQL; `answers.py`: its answers as plain values
-- `sessions.py`: the Spark that a job runs on; `failures.py`: what Spark says when a query fails, as one line
+- `ingest.py`: topics to Parquet; `settings.py`: its settings; `topics.py`: which topics exist
+- `folder.py`, `card.py`, `lock.py`: its output folder, the ingest that owns it, and the lock on it
+- `analysis.py`: analyses the tables; `queries.py`: its SQL; `answers.py`: its results as plain values
+- `sessions.py`: the Spark session of a job; `failures.py`: Spark's errors as one line
 """
 
 from staticfire.pipeline.jobs.ingest import Batch, IngestReport, ingest, read_ingested

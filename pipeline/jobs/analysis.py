@@ -1,13 +1,14 @@
-"""What ingested messages and consumers' ledgers say: how long things took, what was tried again, what died. In SQL.
+"""Analyse ingested messages and consumers' ledgers with SQL: latencies, retries, dead letters.
 
-Two tables are asked. `messages`: as an ingest writes it. `consumption`: what consumers wrote down, one row per attempt:
+There are two input tables. `messages`: the table of an ingest. `consumption`: the consumers' records, one row per
+attempt:
 
     consumer string, outcome string ("done" or "failed"), messageId string, reconsumeTimes int, consumedAt timestamp
 
-They meet at the message id, which stays the same through all retries. Two clocks meet as well: `storeTimestamp` is
-message time, `consumedAt` is a consumer's wall clock. The two may be compared where message time was the wall clock
-(nobody moved it) and the machines' clocks agree; the roads of retries are told in message time alone, so they hold
-however it was moved.
+They are joined by the message id, which is the same in all retries. They use two clocks: `storeTimestamp` is message
+time, `consumedAt` is the consumer's real time. Comparing them is valid only if message time was the real time (it was
+never changed) and the machines' clocks agree. The statistics of retries use message time only, so they are valid in any
+case.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
 
 CURVE_POINTS = 200
 SPANS_MS = (100, 200, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000)
+# A curve with more points would look like a filled area.
 MOMENTS_MAX = 120
-# A line of more points is read as a surface.
 
 
 class Analysis:
-    """Asks about a topic and the group that consumes it. Needs the view `messages`, and for ledgers `consumption`."""
+    """Analyses a topic and a group that consumes it. Uses the view `messages`, and for ledgers `consumption`."""
 
     def __init__(self, spark: "SparkSession", topic: str, group: str, has_ledgers: bool) -> None:
         self._spark = spark
@@ -35,7 +36,7 @@ class Analysis:
         self._has_ledgers = has_ledgers
 
     def answers(self) -> Answers:
-        """Return everything; what needs ledgers is None or empty without them."""
+        """Return all results. Without ledgers, those that need them are None or empty."""
         self._view("first_stored", queries.FIRST_STORED, topic=self._topic)
         views = ["first_stored"]
         if self._has_ledgers:
@@ -105,13 +106,13 @@ class Analysis:
 
 
 def _tries(total: Any, came_back: dict[int, Any], tried: dict[int, Any]) -> tuple[Try, ...]:
-    """Return what happened at each attempt; the first one is what the topic itself had."""
+    """Return the results of each attempt. The first attempt has the messages of the topic itself."""
     tries = []
     for times in sorted({0} | came_back.keys() | tried.keys()):
         stored = total if times == 0 else came_back.get(times)
         ledger = tried.get(times)
         after_ms = 0.0 if times == 0 else stored.afterMs if stored else None
-        none = 0 if tried else None  # Without ledgers nobody knows.
+        none = 0 if tried else None  # Without ledgers this is unknown.
         handled, failed = (ledger.handled, ledger.failed) if ledger else (none, none)
         copies, messages = (stored.stored, stored.messages) if stored else (0, 0)
         tries.append(Try(times, copies, messages, handled, failed, after_ms))
@@ -125,7 +126,7 @@ def _dead(rows: list[Any]) -> Dead:
 
 
 def span_of(duration_ms: int) -> int:
-    """Return how long a moment of a series lasts, so that the series has no more points than can be read."""
+    """Return the length of the time spans of a series, such that the series has at most MOMENTS_MAX points."""
     for span_ms in SPANS_MS:
         if duration_ms <= span_ms * MOMENTS_MAX:
             return span_ms

@@ -1,11 +1,11 @@
-"""What an analysis answers, as plain values. Pure: a page is made of these, and a test makes them by hand."""
+"""The results of an analysis as plain values. Pure: a page is made of these, and tests create them directly."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """From stored to handled, of messages that were handled at the first attempt."""
+    """The time from stored to handled, of messages that were handled at the first attempt."""
 
     measured: int
     p50_ms: float
@@ -13,25 +13,25 @@ class Latency:
     p99_ms: float
     max_ms: float
     curve_ms: tuple[float, ...]
-    """Evenly spaced parts of the messages took at most this long: the first of them 0, the last all."""
+    """Quantiles at equal steps, from the shortest time (first) to the longest (last)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A span of the run."""
+    """A time span of the run."""
 
     after_ms: int
-    """Its beginning, since the first message was stored."""
+    """The start of the span, since the first message was stored."""
     stored: int
     handled: int
     p50_ms: float | None
-    """Of the messages that were stored then."""
+    """Of the messages that were stored in this span."""
     p99_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The run in spans of equal length."""
+    """The run in time spans of equal length."""
 
     began_ms: int
     span_ms: int
@@ -51,33 +51,33 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """Everything that happened to messages which had been tried `times` times before."""
+    """The attempts on messages that had failed `times` times before."""
 
     times: int
     stored: int
-    """Into the group's retry topic, by the broker; 0 times: into the topic itself."""
+    """Messages that the broker stored in the group's retry topic; for 0 times, in the topic itself."""
     messages: int
-    """Different ones among them."""
+    """The number of different messages among them."""
     handled: int | None
     failed: int | None
     after_ms: float | None
-    """Message time since they were first stored, in the middle (p50)."""
+    """The median (p50) of the message time since they were first stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """The end of the road."""
+    """The dead letters."""
 
     letters: int
     messages: int
-    """Different ones among the letters."""
+    """The number of different messages among the letters."""
     after_ms: float | None
-    """Message time since they were first stored, in the middle (p50)."""
+    """The median (p50) of the message time since they were first stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """All of it. What needs ledgers is None or empty without them."""
+    """All results. Without ledgers, those that need them are None or empty."""
 
     stored: int
     messages: int

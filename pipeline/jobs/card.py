@@ -1,8 +1,9 @@
-"""The card of an ingest: a small file in its output folder and in its checkpoint; it says that they belong together.
+"""The card of an ingest: a small file in its output folder and its checkpoint, which shows that they belong together.
 
-Spark's file sink writes a batch exactly once as long as one checkpoint and one output folder go together for ever. It
-doesn't check that: with a new checkpoint it numbers its batches from 0, and the sink skips numbers that it has, so
-messages would be missing; with an emptied folder and an old checkpoint, too. The card is how that is found. Pure.
+Spark's file sink writes each batch exactly once only while the same checkpoint and output folder are used together.
+Spark doesn't check that. With a new checkpoint it numbers its batches from 0, and the sink skips numbers that it has,
+so messages would be missing. The same happens with an emptied folder and an old checkpoint. The card detects both.
+Pure.
 """
 
 from collections.abc import Sequence
@@ -18,17 +19,17 @@ VERSION = 1
 
 
 class Card(msgspec.Struct, rename="camel", frozen=True):
-    """Whose folder it is."""
+    """The ingest that a folder belongs to."""
 
     ingest_id: str
     topics: tuple[str, ...]
     partition_by: tuple[str, ...]
     columns: str = ""
-    """The table's schema as Spark's JSON, so that a reader needn't guess the types of partition columns."""
+    """The table's schema as Spark's JSON, so that a reader doesn't have to guess the types of partition columns."""
     version: int = VERSION
 
     def schema_json(self) -> dict[str, Any]:
-        """Return the table's schema as Spark's StructType.fromJson takes it."""
+        """Return the table's schema in the form that Spark's StructType.fromJson accepts."""
         fields: dict[str, Any] = msgspec.json.decode(self.columns)
         return fields
 
@@ -37,7 +38,7 @@ class Card(msgspec.Struct, rename="camel", frozen=True):
 
     @classmethod
     def decode(cls, text: str, place: str) -> "Card":
-        """Raises: UsageError."""
+        """Read a card. Raises: UsageError (it is damaged, or from a newer version)."""
         try:
             card = msgspec.json.decode(text, type=cls)
         except msgspec.MsgspecError as error:
@@ -51,17 +52,17 @@ class Card(msgspec.Struct, rename="camel", frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class FolderState:
-    """A folder as it is before a start. `names` are its entries but for the card, the lock and Spark's checksums."""
+    """The state of a folder before a start. `names`: its entries without the card, the lock and Spark's checksums."""
 
     place: str
     card: Card | None = None
     names: Sequence[str] = ()
     has_batches: bool = False
-    """Whether a batch was ever committed: to the sink's log (output), after that to the checkpoint."""
+    """Whether a batch was ever committed. Spark commits first to the sink's log (output), then to the checkpoint."""
 
 
 def check(wanted: Card, output: FolderState, checkpoint: FolderState) -> Card:
-    """Return the card under which an ingest goes on, `wanted` itself when it is new. Raises: UsageError."""
+    """Return the card to continue with; `wanted` itself for a new ingest. Raises: UsageError."""
     if output.card is None:
         _check_new(output, checkpoint)
         return wanted
@@ -93,7 +94,7 @@ def check(wanted: Card, output: FolderState, checkpoint: FolderState) -> Card:
 
 
 def _check_new(output: FolderState, checkpoint: FolderState) -> None:
-    """Raise UsageError unless both are free."""
+    """Check that neither folder is in use. Raises: UsageError."""
     if checkpoint.card is not None:
         raise UsageError(
             f"checkpoint {checkpoint.place} belongs to an ingest of {', '.join(checkpoint.card.topics)} into another "

@@ -1,7 +1,7 @@
-"""What Spark says when a query fails, as one line for a person: our own words, out of the wrapping of three languages.
+"""Turn Spark's error of a failed query into one line: staticfire's own message, without the text around it.
 
-An error of the data source reaches the caller inside a Python traceback, inside a Java exception, inside a report of
-the query's plan. What says what happened and what to do is the one line that our own exception was.
+An error of the data source reaches the caller inside a Python traceback, a Java exception and a report of the query's
+plan. The useful part is the one line of staticfire's own exception.
 """
 
 import re
@@ -13,7 +13,7 @@ LINE_CHARS_MAX = 500
 
 
 def one_line(failure: BaseException) -> str:
-    """Return why it failed, in one line."""
+    """Return the reason of a failure, in one line."""
     text = str(failure)
     own = _OWN.findall(text)
     if own:

@@ -1,6 +1,6 @@
-"""A folder wherever Hadoop reaches: on this disk, hdfs://, s3a://. The ingest's card and data files in it.
+"""A folder on any file system that Hadoop supports (local disk, hdfs://, s3a://), with an ingest's card and data files.
 
-Everything goes through the JVM, so the path means the same here as it does to Spark.
+All access goes through the JVM, so a path means the same here as in Spark.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 DATA_SUFFIX = ".parquet"
 SINK_LOG = "_spark_metadata"
+# The folder in a checkpoint that Spark writes after the sink's log.
 COMMITS = "commits"
-# Of a checkpoint: written after the sink's log.
 
 
 def data_path(uri: str) -> str:
-    """Return the path in a file's URI, unescaped: the same for `file:/a`, `file:///a` and `/a`."""
+    """Return the unescaped path in a file's URI: the same for `file:/a`, `file:///a` and `/a`."""
     return unquote(urlsplit(uri).path) if "://" in uri or uri.startswith("file:") else uri
 
 
 class HadoopFolder:
-    """One folder. It need not exist."""
+    """One folder. It doesn't have to exist."""
 
     def __init__(self, spark: "SparkSession", place: str) -> None:
-        """Raises: UsageError (a client of Spark Connect, which has no JVM)."""
+        """Find the folder's file system. Raises: UsageError (a Spark Connect client has no JVM)."""
         self.place = place
-        jvm: Any = getattr(spark, "_jvm", None)  # PySpark has no public way to Hadoop's file systems.
+        jvm: Any = getattr(spark, "_jvm", None)  # PySpark has no public API for Hadoop's file systems.
         if jvm is None:
             raise UsageError(
                 f"{place}: locks and folders go through the driver's JVM, which a client of Spark Connect doesn't "
@@ -47,7 +47,7 @@ class HadoopFolder:
 
     @property
     def local_path(self) -> str | None:
-        """Return it as a path of this machine, None when it is elsewhere."""
+        """The path on this machine, or None if the folder is on another file system."""
         return str(self._path.toUri().getPath()) if self._path.toUri().getScheme() == "file" else None
 
     def make(self) -> None:
@@ -57,20 +57,20 @@ class HadoopFolder:
         return bool(self._files.exists(self._child(name)))
 
     def names(self) -> list[str]:
-        """Return what is in it, sorted; nothing when it isn't there."""
+        """Return the names of its entries, sorted; an empty list if it doesn't exist."""
         if not self._files.exists(self._path):
             return []
         return sorted(str(entry.getPath().getName()) for entry in self._files.listStatus(self._path))
 
     def find(self, own: frozenset[str]) -> FolderState:
-        """Return it as it is; entries of these names are the ingest's own."""
+        """Return the state of the folder. `own`: names of entries that belong to the ingest itself."""
         names = [name for name in self.names() if name not in own and not name.endswith(".crc")]
         card = Card.decode(self._read(CARD_NAME), self.place) if self.has(CARD_NAME) else None
         begun = self._count(SINK_LOG) + self._count(COMMITS) > 0
         return FolderState(self.place, card, names, begun)
 
     def put_card(self, card: Card) -> None:
-        """Write the card; who looks sees the old one or the new one."""
+        """Write the card atomically: a reader gets either the old one or the new one."""
         partly = self._child(f".{CARD_NAME}.part")
         stream = self._files.create(partly, True)
         stream.write(bytearray(card.encode().encode()))
@@ -83,7 +83,7 @@ class HadoopFolder:
         context.rename(partly, self._child(CARD_NAME), options)
 
     def data_files(self) -> list[str]:
-        """Return the paths of the data files below it."""
+        """Return the paths of the data files in it and its subfolders."""
         found: list[str] = []
         entries = self._files.listFiles(self._path, True)
         while entries.hasNext():
@@ -94,7 +94,7 @@ class HadoopFolder:
         return found
 
     def last_logged_batch(self) -> int:
-        """Return the newest batch in the sink's log, -1 when there is none."""
+        """Return the number of the newest batch in the sink's log, or -1 if there is none."""
         if not self.has(SINK_LOG):
             return -1
         names = [str(entry.getPath().getName()) for entry in self._files.listStatus(self._child(SINK_LOG))]

@@ -1,15 +1,15 @@
-"""Topics to partitioned Parquet, each stored message exactly once, by Spark's structured streaming with a checkpoint.
+"""Write topics to partitioned Parquet, each stored message exactly once, with Spark's structured streaming.
 
-What makes it exactly once, whenever the driver is killed:
+Why it is exactly once, even if the driver is killed at any time:
 
-- Spark writes down what a batch will read (checkpoint) before it reads. A batch that is run again reads the same.
-- The file sink's log names the files of each batch; a batch whose number it has is skipped. So a driver that dies
-  between the sink's commit and the checkpoint's doesn't write twice.
-- Files that no log names are what died on its way. Readers that don't know the log (pandas, DuckDB) would count them,
-  so every start and every end sweeps them out.
-- One checkpoint and one folder belong together for ever (`card.py`), and one driver at a time works there (`lock.py`).
+- Spark records the offsets of a batch in the checkpoint before it reads them. A repeated batch reads the same offsets.
+- The file sink's log lists the files of each batch. A batch whose number is in the log is skipped. So if a driver dies
+  between the sink's commit and the checkpoint's, nothing is written twice.
+- Files that no log lists are left over from drivers that died. Readers that ignore the log (pandas, DuckDB) would count
+  them, so they are deleted at each start and each end.
+- A checkpoint and its folder belong together (`card.py`), and only one driver at a time writes there (`lock.py`).
 
-Exactly once means each (topic, broker, queue, queue offset): a message that its producer sent twice is two messages.
+Exactly once refers to (topic, broker, queue, queue offset): a message that its producer sent twice is two messages.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ DERIVED = {"storeDate": "to_date(storeTimestamp)", "storeHour": "date_format(sto
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch that is committed."""
+    """One committed batch."""
 
     number: int
     rows: int
@@ -45,13 +45,13 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What one run did."""
+    """The result of one run."""
 
     topics: tuple[str, ...]
     batches: int
     rows: int
     swept_files: int
-    """Remains of drivers that died; no reader of the log ever saw them."""
+    """The number of deleted files of drivers that died. They were never in the log."""
 
 
 def ingest(
@@ -60,16 +60,16 @@ def ingest(
     told: Callable[[Batch], None] | None = None,
     between: Callable[[], None] | None = None,
 ) -> IngestReport:
-    """Write what is there and return; with `continuous`, go on until the query is stopped.
+    """Write all messages that exist now and return; with `continuous`, continue until the query is stopped.
 
-    `told` hears of every batch, and `between` is called some times a second. Raises: UsageError (folder, checkpoint),
-    ClientError (no such topic, somebody else writes there), NetworkError, and what Spark raises when the query fails.
+    `told` is called with every batch, `between` several times per second. Raises: UsageError (folder, checkpoint),
+    ClientError (no such topic, or another ingest writes there), NetworkError, and what Spark raises if the query fails.
     """
     topics = topics_of(settings)
     output, checkpoint = HadoopFolder(spark, settings.to), HadoopFolder(spark, settings.checkpoint_folder)
     source = _source(spark, settings, topics)
     wanted = Card(_new_id(), topics, settings.partition_by, source.schema.json())
-    check(wanted, output.find(OWN), checkpoint.find(OWN))  # Before anything is made there.
+    check(wanted, output.find(OWN), checkpoint.find(OWN))  # Before anything is created there.
     output.make()
     with _lock(spark, output, settings.lock_wait_ms) as lock:
         card = check(wanted, output.find(OWN), checkpoint.find(OWN))
@@ -84,7 +84,7 @@ def ingest(
 
 
 def read_ingested(spark: "SparkSession", place: str) -> "DataFrame":
-    """Return the table that an ingest has written so far. Raises: UsageError (there is none)."""
+    """Return the table that an ingest has written so far. Raises: UsageError (there is no ingest)."""
     from pyspark.sql.types import StructType
 
     folder = HadoopFolder(spark, place)
@@ -99,9 +99,9 @@ def _new_id() -> str:
 
 
 def topics_of(settings: IngestSettings) -> tuple[str, ...]:
-    """Return the topics to read: those of dead letters only once there are any.
+    """Return the topics to read. Dead letter topics are included only if they exist.
 
-    Raises: ClientError (one isn't there, or none is), NetworkError.
+    Raises: ClientError (a topic doesn't exist, or none does), NetworkError.
     """
     there = topics_there(settings.name_server, settings.protocol, settings.all_topics)
     for topic in settings.topics:
@@ -139,7 +139,7 @@ def _start(source: "DataFrame", settings: IngestSettings, output: HadoopFolder) 
 
 
 def _sweep(spark: "SparkSession", output: HadoopFolder, card: Card) -> int:
-    """Delete the data files that the sink's log doesn't name; return how many there were."""
+    """Delete the data files that aren't in the sink's log; return how many there were."""
     committed: set[str] = set()
     if output.has(SINK_LOG):
         committed = set(map(data_path, read_ingested(spark, output.uri).inputFiles()))
@@ -150,10 +150,10 @@ def _sweep(spark: "SparkSession", output: HadoopFolder, card: Card) -> int:
 
 
 class _Count:
-    """Follows a query to its end and counts what it has committed."""
+    """Follows a query to its end, and counts the committed batches and rows."""
 
     def __init__(self, told: Callable[[Batch], None] | None, between: Callable[[], None] | None, last: int) -> None:
-        """`last`: the newest batch in the sink's log. When it runs again the sink skips it, so it brings no rows."""
+        """`last`: the newest batch in the sink's log. If it is repeated, the sink skips it, so it adds no rows."""
         self._told = told
         self._between = between
         self._last = last
@@ -161,7 +161,7 @@ class _Count:
         self.rows = 0
 
     def follow(self, query: "StreamingQuery") -> None:
-        """Wait for its end; an interrupt stops it between two looks. Raises what the query failed with."""
+        """Wait for the query's end. An interrupt stops it between two checks. Raises: what the query failed with."""
         try:
             while not query.awaitTermination(LOOK_S):  # type: ignore[arg-type]  # takes fractions of a second, too
                 self._look(query)
@@ -175,7 +175,7 @@ class _Count:
         for progress in query.recentProgress:
             number, rows = int(progress["batchId"]), int(progress["numInputRows"])
             if number <= self._last or rows == 0:
-                continue  # Known, or nothing new: an idle query reports that, too.
+                continue  # Counted already, or no new rows: idle queries report progress, too.
             self._last = number
             self.batches += 1
             self.rows += rows

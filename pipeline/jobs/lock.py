@@ -1,8 +1,8 @@
-"""The lock on an output folder: one ingest at a time writes there and sweeps there.
+"""The lock on an output folder: only one ingest at a time writes and deletes files there.
 
-The JVM holds it, not Python: it is the JVM that writes, and after `kill -9` of a Python driver its JVM lives on for a
-moment, in which it may still commit a batch. A file lock of the operating system ends with its process, however that
-ends. Only folders of this machine are locked; elsewhere Spark's own check of the checkpoint is what there is.
+The JVM holds the lock, not Python, since the JVM is what writes. After `kill -9` of a Python driver its JVM lives on
+for a moment and may still commit a batch. A file lock of the operating system ends with its process, however that
+ends. Only local folders are locked; elsewhere there is only Spark's own check of the checkpoint.
 """
 
 import threading
@@ -17,24 +17,24 @@ LOCK_NAME = "_staticfire_ingest.lock"
 
 
 class OutputLock:
-    """Held from `with` to its end, or to the end of the JVM."""
+    """A lock from the start of `with` to its end, or to the end of the JVM."""
 
     def __init__(self, spark: "SparkSession", folder: str, wait_ms: int) -> None:
         self._folder = folder
         self._wait_ms = wait_ms
         self._jvm: Any = spark._jvm
         self._channel: Any = None
-        self._lock: Any = None  # While Python refers to it, the JVM keeps it.
+        self._lock: Any = None  # This reference keeps the lock alive in the JVM.
         self._failure: Exception | None = None
 
     def __enter__(self) -> Self:
-        """Raises: ClientError (somebody else has it, and keeps it)."""
+        """Take the lock. Raises: ClientError (another ingest has it, and doesn't release it in time)."""
         self._channel = self._jvm.java.io.RandomAccessFile(f"{self._folder}/{LOCK_NAME}", "rw").getChannel()
         waiting = threading.Thread(target=self._take, daemon=True)
         waiting.start()
         waiting.join(self._wait_ms / 1_000)
         if self._lock is None:
-            self._channel.close()  # This ends the waiting, too.
+            self._channel.close()  # This also ends the waiting thread.
             waiting.join()
             raise ClientError(
                 f"another ingest is writing to {self._folder}: wait for its end, or stop it "
@@ -52,4 +52,4 @@ class OutputLock:
         try:
             self._lock = self._channel.lock()
         except Py4JJavaError:
-            self._lock = None  # Closed while waiting, or held by another ingest of this session.
+            self._lock = None  # The channel was closed meanwhile, or another ingest of this session has the lock.

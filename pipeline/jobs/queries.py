@@ -1,4 +1,4 @@
-"""The SQL of the analysis. Views: `messages` and `consumption` are given, the others are made of them in this order."""
+"""The SQL of the analysis. `messages` and `consumption` are the input; the other views are made in this order."""
 
 FIRST_STORED = """
     SELECT messageId, min(storeTimestamp) AS storedAt, count(*) AS copies

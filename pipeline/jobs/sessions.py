@@ -1,4 +1,4 @@
-"""The Spark that a job runs on: one of this machine, or the one that spark-submit has started."""
+"""The Spark session of a job: a local one, or the one that spark-submit has started."""
 
 import os
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from staticfire.pipeline.local_spark import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# spark-submit sets this variable for the program that it runs.
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
-# In the environment of a program that spark-submit runs.
 
 
 def job_session(name: str, master: str, settings: Mapping[str, str] | None = None) -> "SparkSession":
-    """Return a session; under spark-submit the one that its own flags describe, and `master` counts for nothing.
+    """Return a session. Under spark-submit, its own flags define the session and `master` is ignored.
 
-    `settings`: Spark's, of a session of this machine. Raises: SparkMissing.
+    `settings`: Spark settings for a local session. Raises: SparkMissing.
     """
     if SUBMITTED not in os.environ:
         return session(name, master, settings)
@@ -25,6 +25,6 @@ def job_session(name: str, master: str, settings: Mapping[str, str] | None = Non
     from staticfire.pipeline.source import StaticfireSource
 
     spark = SparkSession.builder.appName(name).getOrCreate()
-    spark.conf.set("spark.sql.session.timeZone", "UTC")  # storeDate means the same everywhere.
-    spark.dataSource.register(StaticfireSource)  # Spark's own search doesn't see an editable install.
+    spark.conf.set("spark.sql.session.timeZone", "UTC")  # So that storeDate means the same everywhere.
+    spark.dataSource.register(StaticfireSource)  # Spark's own search doesn't find it in an editable install.
     return spark

@@ -1,4 +1,4 @@
-"""What an ingest is told. Pure: no Spark in here."""
+"""The settings of an ingest. Pure: this module doesn't use Spark."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,35 +7,35 @@ from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import dead_letter_topic, group_fault, topic_fault
 
 PARTITION_COLUMNS = ("topic", "storeDate", "storeHour", "brokerName", "queueId")
+# How long a start waits for the folder's lock: the JVM of a killed driver ends within seconds.
 LOCK_WAIT_MS = 30_000
-# How long a start waits for the folder: a driver that was killed leaves a JVM behind, which ends within seconds.
 TRIGGER_MS = 1_000
+# Spark and other programs ignore names that start with an underscore when they look for data.
 CHECKPOINT_NAME = "_checkpoint"
-# Spark and everybody else skip names that begin so when they look for data.
 
 
 @dataclass(frozen=True, slots=True)
 class IngestSettings:
-    """Which topics go where. `to` and `checkpoint` are folders or what Hadoop knows (s3a://, hdfs://)."""
+    """The topics and the output. `to` and `checkpoint` are local folders or Hadoop URIs (s3a://, hdfs://)."""
 
     topics: tuple[str, ...]
     to: str
     name_server: str
     checkpoint: str = ""
-    """Empty: `_checkpoint` in `to`, so that one can't be lost without the other."""
+    """Empty: `_checkpoint` in `to`, so that neither can be lost without the other."""
     dead_letters_of: tuple[str, ...] = ()
-    """Groups whose %DLQ% topics come along, from the first dead letter on."""
+    """Groups whose %DLQ% topics are included as soon as they exist."""
     partition_by: tuple[str, ...] = ("topic", "storeDate")
     continuous: bool = False
-    """Go on until stopped. Without it: what is there at the start, then end (Spark's AvailableNow)."""
+    """Continue until stopped. Otherwise read the messages that exist at the start, then end (Spark's AvailableNow)."""
     trigger_ms: int = TRIGGER_MS
-    """How often a continuous one looks for more."""
+    """The interval in which a continuous ingest looks for new messages."""
     rows_per_batch_max: int = 0
     """0: no limit."""
     protocol: str = "staticfire"
     lock_wait_ms: int = LOCK_WAIT_MS
     options: Mapping[str, str] = field(default_factory=dict)
-    """More options of the source."""
+    """More options for the source."""
 
     def __post_init__(self) -> None:
         fault = _fault(self)
@@ -52,11 +52,11 @@ class IngestSettings:
 
     @property
     def all_topics(self) -> tuple[str, ...]:
-        """Return each topic once, in the order given."""
+        """Return each topic once, in the given order."""
         return tuple(dict.fromkeys((*self.topics, *self.dead_letter_topics)))
 
     def source_options(self, topics: tuple[str, ...]) -> dict[str, str]:
-        """Return what the source `staticfire` is told. What a new ingest finds is history that it should have."""
+        """Return the options for the source `staticfire`. A new ingest starts with the oldest messages."""
         found = {
             "nameServer": self.name_server,
             "subscribe": ",".join(topics),
@@ -69,7 +69,7 @@ class IngestSettings:
 
 
 def _fault(settings: IngestSettings) -> str | None:
-    """Return what is wrong with them, None when nothing is."""
+    """Return the first invalid setting's error, or None."""
     if not settings.topics and not settings.dead_letters_of:
         return "nothing to ingest: name a topic (--topic) or a group whose dead letters are wanted (--dead-letters-of)"
     faults = [topic_fault(topic) for topic in settings.topics]

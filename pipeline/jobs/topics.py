@@ -1,4 +1,4 @@
-"""Which of the wanted topics are there."""
+"""Which of the wanted topics exist."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ def topics_there(name_server: str, protocol: str, topics: Sequence[str]) -> list
 
 
 async def _topics_there(name_server: str, protocol: str, topics: Sequence[str]) -> list[str]:
-    """A route is no proof: a nameserver tells one for %RETRY% topics before their first message, too."""
+    """List all topics, since a route proves nothing: a nameserver has one for %RETRY% topics before they exist, too."""
     settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # checked there
     async with Admin(name_server, settings) as admin:
         known = set(await admin.topics())

@@ -1,7 +1,7 @@
-"""A page of figures, plots and tables as one HTML file; no Spark in here.
+"""A page of figures, plots and tables as one HTML file. This package doesn't use Spark.
 
-- `page.py`: what a page says, as plain values; `render.py`: HTML of it
-- `retries.py`, `waiting.py`: the sections about retries, and about waiting times; `sweeping.py`: the page of a sweep;
+- `page.py`: the content of a page, as plain values; `render.py`: its HTML
+- `retries.py`, `waiting.py`: the sections about retries and about waiting times; `sweeping.py`: the page of a sweep;
   `consumption.py`, `owning.py`: the page about consumption
 """
 

@@ -1,4 +1,4 @@
-"""The page of a look into consumption, of any cluster. Pure."""
+"""The page about consumption, for any cluster. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -40,7 +40,7 @@ def consumption_page(findings: ConsumptionFindings, source: str, foot: str) -> P
 
 
 def consumption_sections(findings: ConsumptionFindings) -> list[Section]:
-    """Return what every page about consumption has."""
+    """Return the sections that every page about consumption has."""
     sections = [_pair_section(findings)]
     is_one = len(findings.answers) == 1
     for number, ((group, topic), answers) in enumerate(findings.answers.items()):
@@ -53,7 +53,7 @@ def consumption_sections(findings: ConsumptionFindings) -> list[Section]:
 
 
 def _numbered(section: Section, number: int) -> Section:
-    """Return it with names of plots that no other section has."""
+    """Return a section with unique names for its plots."""
     if number == 0:
         return section
     parts = [replace(part, name=f"{part.name}-{number}") if isinstance(part, Plot) else part for part in section.parts]

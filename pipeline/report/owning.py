@@ -1,4 +1,4 @@
-"""The sections about who had which queue when: a timeline, a map of members and queues over time, rebalances. Pure."""
+"""The sections about the owners of queues: a timeline, a map of members and queues over time, rebalances. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _PATTERNS = ("", "/", "x", ".")
 
 
 def ownership_section(findings: ConsumptionFindings) -> Section:
-    """Return who had which queue when."""
+    """Return the section about the owners of queues."""
     title = "Who had which queue when"
     if not findings.holdings:
         return Section(title, "Nobody is known to have had a queue.")
@@ -74,12 +74,12 @@ def _timeline(holdings: Sequence[QueueHolding], ended_ms: int, group: str, numbe
 
 
 def _safe(text: str) -> str:
-    """A hover text is a template of plotly's, with a little HTML."""
+    """Escape a text for a hover text, which is a plotly template with some HTML."""
     return text.replace("%", "%25").replace("<", "&lt;").replace("{", "(")
 
 
 def _map(holdings: Sequence[QueueHolding], ended_ms: int, group: str, number: int) -> Plot:
-    """Return how many queues each member had in each part of the run."""
+    """Return the plot of how many queues each member had in each part of the run."""
     consumers = list(dict.fromkeys(one.consumer for one in holdings))[:QUEUES_SHOWN_MAX]
     part_ms = max(1, -(-max(1, ended_ms) // MAP_PARTS))
     counts = [[0] * MAP_PARTS for _ in consumers]

@@ -1,8 +1,8 @@
-"""What a page says, as plain values. `render.py` makes HTML of it.
+"""The content of a page, as plain values. `render.py` turns it into HTML.
 
-Plots are plotly's own traces and layouts, with one exception: where a colour stands, `@1` ... `@4` (a series), `@muted`
-(a guide line) and `@scale` (a colour scale) may stand as well. The page puts in what fits the reader's light or dark
-theme, and changes it with the theme.
+Plots are plotly's own traces and layouts, with one exception: a colour may also be `@1` ... `@4` (a series), `@muted`
+(a guide line) or `@scale` (a colour scale). The page replaces these with colours that suit the reader's light or dark
+theme, also when the theme changes.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Cell = str | int | float
 
 @dataclass(frozen=True, slots=True)
 class KeyFigure:
-    """One number that the page opens with."""
+    """One of the numbers at the top of the page."""
 
     label: str
     value: str
@@ -23,7 +23,7 @@ class KeyFigure:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """One plot. `name` is its id in the page; `told` says in words what it shows, for who can't see it."""
+    """One plot. `name`: its id in the page; `told`: a description for readers who can't see it."""
 
     name: str
     title: str
@@ -36,7 +36,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table. Numbers stand right-aligned, with separators between thousands."""
+    """One column of a table. Numbers are right-aligned, with separators between thousands."""
 
     name: str
     is_number: bool = False
@@ -46,7 +46,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a title; `folded` ones open with a click."""
+    """A table with a title. A `folded` one opens with a click."""
 
     title: str
     columns: Sequence[Column]
@@ -57,7 +57,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, what there is to say, then plots and tables."""
+    """A heading, a text, then plots and tables."""
 
     title: str
     words: str
@@ -66,7 +66,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All of it."""
+    """The whole page."""
 
     title: str
     subtitle: str
@@ -80,12 +80,12 @@ class Page:
 
 
 def number_text(value: float, decimals: int = 0) -> str:
-    """Return a number as people read it: 336,776."""
+    """Return a number for readers: 336,776."""
     return f"{value:,.{decimals}f}"
 
 
 def duration_text(duration_ms: float) -> str:
-    """Return a span of time in the unit that suits it: 850 ms, 1.02 s, 4 h 45 min."""
+    """Return a duration in a suitable unit: 850 ms, 1.02 s, 4 h 45 min."""
     if duration_ms < 1_000:
         return f"{duration_ms:,.0f} ms"
     if duration_ms < 60_000:

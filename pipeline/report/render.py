@@ -1,9 +1,9 @@
-"""One HTML file out of a page: styles, data and plotly inside; it loads nothing, and its policy forbids it to.
+"""Render a page as one HTML file that contains styles, data and plotly. It loads nothing, and its policy forbids it.
 
-Plotly is the bundle of its plots with two axes (plotly-cartesian.min.js.gz, npm's plotly.js-cartesian-dist-min 4.1.1,
-MIT licence), packed: the page unpacks it. That is 0.7 MB instead of the 4.8 MB of all plots, unpacked.
+Plotly is the bundle for plots with two axes (plotly-cartesian.min.js.gz, npm's plotly.js-cartesian-dist-min 4.1.1,
+MIT licence), compressed; the page decompresses it. This takes 0.7 MB, instead of 4.8 MB for all plots uncompressed.
 
-Invariant: whatever comes from messages (keys, tags, topics) is escaped, in HTML and in the script's data.
+Invariant: everything that comes from messages (keys, tags, topics) is escaped, in HTML and in the script's data.
 """
 
 import json
@@ -16,12 +16,12 @@ from pathlib import Path
 from staticfire.pipeline.report.page import Cell, Column, KeyFigure, Page, Plot, Section, Table, number_text
 
 PLOTLY = "plotly-cartesian.min.js.gz"
+# The page needs no network. With this policy, a mistake that would use it breaks the page, which the test detects.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
-# The page needs no network; so a slip that would use one is a broken page, which the test sees.
 
 
 def write_page(page: Page, path: Path) -> None:
-    """Write the page; a reader never sees half of it."""
+    """Write the page atomically: a reader never sees part of it."""
     plotly = files("staticfire.pipeline.report").joinpath(PLOTLY).read_bytes()
     partly = path.with_name(f".{path.name}.part")
     partly.write_text(render(page, plotly), encoding="utf-8")
@@ -29,7 +29,7 @@ def write_page(page: Page, path: Path) -> None:
 
 
 def render(page: Page, plotly: bytes) -> str:
-    """Return the whole file. `plotly`: its script, packed by gzip."""
+    """Return the whole file. `plotly`: its script, compressed with gzip."""
     return "\n".join(
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -101,7 +101,7 @@ def _table(table: Table) -> Iterator[str]:
     yield "<details><summary>" if table.folded else "<figure><h3>"
     yield escape(table.title)
     yield "</summary>" if table.folded else "</h3>"
-    # The frame scrolls, so that a wide table doesn't make the page wide; with the keyboard as well.
+    # The frame scrolls, also with the keyboard, so that a wide table doesn't make the page wide.
     yield f'<div class="frame" role="region" tabindex="0" aria-label="{escape(table.title, quote=True)}"><table>'
     yield f"<thead><tr>{''.join(map(_head_cell, table.columns))}</tr></thead><tbody>"
     for row in table.rows:
@@ -126,7 +126,7 @@ def _class_of(column: Column) -> str:
 
 
 def cell_text(value: Cell | None, column: Column) -> str:
-    """Return a cell as the page and the terminal show it; a dash where there is nothing."""
+    """Return a cell as the page and the terminal show it; a dash if it is empty."""
     if value is None:
         return "–"
     return str(value) if isinstance(value, str) else number_text(value, column.decimals)

@@ -1,4 +1,4 @@
-"""The section about retries: what was tried again, and the road to the dead letters. Pure."""
+"""The section about retries and dead letters. Pure."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ ROAD_TICKS_MS = {
 
 
 def retry_section(answers: Answers, group: str) -> Section:
-    """Return what was tried again, and the road to the dead letters."""
+    """Return the section about retries and dead letters."""
     tries, dead = answers.tries, answers.dead
     returned = [one for one in tries if one.times > 0]
     if not returned and not dead.letters:

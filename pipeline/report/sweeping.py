@@ -1,4 +1,4 @@
-"""The page of a sweep: what was varied against what came of it, as spreads, trade-offs and runs to look at. Pure."""
+"""The page of a sweep: the effects of the varied settings, as spreads, trade-offs and notable runs. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -47,7 +47,7 @@ def sweep_page(figures: SweepFigures, workload: str, hours: float, foot: str) ->
 
 
 def label(figures: SweepFigures, one: Combination) -> str:
-    """Return a combination in words: `rebalance_interval_ms=1000, group_protection=off`."""
+    """Return a combination as text: `rebalance_interval_ms=1000, group_protection=off`."""
     return ", ".join(f"{name}={value}" for name, value in zip(figures.names, one.values, strict=True)) or "all runs"
 
 
@@ -155,7 +155,7 @@ def _line(one: Combination) -> list[Any]:
 
 
 def _value_section(figures: SweepFigures, index: int) -> Section:
-    """Return what one varied name does, over all values of the others."""
+    """Return the effect of one varied setting, over all values of the others."""
     name = figures.names[index]
     columns = [Column(name), Column("runs", True), Column("duplicates", True, 2, "mean"),
                Column("take-over", True, 0, "ms, mean"), Column("idle", True, 0, "ms, mean")]  # fmt: skip

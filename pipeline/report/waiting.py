@@ -1,4 +1,4 @@
-"""The section about how long messages waited to be consumed, and how the run went meanwhile. Pure."""
+"""The section about how long messages waited to be consumed, and about the course of the run. Pure."""
 
 from collections.abc import Sequence
 from math import log10
@@ -11,7 +11,7 @@ MARKED = (0.5, 0.9, 0.99)
 
 
 def waiting_section(answers: Answers, note: str = "") -> Section:
-    """Return how long messages took from stored to consumed, and how that came."""
+    """Return the section about the time from stored to consumed."""
     title = "From stored to consumed"
     latency, series = answers.latency, answers.series
     if latency is None:
@@ -28,7 +28,7 @@ def waiting_section(answers: Answers, note: str = "") -> Section:
 
 
 def _curve(latency: Latency) -> Plot:
-    """Return the share of messages that took at most so long. A logarithm has no 0, so it begins at 1 ms."""
+    """Return the share of messages by the time that they took. The axis starts at 1 ms, since a logarithm has no 0."""
     last = len(latency.curve_ms) - 1
     waited_ms = [max(1.0, round(value, 1)) for value in latency.curve_ms]
     share = [round(100 * point / last, 2) for point in range(last + 1)]
@@ -99,7 +99,7 @@ def _line(x: list[float], y: list[Any], name: str, colour: str, hover: str) -> d
 
 
 def _events(series: Series, consumers: Sequence[Consumer]) -> dict[str, Any]:
-    """Return the lines where a consumer joined late or left early: by a tenth of the run, or it's no event."""
+    """Return lines where a consumer joined late or left early. Less than a tenth of the run doesn't count."""
     began_ms = min((consumer.first_ms for consumer in consumers), default=series.began_ms)
     end_ms = series.began_ms + len(series.moments) * series.span_ms
     margin_ms = (end_ms - began_ms) // 10

@@ -1,7 +1,7 @@
-"""Simulated clusters spread over Spark's executors: one run per row of a table of seeds and changes.
+"""Simulated clusters on Spark's executors: one run per row of a table of seeds and changed settings.
 
-- `plan.py`: what is run, as a table; pure
-- `running.py`: one run as a row, on an executor; it never fails, what goes wrong is in the row
-- `job.py`: the table through Spark to Parquet, and the figures of each combination
-- `figures.py`: these figures as plain values; the page made of them is `report/sweeping.py`
+- `plan.py`: the runs, as a table; pure
+- `running.py`: one run as a row, on an executor; it never fails, since errors are in the row
+- `job.py`: runs the table on Spark, writes Parquet, and computes the figures of each combination
+- `figures.py`: these figures as plain values; `report/sweeping.py` makes a page of them
 """

@@ -1,11 +1,11 @@
-"""What a sweep came to, as plain values: the page is made of these, and a test makes them by hand."""
+"""The results of a sweep as plain values. The page is made of these, and tests create them directly."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How a measure is spread over the runs of a combination: least, quarters, most."""
+    """The spread of a measure over the runs of a combination: minimum, quartiles, maximum, mean."""
 
     low: float
     q1: float
@@ -17,21 +17,21 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """All runs with the same values."""
+    """All runs with the same values of the varied settings."""
 
     values: tuple[str, ...]
     runs: int
     failed: int
-    """A promise was broken."""
+    """The number of runs that broke a promise."""
     errors: int
-    """There was no run."""
+    """The number of rows without a run."""
     spreads: dict[str, Spread | None]
-    """By measure; None: no run of it had any."""
+    """By measure; None if no run has a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotableRun:
-    """A run that is worth looking at, and why."""
+    """A run that is worth a look, with the reason."""
 
     why: str
     values: tuple[str, ...]
@@ -42,7 +42,7 @@ class NotableRun:
 
 @dataclass(frozen=True, slots=True)
 class SweepFigures:
-    """All of it."""
+    """All results."""
 
     names: tuple[str, ...]
     runs: int

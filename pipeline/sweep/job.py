@@ -1,4 +1,4 @@
-"""The table of runs through Spark's executors to Parquet, and the figures of each combination, in SQL."""
+"""Run the table on Spark's executors, write it to Parquet, and compute the figures of each combination with SQL."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +10,10 @@ from staticfire.protocol.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-RUNS = "runs"
 # The table's name in the folder of a sweep.
+RUNS = "runs"
+# The runs take different times. With few tasks, some cores would be idle at the end.
 TASKS_PER_CORE = 16
-# Runs take unequally long: with few tasks, cores would be idle at the end.
 CORES_UNKNOWN = 8
 SPREAD_MEASURES = (
     "duplicates", "take_over_p50_ms", "take_over_max_ms", "idle_ms", "overlap_ms", "latency_p50_ms", "latency_p99_ms",
@@ -39,11 +39,11 @@ NOTABLE = """
                row_number() OVER (ORDER BY idle_ms DESC, run) FROM sweep_runs WHERE idle_ms > 0
     ) WHERE number <= if(place <= 1, :most, 3)
 """
-"""The window functions put all runs into one task: a row is small, and a million of them are 300 MB there."""
+"""The window functions put all runs into one task. Rows are small: a million of them take 300 MB there."""
 
 
 def run_sweep(spark: "SparkSession", plan: SweepPlan, to: str) -> SweepFigures:
-    """Play all runs, write them to `to`/runs, and return the figures.
+    """Run everything, write it to `to`/runs, and return the figures.
 
     Raises: UsageError (the folder holds something else already).
     """
@@ -60,7 +60,7 @@ def run_sweep(spark: "SparkSession", plan: SweepPlan, to: str) -> SweepFigures:
 
 
 def played(spark: "SparkSession", plan: SweepPlan) -> "DataFrame":
-    """Return the results as a frame: each row is played when it is asked for."""
+    """Return the results as a frame. Each row is run when Spark evaluates it."""
     runner = SweepRunner(plan.path, plan.text, plan.hours, plan.names)
     rows = [(one.run, one.seed, list(one.values), plan.command(one)) for one in plan.runs()]
     table = spark.createDataFrame(rows, "run int, seed bigint, values array<string>, command string")
@@ -68,13 +68,13 @@ def played(spark: "SparkSession", plan: SweepPlan) -> "DataFrame":
 
 
 def task_count(spark: "SparkSession", runs: int) -> int:
-    """Return in how many pieces the runs are played."""
+    """Return the number of tasks for the runs."""
     from pyspark.errors import PySparkException
 
     try:
         cores = spark.sparkContext.defaultParallelism
     except PySparkException:
-        cores = CORES_UNKNOWN  # A client of Spark Connect has no context to ask.
+        cores = CORES_UNKNOWN  # A Spark Connect client has no Spark context.
     return max(1, min(runs, cores * TASKS_PER_CORE))
 
 

@@ -1,6 +1,6 @@
-"""What a sweep runs: each combination of the varied values with each seed. Pure.
+"""The runs of a sweep: each combination of the varied values with each seed. Pure.
 
-Every combination plays the same seeds, so two of them differ by what was varied and by nothing else that was chosen.
+Every combination uses the same seeds, so two combinations differ only in the varied values.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ RUNS_MAX = 1_000_000
 
 
 class SweepRun(NamedTuple):
-    """One row of the table: its number, the seed, and the value of each varied name."""
+    """One row of the table: its number, the seed, and the value of each varied setting."""
 
     run: int
     seed: int
@@ -28,10 +28,10 @@ class SweepRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SweepPlan:
-    """All runs. Raises: UsageError (a name or a value that nobody knows, too many runs, a wrong workload)."""
+    """All runs. Raises: UsageError (an unknown name or value, too many runs, an invalid workload)."""
 
     path: str
-    """Of the workload file; empty: each seed makes up its own."""
+    """The path of the workload file; empty: each seed generates its own workload."""
     seeds: range
     hours: float
     vary: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -53,17 +53,17 @@ class SweepPlan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is varied."""
+        """The names of the varied settings."""
         return tuple(name for name, _ in self.vary)
 
     @property
     def combinations(self) -> list[tuple[str, ...]]:
-        """Every choice of values, the last name's changing fastest; one without any when nothing is varied."""
+        """All combinations of values; the last name's changes fastest. One empty combination if nothing is varied."""
         return list(product(*(values for _, values in self.vary)))
 
     @property
     def count(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return len(self.seeds) * prod(len(values) for _, values in self.vary)
 
     def runs(self) -> Iterator[SweepRun]:
@@ -73,21 +73,21 @@ class SweepPlan:
             yield SweepRun(number, seed, values)
 
     def changes(self, values: Sequence[str]) -> dict[str, str]:
-        """Return the changes of a row."""
+        """Return the changed settings of a row."""
         return dict(zip(self.names, values, strict=True))
 
     def command(self, run: SweepRun) -> str:
-        """Return what plays a row again."""
+        """Return the command that repeats a row."""
         return again_command(run.seed, self.path, self.hours, self.changes(run.values))
 
     @property
     def text(self) -> str:
-        """The workload file's words, for executors that don't have it."""
+        """The content of the workload file, for executors that don't have it."""
         return Path(self.path).read_text(encoding="utf-8") if self.path else ""
 
 
 def read_vary(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a name and its values from `name=a,b,c`. Raises: UsageError."""
+    """Parse `name=a,b,c`; return the name and its values. Raises: UsageError."""
     name, separator, values = text.partition("=")
     if not separator or not name.strip():
         raise UsageError(f"--vary {text!r}: write name=value,value, like rebalance_interval_ms=1000,5000")

@@ -1,6 +1,6 @@
-"""One run of a sweep as a row, on an executor. It never raises: what goes wrong is in the row.
+"""One run of a sweep as a row, on an executor. It never raises an exception: errors are in the row.
 
-An executor may be on another machine: the workload's file comes along as text, and is written down once per worker.
+An executor may be on another machine. So the workload file is sent as text, and written once per worker.
 """
 
 import hashlib
@@ -39,12 +39,13 @@ RESULT_TYPES = {
     "error": "string",
     "command": "string",
 }
-"""Behind the run's number, seed and values. `violation`: the first one, in words; `error`: why there is no run."""
+"""The columns after the run's number, seed and values. `violation`: the text of the first one; `error`: why there is no
+run."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepRunner:
-    """What an executor needs for any row."""
+    """The data that an executor needs for any row."""
 
     path: str
     text: str
@@ -52,7 +53,7 @@ class SweepRunner:
     names: tuple[str, ...]
 
     def rows(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        """Play the rows of a partition, and yield each as it is done: `mapInArrow` calls this."""
+        """Run the rows of a partition; yield each when it is done. `mapInArrow` calls this."""
         import pyarrow as pa
 
         schema = _arrow_schema(self.names)
@@ -64,10 +65,10 @@ class SweepRunner:
                 yield pa.RecordBatch.from_pylist([known | result], schema)
 
     def result(self, run: SweepRun) -> dict[str, Any]:
-        """Return what came of a run, or why nothing did."""
+        """Return the result of a run, or the reason why it failed."""
         try:
             return self._played(run)
-        except Exception:  # noqa: BLE001 (one row of thousands: the others are to be played, too)
+        except Exception:  # noqa: BLE001 (one row of thousands: the others must still be run)
             return {"error": traceback.format_exc(limit=-ERROR_FRAMES_MAX).strip()}
 
     def _played(self, run: SweepRun) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def _arrow_schema(names: tuple[str, ...]) -> "pa.Schema":
 
 @cache
 def _maker(path: str, text: str) -> WorkloadMaker:
-    """Return what makes workloads, from the file where it is the same here, else from its text. Raises: UsageError."""
+    """Return a maker of workloads, from the file if it is the same here, else from its text. Raises: UsageError."""
     here = Path(path)
     if not path or (here.is_file() and here.read_text(encoding="utf-8") == text):
         return maker_of(path)

@@ -1,23 +1,22 @@
-"""The command line. Each command's module is loaded when it is called, so that `up` starts its processes early.
+"""The command line. The module of a command is loaded when the command is called, so `up` starts its processes early.
 
-Exit codes: 0 fine, 1 found something or failed, 2 usage, 3 not at rest, and those of `run` (runtime/exit_codes.py;
-docs/command-line.md). What a person did wrong is one line.
-
-- `commands.py`: the list of commands; `command_groups.py`: commands that have commands; `options.py`: flags that
-  several share; `family.py`: what all have that look at a cluster;
-  `suggestions.py`: what a typo may have meant
+Exit codes: 0 success, 1 found something or failed, 2 usage, 3 not at rest, and those of `run` (runtime/exit_codes.py;
+docs/command-line.md). A user's mistake is reported in one line.
+- `commands.py`: the list of commands; `command_groups.py`: commands with subcommands; `options.py`: flags that
+  several commands share; `family.py`: what all commands share that inspect a cluster;
+  `suggestions.py`: similar names for a typing error
 - `up.py`, `run.py`: a cluster, alone or around a command; `cluster_flags.py`: the flags of both; `stand.py`,
   `stay.py`: what both do before and while it runs
-- `broker.py`, `nameserver.py`, `proxy.py`: one server; `mqbroker.py`, `mqnamesrv.py`, `mqproxy.py`: under RocketMQ's
-  names;
+- `broker.py`, `nameserver.py`, `proxy.py`: one server; `mqbroker.py`, `mqnamesrv.py`, `mqproxy.py`: the same under
+  RocketMQ's names;
   `serve.py`: what they share
 - `send.py`, `peek.py`, `consume.py`, `message.py`, `trace.py`: messages; `messages.py`: how they are
-  shown; `life.py`: what became of one
-- `explain.py`: why nothing is consumed; `group.py`: a group; `dlq.py`: dead letters; `journal.py`: what happened
-- `clock.py`, `reset.py`, `snapshot.py`: message time, and a cluster as if it were new, or as it was
-- `copy.py`: a topic of a real cluster
-- `fault.py`: what goes wrong on purpose; `control_client.py`: through which door
-- `topics.py`, `groups.py`: what there is; `listing.py`: how things are asked and shown
+  shown; `life.py`: how the life of a message is shown
+- `explain.py`: why nothing is consumed; `group.py`: a group; `dlq.py`: dead letters; `journal.py`: recorded events
+- `clock.py`, `reset.py`, `snapshot.py`: message time; empty a cluster; save and restore it
+- `copy.py`: copies a topic of a real cluster
+- `fault.py`: fault injection; `control_client.py`: how its requests reach the cluster
+- `topics.py`, `groups.py`: lists; `listing.py`: how commands query a cluster and show the results
 - `mqadmin/`: RocketMQ's administration commands
 - `pipeline.py`, `consumption.py`, `sweep.py`: jobs on Spark; `simulate.py`: whole clusters on virtual time
 """
@@ -27,18 +26,19 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+# The threshold of the garbage collector, in objects. With Python's default of 700, it would examine the imported
+# objects, which are never freed, about a hundred times during a start.
 COLLECT_AFTER = 50_000
-# Objects. Python's own 700 lets a start look a hundred times at what it has imported, which stays.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. Without arguments: those of this process, which is all for it."""
+    """Run one command; return its exit code. Without arguments: use those of this process, which runs nothing else."""
     if arguments is None:
         gc.set_threshold(COLLECT_AFTER)
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _start(given)
-    except KeyboardInterrupt:  # Nothing takes signals yet, or nothing any more.
+    except KeyboardInterrupt:  # The signal arrived before the command's signal handlers were set, or after their end.
         import signal
 
         from staticfire.runtime.exit_codes import EXIT_SIGNAL_BASE, EXIT_STOPPED
@@ -47,10 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _start(given: list[str]) -> int:
-    """`main`, after the first moment."""
+    """Run one command. `up` and `run` start their processes before anything else."""
     if given[:1] not in (["up"], ["run"]) or "--help" in given:
         return _main(given)
-    # Before anything else: what these start takes as long as finding out what the flags say.
+    # The processes take as long to start as this process takes to parse the flags, so both happen at the same time.
     from subprocess import DEVNULL
 
     from staticfire.launch.grpc_extra import grpc_is_installed
@@ -66,7 +66,7 @@ def _start(given: list[str]) -> int:
 
 
 def _main(arguments: list[str], early: Any = None) -> int:
-    """`main`; a command that starts a cluster finds `early` in its context."""
+    """Run one command. A command that starts a cluster finds `early` in its context."""
     import click
 
     from staticfire.cli.commands import staticfire
@@ -89,7 +89,7 @@ def _main(arguments: list[str], early: Any = None) -> int:
 
 
 def _words(error: Any) -> str:
-    """Return what a person did wrong as one line, or the help that was asked for by saying nothing."""
+    """Return the user's mistake as one line, or the help text if there were no arguments."""
     context, words = getattr(error, "ctx", None), error.format_message()
     if type(error).__name__ == "NoArgsIsHelpError":  # of click 8.2 and later
         return str(words)

@@ -1,7 +1,7 @@
-"""`staticfire clock`: message time, which delayed messages, retries and retention run on.
+"""`staticfire clock`: message time, which delayed messages, retries and retention use.
 
-Each command ends with a short report of what the clock shows then. `advance` returns when everything that fell due on
-the way is consumed; when consumers don't settle, exit code 3 and who it is.
+Each command ends with a short report of the clock. `advance` returns when consumers have consumed everything that fell
+due on the way. If they don't settle, it exits with code 3 and names them.
 """
 
 from collections.abc import Awaitable, Callable
@@ -99,7 +99,7 @@ def advance(namesrv: str, as_json: bool, moment: str | None, settle: str | None,
 
 
 def _moved(namesrv: str, move: "Callable[[ClusterClock], Awaitable[ClockReport]]") -> "ClockReport":
-    """Do something with the clock of a cluster."""
+    """Read or change the clock of a cluster."""
     import asyncio
 
     from staticfire.client.admin.clock import ClusterClock
@@ -128,7 +128,7 @@ def _show(report: "ClockReport", as_json: bool, has_delivered: bool = False) -> 
 
 
 def _lines(report: "ClockReport", has_delivered: bool) -> list[tuple[str, str]]:
-    """Return the report as names and words."""
+    """Return the report as pairs of a name and a text."""
     from staticfire.protocol.requests.clock import SCALED
 
     pace = f", {report.rate:g} times as fast as real time" if report.mode == SCALED else ""

@@ -1,4 +1,4 @@
-"""The flags of a whole cluster, which `up` and `run` share: the command gets them as one value."""
+"""The flags of a whole cluster, which `up` and `run` share. A command gets them as one value."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -17,7 +17,7 @@ from staticfire.protocol.errors import UsageError
 def cluster_flags(
     namesrv_port: int, broker_port: int, grpc_port: int, control_port: int
 ) -> Callable[[Command], Command]:
-    """Give a command `flags`, a ClusterFlags. The ports are the defaults."""
+    """Return a decorator that gives a command the parameter `flags`, a ClusterFlags. The ports are the defaults."""
 
     def add(command: Command) -> Command:
         @wraps(command)
@@ -65,7 +65,7 @@ def cluster_flags(
 
 
 def _grpc_port(given: int | None, is_unwanted: bool, default: int) -> int | None:
-    """Return the port of the gRPC endpoint; None where there will be none. Raises: UsageError."""
+    """Return the port of the gRPC endpoint, or None if there will be none. Raises: UsageError."""
     if is_unwanted and given is not None:
         raise UsageError("--grpc-port and --no-grpc exclude each other")
     if is_unwanted or grpc_is_installed():
@@ -104,7 +104,7 @@ def _control_flags(port: int) -> list[Callable[[Command], Command]]:
 
 
 def _wanted_control(given: dict[str, Any], default_port: int) -> WantedControl:
-    """Take the flags of the control endpoint out of what was given."""
+    """Remove the flags of the control endpoint from `given`; return them."""
     port, host = given.pop("control_port"), given.pop("control_address")
     names = tuple(name.strip() for name in given.pop("control_hosts").split(",") if name.strip())
     return WantedControl(

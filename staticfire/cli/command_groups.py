@@ -1,4 +1,4 @@
-"""Groups of commands: `clock freeze`, `dlq list`. Flags may stand before the command or behind it."""
+"""Groups of commands: `clock freeze`, `dlq list`. Flags may precede or follow the command."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,12 +10,12 @@ from staticfire.cli.suggestions import did_you_mean
 
 
 class Commands(click.Group):
-    """Takes the flags of its commands in front of them, too, and says which commands there are."""
+    """Accepts the flags of its commands before the command, too, and lists the commands in an error."""
 
     command_class = FamilyCommand
 
     def __init__(self, *args: Any, default: str = "", **kwargs: Any) -> None:
-        """`default`: the command that is meant when flags stand there alone, or nothing."""
+        """`default`: the command to run if there are only flags or no arguments."""
         super().__init__(*args, **{"no_args_is_help": not default, **kwargs})
         self._default = default
 
@@ -26,7 +26,7 @@ class Commands(click.Group):
             leading = count_leading(args, self._flags_with_value())
             if leading < len(args):
                 args = [args[leading], *args[:leading], *args[leading + 1 :]]
-            elif self._default and not ctx.resilient_parsing:  # A shell may complete another one.
+            elif self._default and not ctx.resilient_parsing:  # Shell completion may still complete another command.
                 args = [self._default, *args]
         return super().parse_args(ctx, args)
 
@@ -45,7 +45,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def unknown(self, name: str) -> str:
-        """Say that there is no such command."""
+        """Return the error for an unknown command."""
         names = list(self.short_helps())
         return f"there is no command {name}{did_you_mean(name, names) or ';'} there are {', '.join(names)}"
 
@@ -54,12 +54,12 @@ class Commands(click.Group):
         return list(self.commands.values())
 
     def short_helps(self) -> dict[str, str]:
-        """Return what each command does, in a line, by name."""
+        """Return a one-line description of each command, by name."""
         return {name: command.get_short_help_str() for name, command in self.commands.items()}
 
 
 def completed(short_helps: Mapping[str, str], incomplete: str) -> list[Any]:
-    """Return what a shell may complete the beginning of a command's name to, without loading any."""
+    """Return the completions of the beginning of a command's name, without loading any command."""
     from click.shell_completion import CompletionItem
 
     names = short_helps.items()
@@ -67,7 +67,7 @@ def completed(short_helps: Mapping[str, str], incomplete: str) -> list[Any]:
 
 
 def count_leading(args: Sequence[str], with_value: Iterable[str]) -> int:
-    """Return how many arguments stand in front of the first that is no flag and no flag's value."""
+    """Return the number of arguments before the first that is neither a flag nor a flag's value."""
     at, names = 0, set(with_value)
     while at < len(args) and args[at].startswith("-"):
         at += 2 if args[at] in names else 1

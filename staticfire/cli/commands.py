@@ -1,4 +1,4 @@
-"""The list of commands, with the line that each has in `staticfire --help`: known here, so that help loads nothing."""
+"""The list of commands with their lines in `staticfire --help`. They are stored here, so that help loads no command."""
 
 from importlib import import_module
 from typing import Any
@@ -36,13 +36,14 @@ COMMANDS = {
     "reset": "Forget all messages, topics, groups and offsets.",
 }
 STAYING = ("up", "run", "nameserver", "broker", "proxy", "mqnamesrv", "mqbroker", "mqproxy")
-"""Commands that start processes or become one: a signal to stop waits until they can take it (runtime/signals.py)."""
+"""Commands that start processes or become one. They hold stop signals back until they can handle them: see
+runtime/signals.py."""
 ROCKETMQ_SCRIPTS = ("mqnamesrv", "mqbroker", "mqproxy")
-"""For compose files and scripts that call RocketMQ's own by these names; people say `nameserver` and so on."""
+"""For compose files and scripts that use the names of RocketMQ's own scripts; users type `nameserver` and so on."""
 
 
 class LazyCommands(click.Group):
-    """Finds the command `up` in staticfire.cli.up, when it is asked for."""
+    """Finds the command `up` in staticfire.cli.up when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -72,7 +73,7 @@ class LazyCommands(click.Group):
 
 
 def _show_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
-    """Print the version, and whether the compiled twin of the hot functions is there."""
+    """Print the version, and whether the compiled versions of the hot functions are installed."""
     if not is_asked or context.resilient_parsing:
         return
     from importlib.metadata import version

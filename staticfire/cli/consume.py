@@ -1,6 +1,7 @@
-"""`staticfire consume`: one member of a consumer group in the foreground, which prints what it gets.
+"""`staticfire consume`: one member of a consumer group in the foreground, which prints its messages.
 
-A message is done when its line is written: whatever ends the command, what wasn't printed stays with the group.
+A message counts as consumed when its line is written. However the command ends, unprinted messages remain with the
+group.
 """
 
 import os
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
     from staticfire.client import Admin, ConsumeStatus, PushConsumer, PushSettings, ReceivedMessage
 
+# The time for a send-back that is in progress. Printing takes no time.
 LEAVE_MS = 1_000
-# For a message that is being sent back. Printing takes no time.
 
 
 @click.command(cls=FamilyCommand)
@@ -83,7 +84,7 @@ def consume(
 
 
 def _settings(protocol: str, broadcast: bool, start: str | None) -> "PushSettings":
-    """Return what the flags say of the consumer. Raises: UsageError."""
+    """Return the settings of the consumer from the flags. Raises: UsageError."""
     from staticfire.client import ClientSettings, ConsumeFromWhere, MessageModel, PushSettings
 
     last, first = ConsumeFromWhere.LAST_OFFSET, ConsumeFromWhere.FIRST_OFFSET
@@ -101,7 +102,7 @@ def _settings(protocol: str, broadcast: bool, start: str | None) -> "PushSetting
 
 
 def check_tags(text: str) -> None:
-    """Refuse what reads like tags and would match nothing, or something else. Raises: UsageError."""
+    """Refuse text that looks like tags but would match nothing, or something else. Raises: UsageError."""
     from staticfire.protocol.tags import ALL_TAGS
 
     tags = [tag.strip() for tag in text.split("||")]
@@ -119,7 +120,7 @@ def check_tags(text: str) -> None:
 
 
 class _Printer:
-    """The listener: prints, and ends the consumer when it has seen enough."""
+    """The listener: prints messages, and stops the consumer when it has printed enough."""
 
     def __init__(self, status: "ConsumeStatus", as_json: bool, max_messages: int | None) -> None:
         self._status = status
@@ -127,10 +128,10 @@ class _Printer:
         self.max_messages = max_messages
         self.seen = 0
         self.error: OSError | None = None
-        """Why nothing can be printed any more."""
+        """The reason why nothing can be printed any more."""
 
     def listen(self, consumer: "PushConsumer") -> None:
-        """Become the listener of a consumer."""
+        """Register as the listener of a consumer."""
         from staticfire.client import ConsumeContext, ConsumeStatus, ReceivedMessage
 
         @consumer.listener
@@ -151,10 +152,10 @@ class _Printer:
             self.seen += 1
         except OSError as error:
             self.error = error
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would try once more when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Otherwise Python would flush stdout again at its end.
 
     def exit_code(self) -> int:
-        """Return the exit code, and say on stderr why it isn't 0."""
+        """Return the exit code. If it isn't 0, print the reason on stderr."""
         if isinstance(self.error, BrokenPipeError):
             return EXIT_SIGNAL_BASE + signal.SIGPIPE  # as other programs before `| head`
         if self.error is not None:
@@ -167,7 +168,7 @@ class _Printer:
 
 
 class _Signalled:
-    """What signals do: the first one ends the consumer in order, the second one at once."""
+    """Handles signals: the first stops the consumer in order, the second at once."""
 
     def __init__(self, consumer: "PushConsumer", main: "asyncio.Task[object] | None") -> None:
         self._consumer = consumer
@@ -182,7 +183,7 @@ class _Signalled:
 
 
 async def _leave_it() -> None:
-    """End the listener's call without a result: the message stays with the group, for whoever consumes next."""
+    """End the listener's call without a result: the message remains with the group and is redelivered."""
     import asyncio
 
     task = asyncio.current_task()
@@ -192,7 +193,7 @@ async def _leave_it() -> None:
 
 
 def _line(message: "ReceivedMessage") -> str:
-    """Return one line for a person."""
+    """Return one line for a user."""
     times = f"(retry {message.reconsume_times})" if message.reconsume_times else ""
     words = [message.tags or "", " ".join(message.keys), times, body_text(message)]
     place = f"{message.topic} {queue_text(message)} {message.queue_offset}"
@@ -200,7 +201,7 @@ def _line(message: "ReceivedMessage") -> str:
 
 
 async def _tell_of_typos(admin: "Admin", topics: tuple[str, ...]) -> None:
-    """Say which topics may be mistyped: a consumer waits for its topics without a word, since they may come."""
+    """Warn of topics that may be mistyped. The consumer itself waits for them silently, since they may be created."""
     for words in await missing_ones(admin, topics):
         tell(words)
 
@@ -214,7 +215,7 @@ async def _consume(
     printer: _Printer,
     timeout_ms: int | None,
 ) -> int:
-    """Consume until there were enough messages, the time is over, or a signal comes."""
+    """Consume until there are enough messages, the time is over, or a signal arrives."""
     import asyncio
 
     from staticfire.cli.stay import signals_call

@@ -1,4 +1,4 @@
-"""`staticfire pipeline consumption`: what consumption was like, as tables and a page."""
+"""`staticfire pipeline consumption`: statistics of consumption, as tables and a page."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,7 +66,7 @@ def consumption(
 
 
 def _look(settings: "ConsumptionSettings", source: str, page: str | None, master: str, is_continuous: bool) -> None:
-    """Run it; whatever goes wrong is one line. Raises: UsageError, ClientError."""
+    """Run the job; report an error in one line. Raises: UsageError, ClientError."""
     from staticfire.pipeline.errors import SparkMissing
     from staticfire.pipeline.jobs.sessions import job_session
     from staticfire.pipeline.local_spark import check_installed
@@ -76,7 +76,7 @@ def _look(settings: "ConsumptionSettings", source: str, page: str | None, master
         if settings.name_server:
             from staticfire.pipeline.consumption.gathering import notice
 
-            notice(settings)  # What is wrong there is told at once, not after Spark's start.
+            notice(settings)  # Check this first, so that an error is reported before Spark starts.
         spark = job_session("staticfire consumption", master)
     except SparkMissing as error:
         raise UsageError(str(error)) from None
@@ -99,7 +99,7 @@ def _look(settings: "ConsumptionSettings", source: str, page: str | None, master
 def _write(
     findings: "ConsumptionFindings", settings: "ConsumptionSettings", source: str, place: Path, version: str
 ) -> None:
-    """Write the page, and say what stands there."""
+    """Write the page, and print a summary of it."""
     from staticfire.pipeline.consumption.job import write_consumption_page
 
     foot = f"Made by `staticfire pipeline consumption` with Spark {version}; tables: {settings.place('tables')}."

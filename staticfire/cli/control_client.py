@@ -1,4 +1,4 @@
-"""A cluster's fault rules for the command line: through its control endpoint, or straight to its servers."""
+"""A cluster's fault rules for the command line: through its control endpoint, or directly from its servers."""
 
 import json
 import os
@@ -24,16 +24,16 @@ HTTP_NOT_FOUND = 404
 
 
 class ControlClient:
-    """One cluster."""
+    """The fault rules of one cluster."""
 
     def __init__(self, namesrv: str, control: str | None) -> None:
-        """`control`: None: at its usual port, if it answers there for this nameserver."""
+        """`control`: None means the endpoint at its usual port, if there is one and it serves this nameserver."""
         self._namesrv = namesrv
         self._url = (control or CONTROL_URL).rstrip("/")
         self._is_given = control is not None
 
     async def add(self, words: Mapping[str, Any]) -> dict[str, Any]:
-        """Add a rule; return it as GET /faults shows it. Raises: UsageError, and what `ClusterFaults.add` raises."""
+        """Add a rule; return it as GET /faults does. Raises: UsageError, and what `ClusterFaults.add` raises."""
         wanted = parse_fault(words)
         if self._is_there():
             return self._ask("POST", "/faults", dict(words))
@@ -45,7 +45,7 @@ class ControlClient:
         return await self._straight(lambda faults: _as_json(faults, words))
 
     async def all(self) -> dict[str, Any]:
-        """Return all rules, as GET /faults does."""
+        """Return all rules as GET /faults does."""
         if self._is_there():
             return self._ask("GET", "/faults")
         views = await self._straight(lambda faults: faults.all())
@@ -76,7 +76,10 @@ class ControlClient:
     # -- HTTP --------------------------------------------------------------------------------------------------------
 
     def _is_there(self) -> bool:
-        """Tell whether the endpoint answers, for this nameserver. Raises: ClientError (it was given, and doesn't)."""
+        """Return whether the endpoint responds and serves this nameserver.
+
+        Raises: ClientError (the user named an endpoint, and it doesn't respond).
+        """
         try:
             there = self._ask("GET", "/")
         except ClientError:
@@ -86,7 +89,7 @@ class ControlClient:
         return self._is_given or there.get("namesrv") == self._namesrv
 
     def _ask(self, method: str, path: str, words: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return what the endpoint answers. Raises: UsageError (it refuses), ClientError (it doesn't answer)."""
+        """Return the endpoint's response. Raises: UsageError (it refuses), ClientError (it doesn't respond)."""
         body = None if words is None else json.dumps(words).encode()
         try:
             token = os.environ.get(TOKEN_VARIABLE, "")
@@ -107,7 +110,7 @@ async def _as_json(faults: ClusterFaults, words: Mapping[str, Any]) -> dict[str,
 
 
 def _words(error: urllib.error.HTTPError) -> str:
-    """Return what an endpoint says is wrong."""
+    """Return the endpoint's error message."""
     try:
         return str(json.load(error)["error"])
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""`staticfire copy`: a topic of a real cluster, with the offsets of its groups, on the stand."""
+"""`staticfire copy`: copy a topic of a real cluster, with the offsets of its groups, to a test cluster."""
 
 import asyncio
 import json
@@ -109,7 +109,7 @@ def _as_json(report: CopyReport) -> dict[str, Any]:
 
 
 class _Bar:
-    """A progress bar on a terminal; nothing elsewhere."""
+    """A progress bar on a terminal; shows nothing elsewhere."""
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -131,7 +131,7 @@ class _Bar:
         return self
 
     def show(self, report: CopyReport) -> None:
-        """Show how far it is."""
+        """Update the bar."""
         self._show(report)
 
     def __exit__(self, *_: object) -> None:

@@ -1,6 +1,6 @@
-"""`staticfire dlq`: the messages that a group could not consume. Shown, exported, sent again.
+"""`staticfire dlq`: the messages that a group could not consume: show, export, resend.
 
-Exit codes: 0; 1 when something was asked for that isn't there, or not all could be sent again, with the reasons.
+Exit codes: 0; 1 when a group or letter doesn't exist, or not all letters could be resent, with the reasons.
 """
 
 import json
@@ -43,7 +43,7 @@ def _common_flags(command: Command) -> Command:
 
 
 def _asked(namesrv: str, protocol: str, group: str, ask: "Callable[[DeadLetterQueue], Awaitable[T]]") -> T:
-    """Return what is asked of a group's dead letters. Raises: GroupNotFound with the close ones, and as `asked`."""
+    """Query a group's dead letters. Raises: GroupNotFound with similar names, and as `asked`."""
     from staticfire.client import DeadLetterQueue
 
     async def connected(admin: "Admin") -> T:
@@ -53,7 +53,7 @@ def _asked(namesrv: str, protocol: str, group: str, ask: "Callable[[DeadLetterQu
     return asked(namesrv, protocol, connected, group=group)
 
 
-# -- looking -----------------------------------------------------------------------------------------------------------
+# -- show --------------------------------------------------------------------------------------------------------------
 
 
 @dlq.command("list", short_help="Which groups have dead letters, or those of one.")
@@ -158,7 +158,7 @@ def show(namesrv: str, protocol: str, as_json: bool, group: str, letter_id: str)
     click.echo(message.body.decode("utf-8", "backslashreplace"))
 
 
-# -- taking along ------------------------------------------------------------------------------------------------------
+# -- export ------------------------------------------------------------------------------------------------------------
 
 
 @dlq.command(short_help="All of them as JSON lines.")
@@ -182,7 +182,7 @@ def export(namesrv: str, protocol: str, path: str | None, group: str) -> int:
     try:
         count = _asked(namesrv, protocol, group, write)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would try once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Otherwise Python would flush stdout again at its end.
         return EXIT_SIGNAL_BASE + signal.SIGPIPE  # as other programs before `| head`
     if path is not None:
         click.echo(f"exported {_count(count)} of {group} to {path}")
@@ -191,13 +191,13 @@ def export(namesrv: str, protocol: str, path: str | None, group: str) -> int:
 
 @asynccontextmanager
 async def _opened(path: str | None) -> AsyncIterator[TextIO]:
-    """Open where an export goes: a file takes its name when all is in it. Raises: UsageError."""
+    """Open the file for an export. It gets its final name when it is complete. Raises: UsageError."""
     if path is None:
         yield sys.stdout
         return
     part = f"{path}.part"
     try:
-        file = open(part, "w", encoding="utf-8")  # noqa: ASYNC230, SIM115 (nothing else goes on here)
+        file = open(part, "w", encoding="utf-8")  # noqa: ASYNC230, SIM115 (nothing else runs in this event loop)
     except OSError as error:
         raise UsageError(f"--to {path}: {error.strerror}") from None
     try:
@@ -209,7 +209,7 @@ async def _opened(path: str | None) -> AsyncIterator[TextIO]:
         raise
 
 
-# -- sending again -----------------------------------------------------------------------------------------------------
+# -- resend ------------------------------------------------------------------------------------------------------------
 
 
 @dlq.command(short_help="Send some or all of them again.")

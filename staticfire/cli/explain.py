@@ -1,4 +1,4 @@
-"""`staticfire explain`: why is nothing consumed, in words, with the evidence and the way out."""
+"""`staticfire explain`: why nothing is consumed, with the evidence and the fix."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What all commands that look at a cluster have in common: `--json`, `--watch`, and names completed by the shell."""
+"""What all commands share that inspect a cluster: `--json`, `--watch`, and names that the shell completes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,19 +10,19 @@ from staticfire.protocol.errors import UsageError
 
 WATCH_S = 2.0
 WATCH_S_MAX = 3_600.0
+# The user has pressed the tab key and waits.
 COMPLETION_S = 1.0
-# Whoever has pressed the tab key waits.
 
 
 class FamilyCommand(click.Command):
-    """Takes `--watch` without a number, too, wherever it stands."""
+    """Accepts `--watch` without a number, too, at any position."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, watch_filled(args))
 
 
 def watch_filled(args: list[str]) -> list[str]:
-    """Return arguments with a number behind each `--watch`."""
+    """Return the arguments with a number after each `--watch`."""
     filled: list[str] = []
     for number, word in enumerate(args):
         following = args[number + 1] if number + 1 < len(args) else ""
@@ -32,7 +32,7 @@ def watch_filled(args: list[str]) -> list[str]:
 
 
 class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """How long between two looks."""
+    """The time between two updates."""
 
     name = "seconds"
 
@@ -47,12 +47,12 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic since click
 
 
 def json_flag(command: Command) -> Command:
-    """`--json`."""
+    """Add `--json`."""
     return click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object per line.")(command)
 
 
 def watch_flag(command: Command) -> Command:
-    """`--watch`."""
+    """Add `--watch`."""
     return click.option(
         "--watch", "watch_s", type=Seconds(), metavar="[SECONDS]",
         help=f"Look again and again, until Ctrl-C. [every {WATCH_S:g} s if no number is given]",
@@ -60,7 +60,7 @@ def watch_flag(command: Command) -> Command:
 
 
 class NameOf(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """A topic or a group: any text; the shell completes those of the cluster, when that answers quickly."""
+    """A topic or a group: any text. The shell completes the names of the cluster if it responds quickly."""
 
     def __init__(self, kind: str) -> None:
         """`kind`: topic or group."""
@@ -75,7 +75,7 @@ class NameOf(click.ParamType):  # type: ignore[type-arg]  # generic since click 
 
 
 def check_names(topics: Sequence[str], group: str | None = None) -> None:
-    """Refuse what no topic or group can be called. Raises: UsageError."""
+    """Refuse names that aren't valid for a topic or group. Raises: UsageError."""
     from staticfire.protocol.names import group_fault, topic_fault
 
     for topic in topics:
@@ -91,7 +91,7 @@ TOPIC, GROUP = NameOf("topic"), NameOf("group")
 
 
 def known_names(kind: str, namesrv: str, protocol: str) -> list[str]:
-    """Return the topics or groups of a cluster that people have made; none where it doesn't answer quickly."""
+    """Return the users' topics or groups of a cluster; none if it doesn't respond quickly."""
     import asyncio
 
     from staticfire.cli.listing import admin_of

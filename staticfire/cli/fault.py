@@ -1,7 +1,7 @@
-"""`staticfire fault`: what goes wrong on purpose, while the cluster runs.
+"""`staticfire fault`: inject faults while the cluster runs.
 
-Where `up` or `run` answers at its control endpoint for the same cluster, rules go through it: it alone can kill and
-freeze processes. Else they go straight to the servers.
+If the control endpoint of `up` or `run` serves the same cluster, rules go through it: only that process can kill and
+suspend the others. Otherwise they go directly to the servers.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ def _cluster_flags(command: Command) -> Command:
 
 
 def _asked(namesrv: str, control: str | None, ask: "Callable[[ControlClient], Awaitable[T]]") -> T:
-    """Return what is asked for, through whichever door there is."""
+    """Query the cluster, through its control endpoint or directly."""
     import asyncio
 
     from staticfire.cli.control_client import ControlClient
@@ -167,7 +167,7 @@ def clear(namesrv: str, control: str | None, as_json: bool) -> None:
 
 
 def lines(faults: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each rule: number, what, how often it has hit and where, how long it has left."""
+    """Return a line for each rule: number, description, hits by server, remaining lifetime."""
     rows = [(str(one["number"]), one["words"], _hits(one), _left(one)) for one in faults]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,4 +1,4 @@
-"""`staticfire group`: one consumer group, looked at from all sides."""
+"""`staticfire group`: everything about one consumer group."""
 
 from typing import TYPE_CHECKING
 

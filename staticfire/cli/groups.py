@@ -1,4 +1,4 @@
-"""`staticfire groups`: all consumer groups, a line each."""
+"""`staticfire groups`: all consumer groups, one line each."""
 
 from typing import TYPE_CHECKING, Any
 

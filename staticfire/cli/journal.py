@@ -1,4 +1,4 @@
-"""`staticfire journal`: what happened on the brokers, or with --requests what clients asked of them."""
+"""`staticfire journal`: recorded events of the brokers, or with --requests the requests of clients."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
@@ -83,7 +83,7 @@ def journal(
 async def _with_typos(
     admin: "Admin", ask: "Callable[[Admin], Awaitable[JournalRecords]]", topic: str | None, group: str | None
 ) -> "JournalRecords":
-    """Return what is asked; where that is nothing, say which name may be mistyped."""
+    """Return the records. If there are none, report names that may be mistyped."""
     found = await ask(admin)
     if not found:
         for words in await missing_ones(admin, [topic] if topic else [], [group] if group else []):
@@ -92,7 +92,7 @@ async def _with_typos(
 
 
 def lines(records: "Sequence[JournalRecord]") -> list[str]:
-    """Return a line for each record: message time, broker, what, whom and what it is about, details."""
+    """Return a line for each record: message time, broker, kind, client, group, place, details."""
     rows = [_cells(record) for record in records]
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     return [

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def life_lines(events: "Sequence[LifeEvent]") -> list[str]:
-    """Return a line for each event: message time, what, who, where and in which words."""
+    """Return a line for each event: message time, kind, group and client, place and details."""
     rows = [_cells(event) for event in events]
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     return [
@@ -21,12 +21,12 @@ def life_lines(events: "Sequence[LifeEvent]") -> list[str]:
 
 
 def life_json(message_id: str, event: "LifeEvent") -> str:
-    """Return an event as one line for programs."""
+    """Return an event as one line of JSON."""
     return json.dumps({"messageId": message_id, **event_json(event)}, ensure_ascii=False)
 
 
 def event_json(event: "LifeEvent") -> dict[str, object]:
-    """Return an event for programs, under the names of its fields in camel case."""
+    """Return the fields of an event, with names in camel case."""
     import msgspec
 
     shown: dict[str, object] = msgspec.to_builtins(event)

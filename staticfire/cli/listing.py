@@ -1,7 +1,7 @@
-"""How the commands show things: tables and colours for people, one JSON object per line for programs; once, or watched.
+"""How commands show results: tables and colours for people, one JSON object per line for programs; once, or repeatedly.
 
-Nothing of this is loaded for `--help`. Colours and widths of a terminal are for terminals: in a pipe a line is as long
-as what is in it, and NO_COLOR is heard.
+`--help` loads nothing of this. Colours and line widths are for terminals only: in a pipe a line is as long as its
+content. NO_COLOR turns colours off.
 """
 
 import json
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PIPE_WIDTH = 100_000
+# An Apache RocketMQ closes the connection after a frame that it can't decode, which causes this error.
 LOST = "lost before the answer"
-# What a RocketMQ does with a frame that it doesn't know: it closes the connection.
 
 
-# -- asking ------------------------------------------------------------------------------------------------------------
+# -- query -------------------------------------------------------------------------------------------------------------
 
 
 def asked(
@@ -38,7 +38,7 @@ def asked(
     topic: str | None = None,
     group: str | None = None,
 ) -> T:
-    """Return what is asked of a cluster. `topic`, `group`: the names in it that a person may have mistyped.
+    """Query a cluster. `topic`, `group`: names in the query that the user may have mistyped.
 
     Raises: UsageError, ClientError, BrokerAnswer, NetworkError.
     """
@@ -64,22 +64,22 @@ def asked(
 
 
 def admin_of(namesrv: str, protocol: str) -> "Admin":
-    """Return who asks. Raises: UsageError, ClientError."""
+    """Return a client for queries. Raises: UsageError, ClientError."""
     from staticfire.client import Admin, ClientSettings
 
     return Admin(namesrv, ClientSettings(protocol=protocol))  # type: ignore[arg-type]  # one of its words: see the flag
 
 
 async def _close_topics(admin: "Admin", name: str | None) -> str:
-    """Return what topic may be meant, in words."""
+    """Return the hint with a similar topic, or ""."""
     try:
         return "" if name is None else did_you_mean(name, await admin.topics())
     except StaticfireError:
-        return ""  # What went wrong first is what is told.
+        return ""  # The first error is more important.
 
 
 async def _close_groups(admin: "Admin", name: str | None) -> str:
-    """Return what group may be meant, in words."""
+    """Return the hint with a similar group, or ""."""
     try:
         return "" if name is None else did_you_mean(name, await admin.groups())
     except StaticfireError:
@@ -87,28 +87,28 @@ async def _close_groups(admin: "Admin", name: str | None) -> str:
 
 
 async def missing_ones(admin: "Admin", topics: Sequence[str] = (), groups: Sequence[str] = ()) -> list[str]:
-    """Say for each name that isn't there, and is close to one that is: `there is no topic ordrs, did you mean orders?`
+    """Return a hint for each name that probably has a typing error: `there is no topic ordrs, did you mean orders?`
 
-    For commands that wait for a name, or find nothing of it, and don't fail.
+    For commands that don't fail if a name doesn't exist, because they wait for it or just find nothing.
     """
     found = []
     for what, names, ask in (("topic", topics, admin.topics), ("group", groups, admin.groups)):
         try:
             known = await ask() if names else []
         except StaticfireError:
-            continue  # It is told by who needs an answer.
+            continue  # The command itself reports this error if it needs a response.
         close = {name: did_you_mean(name, known) for name in names if name not in known}
         found += [f"there is no {what} {name}{meant}" for name, meant in close.items() if meant]
     return found
 
 
-# -- again and again ---------------------------------------------------------------------------------------------------
+# -- repeat ------------------------------------------------------------------------------------------------------------
 
 
 def watched(every_s: float | None, look: Callable[[], int], pause: Callable[[float], object] | None = None) -> int:
-    """Look once and return the exit code; or, with a number of seconds, again and again until Ctrl-C.
+    """Show something once; return the exit code. With `every_s`: repeat it until Ctrl-C.
 
-    A first look that fails ends it. Later ones are told of: the cluster may come back.
+    A failure of the first time ends the command. Later ones are printed, since the cluster may recover.
     """
     if every_s is None:
         return look()
@@ -135,7 +135,7 @@ def _clear() -> None:
         click.clear()
 
 
-# -- showing -----------------------------------------------------------------------------------------------------------
+# -- show --------------------------------------------------------------------------------------------------------------
 
 
 def print_json(value: object) -> None:
@@ -144,7 +144,7 @@ def print_json(value: object) -> None:
 
 
 def console() -> "Console":
-    """Return where tables are printed: as wide as the terminal, or as what is in them."""
+    """Return the console for tables. It is as wide as the terminal, or as the content if there is none."""
     from rich.console import Console
 
     made = Console(highlight=False)
@@ -154,7 +154,7 @@ def console() -> "Console":
 
 
 def table_of(**columns: str) -> "Table":
-    """Return an empty table. `columns`: by heading: `left`, `right`; `fold`: left, on several lines; `rest`: left,
+    """Return an empty table. `columns`: heading -> `left`, `right`; `fold`: left, on several lines; `rest`: left,
     as wide as there is room, and cut.
     """
     from rich.table import Table
@@ -172,7 +172,7 @@ def table_of(**columns: str) -> "Table":
 
 
 def add_row(table: "Table", cells: Sequence[object], style: str | None = None) -> None:
-    """Add a row of texts, of which none does anything to a terminal."""
+    """Add a row of texts, without their control characters."""
     from rich.text import Text
 
     from staticfire.cli.messages import printable
@@ -181,7 +181,7 @@ def add_row(table: "Table", cells: Sequence[object], style: str | None = None) -
 
 
 def print_lines(lines: Sequence[Mapping[str, Any]], as_json: bool, nothing: str) -> None:
-    """Print lines that have the same cells; `nothing`: what is said when there are none."""
+    """Print lines with the same columns. `nothing`: the text to print if there are none."""
     if as_json:
         for line in lines:
             print_json(line)
@@ -197,7 +197,7 @@ def print_lines(lines: Sequence[Mapping[str, Any]], as_json: bool, nothing: str)
 
 @contextmanager
 def busy(words: str) -> Iterator[None]:
-    """Say on a terminal's stderr that something takes its time, until it is over."""
+    """Show on stderr, if it is a terminal, that an operation is in progress."""
     if not sys.stderr.isatty():
         yield
         return
@@ -209,7 +209,7 @@ def busy(words: str) -> Iterator[None]:
 
 @contextmanager
 def counted(words: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Show on a terminal's stderr how many of something are done; yield what is told of more of them."""
+    """Show a progress bar on stderr, if it is a terminal. Yield a function that adds to the count."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -1,4 +1,4 @@
-"""`staticfire message`: messages by an id or a key: where it is, what it has, who has consumed it, and its life."""
+"""`staticfire message`: the messages with an id or a key: their places, properties, consuming groups, and life."""
 
 import json
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ def message(
         ids = dict.fromkeys(one.message_id for one in messages)
         lives = {message_id: await reader.life(message_id) for message_id in ids}
         if not messages and topic is None and begin is None and end is None:
-            lives = await reader.lives(text)  # It waits, or is half.
+            lives = await reader.lives(text)  # It may wait for its delay, or be a half message of a transaction.
         return (messages, [(one, await admin.consumption(one)) for one in messages], lives)
 
     messages, found, lives = asked(namesrv, protocol, ask, topic=topic)
@@ -96,7 +96,7 @@ def _json(one: "ReceivedMessage", groups: "list[GroupConsumption]", life: "Messa
 
 
 def _lines(one: "ReceivedMessage", groups: "list[GroupConsumption]") -> Iterator[str]:
-    """Yield what there is to say of a message, for people."""
+    """Yield the lines about a message, in text form."""
     from staticfire.protocol.durations import format_moment
 
     yield one.message_id

@@ -1,4 +1,4 @@
-"""How `peek` and `consume` show messages: as JSON for programs, in a few words for people."""
+"""How `peek` and `consume` show messages: as JSON for programs, in short form for people."""
 
 import json
 from typing import TYPE_CHECKING
@@ -12,12 +12,12 @@ BODY_CHARS_MAX = 200
 
 
 def message_json(message: "ReceivedMessage") -> str:
-    """Return one line of JSON with all that a message has."""
+    """Return all fields of a message as one line of JSON."""
     return json.dumps(message_fields(message), ensure_ascii=False)
 
 
 def queue_text(message: "ReceivedMessage") -> str:
-    """Return where a message lies, as `peek --queue` takes it."""
+    """Return the queue of a message, in the form that `peek --queue` accepts."""
     return f"{message.broker_name}/{message.queue_id}"
 
 
@@ -29,12 +29,12 @@ def stored_text(message: "ReceivedMessage") -> str:
 
 
 def body_text(message: "ReceivedMessage") -> str:
-    """Return the beginning of a body."""
+    """Return the beginning of a message's body."""
     return message.body[: BODY_CHARS_MAX * 4].decode("utf-8", "backslashreplace")[:BODY_CHARS_MAX]
 
 
 def printable(text: str) -> str:
-    """Return a text that stays on its line and does nothing to a terminal."""
+    """Return a text on one line, without control characters for a terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -1,6 +1,6 @@
 """`staticfire mqbroker`: a broker with the flags of RocketMQ's start script, for compose files that call it.
 
-What counts, as there: -n, then the file, then NAMESRV_ADDR. Data is kept in ~/store unless the file says where.
+The order of priority is RocketMQ's: -n, then the file, then NAMESRV_ADDR. The default folder for data is ~/store.
 """
 
 import os

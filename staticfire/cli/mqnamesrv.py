@@ -1,6 +1,6 @@
 """`staticfire mqnamesrv`: a nameserver with the flags of RocketMQ's start script.
 
-Key-value configuration is kept in ~/namesrv, as there; where that can't be written to, in memory.
+Key-value configuration is stored in ~/namesrv, as there; if that isn't writable, it is kept in memory only.
 """
 
 import os

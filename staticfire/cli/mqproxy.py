@@ -1,6 +1,6 @@
 """`staticfire mqproxy`: a gRPC endpoint with the flags of RocketMQ's start script, for compose files that call it.
 
-What counts, as there: -n, then the file of -pc (rmq-proxy.json), then NAMESRV_ADDR.
+The order of priority is RocketMQ's: -n, then the file of -pc (rmq-proxy.json), then NAMESRV_ADDR.
 """
 
 import json
@@ -31,7 +31,7 @@ def mqproxy(namesrv: str | None, file: str | None, mode: str, broker_file: str |
 
 
 def proxy_settings(namesrv: str | None, file: str | None = None) -> dict[str, str]:
-    """Return what differs from the defaults. Raises: UsageError."""
+    """Return the settings that differ from the defaults. Raises: UsageError."""
     if not grpc_is_installed():
         raise UsageError(f"the gRPC endpoint needs an extra: {HOW_TO_GET_IT}")
     given = {"namesrvAddr": os.environ["NAMESRV_ADDR"]} if "NAMESRV_ADDR" in os.environ else {}
@@ -39,7 +39,7 @@ def proxy_settings(namesrv: str | None, file: str | None = None) -> dict[str, st
 
 
 def _of_json(file: str) -> dict[str, str]:
-    """Return what a proxy's file says that is known here; the rest is told. Raises: UsageError."""
+    """Return the known settings of a proxy's file; report the others. Raises: UsageError."""
     try:
         said = json.loads(Path(file).read_text())
         known = {key: value for key, value in said.items() if field_of(ProxySettings, key) is not None}

@@ -24,7 +24,7 @@ class Assignments(click.ParamType):  # type: ignore[type-arg]  # generic since c
 
 
 class Whole(click.IntRange):
-    """A whole number, with what is wrong with another one in words."""
+    """A whole number. The error for an invalid one states the valid range."""
 
     name = "whole number"
 
@@ -39,7 +39,7 @@ class Whole(click.IntRange):
         return number
 
     def _describe_range(self) -> str:
-        """What help says of the range: nothing of one without limits."""
+        """Return the range for the help text, or "" if there are no limits."""
         return "" if self.min is None and self.max is None else super()._describe_range()
 
     def _words(self) -> str:
@@ -49,7 +49,7 @@ class Whole(click.IntRange):
 
 
 def settings_flags(command: Command) -> Command:
-    """`--set` and `--config`."""
+    """Add `--set` and `--config`."""
     return all_flags(
         command,
         click.option(
@@ -61,7 +61,7 @@ def settings_flags(command: Command) -> Command:
 
 
 def compat_flag(command: Command) -> Command:
-    """`--compat`."""
+    """Add `--compat`."""
     return click.option(
         "--compat", metavar="rocketmq-5.3.3", callback=_known_target,
         help="Turn off every difference from that RocketMQ that can be, and list the rest.",
@@ -70,7 +70,7 @@ def compat_flag(command: Command) -> Command:
 
 def _known_target(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
     if value is not None:
-        from staticfire.launch.compat import check_target  # here, since few starts ask
+        from staticfire.launch.compat import check_target  # here, since few starts need it
 
         check_target(value)
     return value
@@ -93,12 +93,12 @@ NAMESRV: dict[str, Any] = {
 
 
 def namesrv_flag(command: Command) -> Command:
-    """`--namesrv`."""
+    """Add `--namesrv`."""
     return click.option("-n", "--namesrv", **NAMESRV)(command)
 
 
 def protocol_flag(command: Command) -> Command:
-    """`--protocol`."""
+    """Add `--protocol`."""
     return click.option(
         "--protocol", type=click.Choice(["staticfire", "rocketmq"]), default="staticfire", show_default=True,
         help="rocketmq: for the nameservers and brokers of Apache RocketMQ, too.",
@@ -113,5 +113,5 @@ def all_flags(command: Command, *decorators: Callable[[Command], Command]) -> Co
 
 
 def as_settings(assignments: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return `--set` flags as a table; the last one of a key counts."""
+    """Return the `--set` flags as a dictionary. The last value of a key wins."""
     return dict(assignments)

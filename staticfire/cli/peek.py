@@ -1,4 +1,4 @@
-"""`staticfire peek`: what is in a topic, without side effects: no member of any group, no offset stored anywhere."""
+"""`staticfire peek`: the messages of a topic, without side effects: it joins no group and stores no offset."""
 
 from typing import TYPE_CHECKING
 
@@ -64,7 +64,7 @@ def peek(
 
 
 def _chosen(queues: "list[MessageQueue]", text: str | None) -> "list[MessageQueue]":
-    """Return the queues that `--queue` means. Raises: UsageError."""
+    """Return the queues that `--queue` selects. Raises: UsageError."""
     if text is None:
         return queues
     broker, _, number = text.rpartition("/")

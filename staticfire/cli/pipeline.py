@@ -1,4 +1,4 @@
-"""`staticfire pipeline`: jobs on Spark. Spark is loaded when a job begins, so help needs neither it nor Java."""
+"""`staticfire pipeline`: jobs on Spark. Spark is loaded when a job starts, so help needs neither Spark nor Java."""
 
 from typing import TYPE_CHECKING
 
@@ -80,13 +80,13 @@ def ingest(
 
 
 def _ingest(settings: "IngestSettings", master: str) -> None:
-    """Run it; whatever goes wrong is one line. Raises: UsageError, ClientError."""
+    """Run the job; report an error in one line. Raises: UsageError, ClientError."""
     from staticfire.pipeline.errors import SparkMissing
     from staticfire.pipeline.jobs.failures import failures_of_spark, one_line
     from staticfire.pipeline.jobs.ingest import ingest as run, topics_of
     from staticfire.pipeline.jobs.sessions import job_session
 
-    topics_of(settings)  # What is wrong there is told at once, not after Spark's start.
+    topics_of(settings)  # Check this first, so that an error is reported before Spark starts.
     try:
         spark = job_session("staticfire ingest", master)
     except SparkMissing as error:

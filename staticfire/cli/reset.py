@@ -1,4 +1,4 @@
-"""`staticfire reset`: a cluster as if it were new, without restarting it."""
+"""`staticfire reset`: empty a cluster without restarting it."""
 
 from typing import TYPE_CHECKING, Any
 

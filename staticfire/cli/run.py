@@ -1,11 +1,11 @@
 """`staticfire run`: a cluster around a command.
 
-The command has our terminal, NAMESRV_ADDR, ROCKETMQ_ENDPOINT and STATICFIRE_CONTROL, and its exit code is ours. A
-process of the cluster that dies meanwhile is told at once, but the command is left alone: it ends by itself, and the
-code is 125 then.
+The command inherits the terminal and gets NAMESRV_ADDR, ROCKETMQ_ENDPOINT and STATICFIRE_CONTROL. `run` returns its
+exit code. If a process of the cluster dies meanwhile, this is reported at once, but the command continues to its end;
+then the exit code is 125.
 
-A signal that comes before the command is there ends `run`. From then on each one is the command's, and its exit code
-is ours whatever comes behind its end.
+A signal before the command has started ends `run`. Later signals go to the command, and `run` returns the command's
+exit code even if a signal arrives after its end.
 """
 
 import os
@@ -25,10 +25,10 @@ from staticfire.runtime.exit_codes import (
 )
 from staticfire.runtime.signals import StopAsked
 
+# Signals that are passed on to the command, in addition to the stop signals. Earlier ones wait until it has started.
 PASSED_ON = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
-# To the command, as the signals to stop are. What comes before there is one waits for it.
+# The time that the command has to stop when `run` itself has failed.
 STOP_TIMEOUT_S = 10
-# For the command, when it is us who failed.
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -45,7 +45,7 @@ def run(flags: ClusterFlags, command: tuple[str, ...]) -> int:
     try:
         early = click.get_current_context().obj
         if flags.wanted.compat is not None:
-            from staticfire.launch.compat import told_shortly  # here, since few starts ask
+            from staticfire.launch.compat import told_shortly  # here, since few starts need it
 
             tell(told_shortly(flags.wanted.compat))
         with standing(flags, early, subprocess.DEVNULL, [signal.SIGCHLD, *PASSED_ON]) as stand:
@@ -73,7 +73,7 @@ def _run_command(stand: Stand, command: tuple[str, ...]) -> int:
         tell(f"{command[0]} can't be run: {error.strerror}")
         return EXIT_NOT_EXECUTABLE
     try:
-        import asyncio  # here, while the command starts already
+        import asyncio  # here, while the command is starting already
 
         from staticfire.cli.stay import until_exit, with_control
 
@@ -83,7 +83,7 @@ def _run_command(stand: Stand, command: tuple[str, ...]) -> int:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a command that still runs: we failed beside it."""
+    """Stop a command that still runs because `run` itself has failed."""
     if process.poll() is None:
         process.terminate()
         try:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 GROUP = "STATICFIRE_SEND"
 CHUNK_BYTES = 256 * 1024
+# The number of messages that are in flight at once: enough for good batches, but a failure is still reported soon.
 CHUNK_MESSAGES = 5_000
-# So many are under way at once: enough to gather well, few enough that a failure is told soon.
 
 
 @click.command(cls=FamilyCommand)
@@ -64,7 +64,7 @@ def send(
 
 
 class _Report:
-    """What is printed: each message where there are few or JSON is wanted, and their number in the end."""
+    """Prints the results: each message if there is only one or JSON is wanted, and the total at the end."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
@@ -80,7 +80,7 @@ class _Report:
             click.echo(json.dumps(_as_dict(outcome)))
 
     def finish(self, last: "SendResult | Exception | None") -> int:
-        """Print the sum; return the exit code."""
+        """Print the total; return the exit code."""
         if self.sent == 1 and not self._as_json and last is not None and not isinstance(last, Exception):
             click.echo(f"{last.message_id} {last.queue} offset {last.queue_offset}")
         elif not self._as_json and (self.sent or not self.failures):
@@ -126,7 +126,7 @@ async def _send(
 
 
 async def _bodies(machine: "Machine", body: str | None, count: int) -> AsyncIterator[list[bytes]]:
-    """Yield bodies in chunks, as they come."""
+    """Yield bodies in chunks, as they arrive."""
     chunks = _given(body.encode()) if body is not None else _lines(machine)
     async for texts in chunks:
         for first in range(0, len(texts) * count, CHUNK_MESSAGES):
@@ -139,7 +139,7 @@ async def _given(body: bytes) -> AsyncIterator[list[bytes]]:
 
 
 async def _lines(machine: "Machine") -> AsyncIterator[list[bytes]]:
-    """Yield the lines of standard input that came together; empty ones are no messages."""
+    """Yield the lines of standard input that arrived together, without empty ones."""
     rest = b""
     while data := await machine.workers.run(os.read, 0, CHUNK_BYTES):
         *lines, rest = (rest + data).split(b"\n")

@@ -1,7 +1,7 @@
-"""What the commands share that are one server: flags in, then this process becomes the server.
+"""What the commands for a single server share: parse the flags, then turn this process into the server.
 
-It becomes it by exec, so that the server has our pid and our signals, and none of the command line's libraries. A
-signal to stop that comes meanwhile is held back (commands.py) until the server can take it.
+It uses exec, so the server has the same process id and gets the signals, without the libraries of the command line. A
+stop signal that arrives meanwhile is held back (commands.py) until the server can handle it.
 """
 
 import json
@@ -29,15 +29,15 @@ def settings_of(
     file: str | None,
     compat: str | None = None,
 ) -> dict[str, str]:
-    """Return what differs from the defaults. `flags` that were given win over `--set`. Raises: UsageError.
+    """Return the settings that differ from the defaults. `flags` have priority over `--set`. Raises: UsageError.
 
-    What isn't understood in a file of RocketMQ's is told, and what in the environment may be for somebody else.
+    Unknown lines of a RocketMQ file and unknown environment variables, which may be for other programs, are reported.
     """
     check_environment(os.environ, tell)
     overrides = {**given, **{key: text for key, text in flags.items() if text is not None}}
     defaults: Mapping[str, str] = {}
     if compat is not None:
-        from staticfire.launch.compat import compat_settings, told  # here, since few starts ask
+        from staticfire.launch.compat import compat_settings, told  # here, since few starts need it
 
         defaults = compat_settings(compat)
         for line in told(compat):
@@ -46,7 +46,7 @@ def settings_of(
 
 
 def become(module: str, settings: Mapping[str, str], temporary: str = "") -> NoReturn:
-    """Become the server `module`; it removes the folder `temporary` in the end."""
+    """Replace this process with the server `module`. It removes the folder `temporary` at its end."""
     command = [*interpreter(), "-m", module, "--settings", json.dumps(dict(settings))]
     if temporary:
         command += ["--temporary", temporary]
@@ -54,9 +54,9 @@ def become(module: str, settings: Mapping[str, str], temporary: str = "") -> NoR
 
 
 def accompany(module: str, settings: Mapping[str, str]) -> None:
-    """Start another server that ends with this process, whatever that becomes."""
+    """Start another server, which stops when this process ends, whatever this process turns into."""
     ours, its = socket.socketpair()
-    os.set_inheritable(ours.fileno(), True)  # Its end is the other's order to stop: `become` has to leave it open.
+    os.set_inheritable(ours.fileno(), True)  # The other server stops when this is closed, so it must survive `become`.
     command = [*interpreter(), "-m", module, "--settings", json.dumps(dict(settings)), "--parent-fd", str(its.fileno())]
     subprocess.Popen(command, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL, env=child_environment())
     ours.detach()
@@ -64,25 +64,25 @@ def accompany(module: str, settings: Mapping[str, str]) -> None:
 
 
 def temporary_folder(name: str) -> str:
-    """Make a folder for a server that was given none, and say so; the server makes its own in there."""
+    """Create a temporary folder for a server without one, and report it. The server creates its own folder in it."""
     folder = f"{tempfile.mkdtemp(prefix='staticfire-')}/{name}"
     click.echo(f"data is in {folder} (temporary, removed at the end); --dir keeps it", err=True)
     return folder
 
 
 def tell(words: str) -> None:
-    """Say something to whoever reads the log."""
+    """Print a message on stderr, for readers of the log."""
     click.echo(f"staticfire: {words}", err=True)
 
 
 def print_settings(settings: Any) -> None:
-    """Print the settings that would count, as RocketMQ's -p does."""
+    """Print the effective settings, like RocketMQ's -p."""
     for key, text in sorted(as_properties(settings).items()):
         click.echo(f"{key}={text}")
 
 
 def rocketmq_flags(command: Any) -> Any:
-    """The flags of RocketMQ's start scripts. RocketMQ: ServerUtil, BrokerStartup."""
+    """Add the flags of RocketMQ's start scripts. RocketMQ: ServerUtil, BrokerStartup."""
     for flag in (
         click.option("-m", "--printImportantConfig", "important", is_flag=True, help="As -p."),
         click.option("-p", "--printConfigItem", "printing", is_flag=True, help="Print all settings and end."),
@@ -94,7 +94,7 @@ def rocketmq_flags(command: Any) -> Any:
 
 
 def show_settings(cls: type, as_toml: bool) -> None:
-    """Print all settings: as a table, or as a file to start from."""
+    """Print all settings, as a table or as a template for a file."""
     if as_toml:
         click.echo(example_toml(cls), nl=False)
         return
@@ -108,7 +108,7 @@ def show_settings(cls: type, as_toml: bool) -> None:
 
 
 def settings_list_flag(command: Any) -> Any:
-    """`--settings`."""
+    """Add `--settings`."""
     return click.option(
         "--settings", "listing", type=click.Choice(["table", "toml"]), is_flag=False, flag_value="table",
         help="Show all settings instead: as a table, or as a file to start from (--settings toml).",

@@ -27,7 +27,7 @@ LOGGED, LOGGED_SHOWN_MAX = "log: ", 8
 
 
 class Hours(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """How long a run takes, of virtual time."""
+    """The length of a run in hours of virtual time."""
 
     name = "hours"
 
@@ -92,18 +92,18 @@ def simulate(
             if seed is not None:
                 return _one(played, seed, trace, shrink)
             return _many(played, range(first, first + count), jobs or min(cores(), count), shrink)
-        except KeyboardInterrupt:  # What was known by then has been told.
+        except KeyboardInterrupt:  # The results so far are already printed.
             return EXIT_SIGNAL_BASE + (came[0] if came else signal.SIGINT)
 
 
 @contextmanager
 def _stops_as_interrupts() -> Iterator[list[int]]:
-    """Let the other signals that end a program come up as Ctrl-C does, which asyncio has its way with; yield them."""
+    """Treat other stop signals like Ctrl-C, which asyncio handles. Yield the list of those that arrived."""
     came: list[int] = []
 
     def interrupt(number: int, _: FrameType | None) -> None:
         came.append(number)
-        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # As shells have it for what runs in the background.
+        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # Shells set this for background processes.
             signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.raise_signal(signal.SIGINT)
 
@@ -117,7 +117,7 @@ def _stops_as_interrupts() -> Iterator[list[int]]:
 
 
 class _Played(NamedTuple):
-    """What is played: a workload file, for how long, with what otherwise than it says."""
+    """What to simulate: a workload file, a length, and changes to the workload."""
 
     path: str
     hours: float
@@ -134,14 +134,14 @@ class _Played(NamedTuple):
         return version_of(self.path, self.hours, self.changes)
 
     def command(self, seed: int) -> str:
-        """Return what repeats a seed."""
+        """Return the command that repeats a seed."""
         from staticfire.simulation.runs.seeds import again_command
 
         return again_command(seed, self.path, self.hours, self.changes)
 
 
 def _tell(trouble: "Trouble", seed: str | None) -> int:
-    """Print what comes of each way to have a trouble, or to avoid it."""
+    """Print the result of each way to cause a trouble, or to avoid it."""
     from staticfire.simulation.runs.seeds import read_seed
     from staticfire.simulation.troubles.telling import lines_of
     from staticfire.simulation.troubles.trouble import SEED
@@ -185,7 +185,7 @@ def _one(played: _Played, text: str, trace: bool, shrink: bool) -> int:
 
 
 def _shrink(played: _Played, outcome: "RunOutcome") -> None:
-    """Print the smallest run that fails the same way, as a test."""
+    """Find the smallest run that fails in the same way; print it as a test."""
     from staticfire.simulation.runs.shrinking import Shrinker, as_scenario
 
     click.echo("simulate: looking for the fewest faults with which it fails", err=True)
@@ -197,7 +197,7 @@ def _shrink(played: _Played, outcome: "RunOutcome") -> None:
 
 
 def _write_page(path: str, outcome: "RunOutcome") -> bool:
-    """Write the timeline of a run into the current folder and say its name, or why there is none; whether there is."""
+    """Write the timeline of a run into the current folder. Print its name, or the error. Return whether it worked."""
     from staticfire.simulation.runs.trace_page import trace_page
 
     page = Path(f"simulation-{outcome.seed}.html")
@@ -228,7 +228,7 @@ def _many(played: _Played, seeds: range, jobs: int, shrink: bool) -> int:
 
 
 def _check(make: "WorkloadMaker", seeds: range) -> None:
-    """Tell what is wrong before anything is started; a function may fail for some seeds, but not for all of the first.
+    """Report an error of the workload before the start. It may fail for some seeds, but not for all of the first ones.
 
     Raises: UsageError.
     """
@@ -246,7 +246,7 @@ def _check(make: "WorkloadMaker", seeds: range) -> None:
 
 
 def _follow(summary: "_Summary", played: _Played, seeds: range, jobs: int) -> None:
-    """Play all seeds, with a bar that says how far it is."""
+    """Run all seeds, with a progress bar."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -269,7 +269,7 @@ def _follow(summary: "_Summary", played: _Played, seeds: range, jobs: int) -> No
 
 
 class _Summary:
-    """What is known of all runs so far."""
+    """The results of all runs so far."""
 
     def __init__(self, played: _Played) -> None:
         self._played = played
@@ -297,11 +297,11 @@ class _Summary:
         return f"simulate: {len(self.failed)} failed"
 
     def words_for(self, outcome: "RunOutcome") -> str:
-        """Return what is told of a run that has failed, with how to repeat it."""
+        """Return the text about a failed run, with the command that repeats it."""
         return f"{outcome}\n  again: {self._played.command(outcome.seed)} --trace"
 
     def show(self) -> None:
-        """Print it."""
+        """Print the summary."""
         hours = self._virtual_ms / 3_600_000
         took_s = time.monotonic() - self._began_s  # noqa: TID251
         logged = [(state, count) for state, count in self._states.most_common() if state.startswith(LOGGED)]

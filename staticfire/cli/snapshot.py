@@ -1,4 +1,4 @@
-"""`staticfire snapshot`: a cluster put away under a name, and put back as it was, while clients stay connected."""
+"""`staticfire snapshot`: save a cluster under a name and restore it, while clients stay connected."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any

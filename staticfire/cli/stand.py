@@ -1,9 +1,10 @@
 """What `up` and `run` share: a cluster of processes and its control port, from the first signal handler to the end.
 
-No event loop here, since importing one takes as long as starting the processes does. Signals wait in an inbox from
-before the first step to behind the last one, and are taken at three places only: while processes start (StopAsked),
-in the caller's event loop, and while processes stop (then nobody is waited for any longer). So a signal never comes
-between a start and the line that remembers what was started, and never replaces an exit code that is decided.
+There is no event loop here, since importing asyncio takes as long as starting the processes. Signals wait in an inbox
+from before the first step until after the last one. They are handled at three places only: while processes start
+(StopAsked), in the caller's event loop, and while processes stop (which then no longer waits for them). So a signal
+never arrives between a start and the line that records what was started, and never changes an exit code that is
+decided.
 """
 
 import os
@@ -22,7 +23,7 @@ from staticfire.runtime.spawning import EarlyStart
 
 @dataclass(frozen=True)
 class ClusterFlags:
-    """What the flags say, the same for `up` and `run`."""
+    """The values of the flags that `up` and `run` share."""
 
     wanted: WantedCluster
     control: WantedControl
@@ -30,14 +31,14 @@ class ClusterFlags:
 
 @dataclass(frozen=True)
 class Stand:
-    """A cluster that is ready, and the port of its control endpoint, on which connections wait already."""
+    """A cluster that is ready, and the port of its control endpoint, which already queues connections."""
 
     cluster: ProcessCluster
     control_socket: socket.socket
     signals: SignalInbox
     control: WantedControl
     ended_badly: list[str] = field(default_factory=list)
-    """Filled at its end: which processes didn't stop in order, in words."""
+    """Set at the end: one sentence for each process that didn't stop in order."""
 
     @property
     def control_url(self) -> str:
@@ -51,7 +52,7 @@ def standing(
     stdout: int | None = None,
     more_signals: Sequence[signal.Signals] = (),
 ) -> Iterator[Stand]:
-    """Start a cluster, and end it when left. `early`: processes that wait already, with that standard output.
+    """Start a cluster, and stop it at the end. `early`: processes that are started already, with that standard output.
 
     Raises: UsageError, ChildFailed, StopAsked.
     """
@@ -70,8 +71,8 @@ def standing(
 
 
 def _listen_for_control(control: WantedControl) -> socket.socket:
-    """Return the socket of the control endpoint; say so when the usual port belongs to another program, which may be
-    RocketMQ's dashboard. Raises: UsageError."""
+    """Return the socket of the control endpoint. Report it if another program, such as RocketMQ's dashboard, uses the
+    default port. Raises: UsageError."""
     if control.is_port_chosen:
         return listen_on(control.host, control.port, FLAGS.ports)
     sock = listen_near(control.host, control.port, FLAGS.ports)
@@ -98,8 +99,8 @@ def _running_cluster(
 
 
 def tell(words: str) -> None:
-    """Say something to the person at the terminal, on stderr: stdout may belong to a command."""
+    """Print a message for the user on stderr, since stdout may belong to a command."""
     try:
         os.write(2, f"staticfire: {words}\n".encode())
     except OSError:
-        pass  # Nobody listens any more; the cluster goes on.
+        pass  # stderr is closed; the cluster continues.

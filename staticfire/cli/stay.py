@@ -1,4 +1,4 @@
-"""The event loop of `up` and `run`, beside the processes: their deaths, signals, the control endpoint."""
+"""The event loop of `up` and `run` while the processes run: their deaths, signals, the control endpoint."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from staticfire.runtime.signals import SignalInbox, stop_signals
 
 
 async def with_control(stand: Stand, main: Callable[[], Awaitable[int]]) -> int:
-    """Serve the control endpoint and take in what children say, while `main` runs."""
+    """Serve the control endpoint and read the output of the processes while `main` runs."""
     loop = asyncio.get_running_loop()
     children = stand.cluster.children
     loop.add_reader(children, children.pump)
@@ -27,7 +27,7 @@ async def with_control(stand: Stand, main: Callable[[], Awaitable[int]]) -> int:
 
 
 async def until_stopped(stand: Stand) -> int:
-    """Return the exit code of `up`: at a signal, or when a process has died."""
+    """Wait for a signal or the death of a process; return the exit code of `up`."""
     end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def finish(exit_code: int) -> None:
@@ -45,14 +45,14 @@ async def until_stopped(stand: Stand) -> int:
 
 @contextmanager
 def inbox_calls(signals: SignalInbox, handle: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """Have each signal that comes, or has come, handled by a function of the loop."""
+    """Call a function in the event loop for each signal, including those that arrived before."""
     loop = asyncio.get_running_loop()
 
     def take() -> None:
         for number in signals.take():
             handle(number)
 
-    take()  # What was noted is in no pipe any more.
+    take()  # Signals that were recorded before are no longer in the pipe, so the reader wouldn't see them.
     loop.add_reader(signals, take)
     try:
         yield
@@ -62,7 +62,7 @@ def inbox_calls(signals: SignalInbox, handle: Callable[[signal.Signals], None]) 
 
 @contextmanager
 def signals_call(handle: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """Have the stop signals handled by a function of the loop: for a command that starts nothing before it."""
+    """Call a function in the event loop for each stop signal: for commands that start no processes."""
     loop = asyncio.get_running_loop()
     numbers = stop_signals()
     for number in numbers:
@@ -75,7 +75,7 @@ def signals_call(handle: Callable[[signal.Signals], None]) -> Iterator[None]:
 
 
 async def until_exit(stand: Stand, process: "subprocess.Popen[bytes]") -> int:
-    """Return the exit code of `run`: at the end of its command. Signals are passed on to the command."""
+    """Wait for the end of the command; return the exit code of `run`. Signals are passed on to the command."""
     end = asyncio.Event()
     dead: list[Child] = []
 
@@ -93,20 +93,20 @@ async def until_exit(stand: Stand, process: "subprocess.Popen[bytes]") -> int:
     stand.cluster.on_death(died)
     with inbox_calls(stand.signals, signalled):
         await end.wait()
-        stand.cluster.children.pump()  # Who died before the command's end may be heard of behind it.
+        stand.cluster.children.pump()  # A death before the command's end may not have been read yet.
     if dead:
         return EXIT_CLUSTER_FAILED
     return process.returncode if process.returncode >= 0 else EXIT_SIGNAL_BASE - process.returncode
 
 
 def _terminal_sends(number: signal.Signals) -> bool:
-    """Tell whether the terminal has sent this signal to the command, too: we share its foreground group."""
+    """Return whether the terminal sends this signal to the command, too, because both are in its foreground group."""
     if number not in (signal.SIGINT, signal.SIGQUIT):
         return False
     try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)  # Not stdin: that may be a pipe.
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)  # Not stdin, which may be a pipe.
     except OSError:
-        return False  # There is none.
+        return False  # There is no terminal.
     try:
         return os.tcgetpgrp(terminal) == os.getpgrp()
     except OSError:

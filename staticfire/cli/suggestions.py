@@ -1,14 +1,14 @@
-"""What a person may have meant by a name that there isn't."""
+"""Suggest existing names for one that doesn't exist."""
 
 from collections.abc import Iterable
 
+# CLOSE: the least similarity of a suggestion. NEARLY: the greatest difference of its similarity from the best one.
 CLOSE, NEARLY, SHOWN_MAX = 0.6, 0.1, 3
-# How much of two names must be the same; what is that much farther off than the closest isn't meant.
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `, did you mean orders?`, or nothing where no known name is close."""
-    from difflib import SequenceMatcher  # here: hardly any call has a typo
+    """Return `, did you mean orders?`, or "" if no known name is similar."""
+    from difflib import SequenceMatcher  # here: few calls have a typing error
 
     close = sorted(((SequenceMatcher(None, name.lower(), one.lower()).ratio(), one) for one in known), reverse=True)
     best = close[0][0] if close else 0.0

@@ -1,4 +1,4 @@
-"""`staticfire pipeline sweep`: many simulated clusters on Spark, as a table and a page of trade-offs."""
+"""`staticfire pipeline sweep`: many simulated clusters on Spark, with the trade-offs as a table and a page."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,7 +73,7 @@ def _write(figures: "SweepFigures", plan: "SweepPlan", place: Path, foot: str) -
 
 
 def _tell(figures: "SweepFigures", to: str, place: Path) -> None:
-    """Print the combinations, and where everything is."""
+    """Print the combinations, and where the results are."""
     for one in figures.combinations:
         words = [f"{name}={value}" for name, value in zip(figures.names, one.values, strict=True)]
         parts = []

@@ -1,4 +1,4 @@
-"""`staticfire topics`: all topics, a line each."""
+"""`staticfire topics`: all topics, one line each."""
 
 from typing import TYPE_CHECKING, Any
 

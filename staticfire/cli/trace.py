@@ -1,4 +1,4 @@
-"""`staticfire trace`: the life of a message: what store, journal, offsets and traces know of it, as a timeline."""
+"""`staticfire trace`: the life of a message, from store, journal, offsets and traces, as a timeline."""
 
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,7 @@ def trace(namesrv: str, trace_topic: str, as_json: bool, protocol: str, message_
     RocketMQ's own clients.
     """
 
-    from staticfire.client import message_lives  # Not before it is needed: a start is short of imports.
+    from staticfire.client import message_lives  # Imported when needed, which keeps the start short.
 
     async def ask(admin: "Admin") -> "dict[str, MessageLife]":
         return await message_lives(admin, message_id, trace_topic)

@@ -56,7 +56,7 @@ def up(flags: ClusterFlags) -> int:
 
 
 def _tell_of_compat(compat: str) -> None:
-    from staticfire.launch.compat import told  # here, since few starts ask
+    from staticfire.launch.compat import told  # here, since few starts need it
 
     for line in told(compat):
         tell(line)

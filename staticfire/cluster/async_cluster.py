@@ -1,9 +1,9 @@
-"""`async with Cluster(...) as cluster`: a cluster for code that awaits, whose own event loop goes on meanwhile.
+"""`async with Cluster(...) as cluster`: a cluster for asynchronous code, whose own event loop keeps running meanwhile.
 
     async with Cluster() as cluster, PushConsumer(...):
-        await cluster.clock.advance(hours=2)        # consumers of this loop consume while it waits for them
+        await cluster.clock.advance(hours=2)        # consumers in this event loop consume during this call
 
-Also `cluster.aio` of a cluster that was entered with `with`, for asynchronous tests of a shared fixture.
+Also available as `cluster.aio` after a plain `with`, for asynchronous tests that share one fixture.
 """
 
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class AsyncClock(Face[RunningClock]):
-    """The message time of one cluster, awaited."""
+    """The message time of one cluster, for asynchronous code."""
 
     def __init__(self, cluster: Face[RunningCluster]) -> None:
         self._cluster = cluster
@@ -40,19 +40,19 @@ class AsyncClock(Face[RunningClock]):
 
 
 class AsyncCluster(ClusterFacts):
-    """A running cluster. Properties are known at once, methods are awaited."""
+    """A running cluster, for asynchronous code. Properties return at once, methods are awaited."""
 
     def __init__(self, cluster: "Cluster") -> None:
         self._cluster = cluster
 
     @property
     def deaths(self) -> list[str]:
-        """Processes, or services of the thread, that ended unasked: in words."""
+        """One sentence for each process, or service of the thread, that ended unexpectedly."""
         return self._cluster.deaths
 
     @property
     def control(self) -> str:
-        """The URL of the control endpoint, which starts when this is first asked for: a millisecond, not awaited."""
+        """The URL of the control endpoint. The first access starts it, which blocks for about a millisecond."""
         return self._cluster.control
 
     @property
@@ -68,14 +68,14 @@ class AsyncCluster(ClusterFacts):
 
     @property
     def faults(self) -> "AwaitedFaults":
-        """What goes wrong on purpose: `async with cluster.faults.add(...)`, `await cluster.faults.all()`."""
+        """Fault injection: `async with cluster.faults.add(...)`, `await cluster.faults.all()`."""
         from staticfire.cluster.cluster_faults import AwaitedFaults
 
         return AwaitedFaults(self)
 
     @property
     def nameserver(self) -> "AsyncClusterProcess":
-        """The nameserver, to be killed or frozen; of several the first."""
+        """The nameserver, for example to kill or freeze it. With several nameservers: the first."""
         return AsyncClusterProcess(self, NAMESERVER)
 
     @property
@@ -84,7 +84,7 @@ class AsyncCluster(ClusterFacts):
         return [AsyncClusterProcess(self, name) for name in self.nameserver_addresses]
 
     def broker(self, name: str) -> "AsyncClusterProcess":
-        """Return one broker. Raises: ClientError."""
+        """Return one broker. Raises: ClientError (unknown name)."""
         self._behind()[1].check_broker(name)
         return AsyncClusterProcess(self, name)
 
@@ -114,17 +114,17 @@ class AsyncClusterProcess(ProcessFacts[AsyncCluster]):
     """The nameserver or one broker of a cluster."""
 
     async def kill(self) -> None:
-        """Kill its process with SIGKILL, as a power cut would; return when it is gone. Raises: ClientError."""
+        """Kill the process with SIGKILL, like a power cut. Return when it has ended. Raises: ClientError."""
         await self._cluster.kill(self.name)
 
     async def restart(self) -> None:
-        """Start its process anew on its port and folder; return when it is ready. Raises: as `Cluster.restart`."""
+        """Restart the process with the same port and folder. Return when it is ready. Raises: as `Cluster.restart`."""
         await self._cluster.restart(self.name)
 
     async def freeze(self) -> None:
-        """Let its process stand still (SIGSTOP) until `thaw`. Raises: ClientError."""
+        """Suspend the process (SIGSTOP) until `thaw`. Raises: ClientError."""
         await self._cluster.freeze(self.name)
 
     async def thaw(self) -> None:
-        """Let its process go on. Raises: ClientError."""
+        """Resume the suspended process. Raises: ClientError."""
         await self._cluster.thaw(self.name)

@@ -2,14 +2,14 @@
 
     with Cluster(brokers=2, settings={"autoCreateTopicEnable": "false"}) as cluster:
         cluster.create_topic("orders", queues=4)
-        ... any RocketMQ client, on cluster.namesrv
+        ... any RocketMQ client, connected to cluster.namesrv
 
     async with Cluster() as cluster:
         await cluster.create_topic("orders")
         await cluster.clock.advance(hours=2)
 
-The cluster lives in a thread of its own with a loop of its own, on free ports and in a temporary folder; all of it is
-gone afterwards. So a test may block, and its own event loop, if it has one, is left alone. With
+The cluster runs in its own thread with its own event loop, on free ports, with its data in a temporary folder. All of
+it is removed at the end. So a test may block, and the test's own event loop, if there is one, isn't affected. With
 `isolation="process"` the nameserver and the brokers are processes, which can be killed and frozen.
 """
 
@@ -44,7 +44,7 @@ NOT_RUNNING = "this cluster isn't running: use it inside `with cluster:`"
 
 
 class Cluster(ClusterFacts):
-    """A nameserver and brokers, from `with` (or `async with`) to its end. All methods may be called from any thread."""
+    """A nameserver and brokers. They run inside `with` (or `async with`). Any thread may call the methods."""
 
     def __init__(  # house: what people give a cluster are its parameters
         self,
@@ -60,16 +60,27 @@ class Cluster(ClusterFacts):
         nameservers: int = 1,
         compat: str | None = None,
     ) -> None:
-        """`settings`: under RocketMQ's names, for every process that knows them. Port 0: any free one.
+        """Define a cluster; `with` starts it.
 
-        `grpc`: with an endpoint for RocketMQ 5's clients, at `grpc_endpoint`; off, since it takes a tenth of a second
-        of a start, and the extra staticfire[grpc].
+        `settings`: RocketMQ's names and their values; every process that has such a setting gets it.
 
-        `nameservers`: how many; clients get the list, and broker and clients go on while one of them is there.
+        `isolation`: "thread" runs everything in a thread of this process. "process" starts one process for each
+        nameserver and broker, which can be killed and frozen.
 
-        `compat`: "rocketmq-5.3.3" turns every difference from it off that can be (docs/compatibility.md).
+        `namesrv_port`, `broker_port`: 0 means any free port.
 
-        `control_hosts`: host names under which the control endpoint may be asked, besides this machine's loopback.
+        `grpc`: also start an endpoint for RocketMQ 5 clients, at `grpc_endpoint`. It is off by default because it
+        needs the extra staticfire[grpc] and adds 0.1 s to the start.
+
+        `control_hosts`: host names under which the control endpoint accepts requests, in addition to the loopback
+        names of this machine.
+
+        `nameservers`: how many to start. Clients get all addresses; one running nameserver is enough for brokers and
+        clients.
+
+        `compat`: "rocketmq-5.3.3" turns off every difference from that version that can be turned off
+        (docs/compatibility.md).
+
         Raises: UsageError, ClientError.
         """
         if isolation not in ("thread", "process"):
@@ -88,13 +99,13 @@ class Cluster(ClusterFacts):
         self._running: RunningCluster | None = None
         self._control_url = ""
         self.deaths: list[str] = []
-        """Processes, or services of the thread, that ended unasked: in words."""
+        """One sentence for each process, or service of the thread, that ended unexpectedly."""
 
-    # -- what there is -------------------------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------------------------
 
     @property
     def control(self) -> str:
-        """The URL of the control endpoint, which starts when this is first asked for."""
+        """The URL of the control endpoint. The first access starts it."""
         if not self._control_url:
             self._control_url = self._open_control(self._control_hosts)
         return self._control_url
@@ -114,21 +125,21 @@ class Cluster(ClusterFacts):
 
     @property
     def faults(self) -> "BlockingFaults":
-        """What goes wrong on purpose: `.add(code="SEND_MESSAGE", answer="SYSTEM_BUSY")`, `.all()`, `.clear()`."""
+        """Fault injection: `.add(code="SEND_MESSAGE", answer="SYSTEM_BUSY")`, `.all()`, `.clear()`."""
         from staticfire.cluster.cluster_faults import BlockingFaults
 
         return BlockingFaults(self)
 
     @property
     def aio(self) -> "AsyncCluster":
-        """The same cluster for code that awaits: what `async with` gives."""
+        """The same cluster for asynchronous code: the object that `async with` returns."""
         from staticfire.cluster.async_cluster import AsyncCluster
 
         return AsyncCluster(self)
 
     @property
     def nameserver(self) -> "ClusterProcess":
-        """The nameserver, to be killed or frozen; of several the first."""
+        """The nameserver, for example to kill or freeze it. With several nameservers: the first."""
         return ClusterProcess(self, NAMESERVER)
 
     @property
@@ -137,11 +148,11 @@ class Cluster(ClusterFacts):
         return [ClusterProcess(self, name) for name in self.nameserver_addresses]
 
     def broker(self, name: str) -> "ClusterProcess":
-        """Return one broker. Raises: ClientError."""
+        """Return one broker. Raises: ClientError (unknown name)."""
         self._behind()[1].check_broker(name)
         return ClusterProcess(self, name)
 
-    # -- what can be done ----------------------------------------------------------------------------------------
+    # -- operations ----------------------------------------------------------------------------------------------
 
     create_topic = waiting(RunningCluster.create_topic)
     members = waiting(RunningCluster.members)
@@ -162,7 +173,7 @@ class Cluster(ClusterFacts):
     thaw = waiting(RunningCluster.thaw)
     _open_control = waiting(RunningCluster.open_control)
 
-    # -- from start to end ---------------------------------------------------------------------------------------
+    # -- start and stop ------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         thread = self._make_thread()
@@ -214,7 +225,7 @@ class Cluster(ClusterFacts):
         return self._thread
 
     async def _start(self) -> None:
-        """Bring the cluster up, or let nothing of it behind."""
+        """Start the cluster. If that fails, remove everything that was started."""
         try:
             self._running = RunningCluster(await self._start_servers(), self._stack)
         except BaseException:
@@ -253,20 +264,20 @@ class ClusterProcess(ProcessFacts[Cluster]):
     """The nameserver or one broker of a cluster."""
 
     def kill(self) -> None:
-        """Kill its process with SIGKILL, as a power cut would; return when it is gone. Raises: ClientError."""
+        """Kill the process with SIGKILL, like a power cut. Return when it has ended. Raises: ClientError."""
         self._cluster.kill(self.name)
 
     def restart(self) -> None:
-        """Start its process anew on its port and folder, stopping it first where it runs; return when it is ready.
+        """Restart the process with the same port and folder: stop it if it runs, start it, return when it is ready.
 
         Raises: ClientError, UsageError, ChildFailed.
         """
         self._cluster.restart(self.name)
 
     def freeze(self) -> None:
-        """Let its process stand still (SIGSTOP) until `thaw`. Raises: ClientError."""
+        """Suspend the process (SIGSTOP) until `thaw`. Raises: ClientError."""
         self._cluster.freeze(self.name)
 
     def thaw(self) -> None:
-        """Let its process go on. Raises: ClientError."""
+        """Resume the suspended process. Raises: ClientError."""
         self._cluster.thaw(self.name)

@@ -1,6 +1,6 @@
-"""Calls into the event loop that a cluster lives in, from other threads (`waiting`) and other loops (`awaiting`).
+"""Calls into the event loop that runs a cluster, from other threads (`waiting`) and other event loops (`awaiting`).
 
-Both give a method of a face from one of what stands behind it, with its parameters and its result:
+Both turn a method of the object in that event loop into a method of its `Face`, with the same parameters and result:
 
     class Cluster(Face[RunningCluster]):
         reset = waiting(RunningCluster.reset)
@@ -18,15 +18,15 @@ C = TypeVar("C")
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# A test that hangs should fail with the place where it waits.
 CALL_TIMEOUT_S = 60
-# A test that hangs should say where.
 
 
 class Face(Generic[C]):
-    """Stands before something that lives in another thread's event loop."""
+    """The public side of an object that runs in the event loop of another thread."""
 
     def _behind(self) -> tuple[LoopThread, C]:
-        """Return the thread and what lives there. Raises: ClientError when it doesn't, or not any more."""
+        """Return the thread and the object in it. Raises: ClientError when it isn't running (yet, or any more)."""
         raise NotImplementedError
 
 
@@ -35,7 +35,10 @@ def waiting(
     timeout_s: float = CALL_TIMEOUT_S,
     in_a_loop: str = "",
 ) -> Callable[Concatenate[Any, P], T]:
-    """Return a method that blocks. `in_a_loop`: why it doesn't where an event loop runs, and what to do instead."""
+    """Return a method that blocks until the result is there.
+
+    `in_a_loop`: if given, the method raises ClientError with this text when the calling thread runs an event loop.
+    """
 
     @wraps(method)
     def wait(face: Face[C], /, *arguments: P.args, **named: P.kwargs) -> T:
@@ -50,7 +53,7 @@ def waiting(
 def awaiting(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Return a method that is awaited in another loop. Whoever is cancelled there cancels the call."""
+    """Return a method that is awaited in another event loop. Cancelling it there cancels the call."""
 
     @wraps(method)
     async def wait(face: Face[C], /, *arguments: P.args, **named: P.kwargs) -> T:

@@ -4,9 +4,9 @@
     cluster.clock.advance("1h30m")
     cluster.clock.advance(to=datetime(2027, 1, 1, tzinfo=UTC))
 
-Each method returns a `ClockReport`: what the clock shows then, and what an advance delivered. All raise BrokerAnswer
-(a target in the past), ClockBusy (somebody else moves the clock) and NetworkError; `advance` also NotAtRest, with
-whoever keeps the cluster from resting.
+Each method returns a `ClockReport`: the new state of the clock and, after an advance, what was delivered. All methods
+raise BrokerAnswer (for example for a time in the past), ClockBusy (another client is moving the clock) and
+NetworkError. `advance` also raises NotAtRest, which names the consumers that didn't finish.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,10 +20,10 @@ from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.clock import ADVANCE_TIMEOUT_MS
 from staticfire.runtime.loop_thread import LoopThread
 
+# Errors show at most this many digits of a number.
 DIGITS_MAX = 24
-# So much of a number is shown in an error.
+# Longer than the deadline of the clock itself, whose error has more details.
 TIMEOUT_S = ADVANCE_TIMEOUT_MS / 1_000 + 10
-# The clock's own deadline comes first: it says more.
 
 BLOCKS_CONSUMERS = (
     "cluster.clock.advance would block the event loop that runs here, and with it the consumers that it waits for: "
@@ -33,31 +33,31 @@ BLOCKS_CONSUMERS = (
 
 
 class RunningClock:
-    """Message time, from within the event loop that the cluster lives in."""
+    """Message time. Runs inside the cluster's event loop."""
 
     def __init__(self, cluster: RunningCluster) -> None:
         self._cluster = cluster
 
     async def now(self) -> ClockReport:
-        """Return what it shows."""
+        """Return the state of message time."""
         return await self._moved(ClusterClock.now)
 
     async def freeze(self) -> ClockReport:
-        """Let message time stand."""
+        """Stop message time at its current value."""
         return await self._moved(ClusterClock.freeze)
 
     async def run(self) -> ClockReport:
-        """Let message time run at its usual pace, from where it is."""
+        """Run message time at its normal rate, from its current value."""
         return await self._moved(ClusterClock.run)
 
     async def scale(self, rate: float) -> ClockReport:
-        """Let message time run that many times faster. Raises: UsageError."""
+        """Run message time `rate` times faster than real time. Raises: UsageError."""
         if not _is_number(rate):
             raise UsageError(f"scale({rate!r}): how many times faster than real time, as in scale(60)")
         return await self._moved(lambda clock: clock.scale(rate))
 
     async def skip(self) -> ClockReport:
-        """Skip to whatever falls due next, again and again, whenever consumers are at rest."""
+        """From now on, jump to the next due time whenever all consumers are at rest."""
         return await self._moved(ClusterClock.skip)
 
     async def advance(  # house: one way to say a time is given, by name
@@ -72,11 +72,12 @@ class RunningClock:
         seconds: float | None = None,
         milliseconds: float | None = None,
     ) -> ClockReport:
-        """Jump ahead; return when everything that fell due on the way is consumed.
+        """Move message time forward. Return when consumers have consumed everything that fell due on the way.
 
-        By `by` (`"1h30m"` or a timedelta) or by days to milliseconds, or `to` a moment (a datetime, ISO 8601 or
-        milliseconds; UTC without a time zone). `settle`: how long consumers may take after each step, 30 s if not said.
-        Raises: NotAtRest, ClockBusy, BrokerAnswer, UsageError (not exactly one of these, or none that can be read).
+        Give exactly one of these: `by` (`"1h30m"` or a timedelta); any of days, hours, minutes, seconds and
+        milliseconds; or `to`, a moment (a datetime, ISO 8601 text or milliseconds; UTC if it has no time zone).
+        `settle`: how long consumers may take after each step; the default is 30 s.
+        Raises: NotAtRest, ClockBusy, BrokerAnswer, UsageError (not exactly one of these, or an unreadable value).
         """
         named = {"days": days, "hours": hours, "minutes": minutes, "seconds": seconds, "milliseconds": milliseconds}
         parts = {name: number for name, number in named.items() if number is not None}
@@ -93,7 +94,7 @@ class RunningClock:
 
 
 class BlockingClock(Face[RunningClock]):
-    """The message time of one cluster. All methods may be called from any thread but the cluster's own."""
+    """The message time of one cluster. Any thread but the cluster's own may call the methods."""
 
     def __init__(self, cluster: Face[RunningCluster]) -> None:
         self._cluster = cluster
@@ -125,19 +126,19 @@ def _ms(name: str, duration: object) -> int:
 
 
 def _parts_ms(parts: dict[str, float]) -> int:
-    """Return what hours=2 and the like mean together. Raises: UsageError."""
+    """Return the sum of hours=2 and the like in milliseconds. Raises: UsageError."""
     wrong = [f"{name}={number!r}" for name, number in parts.items() if not _is_number(number)]
     if wrong:
         raise UsageError(f"advance: {wrong[0]} is no number")
     try:
         return round(timedelta(**parts) / timedelta(milliseconds=1))
-    except (OverflowError, ValueError) as error:  # Too many days, or no number at all.
+    except (OverflowError, ValueError) as error:  # Too many days, or not a number (NaN).
         given = ", ".join(f"{name}={str(number)[:DIGITS_MAX]}" for name, number in parts.items())
         raise UsageError(f"advance({given}): {error}") from None
 
 
 def _moment_ms(moment: object) -> int:
-    """Return a moment in milliseconds since 1970. Raises: UsageError."""
+    """Return a point in time in milliseconds since 1970. Raises: UsageError."""
     if isinstance(moment, datetime):
         return ms_of(moment)
     if isinstance(moment, str):

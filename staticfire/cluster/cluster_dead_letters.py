@@ -23,40 +23,40 @@ T = TypeVar("T")
 
 log = logger("cluster")
 
+# Each thousand letters takes seconds. The caller can interrupt it; the next call continues after the last one sent.
 RESEND_TIMEOUT_S = 3_600
-# Thousands of letters take seconds each thousand; who waits can interrupt it, and it goes on where it was.
 
 
 class RunningDeadLetters:
-    """A group's dead letters, from within the event loop that the cluster lives in."""
+    """A group's dead letters. Runs inside the cluster's event loop."""
 
     def __init__(self, cluster: RunningCluster, group: str) -> None:
         self._cluster = cluster
         self._group = group
 
     async def count(self) -> int:
-        """Return how many there are."""
+        """Return the number of dead letters."""
         return await self._asked(lambda queue: queue.count())
 
     async def letters(self, limit: int = 1_000, newest: bool = False) -> "list[DeadLetter]":
-        """Return the oldest ones, or the newest, in the order in which they died."""
+        """Return the oldest letters, or the newest, in the order in which they died."""
         return await self._asked(lambda queue: queue.letters(limit, newest))
 
     async def find(self, letter_id: str) -> "DeadLetter":
-        """Return the letter of an id: its place, or the id of its message. Raises: ClientError (it isn't there)."""
+        """Return the letter with an id: its position, or the id of its message. Raises: ClientError (not found)."""
         return await self._asked(lambda queue: queue.find(letter_id))
 
     async def resend(
         self, ids: Sequence[str] = (), *, to: str | None = None, only_group: bool = False, again: bool = False
     ) -> "ResendReport":
-        """Send a letter, or several, again; without ids all that weren't sent so before, or all with `again`.
+        """Resend the letters with these ids. Without ids: all that weren't resent before, or all if `again` is set.
 
         Raises: as `DeadLetterQueue.resend`.
         """
         return await self._asked(lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again))
 
     async def follow(self, hook: "Callable[[DeadLetter], object]", from_start: bool) -> None:
-        """Call a hook with each message that dies, in a thread; one that raises is logged."""
+        """Call a hook in a thread with each message that dies. An exception of the hook is logged."""
         from staticfire.client import DeadLetterQueue
 
         async with DeadLetterQueue(self._group, self._cluster.cluster.namesrv) as queue:
@@ -64,7 +64,7 @@ class RunningDeadLetters:
                 async for letter in queue.follow(from_start):
                     try:
                         await queue.client.machine.workers.run_foreign(hook, letter)
-                    except Exception as error:  # noqa: BLE001 (a program's own function: the next death is told, too)
+                    except Exception as error:  # noqa: BLE001 (a user's function: later deaths are still reported)
                         log.error("hook_failed", group=self._group, letter=letter.id, error=repr(error))
             except Exception as error:
                 log.error("hook_ended", group=self._group, error=repr(error))
@@ -78,16 +78,16 @@ class RunningDeadLetters:
 
 
 class ClusterDeadLetters(Face[RunningDeadLetters]):
-    """What both faces share: a cluster, a group, and a hook."""
+    """What the blocking and the awaited class share: a cluster, a group, and a hook."""
 
     def __init__(self, cluster: Face[RunningCluster], group: str) -> None:
         self._cluster = cluster
         self.group = group
 
     def on_death(self, hook: "Callable[[DeadLetter], object]", from_start: bool = False) -> Callable[[], object]:
-        """Have a plain function called, in a thread, with each message that dies from now on, or with all.
+        """Call a plain function, in a thread, with each message that dies from now on, or with all dead letters.
 
-        Returns what ends that; the cluster's end does, too.
+        Return a function that ends this. The end of the cluster ends it, too.
         """
         thread, behind = self._behind()
         return thread.submit(behind.follow(hook, from_start)).cancel
@@ -98,7 +98,7 @@ class ClusterDeadLetters(Face[RunningDeadLetters]):
 
 
 class BlockingDeadLetters(ClusterDeadLetters):
-    """The dead letters of a group; all methods block."""
+    """The dead letters of a group. All methods block."""
 
     count = waiting(RunningDeadLetters.count)
     letters = waiting(RunningDeadLetters.letters)
@@ -107,7 +107,7 @@ class BlockingDeadLetters(ClusterDeadLetters):
 
 
 class AwaitedDeadLetters(ClusterDeadLetters):
-    """The dead letters of a group; all methods but `on_death` are awaited."""
+    """The dead letters of a group. All methods but `on_death` are awaited."""
 
     count = awaiting(RunningDeadLetters.count)
     letters = awaiting(RunningDeadLetters.letters)

@@ -1,4 +1,4 @@
-"""What is known of a running cluster at once, without waiting: the same for `Cluster` and `AsyncCluster`."""
+"""Properties of a running cluster that need no request: the same for `Cluster` and `AsyncCluster`."""
 
 from typing import Generic, TypeVar
 
@@ -8,26 +8,26 @@ from staticfire.protocol.errors import ClientError
 
 
 class ClusterFacts(Face[RunningCluster]):
-    """Where a cluster is."""
+    """Addresses, folder and process ids of a cluster."""
 
     @property
     def namesrv(self) -> str:
-        """The nameserver's address, what others call NAMESRV_ADDR; of several all, separated by semicolons."""
+        """The nameserver's address, as in NAMESRV_ADDR. With several nameservers: all, separated by semicolons."""
         return self._behind()[1].cluster.namesrv
 
     @property
     def nameserver_addresses(self) -> dict[str, str]:
-        """Where each nameserver is, by its name: nameserver, nameserver-2, ..."""
+        """The address of each nameserver by its name: nameserver, nameserver-2, ..."""
         return self._behind()[1].cluster.plan.nameserver_addresses
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Where each broker is, by its name."""
+        """The address of each broker by its name."""
         return self._behind()[1].cluster.addresses
 
     @property
     def grpc_endpoint(self) -> str:
-        """Where RocketMQ 5's clients connect to. Raises: ClientError (the cluster has no gRPC endpoint)."""
+        """The address for RocketMQ 5 clients. Raises: ClientError (the cluster has no gRPC endpoint)."""
         endpoint = self._behind()[1].cluster.plan.grpc_endpoint
         if endpoint is None:
             raise ClientError("this cluster has no gRPC endpoint: Cluster(grpc=True) has one")
@@ -35,12 +35,12 @@ class ClusterFacts(Face[RunningCluster]):
 
     @property
     def directory(self) -> str:
-        """Where the data is."""
+        """The folder with the data."""
         return self._behind()[1].cluster.folder.path
 
     @property
     def pids(self) -> dict[str, int]:
-        """The process ids of those that run, by name; in a thread: this process's."""
+        """The process ids of everything that runs, by name. In a thread: the id of this process."""
         return self._behind()[1].cluster.pids
 
 
@@ -56,11 +56,11 @@ class ProcessFacts(Generic[C]):
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address where it listens."""
         cluster = self._cluster
         return {**cluster.nameserver_addresses, **cluster.addresses}[self.name]
 
     @property
     def pid(self) -> int | None:
-        """Its process id, None while it doesn't run."""
+        """The process id, or None while it doesn't run."""
         return self._cluster.pids.get(self.name)

@@ -1,4 +1,4 @@
-"""`Cluster.faults`: what goes wrong on purpose, while the cluster runs. docs/faults.md has all of it.
+"""`Cluster.faults`: inject faults while the cluster runs. docs/faults.md describes all of them.
 
     cluster.faults.add(code="SEND_MESSAGE", topic="orders", answer="SYSTEM_BUSY", times=3)
     with cluster.faults.add(code="PULL_MESSAGE", group="billing", drop="answer", probability=0.1):
@@ -7,7 +7,7 @@
     for fault in cluster.faults.all():
         print(fault.words, fault.hits)
 
-With `async with Cluster()` the same is awaited: `async with cluster.faults.add(...)`, `await cluster.faults.add(...)`.
+With `async with Cluster()` calls are awaited: `async with cluster.faults.add(...)`, `await cluster.faults.add(...)`.
 """
 
 from collections.abc import Generator, Mapping
@@ -23,7 +23,7 @@ from staticfire.runtime.pool import ConnectionPool
 
 
 class RunningFaults:
-    """The rules of a cluster, from within the event loop that it lives in."""
+    """The fault rules of a cluster. Runs inside the cluster's event loop."""
 
     def __init__(self, cluster: RunningCluster) -> None:
         self._cluster = cluster
@@ -34,17 +34,17 @@ class RunningFaults:
             return await self._faults(pool).add(words)
 
     async def all(self) -> FaultViews:
-        """Return all rules, oldest first, with their hits; servers that don't answer are in `.silent`."""
+        """Return all rules, oldest first, with their hits. `.silent` has the servers that don't respond."""
         async with self._cluster.pool() as pool:
             return await self._faults(pool).all()
 
     async def remove(self, number: int) -> None:
-        """Let it go right again. Raises: UsageError (there is no such rule), NetworkError."""
+        """Remove a rule, which ends its fault. Raises: UsageError (there is no such rule), NetworkError."""
         async with self._cluster.pool() as pool:
             await self._faults(pool).remove(number)
 
     async def clear(self) -> int:
-        """Let all go right again; return how many rules there were. Raises: NetworkError."""
+        """Remove all rules; return how many there were. Raises: NetworkError."""
         async with self._cluster.pool() as pool:
             return await self._faults(pool).clear()
 
@@ -54,7 +54,7 @@ class RunningFaults:
 
 
 class ClusterFaultsFace(Face[RunningFaults]):
-    """What both faces share."""
+    """What the blocking and the awaited class share."""
 
     def __init__(self, cluster: Face[RunningCluster]) -> None:
         self._cluster = cluster
@@ -65,15 +65,16 @@ class ClusterFaultsFace(Face[RunningFaults]):
 
 
 class BlockingFaults(ClusterFaultsFace):
-    """The rules of one cluster; all methods block."""
+    """The fault rules of one cluster. All methods block."""
 
     def add(self, **words: object) -> "BlockingFault":
-        """Let something go wrong from now on, or until the `with` of what this returns is left.
+        """Inject a fault from now on, or until the end of a `with` block over the returned object.
 
-        The words are those of `staticfire fault add`: whom (`code`, `client`, `group`, `topic`, `queue`, `broker`,
-        `address`, `language`, `direction`), what (one of `delay`, `drop`, `answer`, `close`, `corrupt`, `bandwidth`,
-        `duplicate`, `skew`, `partition`, `read_only`, `disk_full`, `freeze`, `kill`), how often (`probability`, `seed`,
-        `times`, `lifetime`, `from_`, `until`). Raises: UsageError, ClientError, BrokerAnswer, NetworkError.
+        The parameters are the words of `staticfire fault add`. Which requests or servers: `code`, `client`, `group`,
+        `topic`, `queue`, `broker`, `address`, `language`, `direction`. Which fault: one of `delay`, `drop`, `answer`,
+        `close`, `corrupt`, `bandwidth`, `duplicate`, `skew`, `partition`, `read_only`, `disk_full`, `freeze`, `kill`.
+        How often: `probability`, `seed`, `times`, `lifetime`, `from_`, `until`.
+        Raises: UsageError, ClientError, BrokerAnswer, NetworkError.
         """
         return BlockingFault(self, self._add(words))
 
@@ -84,22 +85,22 @@ class BlockingFaults(ClusterFaultsFace):
 
 
 class BlockingFault:
-    """A rule that was added; `with` removes it in the end."""
+    """A rule that was added. Used as `with`, it is removed at the end of the block."""
 
     def __init__(self, faults: BlockingFaults, added: FaultView) -> None:
         self._faults = faults
         self.number = added.number
         self.words = added.words
         self.notes = added.notes
-        """What should be known about it, like a topic that isn't there yet."""
+        """Warnings about the rule, for example that its topic doesn't exist yet."""
 
     @property
     def hits(self) -> dict[str, int]:
-        """How often it has hit, by server; nothing when it is gone."""
+        """How often the rule was applied, by server. Empty when the rule is gone."""
         return next((view.hits for view in self._faults.all() if view.number == self.number), {})
 
     def remove(self) -> None:
-        """Let it go right again; fine when its lifetime was over first."""
+        """Remove the rule, which ends its fault. No error if its lifetime ended before."""
         try:
             self._faults.remove(self.number)
         except UsageError:
@@ -113,10 +114,10 @@ class BlockingFault:
 
 
 class AwaitedFaults(ClusterFaultsFace):
-    """The rules of one cluster, awaited."""
+    """The fault rules of one cluster, for asynchronous code."""
 
     def add(self, **words: object) -> "AwaitedFault":
-        """Let something go wrong, once what this returns is awaited or entered. The words: `BlockingFaults.add`."""
+        """Inject a fault as soon as the returned object is awaited or entered. Parameters: `BlockingFaults.add`."""
         return AwaitedFault(self, words)
 
     add_now = awaiting(RunningFaults.add)
@@ -126,7 +127,7 @@ class AwaitedFaults(ClusterFaultsFace):
 
 
 class AwaitedFault:
-    """A rule that is added when this is awaited; `async with` removes it in the end, too."""
+    """A rule that is added when this is awaited. `async with` adds it, and removes it at the end of the block."""
 
     def __init__(self, faults: AwaitedFaults, said: Mapping[str, object]) -> None:
         self._faults = faults
@@ -136,11 +137,11 @@ class AwaitedFault:
         self.notes: list[str] = []
 
     async def hits(self) -> dict[str, int]:
-        """Return how often it has hit, by server; nothing when it is gone."""
+        """Return how often the rule was applied, by server. Empty when the rule is gone."""
         return next((view.hits for view in await self._faults.all() if view.number == self.number), {})
 
     async def remove(self) -> None:
-        """Let it go right again; fine when its lifetime was over first."""
+        """Remove the rule, which ends its fault. No error if its lifetime ended before."""
         try:
             await self._faults.remove(self.number)
         except UsageError:

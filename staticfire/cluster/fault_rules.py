@@ -1,4 +1,4 @@
-"""All fault rules of one cluster: its servers' own, and those that strike its processes. For who has connections."""
+"""All fault rules of one cluster: those of its servers and those of its processes. For code that has connections."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ IN_A_THREAD = (
 
 
 class ClusterFaults:
-    """All rules of a cluster: those of its servers, and those about its processes."""
+    """All fault rules of a cluster: those that servers apply, and those that act on processes."""
 
     def __init__(
         self,
@@ -27,12 +27,12 @@ class ClusterFaults:
         processes: "ProcessFaults | None" = None,
         brokers: Mapping[str, str] | None = None,
     ) -> None:
-        """`processes`: None where there are none. `brokers`: addresses by name, where they are known anyhow."""
+        """`processes`: None if the cluster has none. `brokers`: addresses by name, if the caller has them already."""
         self._rules = FaultAdmin(pool, namesrv, brokers)
         self._processes = processes
 
     async def add(self, words: Mapping[str, object]) -> FaultView:
-        """Let something go wrong from now on. Raises: UsageError, ClientError, BrokerAnswer, NetworkError."""
+        """Inject a fault from now on. Raises: UsageError, ClientError, BrokerAnswer, NetworkError."""
         wanted, processes = parse_fault(words), self._processes
         if not ACTIONS[wanted.rule.action].is_of_process:
             return await self._rules.add(wanted, 1 if processes is None else processes.next_number)
@@ -41,11 +41,11 @@ class ClusterFaults:
         try:
             number = await self._rules.take_number(processes.next_number)
         except NetworkError:
-            number = processes.next_number  # The nameserver is struck already.
+            number = processes.next_number  # A fault affects the nameserver already, so only this count is available.
         return processes.add(numbered(wanted.rule, number), wanted.places)
 
     async def all(self) -> FaultViews:
-        """Return all rules, with their hits. Raises: NetworkError (nobody answers, and not because of a rule)."""
+        """Return all rules, with their hits. Raises: NetworkError (no server responds, and no rule is the cause)."""
         of_processes = [] if self._processes is None else self._processes.views()
         try:
             views = await self._rules.views()
@@ -56,14 +56,14 @@ class ClusterFaults:
         return FaultViews(sorted([*views, *of_processes], key=lambda view: view.number), views.silent)
 
     async def remove(self, number: int) -> None:
-        """Let it go right again. Raises: UsageError (there is no such rule), NetworkError."""
+        """Remove a rule, which ends its fault. Raises: UsageError (there is no such rule), NetworkError."""
         if self._processes is not None and self._processes.remove(number):
             return
         if number < 1 or not any((await self._rules.remove(number)).values()):
             raise UsageError(f"there is no fault rule {number}")
 
     async def clear(self) -> int:
-        """Let all go right again; return how many rules there were. Raises: NetworkError."""
+        """Remove all rules; return how many there were. Raises: NetworkError."""
         undone = 0 if self._processes is None else self._processes.clear()
         there = await self._rules.views()
         await self._rules.remove(0)

@@ -1,7 +1,7 @@
-"""What can be done with a running cluster, from within the event loop that it lives in.
+"""Operations on a running cluster. They run inside the cluster's event loop.
 
-`Cluster` (which blocks) and `AsyncCluster` (which is awaited) have these methods: see cluster_calls.py. Names of
-processes are `nameserver`, those of the brokers, and `proxy`.
+`Cluster` (which blocks) and `AsyncCluster` (which is awaited) have these methods: see cluster_calls.py. The names of
+processes are `nameserver`, the names of the brokers, and `proxy`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -32,14 +32,14 @@ class RunningCluster:
     """A nameserver and brokers, in processes or in a thread."""
 
     def __init__(self, cluster: "EmbeddedCluster | ProcessCluster", stack: AsyncExitStack) -> None:
-        """`stack`: ends whatever is opened on the way."""
+        """`stack`: closes everything that is opened later."""
         self.cluster = cluster
         self._stack = stack
 
     # -- topics and groups ---------------------------------------------------------------------------------------
 
     async def create_topic(self, topic: str, queues: int = 4) -> None:
-        """Create a topic on every broker; its route is known when this returns.
+        """Create a topic on every broker. When this returns, the nameserver has its route.
 
         Raises: UsageError, BrokerAnswer, NetworkError.
         """
@@ -50,23 +50,24 @@ class RunningCluster:
         await self._asked(lambda admin: admin.create_topic(topic, queues))
 
     async def members(self, group: str) -> "list[ClientConnection]":
-        """Return who consumes in a group now, sorted by client id; nobody for an unknown group.
+        """Return the clients that consume in a group now, sorted by client id; an empty list for an unknown group.
 
         Raises: BrokerAnswer, NetworkError.
         """
         return await self._asked(lambda admin: admin.members(group))
 
     async def group(self, group: str) -> "GroupView":
-        """Return a group as it is: members, what each has, how far it has come, how fast it is, what is wrong.
+        """Return the state of a group: members, their queues, offsets and rates, and warnings.
 
         Raises: GroupNotFound, NetworkError.
         """
         return await self._asked(lambda admin: admin.group(group))
 
     async def explain(self, group: str, topic: str | None = None) -> "Explanation":
-        """Return why a group doesn't consume, or that it does: `str()` of it is for people. See docs/explain.md.
+        """Return the reasons why a group doesn't consume, or that it does. `str()` gives a text. See docs/explain.md.
 
-        `topic`: one that it should consume, whether it subscribes to it or not. Raises: NetworkError, BrokerAnswer.
+        `topic`: a topic that the group should consume, even if it doesn't subscribe to it.
+        Raises: NetworkError, BrokerAnswer.
         """
         from staticfire.client.explain.explainer import explain_group
 
@@ -81,9 +82,10 @@ class RunningCluster:
         queue_id: int | None = None,
         broker: str | None = None,
     ) -> "JournalRecords":
-        """Return what happened: events of these kinds, or of all, by real time; docs/journal.md has them.
+        """Return the recorded events, of these kinds or of all kinds, in real-time order. See docs/journal.md.
 
-        `client`: its id, or one part of it, like the instance name. Raises: UsageError, BrokerAnswer, NetworkError.
+        `client`: a client id, or one part of it, such as the instance name.
+        Raises: UsageError, BrokerAnswer, NetworkError.
         """
         chosen = {"client": client, "group": group, "topic": topic, "broker_name": broker}
         return await self._asked(lambda admin: admin.journal(*kinds, queue_id=queue_id, **chosen))
@@ -97,26 +99,30 @@ class RunningCluster:
         queue_id: int | None = None,
         broker: str | None = None,
     ) -> "JournalRecords":
-        """Return what clients asked: requests of a code, like "PULL_MESSAGE", or all, by real time. Raises: as that."""
+        """Return the requests of clients, with a code like "PULL_MESSAGE" or with any, in real-time order.
+
+        Raises: as `journal`.
+        """
         return await self._asked(lambda admin: admin.requests(code, client, group, topic, queue_id, broker))
 
     async def dead_letters(self) -> dict[str, int]:
-        """Return how many dead letters there are by group; groups without any aren't there.
+        """Return the number of dead letters by group, without the groups that have none.
 
         Raises: BrokerAnswer, NetworkError.
         """
         return await self._asked(lambda admin: admin.dead_letters())
 
     async def on_sent_back(self, hook: "Callable[[SentBack], object]") -> Callable[[], None]:
-        """Have a plain function called with each message that a consumer gives back, before that is answered.
+        """Call a plain function with each message that a consumer sends back, before the broker responds to it.
 
-        `delay_level` is None for one that is dead then. The broker waits for the function, in its own thread; one that
-        raises is logged. Returns what ends that. Raises: ClientError (the brokers are processes).
+        `delay_level` is None for a message that becomes a dead letter. The broker waits for the function, which runs
+        in the broker's thread; an exception of the function is logged. Return a function that ends this.
+        Raises: ClientError (the brokers are processes).
         """
         return self._brokers_here("on_sent_back").on_sent_back(hook)
 
     async def reset(self) -> dict[str, Any]:
-        """Forget all messages, topics, groups and offsets; return which. Raises: BrokerAnswer, NetworkError."""
+        """Delete all messages, topics, groups and offsets; return which. Raises: BrokerAnswer, NetworkError."""
         from staticfire.control.reset import reset
 
         async with self.pool() as pool:
@@ -133,10 +139,11 @@ class RunningCluster:
         limit: int | None = None,
         protocol: str = "rocketmq",
     ) -> "CopyReport":
-        """Copy a topic of another cluster, and where groups stand in it; the source is only read.
+        """Copy a topic of another cluster, and the offsets of groups in it. The source is only read.
 
-        `source`: HOST:PORT of its nameserver. `since_ms`, `until_ms`: between which times it was stored there; `limit`:
-        the newest so many of each queue. What is here already isn't copied again. `protocol`: "rocketmq" for both.
+        `source`: HOST:PORT of its nameserver. `since_ms`, `until_ms`: copy only messages stored between these times.
+        `limit`: copy at most this many messages of each queue, the newest. Messages that were copied before aren't
+        copied again. `protocol`: that of the source; "rocketmq" works for staticfire as a source, too.
         Raises: UsageError, TopicNotFound, GroupNotFound, BrokerAnswer, NetworkError.
         """
         from staticfire.client import Admin, ClientSettings
@@ -150,9 +157,10 @@ class RunningCluster:
     # -- snapshots -----------------------------------------------------------------------------------------------
 
     async def snapshot(self, name: str = "default") -> dict[str, Any]:
-        """Put the cluster away under a name: all that `restore` puts back; return what that is. It goes on unchanged.
+        """Save the state of the cluster under a name; return what was saved. `restore` puts all of it back.
 
-        A snapshot of that name is replaced. Raises: UsageError (no name), BrokerAnswer, NetworkError.
+        The cluster itself doesn't change. A snapshot with the same name is replaced.
+        Raises: UsageError (invalid name), BrokerAnswer, NetworkError.
         """
         from staticfire.control.snapshots import save
 
@@ -160,10 +168,10 @@ class RunningCluster:
             return await save(pool, self.cluster.addresses, name)
 
     async def restore(self, name: str = "default") -> dict[str, Any]:
-        """Put the cluster back as it was: messages, topics, groups, offsets, what waits, message time.
+        """Restore the saved state: messages, topics, groups, offsets, waiting messages, message time.
 
-        Clients stay connected; consumers go on where their groups stood then. Return what there is. Raises: UsageError
-        (there is no such snapshot), BrokerAnswer, NetworkError.
+        Clients stay connected; consumers continue at the offsets of the snapshot. Return what was restored.
+        Raises: UsageError (there is no such snapshot), BrokerAnswer, NetworkError.
         """
         from staticfire.control.snapshots import restore
 
@@ -171,7 +179,7 @@ class RunningCluster:
             return await restore(pool, self.cluster.namesrv, self.cluster.addresses, name)
 
     async def snapshots(self) -> list[dict[str, Any]]:
-        """Return which snapshots there are, by name. Raises: BrokerAnswer, NetworkError."""
+        """Return the existing snapshots, sorted by name. Raises: BrokerAnswer, NetworkError."""
         from staticfire.control.snapshots import saved
 
         async with self.pool() as pool:
@@ -180,26 +188,26 @@ class RunningCluster:
     # -- processes -----------------------------------------------------------------------------------------------
 
     async def kill(self, name: str) -> None:
-        """Kill a process with SIGKILL, as a power cut would; return when it is gone. Raises: ClientError."""
+        """Kill a process with SIGKILL, like a power cut. Return when it has ended. Raises: ClientError."""
         self._processes(name).kill(name)
 
     async def restart(self, name: str) -> None:
-        """Start a process anew on its port and folder, stopping it first where it runs; return when it is ready.
+        """Restart a process with the same port and folder: stop it if it runs, start it, return when it is ready.
 
         Raises: ClientError, UsageError, ChildFailed.
         """
         self._processes(name).restart(name)
 
     async def freeze(self, name: str) -> None:
-        """Let a process stand still (SIGSTOP): its connections stay, and nothing is answered. Raises: ClientError."""
+        """Suspend a process (SIGSTOP): its connections stay open, but it sends no responses. Raises: ClientError."""
         self._processes(name).freeze(name)
 
     async def thaw(self, name: str) -> None:
-        """Let a frozen process go on; without effect on others. Raises: ClientError."""
+        """Resume a suspended process. No effect on one that isn't suspended. Raises: ClientError."""
         self._processes(name).thaw(name)
 
     def _processes(self, name: str) -> ProcessCluster:
-        """Return the processes, one of which has this name. Raises: ClientError."""
+        """Return the cluster's processes; `name` must be one of them. Raises: ClientError."""
         if name not in (*self.cluster.plan.nameserver_addresses, PROXY):
             self.check_broker(name)
         if not isinstance(self.cluster, ProcessCluster):
@@ -219,21 +227,21 @@ class RunningCluster:
         return self.cluster
 
     def check_broker(self, name: str) -> None:
-        """Raise ClientError when there is no such broker."""
+        """Check that there is such a broker. Raises: ClientError."""
         if name not in self.cluster.addresses:
             raise ClientError(f"this cluster has no {name}; it has {', '.join(self.cluster.addresses)}")
 
     # -- connections ---------------------------------------------------------------------------------------------
 
     async def open_control(self, hosts: tuple[str, ...]) -> str:
-        """Start the control endpoint; return its URL. `hosts`: more names that it may be asked under."""
+        """Start the control endpoint; return its URL. `hosts`: more host names under which it accepts requests."""
         sock = listen_on(HOST, 0, PARAMETERS.ports)
         await self._stack.enter_async_context(ControlPort(self.cluster, sock, WantedControl(names=hosts)))
         return url_of(port_of(sock))
 
     @asynccontextmanager
     async def pool(self) -> "AsyncIterator[ConnectionPool]":
-        """Connections of one call alone."""
+        """Open connections for one call only."""
         from staticfire.runtime.live import live_machine
         from staticfire.runtime.pool import ConnectionPool
 

@@ -1,8 +1,8 @@
-"""Who may ask the control endpoint: from which pages, under which host names, with which token. Pure.
+"""Which requests the control endpoint accepts: from which pages, under which host names, with which token. Pure.
 
-It listens on this machine's loopback unless told otherwise, and does there what any process of this machine may do
-anyhow. Everywhere else whoever reaches the port could reset the cluster, so there it takes a token, and without one it
-doesn't start.
+By default it listens on this machine's loopback, where other processes of this machine could do the same without it.
+On any other address, anyone who reaches the port could reset the cluster. So there it needs a token and doesn't start
+without one.
 """
 
 import hmac
@@ -14,11 +14,11 @@ from staticfire.protocol.errors import UsageError
 TOKEN_CHARS_MIN = 8
 BEARER = "bearer "
 OPEN_PATHS = frozenset({"/health"})
-"""What needs no token: health checks of containers and service meshes, which say nothing but yes or no."""
+"""Paths that need no token: health checks of containers and service meshes, which read only the status."""
 
 
 def check_access(host: str, token: str, said: str = "--control-token, or STATICFIRE_CONTROL_TOKEN") -> None:
-    """Refuse an endpoint that everybody could use. `said`: how a token is given. Raises: UsageError."""
+    """Refuse an endpoint that anyone could use. `said`: how to give a token. Raises: UsageError."""
     if token and len(token) < TOKEN_CHARS_MIN:
         raise UsageError(
             f"the token of the control endpoint is too short: {TOKEN_CHARS_MIN} characters or more ({said})"
@@ -35,7 +35,7 @@ def check_access(host: str, token: str, said: str = "--control-token, or STATICF
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches an address."""
+    """Return whether only this machine can reach an address."""
     if host in LOOPBACK_NAMES:
         return True
     try:
@@ -45,23 +45,23 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """Decides about each request."""
+    """Decides whether a request is accepted."""
 
     def __init__(self, hosts: KnownHosts, token: str = "") -> None:
-        """`token`: empty: none is needed."""
+        """`token`: empty means that none is needed."""
         self._hosts = hosts
         self._token = token.encode()
 
     @property
     def needs_token(self) -> bool:
-        """Whether a token is needed."""
+        """Whether requests need a token."""
         return bool(self._token)
 
     def why_foreign(self, hosts: list[str], origin: str | None, own_address: str) -> str:
-        """Say why a request isn't answered, empty when it is: any page in a browser could reset a cluster otherwise."""
+        """Return why a request is refused, or "". Without this check any page in a browser could reset a cluster."""
         if len(hosts) != 1:
             return "one Host header is needed"
-        # A page that was pointed here by DNS rebinding has no token, so that who has one may use any name.
+        # A page that reaches this endpoint by DNS rebinding has no token. So with a token any host name is accepted.
         if not self._token and not self._hosts.knows(hosts[0], own_address):
             return (
                 f"the host name {hosts[0]!r} isn't known here; if it is yours, name it: --control-hosts of up and run, "
@@ -72,7 +72,7 @@ class Access:
         return ""
 
     def why_locked(self, path: str, authorization: str | None) -> str:
-        """Say why a request without the token isn't answered, empty when it has it."""
+        """Return why a request without the token is refused, or "" if it is accepted."""
         if not self._token or path in OPEN_PATHS:
             return ""
         given = authorization or ""

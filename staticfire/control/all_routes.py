@@ -1,4 +1,4 @@
-"""All routes, in the order in which people read them. The first three describe the endpoint, themselves included."""
+"""All routes, in the order of the documentation. The first three describe the endpoint itself."""
 
 from staticfire.control import clock, cluster, dlq, faults, group, journal, messages, metrics, putting_back
 from staticfire.control.openapi import describe, page
@@ -6,22 +6,22 @@ from staticfire.control.routes import HTML, ControlCall, Reply, Route
 
 
 def paths() -> dict[str, str]:
-    """Return each path with what it is for."""
+    """Return each path with its purpose."""
     return {f"{route.method} {route.plain_path}": route.text for route in ROUTES}
 
 
 async def _what_there_is(call: ControlCall) -> Reply:
-    """Answer processes, ports and folders, and all paths."""
+    """Return processes, ports, folders, and all paths."""
     return Reply({**call.cluster.view.describe(), "paths": paths()})
 
 
 async def _docs(call: ControlCall) -> Reply:
-    """Answer the description as a page."""
+    """Return the description as an HTML page."""
     return Reply(page(ROUTES, call.cluster.url), kind=HTML)
 
 
 async def _description(call: ControlCall) -> Reply:
-    """Answer the OpenAPI description."""
+    """Return the OpenAPI description."""
     from importlib.metadata import version  # Here: it is slow to import, and a start doesn't need it.
 
     return Reply(describe(ROUTES, version("staticfire"), call.cluster.needs_token))

@@ -1,4 +1,4 @@
-"""The cluster that the control endpoint is asked about, and how handlers get at it."""
+"""The cluster that the control endpoint serves, as its handlers see it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ class ControlledCluster:
     view: ClusterView
     pool: ConnectionPool
     url: str
-    """Of the endpoint."""
+    """The URL of the endpoint."""
     needs_token: bool
 
     @property
@@ -35,6 +35,6 @@ class ControlledCluster:
 
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[Admin]:
-        """Connections of one question alone."""
+        """Open connections for one request only."""
         async with Admin(self.view.namesrv) as admin:
             yield admin

@@ -1,10 +1,10 @@
 """Message time over HTTP.
 
 Behaviour
-- GET /clock shows it, POST /clock `{"mode": "frozen"}` (or ?mode=frozen) says how it goes on, POST
-  /clock/advance?by=2h (or to=, and settle=) jumps and answers at rest, with what was delivered.
-- 409 when consumers don't settle (NOT_AT_REST) or somebody else moves the clock (CLOCK_BUSY); 400 for what can't be
-  read and for a target in the past. Errors name the code, too.
+- GET /clock shows it. POST /clock `{"mode": "frozen"}` (or ?mode=frozen) sets its mode. POST /clock/advance?by=2h (or
+  to=, and settle=) moves it forward and responds when consumers are at rest, with what was delivered.
+- 409 when consumers don't settle (NOT_AT_REST) or another client is moving the clock (CLOCK_BUSY). 400 for unreadable
+  values and for a target in the past. Errors have the code, too.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,7 +21,7 @@ from staticfire.protocol.requests.clock import SCALED
 MODES = ("real", "frozen", "skipping", "scaled")
 MODE_FORMS = 'write {"mode": "frozen"} or ?mode=frozen: real, frozen, skipping, or scaled with a rate'
 MEANT = {"freeze": "frozen", "run": "real", "skip": "skipping", "scale": "scaled"}
-"""The words of the command line, which are verbs."""
+"""The verbs of the command line, and the modes that they set."""
 
 
 class Mode(msgspec.Struct, forbid_unknown_fields=True):
@@ -39,19 +39,19 @@ _ACTIONS: dict[str, Callable[[ClusterClock], Awaitable[ClockReport]]] = {
 
 
 async def show(asked: ControlCall) -> Reply:
-    """Answer what the clock shows."""
+    """Return the state of message time."""
     return Reply((await asked.cluster.clock.now()).as_json())
 
 
 async def go_on(asked: ControlCall) -> Reply:
-    """Set the mode that a body, or a query string without one, asks for."""
+    """Set the mode that is in the body or the query string."""
     wanted, clock = _mode(asked.query, asked.body), asked.cluster.clock
     report = await (clock.scale(wanted.rate) if wanted.rate is not None else _ACTIONS[wanted.mode](clock))
     return Reply(report.as_json())
 
 
 async def advance(asked: ControlCall) -> Reply:
-    """Jump as a query string asks for."""
+    """Move message time forward as the query string requests."""
     query = asked.query
     if ("by" in query) == ("to" in query):
         raise UsageError("an advance needs ?by=2h or ?to=2027-01-01T00:00:00Z, one of them")

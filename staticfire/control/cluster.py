@@ -1,4 +1,4 @@
-"""The cluster as a whole: can it be used; make it as if it were new."""
+"""The cluster as a whole: check whether clients can use it, and reset it."""
 
 from staticfire.control.health import complaints
 from staticfire.control.reset import reset
@@ -6,13 +6,13 @@ from staticfire.control.routes import ControlCall, Reply, Route
 
 
 async def health(asked: ControlCall) -> Reply:
-    """Answer whether clients can work."""
+    """Return whether clients can use the cluster."""
     wrong = await complaints(asked.cluster.pool, asked.cluster.view)
     return Reply({"healthy": not wrong, "problems": wrong}, 503 if wrong else 200)
 
 
 async def forget(asked: ControlCall) -> Reply:
-    """Let the cluster be as if it were new."""
+    """Make the cluster empty, as after its start."""
     return Reply(await reset(asked.cluster.pool, asked.cluster.namesrv, asked.cluster.view.addresses.values()))
 
 

@@ -1,11 +1,11 @@
 """Dead letters over HTTP.
 
 Behaviour
-- GET /dlq counts them by group; GET /dlq/billing shows the oldest (?max=20, ?last=1 for the newest), GET
-  /dlq/billing/letters/broker-a/0/17 one of them, GET /dlq/billing/export all, as JSON lines.
-- POST /dlq/billing/resend `{"ids": ["broker-a/0/17"]}` or `{"all": true}`, with "to", "onlyGroup" and "again" as the
-  command line has them, sends them again.
-- 404 for a group or a letter that isn't there, 400 for what can't be read, 409 for a resend that a broker has ended.
+- GET /dlq counts them by group. GET /dlq/billing shows the oldest (?max=20; ?last=1 for the newest). GET
+  /dlq/billing/letters/broker-a/0/17 shows one of them, GET /dlq/billing/export all, as JSON lines.
+- POST /dlq/billing/resend `{"ids": ["broker-a/0/17"]}` or `{"all": true}` resends them; "to", "onlyGroup" and "again"
+  are as on the command line.
+- 404 for an unknown group or letter, 400 for unreadable values, 409 for a resend that a broker interrupted.
 """
 
 from collections.abc import AsyncIterator
@@ -32,13 +32,13 @@ class ResendOrder(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 async def counts(asked: ControlCall) -> Reply:
-    """Answer how many there are."""
+    """Return the number of dead letters of each group."""
     async with asked.cluster.admin() as admin:
         return Reply({"groups": await admin.dead_letters()})
 
 
 async def letters(asked: ControlCall) -> Reply:
-    """Answer the oldest or newest ones of a group."""
+    """Return the oldest or newest dead letters of a group."""
     group = asked.place["group"]
     try:
         async with _queue(asked) as queue:
@@ -50,7 +50,7 @@ async def letters(asked: ControlCall) -> Reply:
 
 
 async def letter(asked: ControlCall) -> Reply:
-    """Answer one of them."""
+    """Return one dead letter."""
     try:
         async with _queue(asked) as queue:
             return Reply((await queue.find(asked.place["letter"])).as_json())
@@ -59,7 +59,7 @@ async def letter(asked: ControlCall) -> Reply:
 
 
 async def export(asked: ControlCall) -> Reply:
-    """Answer all of them; a group that isn't there is told before the answer has begun."""
+    """Return all dead letters. An unknown group is detected before the response starts, so that it gets a 404."""
     try:
         async with _queue(asked) as queue:
             await queue.count()
@@ -75,7 +75,7 @@ async def _lines(asked: ControlCall) -> AsyncIterator[bytes]:
 
 
 async def resend(asked: ControlCall) -> Reply:
-    """Send some of them, or all, again."""
+    """Resend some dead letters, or all."""
     order = read_body(asked.body or b"{}", ResendOrder)
     if order.is_all == bool(order.ids):
         raise UsageError('which ones? {"ids": ["broker-a/0/17"]} or {"all": true}, one of them')
@@ -90,13 +90,13 @@ async def resend(asked: ControlCall) -> Reply:
 
 
 def report_as_json(report: ResendReport) -> dict[str, Any]:
-    """Return what became of the letters, ready for JSON."""
+    """Return the result of a resend, ready for JSON."""
     left = [{"id": one.id, "reason": one.reason} for one in report.left]
     return {"resent": report.resent, "skipped": report.skipped, "left": left, "otherGroups": report.other_groups}
 
 
 def _queue(asked: ControlCall) -> DeadLetterQueue:
-    """Raises: ClientError (no such name)."""
+    """Return the queue of the group in the path. Raises: ClientError (invalid name)."""
     return DeadLetterQueue(asked.place["group"], asked.cluster.namesrv)
 
 

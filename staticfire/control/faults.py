@@ -1,10 +1,10 @@
-"""What goes wrong on purpose, over HTTP.
+"""Fault injection over HTTP.
 
 Behaviour
-- GET /faults: all rules with their hits. POST /faults `{"code": "SEND_MESSAGE", "answer": "SYSTEM_BUSY", "times": 3}`
-  (or ?code=...&answer=...) adds one, with the words of `staticfire fault add`. DELETE /faults/3 removes one, DELETE
-  /faults all; frozen processes go on then, and killed ones are started again.
-- 400 for what can't be read or can't match anything, 404 for a rule that isn't there.
+- GET /faults returns all rules with their hits. POST /faults `{"code": "SEND_MESSAGE", "answer": "SYSTEM_BUSY",
+  "times": 3}` (or ?code=...&answer=...) adds a rule, with the words of `staticfire fault add`. DELETE /faults/3 removes
+  one rule, DELETE /faults all. Removing a rule resumes suspended processes and restarts killed ones.
+- 400 for unreadable values or a rule that can't match anything, 404 for an unknown rule.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ NUMBER_DIGITS_MAX = 9
 
 
 async def show(asked: ControlCall) -> Reply:
-    """Answer which rules there are."""
+    """Return all rules."""
     views = await asked.cluster.faults.all()
     return Reply({"faults": [view.as_json() for view in views], "silent": views.silent})
 
@@ -47,7 +47,7 @@ async def clear(asked: ControlCall) -> Reply:
 
 
 def _words(query: Mapping[str, Any], body: bytes) -> Mapping[str, object]:
-    """Return what somebody has said. Raises: UsageError."""
+    """Return the words of the rule in the request. Raises: UsageError."""
     if query and body.strip():
         raise UsageError("a rule is given as JSON or behind a question mark, not as both")
     if query or not body.strip():

@@ -1,7 +1,7 @@
-"""Consumer groups over HTTP, as the command line has them.
+"""Consumer groups over HTTP, as on the command line.
 
-GET /groups lists them, GET /group/billing answers what `staticfire group billing --json` prints, or 404; GET
-/explain/billing what `staticfire explain billing --json` prints, of any name.
+GET /groups lists them. GET /group/billing returns what `staticfire group billing --json` prints, or 404. GET
+/explain/billing returns what `staticfire explain billing --json` prints, for any name.
 """
 
 from staticfire.client.admin.listing import list_groups
@@ -11,19 +11,19 @@ ALL_OF_THEM = Parameter("all", "RocketMQ's own ones, too", "boolean")
 
 
 async def show_all(asked: ControlCall) -> Reply:
-    """Answer which groups there are."""
+    """Return all groups."""
     async with asked.cluster.admin() as admin:
         return Reply({"groups": await list_groups(admin, asked.query.get("all", False))})
 
 
 async def show(asked: ControlCall) -> Reply:
-    """Answer what a group is like."""
+    """Return the state of a group."""
     async with asked.cluster.admin() as admin:
         return Reply((await admin.group(asked.place["group"])).as_json())
 
 
 async def explain(asked: ControlCall) -> Reply:
-    """Answer why a group consumes nothing."""
+    """Return why a group consumes nothing."""
     from staticfire.client.explain.explainer import explain_group
 
     async with asked.cluster.admin() as admin:

@@ -1,8 +1,8 @@
-"""Requests that begin and never end: their connections are closed after a while.
+"""Close connections whose requests stay incomplete.
 
-aiohttp waits for the rest of a request without a limit, so a few hundred half requests could use up all file
-descriptors. Each connection gets a timer here, which runs while a request is awaited or has come in part, and rests
-while one is answered, however long that takes.
+aiohttp waits for the rest of a request without a limit, so a few hundred incomplete requests could use up all file
+descriptors. Each connection gets a timer here. The timer runs while a request is awaited or incomplete. It is stopped
+while a request is processed, however long that takes.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 from aiohttp import web
 
+# The limit for the first byte of a connection, for the rest of a request line with its headers, and for a body.
 HALF_REQUEST_S = 10.0
-# For the first byte of a connection, for the rest of a request line and its headers, and for a body.
 TOO_SLOW = (
     b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 56\r\n\r\n"
     b'{"error": "the request was not whole after 10 seconds"}\n'
@@ -20,7 +20,7 @@ TOO_SLOW = (
 
 
 class HalfRequests:
-    """Makes the protocols of a server's connections, and knows when each of them answers."""
+    """Makes the protocols of a server's connections, and pauses their timers while a request is processed."""
 
     def __init__(self, server: web.Server) -> None:
         self._server = server
@@ -34,7 +34,7 @@ class HalfRequests:
 
     @contextmanager
     def answering(self, request: web.BaseRequest) -> Iterator[None]:
-        """Let the timer of a request's connection rest."""
+        """Stop the timer of a request's connection during the `with` block."""
         connection = self._connections.get(request.protocol)
         if connection is None:
             yield
@@ -47,7 +47,7 @@ class HalfRequests:
 
 
 class TimedConnection(asyncio.Protocol):
-    """One connection: passes on what comes, and watches the time."""
+    """One connection: passes everything on to aiohttp's handler, and watches the time."""
 
     def __init__(self, handler: asyncio.Protocol, when_lost: Callable[[], object]) -> None:
         self._handler = handler
@@ -55,8 +55,8 @@ class TimedConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_answering = False
+        # Whether bytes arrived while a request was processed: they may be the next request.
         self._has_more = False
-        # Bytes came while a request was answered: perhaps the next one.
         self._has_spoken = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -89,7 +89,7 @@ class TimedConnection(asyncio.Protocol):
         self._handler.resume_writing()
 
     def begin_answer(self) -> None:
-        """Take note that a request is whole, apart from its body."""
+        """Note that a request is complete, apart from its body."""
         self._is_answering = True
         self._has_more = False
         self._stop_timer()

@@ -1,6 +1,6 @@
-"""Whether a cluster can be used right now, asked as a client would: of a nameserver, and of every broker it names.
+"""Check whether clients can use a cluster now: query a nameserver, and every broker that it names, as a client would.
 
-Of several nameservers one is enough, since clients go to the next.
+One working nameserver is enough, since clients fail over to the next.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ MASTER_ID = 0
 
 
 async def complaints(pool: ConnectionPool, cluster: ClusterView) -> list[str]:
-    """Return what is wrong, in words; nothing when clients can work."""
+    """Return the problems, one sentence each; an empty list if clients can work."""
     wrong: list[str] = []
     for namesrv in each_address(cluster.namesrv):
         complaints = await _complaints_of(pool, namesrv, sorted(cluster.addresses))
@@ -29,7 +29,7 @@ async def complaints(pool: ConnectionPool, cluster: ClusterView) -> list[str]:
 
 
 async def _complaints_of(pool: ConnectionPool, namesrv: str, names: list[str]) -> list[str]:
-    """Return what is wrong for who asks this nameserver."""
+    """Return the problems of a client that uses this nameserver."""
     try:
         registered = await _registered_addresses(pool, namesrv)
     except (NetworkError, BrokerAnswer, ProtocolError) as error:
@@ -39,7 +39,7 @@ async def _complaints_of(pool: ConnectionPool, namesrv: str, names: list[str]) -
 
 
 async def _registered_addresses(pool: ConnectionPool, namesrv: str) -> dict[str, str]:
-    """Return the masters that the nameserver knows. Raises: NetworkError, BrokerAnswer, ProtocolError."""
+    """Return the masters that are registered at a nameserver. Raises: NetworkError, BrokerAnswer, ProtocolError."""
     answer = await pool.ask(namesrv, GetClusterInfo(), ASK_TIMEOUT_MS)
     if not isinstance(answer, ClusterInfoAnswer) or answer.code != 0 or answer.body is None:
         raise BrokerAnswer(answer.code, answer.remark or "no cluster info")
@@ -48,7 +48,7 @@ async def _registered_addresses(pool: ConnectionPool, namesrv: str) -> dict[str,
 
 
 async def _broker_complaint(pool: ConnectionPool, namesrv: str, name: str, address: str | None) -> str:
-    """Return what is wrong with one broker: it is registered, it answers and stores, and its own topic has a route."""
+    """Return the problem of one broker. It must be registered, respond, store, and its own topic must have a route."""
     if address is None:
         return f"{name} isn't registered at the nameserver {namesrv}"
     try:

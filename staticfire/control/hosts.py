@@ -1,8 +1,8 @@
-"""Which host names the control endpoint is asked under. Pure.
+"""The host names under which the control endpoint accepts requests. Pure.
 
-A page of somebody else's can point its own name at 127.0.0.1 once it is loaded (DNS rebinding): then Origin and Host
-agree, both are the attacker's, and only the name gives it away. So a name has to be known: this machine's loopback,
-the address that the request came to, or one that the user has named.
+A foreign page can point its own host name at 127.0.0.1 after it is loaded (DNS rebinding). Then Origin and Host agree,
+both are the attacker's, and only the host name shows it. So the name must be known: this machine's loopback, the
+address that the request arrived at, or a name that the user has configured.
 """
 
 import ipaddress
@@ -12,14 +12,14 @@ LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost
 
 
 class KnownHosts:
-    """The names that are answered."""
+    """The host names that are accepted."""
 
     def __init__(self, more: Iterable[str] = ()) -> None:
-        """`more`: what the user has named; a port behind it doesn't count."""
+        """`more`: the names that the user has configured; a port in them is ignored."""
         self._names = LOOPBACK_NAMES | {host_name(name) for name in more}
 
     def knows(self, host: str, own_address: str) -> bool:
-        """Tell whether a Host header names this endpoint, which listens at `own_address`."""
+        """Return whether a Host header names this endpoint, which listens at `own_address`."""
         name = host_name(host)
         if name in self._names:
             return True
@@ -31,7 +31,7 @@ class KnownHosts:
 
 
 def host_name(host: str) -> str:
-    """Return the name of a Host header in small letters: without a port, brackets, or a dot at its end."""
+    """Return the name in a Host header in lower case: without port, brackets, or final dot."""
     text = host.strip().lower()
     if text.startswith("["):
         return text[1:].partition("]")[0]
@@ -39,5 +39,5 @@ def host_name(host: str) -> str:
 
 
 def is_cross_site(origin: str | None, host: str) -> bool:
-    """Tell whether a browser asks on behalf of another site's page, whatever port that is on."""
+    """Return whether a browser sends this for a page of another site, including another port."""
     return origin is not None and origin.partition("://")[2] != host

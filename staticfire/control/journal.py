@@ -1,9 +1,9 @@
-"""What happened and what was asked, over HTTP.
+"""Recorded events and requests over HTTP.
 
 Behaviour
-- GET /journal: events, oldest first; ?kind=joined,left &client= &group= &topic= &queue= &broker=, and ?max=100 for the
-  newest. GET /requests: the same of requests, with ?code=PULL_MESSAGE in place of kinds.
-- 400 for what can't be read; 404 where no journal is kept.
+- GET /journal returns events, oldest first. Filters: ?kind=joined,left &client= &group= &topic= &queue= &broker=;
+  ?max=100 returns the newest. GET /requests does the same for requests, with ?code=PULL_MESSAGE instead of kinds.
+- 400 for unreadable values; 404 if the cluster keeps no journal.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ _CHOSEN = (
 
 
 async def events(asked: ControlCall) -> Reply:
-    """Answer what happened."""
+    """Return the recorded events."""
     kinds = [kind.strip() for kind in asked.query.get("kind", "").split(",") if kind.strip()]
     async with asked.cluster.admin() as admin:
         try:
@@ -38,7 +38,7 @@ async def events(asked: ControlCall) -> Reply:
 
 
 async def requests(asked: ControlCall) -> Reply:
-    """Answer what was asked."""
+    """Return the recorded requests."""
     code: str = asked.query.get("code", "")
     is_number = code.isascii() and code.isdecimal() and len(code) <= CODE_DIGITS_MAX
     async with asked.cluster.admin() as admin:
@@ -61,7 +61,7 @@ def _shown(found: JournalRecords, asked: ControlCall) -> Reply:
 
 
 def _none_kept(error: BrokerAnswer) -> Reply:
-    """Raises: BrokerAnswer (any other)."""
+    """Return a 404 if no journal is kept. Raises: BrokerAnswer (any other error)."""
     if error.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
         raise error
     return Reply({"error": error.remark}, 404)

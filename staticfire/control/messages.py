@@ -1,10 +1,10 @@
-"""Topics and messages over HTTP: what there is, what is in it, and the life of one, without side effects.
+"""Topics and messages over HTTP: list topics, read messages, and follow the life of one, without side effects.
 
 Behaviour
-- GET /topics lists topics. GET /peek/orders shows the oldest messages (?last=1: the newest), of one ?broker= and
-  ?queue=, from an ?offset= on, with ?tags=. No group, no offset, no member comes of it.
-- GET /messages/ID: those with an offset message id, a unique id or a key, each with the groups that consume its topic
-  and its life; 404 when nobody knows any. A body that is no UTF-8 is shown with its bytes escaped.
+- GET /topics lists topics. GET /peek/orders shows the oldest messages (?last=1: the newest); filters: ?broker=,
+  ?queue=, an ?offset= to start from, ?tags=. Peeking creates no group, no offset and no member.
+- GET /messages/ID shows the messages with an offset message id, a unique id or a key, each with the groups that consume
+  its topic and its life; 404 if there is none. Bytes of a body that aren't UTF-8 are escaped.
 """
 
 from typing import Any
@@ -27,13 +27,13 @@ SHOWN, SHOWN_MAX, FOUND_MAX = 20, 1_000, 64
 
 
 async def topics(asked: ControlCall) -> Reply:
-    """Answer which topics there are."""
+    """Return all topics."""
     async with asked.cluster.admin() as admin:
         return Reply({"topics": await list_topics(admin, asked.query.get("all", False))})
 
 
 async def peek(asked: ControlCall) -> Reply:
-    """Answer what is in a topic."""
+    """Return messages of a topic."""
     query, topic = asked.query, asked.place["topic"]
     offset, is_last = query.get("offset"), query.get("last", False)
     if is_last and offset is not None:
@@ -52,7 +52,7 @@ async def peek(asked: ControlCall) -> Reply:
 
 
 def _chosen(queues: list[MessageQueue], broker_name: str | None, queue_id: int | None) -> list[MessageQueue]:
-    """Raises: UsageError."""
+    """Return the selected queues. Raises: UsageError (there are none)."""
     found = [one for one in queues if broker_name in (None, one.broker_name) and queue_id in (None, one.queue_id)]
     if not found:
         known = ", ".join(f"{queue.broker_name}/{queue.queue_id}" for queue in queues)
@@ -61,7 +61,7 @@ def _chosen(queues: list[MessageQueue], broker_name: str | None, queue_id: int |
 
 
 async def find(asked: ControlCall) -> Reply:
-    """Answer messages with an id or a key, and their lives."""
+    """Return messages with an id or a key, and their lives."""
     query, text = asked.query, asked.place["id"]
     begin, end = query.get("from"), query.get("to")
     times = 0 if begin is None else parse_moment(begin), FOREVER if end is None else parse_moment(end)
@@ -70,7 +70,7 @@ async def find(asked: ControlCall) -> Reply:
         reader = LifeReader(admin)
         lives = {message_id: await reader.life(message_id) for message_id in {one.message_id for one in messages}}
         if not messages and not query:
-            lives = await reader.lives(text)  # It waits, or is half.
+            lives = await reader.lives(text)  # It may wait for its delay, or be a half message of a transaction.
         shown = [{**_shown(one), "groups": standing_fields(await admin.consumption(one))} for one in messages]
     if not messages and not lives:
         return Reply({"error": f"no message has the id or key {text}", "notes": list(messages.gaps)}, 404)

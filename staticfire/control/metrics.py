@@ -1,8 +1,7 @@
-"""GET /metrics: what RocketMQ 5's Prometheus exporter tells of brokers, under the same names.
+"""GET /metrics: the metrics of RocketMQ 5's Prometheus exporter, under the same names.
 
-Every broker is asked when somebody scrapes, and reads its tables then (broker/metrics.py). A broker that doesn't answer
-is missing, and `staticfire_up` says so; the scrape doesn't fail. prometheus_client writes the text, and is loaded with
-the first scrape.
+Each scrape queries every broker, which reads its tables then (broker/metrics.py). A broker that doesn't respond is left
+out and has `staticfire_up` 0; the scrape doesn't fail. prometheus_client writes the text; the first scrape loads it.
 """
 
 import asyncio
@@ -43,11 +42,11 @@ METRICS = {
     "staticfire_up": "whether a server answers; this one and the next are staticfire's own",
     "staticfire_message_time_seconds": "what the clock of message time shows",
 }
-"""Every metric there is, with what it tells. RocketMQ: BrokerMetricsConstant."""
+"""All metrics with their descriptions. RocketMQ: BrokerMetricsConstant."""
 
 
 async def metrics(asked: ControlCall) -> Reply:
-    """Answer a scrape."""
+    """Respond to a scrape."""
     from prometheus_client.exposition import generate_latest
 
     families = list(families_of(await _rows(asked.cluster)))
@@ -55,7 +54,7 @@ async def metrics(asked: ControlCall) -> Reply:
 
 
 async def _rows(cluster: ControlledCluster) -> list[MetricRow]:
-    """Ask every broker, and the clock."""
+    """Query every broker, and the clock."""
     addresses = cluster.view.addresses
     of_brokers = await asyncio.gather(*(_broker_rows(cluster, name) for name in addresses))
     rows = [row for rows in of_brokers for row in rows]
@@ -81,7 +80,7 @@ def _up(name: str, is_so: bool) -> MetricRow:
 
 
 def families_of(rows: Iterable[MetricRow]) -> "Iterator[Metric]":
-    """Yield rows as prometheus_client has them: a family per name. Names that nobody knows are left out."""
+    """Yield rows as prometheus_client's families, one per name. Unknown names are left out."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     by_name: dict[str, list[MetricRow]] = {name: [] for name in METRICS}
@@ -97,7 +96,7 @@ def families_of(rows: Iterable[MetricRow]) -> "Iterator[Metric]":
 
 
 class _Scrape:
-    """What prometheus_client takes for a registry."""
+    """A registry for prometheus_client, with the families of one scrape."""
 
     def __init__(self, families: "list[Metric]") -> None:
         self._families = families

@@ -1,4 +1,4 @@
-"""The OpenAPI description of the control endpoint, and a page for people, from the routes themselves. Pure."""
+"""The OpenAPI description of the control endpoint, and an HTML page, generated from the routes. Pure."""
 
 import html
 from collections.abc import Iterable
@@ -103,7 +103,7 @@ def _schema(body: type) -> dict[str, Any]:
 
 
 def page(routes: Iterable[Route], url: str) -> str:
-    """Return the same for people, as one page of HTML without scripts."""
+    """Return the description as one HTML page without scripts."""
     rows = []
     for route in routes:
         named = [f"<li><code>{html.escape(one.name)}</code> {html.escape(one.text)}</li>" for one in route.query]

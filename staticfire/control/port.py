@@ -1,6 +1,6 @@
 """The port of the control endpoint.
 
-aiohttp takes longer to load than the whole cluster takes to start, so it is loaded at the first knock.
+aiohttp takes longer to load than the whole cluster takes to start, so the first connection loads it.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ControlPort:
-    """Waits at a listening socket; whoever connects first has the endpoint loaded, and waits in the backlog."""
+    """Waits at a listening socket. The first connection loads the endpoint, and waits in the backlog meanwhile."""
 
     def __init__(self, cluster: ClusterView, sock: socket.socket, wanted: WantedControl) -> None:
         self._cluster = cluster

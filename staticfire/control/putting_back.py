@@ -1,21 +1,21 @@
-"""Snapshots over HTTP: what `staticfire snapshot` does, under the same names."""
+"""Snapshots over HTTP: the operations of `staticfire snapshot`, under the same names."""
 
 from staticfire.control import snapshots
 from staticfire.control.routes import ControlCall, Reply, Route
 
 
 async def show(asked: ControlCall) -> Reply:
-    """Answer which snapshots there are."""
+    """Return all snapshots."""
     return Reply({"snapshots": await snapshots.saved(asked.cluster.pool, asked.cluster.view.addresses)})
 
 
 async def save(asked: ControlCall) -> Reply:
-    """Put the cluster away."""
+    """Save the cluster as a snapshot."""
     return Reply(await snapshots.save(asked.cluster.pool, asked.cluster.view.addresses, asked.place["name"]))
 
 
 async def restore(asked: ControlCall) -> Reply:
-    """Put the cluster back."""
+    """Restore a snapshot."""
     cluster = asked.cluster
     return Reply(await snapshots.restore(cluster.pool, cluster.namesrv, cluster.view.addresses, asked.place["name"]))
 

@@ -1,7 +1,7 @@
-"""A cluster as if it were new, in milliseconds: brokers forget what they have, then the nameservers their routes.
+"""Empty a cluster in milliseconds: brokers delete their data, then nameservers delete the routes.
 
-Fault rules go first, since one of them may be about any of this. Message time runs again, from where it is: it never
-goes back. Killed and frozen processes stay so.
+Fault rules are removed first, since a rule may affect any of these requests. Message time runs at its normal rate
+again, from its current value: it never goes back. Killed and suspended processes are left as they are.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ TIMEOUT_MS = 10_000
 
 
 async def reset(pool: ConnectionPool, namesrv: str, addresses: Iterable[str]) -> dict[str, Any]:
-    """Reset the brokers at these addresses; return what they had. Raises: NetworkError, BrokerAnswer."""
+    """Reset the brokers at these addresses; return what they deleted. Raises: NetworkError, BrokerAnswer."""
     brokers, nameservers = list(addresses), each_address(namesrv)
     await asyncio.gather(*(pool.ask(address, RemoveFault(), TIMEOUT_MS) for address in (*nameservers, *brokers)))
     forgotten = await asyncio.gather(*(_reset_broker(pool, address) for address in brokers))
     topics = sorted({topic for one in forgotten for topic in one.topics})
     groups = sorted({group for one in forgotten for group in one.groups})
-    # Brokers no longer register these topics, but a nameserver keeps a route until it is told.
+    # Brokers no longer register these topics, but a nameserver keeps a route until it is told to delete it.
     deletions: list[Request] = [DeleteTopicInNameserver(topic=topic) for topic in topics]
     told = (pool.ask(address, what, TIMEOUT_MS) for address in nameservers for what in (Reset(), *deletions))
     for answer in await asyncio.gather(*told):

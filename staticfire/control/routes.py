@@ -1,7 +1,7 @@
-"""What can be asked over HTTP, declared: one `Route` per method and path. Pure.
+"""How routes are declared: one `Route` per method and path. Pure.
 
-Everything follows from these declarations: what aiohttp serves, which parameters are refused and in which words, the
-list of paths in `GET /`, the OpenAPI description, the page at /docs.
+Everything is derived from these declarations: what aiohttp serves, which parameters are refused and with which error,
+the list of paths in `GET /`, the OpenAPI description, and the page at /docs.
 """
 
 import re
@@ -36,7 +36,7 @@ Kind = Literal["string", "integer", "boolean", "number"]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What may stand behind the question mark."""
+    """A parameter of the query string."""
 
     name: str
     text: str
@@ -46,7 +46,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     def read(self, text: str) -> Any:
-        """Return the value that a text means. Raises: UsageError."""
+        """Return the value of a text. Raises: UsageError."""
         if self.choices and text not in self.choices:
             raise UsageError(
                 f"{self._said(text)}: there are {', '.join(self.choices)}{did_you_mean(text, self.choices)}"
@@ -69,7 +69,7 @@ class Parameter:
         return f"{self.name}={text[:SHOWN_CHARS_MAX]}"
 
     def schema(self) -> dict[str, Any]:
-        """Return the JSON schema of its values."""
+        """Return the JSON schema of the values."""
         if self.kind == "boolean":
             return {"type": "string", "enum": [*_TRUE, *_FALSE]}
         found: dict[str, Any] = {"type": self.kind}
@@ -82,18 +82,18 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class ControlCall:
-    """One request, checked as far as its route says."""
+    """One request, checked as far as its route declares."""
 
     cluster: "ControlledCluster"
     place: Mapping[str, str]
-    """What the path names."""
+    """The values of the names in the path."""
     query: Mapping[str, Any]
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is answered: an object as JSON, a text as it is, or lines as they come."""
+    """A response: an object as JSON, a text, or lines that are sent as they arrive."""
 
     content: dict[str, Any] | str | AsyncIterator[bytes]
     status: int = 200
@@ -105,7 +105,7 @@ Handler = Callable[[ControlCall], Awaitable[Reply]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One thing that can be asked."""
+    """One method and path, with its handler."""
 
     method: str
     path: str
@@ -113,25 +113,25 @@ class Route:
     answer: Handler
     query: tuple[Parameter, ...] = ()
     body: type | None = None
-    """Of JSON; None: there is none."""
+    """The type of the JSON body; None: no body."""
     is_open: bool = False
-    """Whether other parameters are passed on, too: the handler knows them."""
+    """Whether undeclared parameters are passed to the handler, too."""
     refusals: Mapping[int, str] = field(default_factory=dict)
-    """By status: when it is answered."""
+    """By status: when this status is returned."""
     kind: str = JSON
 
     @property
     def places(self) -> list[str]:
-        """The names in the path."""
+        """The names of the placeholders in the path."""
         return _PLACE.findall(self.path)
 
     @property
     def plain_path(self) -> str:
-        """The path as people write it: /dlq/{group}."""
+        """The path for documentation: /dlq/{group}."""
         return _PLACE.sub(r"{\1}", self.path)
 
     def read(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Return the values of parameters. Raises: UsageError (an unknown one, a wrong value)."""
+        """Return the values of parameters. Raises: UsageError (an unknown parameter, an invalid value)."""
         known = {one.name: one for one in self.query}
         values: dict[str, Any] = {}
         for name, text in given.items():
@@ -150,13 +150,13 @@ class Route:
 
 
 def did_you_mean(said: str, known: Iterable[str]) -> str:
-    """Return the hint at the end of a refusal, empty where nothing is alike."""
+    """Return the hint at the end of an error, or "" if no known name is similar."""
     alike = get_close_matches(said[:SHOWN_CHARS_MAX], list(known), 1)
     return f": did you mean {alike[0]}?" if alike else ""
 
 
 def read_body(body: bytes, wanted: type, forms: str = "") -> Any:
-    """Return what a JSON body says. Raises: UsageError, which names `forms`, how it can be written."""
+    """Decode a JSON body. `forms`: how it can be written, for the error. Raises: UsageError."""
     try:
         return msgspec.json.decode(body, type=wanted)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

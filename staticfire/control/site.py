@@ -1,10 +1,9 @@
-"""The control endpoint itself: the routes, served by aiohttp.
+"""The control endpoint: aiohttp serves the routes.
 
-Behaviour: JSON in every answer, errors included. What a handler raises becomes a status, here and nowhere else. An
-unknown path answers with the list of paths, a wrong method with the right one, a page of another site or an unknown
-host name with 403, a missing token with 401 (access.py). What fails inside is a 500 with its words. Bytes that are no
-HTTP are answered with 400, and told in one line. A request that isn't whole in time is answered with 408, and its
-connection is closed (half_requests.py).
+Behaviour: every response is JSON, including errors. Only this module turns an exception of a handler into a status. An
+unknown path gets the list of paths, a wrong method the right one, a page of another site or an unknown host name 403, a
+missing token 401 (access.py). An internal error is a 500 with its message. Bytes that aren't HTTP get a 400 and one
+line in the log. A request that isn't complete in time gets a 408, and its connection is closed (half_requests.py).
 Not done: dashboard.
 """
 
@@ -45,11 +44,11 @@ from staticfire.runtime.ports import port_of
 log = logger("control")
 
 REASON_CHARS_MAX = 200
+# How long responses that are in progress may take when the cluster stops.
 CLOSE_TIMEOUT_S = 1.0
-# How long running answers may take when the cluster stops.
 BODY_BYTES_MAX = 1024 * 1024
+# Response codes of servers for requests with invalid content.
 WRONG_WORDS = frozenset({ResponseCode.INVALID_PARAMETER, ResponseCode.MESSAGE_ILLEGAL})
-# Of servers that were asked something that makes no sense.
 
 Served = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -67,7 +66,7 @@ class ControlSite:
         self._listener: Listener | None = None
 
     async def open(self, sock: socket.socket) -> None:
-        """Serve at a listening socket."""
+        """Serve requests at a listening socket."""
         cluster = ControlledCluster(self._cluster, self._pool, url_of(port_of(sock)), self._access.needs_token)
         app = web.Application(middlewares=[self._timed, self._errors_as_json], client_max_size=BODY_BYTES_MAX)
         app.add_routes([web.route(one.method, one.path, _served(one, cluster)) for one in ROUTES])
@@ -81,7 +80,7 @@ class ControlSite:
         self._listener = await self._machine.network.listen(self._half_requests, host, port, sock)
 
     async def close(self) -> None:
-        """Stop serving and let go of the connections to the cluster."""
+        """Stop serving, and close the connections to the cluster."""
         if self._listener is not None:
             await self._listener.close()
         if self._runner is not None:
@@ -118,17 +117,17 @@ class ControlSite:
             return _json(wrong.status, {"error": f"{asked}: {reason}", "paths": paths()})
         except web.RequestPayloadError as error:
             return _json(400, {"error": f"{asked}: the body can't be read: {_line(error)}"})
-        except ConnectionError as error:  # Who asked has left.
+        except ConnectionError as error:  # The client has disconnected.
             return _json(400, {"error": f"{asked}: {error}"})
         except StaticfireError as error:
             return _refusal(asked, error)
-        except Exception as error:  # One request: what went wrong is its answer.  # noqa: BLE001
+        except Exception as error:  # An internal error concerns one request only.  # noqa: BLE001
             log.error("control_failed", asked=asked, error=repr(error))
             return _json(500, {"error": f"{asked}: {type(error).__name__}: {error}"})
 
 
 def _served(route: Route, cluster: ControlledCluster) -> Served:
-    """Return what aiohttp calls for a route."""
+    """Return the function that aiohttp calls for a route."""
 
     async def serve(request: web.Request) -> web.StreamResponse:
         body = await _body(request)
@@ -143,7 +142,7 @@ def _served(route: Route, cluster: ControlledCluster) -> Served:
 
 
 async def _body(request: web.Request) -> bytes:
-    """Return the body. Raises: web.HTTPRequestTimeout when it doesn't become whole."""
+    """Return the body. Raises: web.HTTPRequestTimeout when it isn't complete in time."""
     try:
         async with asyncio.timeout(HALF_REQUEST_S):
             return await request.read()
@@ -153,7 +152,7 @@ async def _body(request: web.Request) -> bytes:
 
 
 def _refuse_repeated(request: web.Request) -> None:
-    """Refuse a parameter that is given twice: one of them would be ignored. Raises: UsageError."""
+    """Refuse a parameter that is given twice, because one value would be ignored. Raises: UsageError."""
     for name in request.query:
         if len(request.query.getall(name)) > 1:
             raise UsageError(f"{name!r} is given more than once")
@@ -173,7 +172,7 @@ async def _sent(request: web.Request, reply: Reply) -> web.StreamResponse:
 
 
 def _refusal(asked: str, error: StaticfireError) -> web.Response:
-    """Return what a handler's exception means to who asked."""
+    """Return the response for an exception of a handler."""
     if isinstance(error, UsageError | ClientError):
         return _json(400, {"error": str(error)})
     if not isinstance(error, BrokerAnswer):
@@ -192,7 +191,7 @@ def _alike(path: str) -> str:
 
 
 class _OneLine(logging.Handler):
-    """What aiohttp complains about, as one line of ours: bytes that are no HTTP are no reason for a traceback."""
+    """Logs a complaint of aiohttp as one line: bytes that aren't HTTP need no traceback."""
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None

@@ -1,8 +1,8 @@
-"""A cluster put away under a name, and put back as it was, in some twenty milliseconds; clients stay connected.
+"""Save a cluster under a name and restore it, in about twenty milliseconds; clients stay connected.
 
-Each broker keeps a snapshot of its own, below its folder; a name is there when every broker has it. Fault rules go
-before one is put back, since one of them may be about any of this. Brokers are put back side by side: a program that
-sends meanwhile may find one of them as it is and the next as it was.
+Each broker keeps its own snapshot, below its folder. A snapshot exists if every broker has it. Fault rules are removed
+before a restore, since a rule may affect any of these requests. Brokers are restored in parallel: a program that sends
+meanwhile may reach one broker before its restore and another after it.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ from staticfire.protocol.requests.snapshots import (
 from staticfire.runtime.addresses import each_address
 from staticfire.runtime.pool import ConnectionPool
 
+# A copy of many gigabytes takes minutes.
 TIMEOUT_MS = 600_000
-# A copy of many gigabytes takes its time.
 DEFAULT_NAME = "default"
 
 
 async def save(pool: ConnectionPool, brokers: Mapping[str, str], name: str = DEFAULT_NAME) -> dict[str, Any]:
-    """Put all brokers away; return what there was. `brokers`: name -> address.
+    """Save the state of all brokers; return what was saved. `brokers`: name -> address.
 
-    Raises: UsageError (no such name can be), NetworkError, BrokerAnswer.
+    Raises: UsageError (invalid name), NetworkError, BrokerAnswer.
     """
     fault = snapshot_name_fault(name)
     if fault is not None:
@@ -47,9 +47,9 @@ async def save(pool: ConnectionPool, brokers: Mapping[str, str], name: str = DEF
 async def restore(
     pool: ConnectionPool, namesrv: str, brokers: Mapping[str, str], name: str = DEFAULT_NAME
 ) -> dict[str, Any]:
-    """Put all brokers back as they were; return what is there now.
+    """Restore all brokers; return their state.
 
-    Raises: ClientError (not every broker has it), NetworkError, BrokerAnswer.
+    Raises: ClientError (not every broker has the snapshot), NetworkError, BrokerAnswer.
     """
     nameservers, there = each_address(namesrv), await _by_broker(pool, brokers)
     without = [broker for broker, infos in there.items() if name not in [info.name for info in infos]]
@@ -64,7 +64,7 @@ async def restore(
     bodies = [answer.body for answer in answers if isinstance(answer, RestoredAnswer)]
     there_now = {topic for body in bodies for topic in body.snapshot.topics}
     gone = sorted({topic for body in bodies for topic in body.topics_gone} - there_now)
-    # A nameserver keeps a route until it is told.
+    # A nameserver keeps a route until it is told to delete it.
     for topic in gone:
         await _ask_all(pool, nameservers, DeleteTopicInNameserver(topic=topic), f"route of {topic}")
     told = _told(name, [body.snapshot for body in bodies])
@@ -72,7 +72,7 @@ async def restore(
 
 
 async def saved(pool: ConnectionPool, brokers: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the snapshots that every broker has, by name. Raises: NetworkError, BrokerAnswer."""
+    """Return the snapshots that every broker has, sorted by name. Raises: NetworkError, BrokerAnswer."""
     there = await _by_broker(pool, brokers)
     by_name: dict[str, list[SnapshotInfo]] = {}
     for infos in there.values():
@@ -93,7 +93,7 @@ async def _by_broker(pool: ConnectionPool, brokers: Mapping[str, str]) -> dict[s
 
 
 async def _ask_all(pool: ConnectionPool, addresses: Iterable[str], request: Request, what: str) -> list[Answer]:
-    """Ask all at once; the first refusal is raised when all have answered. Raises: NetworkError, BrokerAnswer."""
+    """Query all servers at once. When all have responded, raise the first error. Raises: NetworkError, BrokerAnswer."""
     asked = list(addresses)
     answers = await asyncio.gather(
         *(pool.ask(address, request, TIMEOUT_MS) for address in asked), return_exceptions=True

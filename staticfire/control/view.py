@@ -1,4 +1,4 @@
-"""What the control endpoint knows of a cluster, whoever runs it."""
+"""What the control endpoint needs of a cluster, however the cluster runs."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -7,19 +7,19 @@ if TYPE_CHECKING:
 
 
 class ClusterView(Protocol):
-    """A running cluster, from outside."""
+    """A running cluster as the control endpoint sees it."""
 
     @property
     def namesrv(self) -> str:
-        """The nameserver's address; of several all, separated by semicolons."""
+        """The nameserver's address. With several: all, separated by semicolons."""
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Where each broker is, by its name."""
+        """The address of each broker by its name."""
 
     def describe(self) -> dict[str, Any]:
-        """Return what there is, ready for JSON: processes, ports, folders."""
+        """Return processes, ports and folders, ready for JSON."""
 
     @property
     def process_faults(self) -> "ProcessFaults | None":
-        """What goes wrong on purpose with its processes; None where they aren't its own."""
+        """The fault rules about its processes, or None if it has no processes of its own."""

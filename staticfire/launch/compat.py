@@ -1,7 +1,7 @@
-"""`--compat rocketmq-5.3.3`: as close to that RocketMQ as staticfire can be, and what stays different.
+"""`--compat rocketmq-5.3.3`: behave as that RocketMQ as far as staticfire can, and list what remains different.
 
-differences.toml has every difference that a person may meet; those with a setting are turned off. What somebody sets
-by himself counts all the same. docs/compatibility.md is written from the same file.
+differences.toml has every difference that a user may notice. Those with a setting are turned off. A value that the user
+sets explicitly has priority. docs/compatibility.md is generated from the same file.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ TARGETS = (ROCKETMQ,)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a person may meet. `setting`, `value`: what turns it off; empty: nothing does."""
+    """A difference that a user may notice. `setting`, `value`: they turn it off; empty if nothing does."""
 
     what: str
     rocketmq: str
@@ -26,27 +26,27 @@ class Difference:
 
 
 def differences() -> list[Difference]:
-    """Return all of them, those that can be turned off first."""
-    import tomllib  # here, since few starts ask
+    """Return all differences. Those that can be turned off come first."""
+    import tomllib  # here, since few starts need it
 
     found = tomllib.loads(files("staticfire.launch").joinpath("differences.toml").read_text("utf-8"))
     return [Difference(**one) for one in found["difference"]]
 
 
 def check_target(compat: str | None) -> None:
-    """Raise UsageError when there is no such RocketMQ to be like."""
+    """Check that `compat` names a supported RocketMQ version. Raises: UsageError."""
     if compat is not None and compat not in TARGETS:
         raise UsageError(f"compat={compat!r} is unknown; there is {' and '.join(TARGETS)}: did you mean that?")
 
 
 def compat_settings(compat: str | None) -> Mapping[str, str]:
-    """Return the settings that turn differences off, for nobody in particular none. Raises: UsageError."""
+    """Return the settings that turn differences off; none if `compat` is None. Raises: UsageError."""
     check_target(compat)
     return {} if compat is None else {one.setting: one.value for one in differences() if one.setting}
 
 
 def told(compat: str) -> list[str]:
-    """Return what a person should know: what is set, and what stays different, a line each."""
+    """Return lines for the user: the changed settings, then one line for each remaining difference."""
     found = differences()
     switched = " ".join(f"{one.setting}={one.value}" for one in found if one.setting)
     rest = [one for one in found if not one.setting]
@@ -58,7 +58,7 @@ def told(compat: str) -> list[str]:
 
 
 def told_shortly(compat: str) -> str:
-    """Return the same in one line."""
+    """Return a one-line summary of `told`."""
     rest = sum(not one.setting for one in differences())
     return (
         f"as {compat}; {rest} differences stay: docs/compatibility.md, or `staticfire up --compat {compat}`, lists them"

@@ -1,11 +1,11 @@
-"""Whether the servers of this container are ready: they answer on their ports, and the nameservers know the brokers.
+"""Check that the servers of this container are ready: they respond, and the brokers are registered at the nameservers.
 
-    python -I -S container_health.py      exit code 0, or 1 and a line that says who isn't ready
+    python -I -S container_health.py      exit code 0; or 1 and a line that names the server that isn't ready
 
-A health check runs every few seconds, so this is a file that can be run by itself and needs nothing but the standard
-library: 30 ms instead of 200. Which servers there are, and with which settings, is read from the command lines of this
-container's processes; what is asked goes out in the JSON codec. A whole cluster (`staticfire up`) is asked at its
-control endpoint, which looks at all of it.
+A health check runs every few seconds. So this file runs on its own and imports only the standard library, which takes
+30 ms instead of 200. It finds the servers and their settings in the command lines of the container's processes. It
+sends requests in the JSON codec. For a whole cluster (`staticfire up`) it queries the control endpoint, which checks
+all servers.
 """
 
 import json
@@ -18,27 +18,27 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+# Less than the 5 s that Docker allows for a whole check.
 TIMEOUT_S = 4.0
-# Docker gives a check 5 s in all.
 NAMESERVER, BROKER, PROXY = "staticfire.nameserver", "staticfire.broker", "staticfire.proxy"
 CLUSTER, CONTROL_FLAG = "staticfire up", "--control-port"
+# Request codes: the status of a broker, and the brokers that a nameserver has.
 RUNTIME_INFO, CLUSTER_INFO = 28, 106
-# Request codes: what a broker says of itself, and which brokers a nameserver knows.
 DEFAULT_PORTS = {NAMESERVER: 9876, BROKER: 10911, PROXY: 8081, CLUSTER: 8082}
 HTTP_2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
+# The type of the frame that an HTTP/2 server sends first.
 SETTINGS = 4
-# The type of the frame with which HTTP/2 answers.
 VIP_PORT_BELOW = 2
 DEFAULT_BROKER = "broker-a"
 OWN_ADDRESS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class NotReady(Exception):
-    """Who isn't ready, in words."""
+    """A server isn't ready. The message names it."""
 
 
 def main() -> int:
-    """Look at every server; return the exit code."""
+    """Check every server; return the exit code."""
     servers = list(running_servers(Path("/proc")))
     try:
         if not servers:
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def running_servers(proc: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield module and settings of each server, from command lines as `-m staticfire.broker --settings {...}`."""
+    """Yield the module and settings of each server, from command lines like `-m staticfire.broker --settings {...}`."""
     for file in sorted(proc.glob("[0-9]*/cmdline")):
         with suppress(OSError, ValueError):
             words = file.read_bytes().decode().split("\0")
@@ -72,7 +72,7 @@ def _control_port(words: list[str]) -> dict[str, str]:
 
 
 def check(module: str, settings: dict[str, str]) -> None:
-    """Ask a server, and the nameservers about a broker. Raises: NotReady."""
+    """Query a server; for a broker, also query its nameservers. Raises: NotReady."""
     host = settings.get("listen_host", "")
     port_name = "grpc_server_port" if module == PROXY else "listen_port"
     host, port = OWN_ADDRESS.get(host, host), int(settings.get(port_name, DEFAULT_PORTS[module]))
@@ -98,7 +98,7 @@ def check(module: str, settings: dict[str, str]) -> None:
 
 
 def ask(host: str, port: int, code: int) -> bytes:
-    """Send a request without fields; return the body of its answer. Raises: NotReady."""
+    """Send a request without fields; return the body of the response. Raises: NotReady."""
     header = json.dumps({"code": code, "language": "OTHER", "version": 0, "opaque": 1, "flag": 0}).encode()
     with connect(host, port) as connection:
         try:
@@ -115,7 +115,7 @@ def ask(host: str, port: int, code: int) -> bytes:
 
 
 def ask_control(port: int) -> None:
-    """Ask a whole cluster how it is. Raises: NotReady."""
+    """Query the health of a whole cluster. Raises: NotReady."""
     with connect("127.0.0.1", port) as connection:
         token = os.environ.get("STATICFIRE_CONTROL_TOKEN", "")
         allowed = f"Authorization: Bearer {token}\r\n" if token else ""
@@ -130,7 +130,7 @@ def ask_control(port: int) -> None:
 
 
 def greet(host: str, port: int) -> None:
-    """Begin to speak HTTP/2 with a gRPC endpoint. Raises: NotReady."""
+    """Start an HTTP/2 connection to a gRPC endpoint. Raises: NotReady."""
     with connect(host, port) as connection:
         try:
             connection.sendall(HTTP_2_HELLO)
@@ -142,7 +142,7 @@ def greet(host: str, port: int) -> None:
 
 
 def connect(host: str, port: int) -> socket.socket:
-    """Return a connection. Raises: NotReady."""
+    """Open a connection. Raises: NotReady."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     connection = socket.socket(family, socket.SOCK_STREAM)
     connection.settimeout(TIMEOUT_S)

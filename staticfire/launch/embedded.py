@@ -20,11 +20,11 @@ log = logger("cluster")
 
 
 class EmbeddedCluster:
-    """Runs between `start` and `stop`; the folder is gone afterwards if it was temporary."""
+    """A cluster in this process, between `start` and `stop`. `stop` removes a temporary folder."""
 
     def __init__(self, wanted: WantedCluster) -> None:
-        """Bind the ports, make the folder, check the settings. Raises: UsageError."""
-        # Nobody asked for port 10909 here, and two clusters of one test run would fight for theirs.
+        """Bind the ports, create the folder, check the settings. Raises: UsageError."""
+        # The VIP port (10909) isn't needed here, and two clusters of one test run would compete for it.
         settings = {"vipPortEnable": "false", **wanted.settings}
         self.folder, self._ports, self.plan = prepare_places(replace(wanted, settings=settings))
         self._running = AsyncExitStack()
@@ -40,12 +40,12 @@ class EmbeddedCluster:
         return self.plan.addresses
 
     def describe(self) -> dict[str, Any]:
-        """Return what there is, ready for JSON."""
+        """Return addresses, process ids and folders, ready for JSON."""
         return describe_cluster(self.plan, self.folder, self.pids)
 
     @property
     def pids(self) -> dict[str, int]:
-        """This process, for everybody."""
+        """The id of this process, for each server."""
         proxy = [] if self.plan.proxy is None else [PROXY]
         return (
             {}
@@ -55,7 +55,7 @@ class EmbeddedCluster:
 
     @property
     def process_faults(self) -> None:
-        """There is one process, and it isn't the cluster's to kill."""
+        """None: the only process is the user's, so no rule may kill or suspend it."""
 
     async def start(self, on_crash: Callable[[str], None]) -> None:
         """Start the nameservers, the brokers, then the gRPC endpoint, if any. Raises: UsageError, StorageError."""
@@ -76,18 +76,18 @@ class EmbeddedCluster:
             await self._enter(PROXY, proxy, on_crash)
 
     async def _enter(self, name: str, service: Service, on_crash: Callable[[str], None]) -> None:
-        """Start a service, and tell when one of its loops crashes."""
+        """Start a service. Report a crash of one of its loops."""
         await self._running.enter_async_context(service)
         watch = asyncio.create_task(_watch(name, service, on_crash), name=f"watch {name}")
         self._running.callback(watch.cancel)
 
     def on_sent_back(self, hook: Callable[[SentBack], object]) -> Callable[[], None]:
-        """Have each broker call a function before it answers a send-back; return what ends that."""
+        """Have each broker call a function before it responds to a send-back. Return a function that ends this."""
 
         def guarded(sent_back: SentBack) -> None:
             try:
                 hook(sent_back)
-            except Exception as error:  # noqa: BLE001 (a program's own function: the broker goes on)
+            except Exception as error:  # noqa: BLE001 (a user's function: the broker continues)
                 log.error("hook_failed", group=sent_back.group, error=repr(error))
 
         watches = [broker.state.retries for broker in self._brokers]
@@ -101,7 +101,7 @@ class EmbeddedCluster:
         return end
 
     async def stop(self) -> None:
-        """Stop the gRPC endpoint, the brokers, then the nameservers; let go of the ports and the temporary folder."""
+        """Stop the gRPC endpoint, the brokers, then the nameservers; release the ports and the temporary folder."""
         try:
             await self._running.aclose()
         finally:
@@ -112,5 +112,5 @@ class EmbeddedCluster:
 async def _watch(name: str, service: Service, on_crash: Callable[[str], None]) -> None:
     try:
         await service.wait()
-    except Exception as error:  # noqa: BLE001 (a crash of any kind is what this waits for)
+    except Exception as error:  # noqa: BLE001 (this waits for a crash of any kind)
         on_crash(f"{name} has crashed: {type(error).__name__}: {error}")

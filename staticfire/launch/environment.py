@@ -1,7 +1,7 @@
-"""Variables of the environment that look like settings and are none.
+"""Find environment variables that look like settings but aren't.
 
-What resembles a setting is a typing error, and is refused. The rest is told: the environment is shared with other
-programs, which may call a variable of theirs STATICFIRE_VERSION.
+A name similar to a setting is a typing error and is refused. Other names are only reported: other programs share the
+environment and may have a variable such as STATICFIRE_VERSION.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,15 +13,16 @@ from staticfire.runtime.config import ENVIRONMENT_PREFIX, variable_of
 from staticfire.runtime.loading import ENVIRONMENT
 
 NO_SETTINGS = frozenset({"CONTROL", "CONTROL_HOSTS", "CONTROL_TOKEN", "LISTEN", "LOG_LEVEL", "PURE_PYTHON"})
-"""What is read from the environment, and isn't a setting of a server: names without the prefix."""
+"""Environment variables that are read but aren't settings of a server, without the prefix."""
+# How similar two names must be to count as a typing error. With less, other programs' names would count, too.
 ALIKE = 0.8
-# How much of two names must be the same. Below it, another program's names are closer than people's typing errors.
+# Kubernetes sets variables for every service in each container; for one named staticfire these are
+# STATICFIRE_SERVICE_HOST, STATICFIRE_PORT ...
 KUBERNETES_HOST, KUBERNETES_PORTS = "_SERVICE_HOST", ("_SERVICE_PORT", "_PORT")
-# It tells each container of all services: of one called staticfire by STATICFIRE_SERVICE_HOST, STATICFIRE_PORT ...
 
 
 def check_environment(environment: Mapping[str, str], tell: Callable[[str], object]) -> None:
-    """Refuse what was meant as a setting of any program, and tell of what else nobody knows.
+    """Refuse misspelt settings of any program; report other unknown names with `tell`.
 
     Raises: UsageError.
     """
@@ -44,8 +45,8 @@ def _is_of_kubernetes(name: str, environment: Mapping[str, str]) -> bool:
 
 
 def _meant(name: str, known: set[str]) -> str | None:
-    """Return the variable that is meant, also by who writes a setting's camel case in capitals."""
-    import difflib  # here, since most starts need no help
+    """Return the variable that is probably meant. A camel-case setting in capitals is recognized, too."""
+    import difflib  # here, since most starts don't need it
 
     plain = {_plain(one): one for one in known}
     alike = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=ALIKE)

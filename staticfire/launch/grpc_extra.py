@@ -1,6 +1,6 @@
-"""Whether this installation can serve RocketMQ 5's clients: the extra `staticfire[grpc]` is there, or isn't.
+"""Check whether this installation can serve RocketMQ 5 clients, that is, whether `staticfire[grpc]` is installed.
 
-Asked before a cluster's processes start, so nothing is imported for it.
+The check runs before the processes of a cluster start, so it doesn't import the packages.
 """
 
 NEEDED = ("google.protobuf", "hpack", "cryptography")
@@ -8,7 +8,7 @@ HOW_TO_GET_IT = "pip install 'staticfire[grpc]'"
 
 
 def grpc_is_installed() -> bool:
-    """Tell whether all that the endpoint needs can be imported."""
+    """Return whether all packages that the endpoint needs are installed."""
     from importlib.util import find_spec
 
     try:

@@ -1,4 +1,4 @@
-"""What a cluster takes of the machine before it runs: a folder and listening ports."""
+"""The folder and the listening ports that a cluster needs before it starts."""
 
 import os
 import socket
@@ -30,7 +30,7 @@ PORT_MAX = 65_535
 
 @dataclass(frozen=True)
 class Words:
-    """How a person says what a cluster takes: what errors advise to change."""
+    """The names of the user's options, for advice in error messages: flags or parameters."""
 
     ports: str
     directory: str
@@ -50,19 +50,19 @@ PARAMETERS = Words(
 
 @dataclass(frozen=True)
 class WantedControl:
-    """How the control endpoint can be reached, and by whom."""
+    """The address of the control endpoint, and which requests it accepts."""
 
     port: int = CONTROL_PORT
     is_port_chosen: bool = True
-    """False: it is the default, and the next free one will do where another program has it."""
+    """False: `port` is the default; if another program uses it, the next free port is taken."""
     host: str = HOST
     names: tuple[str, ...] = ()
-    """Host names under which it may be asked, besides this machine's loopback."""
+    """Host names under which it accepts requests, in addition to the loopback names of this machine."""
     token: str = ""
-    """What who asks has to know; needed where others than this machine reach it."""
+    """The token that requests must have; required if other machines can reach the endpoint."""
 
     def check(self) -> None:
-        """Raise UsageError where everybody could use it."""
+        """Refuse an endpoint that anyone on the network could use. Raises: UsageError."""
         if self.host != HOST or self.token:
             from staticfire.control.access import check_access  # here, since few starts need it
 
@@ -71,29 +71,29 @@ class WantedControl:
 
 @dataclass(frozen=True)
 class WantedCluster:
-    """What somebody wants to have, as flags of `up` and `run` or as parameters of `Cluster` say it."""
+    """A cluster as the user described it, with flags of `up` and `run` or with parameters of `Cluster`."""
 
     brokers: int = 1
     namesrv_port: int = NAMESRV_PORT
     broker_port: int = BROKER_PORT
     grpc_port: int | None = None
-    """Of the gRPC endpoint; None: there is none."""
+    """The port of the gRPC endpoint; None: no endpoint."""
     directory: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     file: str | None = None
     words: Words = FLAGS
     listen: str = HOST
-    """The address that all of it listens on, but for the control endpoint."""
+    """The address that everything listens on, except the control endpoint."""
     nameservers: int = 1
     compat: str | None = None
-    """The RocketMQ that it is to be like: compat.py."""
+    """The RocketMQ version to behave like; see compat.py."""
 
     @property
     def compat_settings(self) -> Mapping[str, str]:
-        """What turns differences off. Raises: UsageError."""
+        """Settings that turn differences off. Raises: UsageError."""
         if self.compat is None:
             return {}
-        from staticfire.launch.compat import compat_settings  # here, since few starts ask
+        from staticfire.launch.compat import compat_settings  # here, since few starts need it
 
         return compat_settings(self.compat)
 
@@ -108,7 +108,7 @@ class WantedCluster:
         grpc: object = False,
         nameservers: object = 1,
     ) -> "WantedCluster":
-        """Return what the parameters of `Cluster` mean, whatever their types are. Raises: UsageError."""
+        """Check the parameters of `Cluster`, of whatever types, and return the cluster. Raises: UsageError."""
         ports = {"namesrv_port": namesrv_port, "broker_port": broker_port}
         for name, number in {"brokers": brokers, "nameservers": nameservers, **ports}.items():
             if not is_whole(number):
@@ -132,22 +132,22 @@ class WantedCluster:
 
 
 def is_whole(value: object) -> bool:
-    """Tell whether this is a whole number; True is none."""
+    """Return whether this is a whole number. True and False aren't."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _as_text(value: object) -> str:
-    """Return a setting as it is written: Python's True is RocketMQ's true."""
+    """Return the text of a setting: Python's True is RocketMQ's true."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class ClusterFolder:
-    """Where a cluster keeps its data: the user's folder, or a temporary one that is removed in the end."""
+    """The data folder of a cluster: the user's, or a temporary one that is removed at the end."""
 
     _temporary: "TemporaryFolder | None" = None
 
     def __init__(self, path: str | None, words: Words = FLAGS) -> None:
-        """Make the folder. Raises: UsageError."""
+        """Create the folder. Raises: UsageError."""
         if path is None:
             from staticfire.launch.temporary_folder import (
                 TemporaryFolder,  # here: it imports as much as all of this module
@@ -171,7 +171,7 @@ class ClusterFolder:
 
     @property
     def temporary(self) -> bool:
-        """Whether it goes in the end."""
+        """Whether it is removed at the end."""
         return self._temporary is not None
 
     def remove(self) -> None:
@@ -184,7 +184,7 @@ class ClusterFolder:
 
 
 class Ports:
-    """Bound listening sockets, by who will serve them."""
+    """Bound listening sockets, by the name of the process that will use them."""
 
     def __init__(self, words: Words = FLAGS, listen: str = HOST) -> None:
         self._words = words
@@ -192,31 +192,31 @@ class Ports:
         self._sockets: dict[str, socket.socket] = {}
 
     def bind(self, name: str, port: int) -> int:
-        """Listen on a port for somebody; return the port. Raises: UsageError."""
+        """Listen on a port for a process; return the port. Raises: UsageError."""
         self._sockets[name] = sock = listen_on(self._listen, port, self._words.ports)
         return port_of(sock)
 
     def bind_all(self, names: Sequence[str], ports: Sequence[int]) -> list[int]:
-        """The same for several. Raises: UsageError."""
+        """Listen on several ports; return them. Raises: UsageError."""
         return [self.bind(name, port) for name, port in zip(names, ports, strict=True)]
 
     def hand_over(self, name: str) -> socket.socket:
-        """Give a socket away."""
+        """Remove a socket from here and return it."""
         return self._sockets.pop(name)
 
     def close(self) -> None:
-        """Close what nobody took."""
+        """Close the sockets that weren't handed over."""
         while self._sockets:
             self._sockets.popitem()[1].close()
 
 
 def url_of(port: int, host: str = HOST) -> str:
-    """Return where the control endpoint is, for who is on this machine."""
+    """Return the URL of the control endpoint as seen from this machine."""
     return f"http://{format_address(host_from_here(host), port)}"
 
 
 def describe_cluster(plan: ClusterPlan, folder: ClusterFolder, pids: Mapping[str, int | None]) -> dict[str, Any]:
-    """Return what there is, ready for JSON: addresses, process ids, folders."""
+    """Return addresses, process ids and folders, ready for JSON."""
 
     def process(name: str, address: str) -> dict[str, Any]:
         return {"name": name, "address": address, "pid": pids.get(name), "directory": f"{folder.path}/{name}"}

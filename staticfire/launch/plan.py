@@ -1,6 +1,6 @@
-"""What a cluster consists of: which processes, with which settings, on which ports, in which folders.
+"""The plan of a cluster: its processes with their settings, ports and folders.
 
-Pure: ports are bound and folders made by who carries the plan out.
+Pure: the code that carries out the plan binds the ports and creates the folders.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +19,13 @@ from staticfire.runtime.loading import ENVIRONMENT, load_settings
 HOST = "127.0.0.1"
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
 NAMESRV_PORT, BROKER_PORT, GRPC_PORT, CONTROL_PORT = 9876, 10911, 8081, 8082
+# The step of the official compose files: 10911, 10931. A broker also uses the ports two below and one above its own.
 BROKER_PORT_STEP = 20
-# As the official compose files count: 10911, 10931. A broker also uses the ports two below and one above its own.
 BROKERS_MAX = len(ascii_lowercase)
 NAMESERVERS_MAX = 9
 
 NAMESERVER, PROXY = "nameserver", "proxy"
+# Defaults of the brokers of a whole cluster. A broker that is started alone behaves as RocketMQ's by default.
 STAND_DEFAULTS = {
     "answerNewerSubscriptionUnfiltered": "true",
     "journalEnable": "true",
@@ -32,23 +33,22 @@ STAND_DEFAULTS = {
     "recordRequests": "true",
     "wakePopsOfReturning": "true",
 }
-# Of the brokers of a test stand. One that was started by itself behaves as RocketMQ's unless it is told otherwise.
 
 
 PROGRAMS = (NameserverSettings, BrokerSettings, ProxySettings)
-"""Whose settings may stand in the same flags and file."""
+"""The programs that share the same flags and settings file."""
 
 S = TypeVar("S")
+# The characters of a host name other than letters and digits.
 _OF_HOSTS = "-._:%[]"
-# Beside letters and digits.
 
 
 @dataclass(frozen=True, slots=True)
 class GivenSettings:
-    """What a person has set, and where.
+    """The settings that the user gave, and where.
 
-    `tell`: hears what isn't understood in a file of RocketMQ's; without it that is an error. `source`: how settings are
-    given, beside file and environment.
+    `tell`: called with each line of a RocketMQ file that isn't understood; without it such a line is an error.
+    `source`: the name of the option that `settings` come from, for errors.
     """
 
     settings: Mapping[str, str]
@@ -57,12 +57,12 @@ class GivenSettings:
     tell: Callable[[str], None] | None = None
     source: str = "--set"
     compat: Mapping[str, str] = field(default_factory=dict)
-    """What stands in place of a stand's own defaults: differences from RocketMQ that are turned off."""
+    """Settings that replace a cluster's own defaults, to turn off differences from RocketMQ."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """The settings of every process. Folders are below `directory`, one per process, named like it."""
+    """The settings of every process. Each process has a folder below `directory` with its name."""
 
     directory: str
     nameservers: tuple[NameserverSettings, ...]
@@ -70,27 +70,27 @@ class ClusterPlan:
     proxy: ProxySettings | None = None
     """The gRPC endpoint, if the cluster has one."""
     host: str = HOST
-    """Where its processes are found from this machine."""
+    """The host under which this machine reaches the processes."""
 
     @property
     def namesrv(self) -> str:
-        """The nameserver's address; of several all, separated by semicolons."""
+        """The nameserver's address. With several: all, separated by semicolons."""
         return self.brokers[0].namesrv_addr
 
     @property
     def nameserver_addresses(self) -> dict[str, str]:
-        """Where each nameserver is, by its name."""
+        """The address of each nameserver by its name."""
         names = nameserver_names(len(self.nameservers))
         return dict(zip(names, each_address(self.namesrv), strict=True))
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Where each broker is, by its name."""
+        """The address of each broker by its name."""
         return {broker.broker_name: format_address(self.host, broker.listen_port) for broker in self.brokers}
 
     @property
     def grpc_endpoint(self) -> str | None:
-        """Where RocketMQ 5's clients connect to, if the cluster has a gRPC endpoint."""
+        """The address for RocketMQ 5 clients, if the cluster has a gRPC endpoint."""
         return None if self.proxy is None else format_address(self.host, self.proxy.grpc_server_port)
 
     def settings_of(self, name: str) -> NameserverSettings | BrokerSettings | ProxySettings:
@@ -110,7 +110,7 @@ class ClusterPlan:
 
 
 def host_from_here(listen: str) -> str:
-    """Return where who is on this machine finds what listens there."""
+    """Return the host under which this machine reaches a server that listens on `listen`."""
     return HOST if listen in EVERY_ADDRESS else listen
 
 
@@ -129,12 +129,12 @@ def nameserver_names(count: int) -> list[str]:
 
 
 def nameserver_ports(first: int, count: int) -> list[int]:
-    """Return the port of each nameserver; 0 stays 0."""
+    """Return the port of each nameserver; 0 remains 0."""
     return [first + index if first else 0 for index in range(count)]
 
 
 def broker_ports(first: int, count: int) -> list[int]:
-    """Return the port of each broker; 0 stays 0."""
+    """Return the port of each broker; 0 remains 0."""
     return [first + BROKER_PORT_STEP * index if first else 0 for index in range(count)]
 
 
@@ -146,9 +146,9 @@ def plan_cluster(
     grpc_port: int | None = None,
     listen: str = HOST,
 ) -> ClusterPlan:
-    """Return the plan of one nameserver and one broker per port, and a gRPC endpoint if that has a port.
+    """Return the plan: one nameserver and one broker per port, and a gRPC endpoint if it has a port.
 
-    A setting goes to every program that knows it. `listen`: the address that all listen on.
+    Each setting goes to every program that has it. `listen`: the address that all processes listen on.
 
     Raises: UsageError.
     """
@@ -185,7 +185,7 @@ def _load(cls: type[S], given: GivenSettings, place: Mapping[str, str], defaults
 
 
 def _refuse_unusable(broker: BrokerSettings) -> None:
-    """Refuse a broker that would be ready and of no use. Raises: UsageError."""
+    """Refuse settings with which a broker would start but be useless. Raises: UsageError."""
     if broker.broker_id:
         raise UsageError(f"brokerId={broker.broker_id}: brokers are masters here, whose id is 0")
     if not all(letter.isalnum() or letter in _OF_HOSTS for letter in broker.broker_ip1):
@@ -194,7 +194,7 @@ def _refuse_unusable(broker: BrokerSettings) -> None:
 
 
 def _refuse_places(given: GivenSettings) -> None:
-    """Refuse what the cluster decides for each of its processes: it would be ignored. Raises: UsageError."""
+    """Refuse settings that the cluster itself sets for each process; they would be ignored. Raises: UsageError."""
     own = [
         (NameserverSettings, _nameserver_place("", "", "", 0)),
         (BrokerSettings, _broker_place("", "", "", 0, "")),

@@ -1,6 +1,6 @@
-"""Processes of a cluster that are killed or frozen by a rule, until it is removed or its lifetime is over.
+"""Fault rules that kill or suspend processes of a cluster, until the rule is removed or its lifetime ends.
 
-Removing such a rule undoes it: a frozen process goes on, a killed one is started again on its port and folder.
+Removing a rule undoes it: a suspended process is resumed, a killed one is restarted with the same port and folder.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ log = logger("faults")
 
 
 class ProcessFault:
-    """One rule, and the processes that it has struck."""
+    """One rule and the processes that it affects."""
 
     def __init__(self, rule: FaultRule, names: Sequence[str]) -> None:
         self.rule = rule
@@ -33,7 +33,7 @@ class ProcessFault:
         self.timer: asyncio.TimerHandle | None = None
 
     def view(self, uptime_ms: int) -> FaultView:
-        """Return it as it is shown."""
+        """Return the rule as it is shown to users."""
         lifetime = f", for {format_duration(self.rule.lifetime_ms)}" if self.rule.lifetime_ms else ""
         left_ms = -1 if self.ends_ms < 0 else max(0, self.ends_ms - uptime_ms)
         return FaultView(
@@ -42,7 +42,7 @@ class ProcessFault:
 
 
 class ProcessFaults:
-    """The rules about the processes of one cluster."""
+    """The fault rules about the processes of one cluster."""
 
     def __init__(self, cluster: "ProcessCluster") -> None:
         self._cluster = cluster
@@ -53,11 +53,14 @@ class ProcessFaults:
 
     @property
     def next_number(self) -> int:
-        """A number that no rule here has had."""
+        """A number that no rule here has had yet."""
         return self._last_number + 1
 
     def add(self, rule: FaultRule, names: Sequence[str]) -> FaultView:
-        """Strike processes, all or none. Raises: UsageError (no such process), ClientError (it doesn't run)."""
+        """Apply a rule to all these processes, or to none.
+
+        Raises: UsageError (no such process), ClientError (a process doesn't run).
+        """
         cluster = self._cluster
         unknown = [name for name in names if name not in cluster.names]
         if unknown:
@@ -81,7 +84,10 @@ class ProcessFaults:
         return [fault.view(uptime_ms) for fault in self._faults.values()]
 
     def remove(self, number: int) -> bool:
-        """Undo a rule; False when there is none of that number. Raises: ChildFailed, UsageError, StopAsked."""
+        """Undo a rule. Return False if there is none with this number.
+
+        Raises: ChildFailed, UsageError, StopAsked.
+        """
         fault = self._faults.pop(number, None)
         if fault is None:
             return False
@@ -98,20 +104,21 @@ class ProcessFaults:
 
     def _undo(self, action: str, name: str) -> None:
         if any(fault.rule.action == action and name in fault.names for fault in self._faults.values()):
-            return  # Another rule wants it so.
+            return  # Another rule keeps the process in this state.
         is_running = name in self._cluster.pids
         if action == actions.FREEZE and is_running:
             self._cluster.thaw(name)
         elif action == actions.KILL and not is_running:
             self._cluster.restart(name)
             if any(fault.rule.action == actions.FREEZE and name in fault.names for fault in self._faults.values()):
-                self._cluster.freeze(name)  # Its rule is still there.
+                self._cluster.freeze(name)  # A rule that suspends this process is still there.
 
     def _expire(self, number: int) -> None:
-        """Undo a rule whose lifetime is over; nobody waits for this, so what goes wrong is told."""
+        """Undo a rule whose lifetime is over. This is a timer without a caller, so errors are logged."""
         try:
             self.remove(number)
         except StopAsked as stop:
-            os.kill(self._pid, stop.number)  # Who starts processes has taken the signal: it is for who runs us.
+            # The code that starts processes received a signal that was meant for this whole process. Send it again.
+            os.kill(self._pid, stop.number)
         except StaticfireError as error:
             log.error("fault_not_undone", number=number, error=str(error))

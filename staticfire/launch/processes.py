@@ -1,7 +1,7 @@
-"""A cluster of processes: a nameserver and brokers, started at once, stopped in order.
+"""A cluster of processes: nameservers and brokers, all started at once, stopped in order.
 
-All ports are bound here and handed over, so nobody waits for anybody at the start: a broker's first connection stands
-in the nameserver's backlog until that one has loaded.
+This process binds all ports and hands them over, so no process waits for another at the start: a broker's first
+connection waits in the nameserver's backlog until the nameserver has loaded.
 """
 
 import os
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class ProcessCluster:
-    """Starts when `start` is called, and is gone after `stop`, with its temporary folder."""
+    """A cluster in processes of its own. `stop` also removes a temporary folder."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ProcessCluster:
         signals: SignalInbox | None = None,
         early: EarlyStart | None = None,
     ) -> "ProcessCluster":
-        """Bind the ports, make the folder, check the settings: everything that can be refused. Raises: UsageError."""
+        """Bind the ports, create the folder, check the settings: all steps that can be refused. Raises: UsageError."""
         folder, ports, plan = prepare_places(wanted)
         return cls(folder, ports, plan, stdout, signals, early)
 
@@ -72,48 +72,48 @@ class ProcessCluster:
         return self.plan.addresses
 
     def describe(self) -> dict[str, Any]:
-        """Return what there is, ready for JSON."""
+        """Return addresses, process ids and folders, ready for JSON."""
         return describe_cluster(self.plan, self.folder, self.pids)
 
     @property
     def pids(self) -> dict[str, int]:
-        """The process ids of those that run, by name."""
+        """The ids of the running processes, by name."""
         children = [self.children[name] for name in self.names if name in self.children]
         return {child.name: child.pid for child in children if child.exit_code is None}
 
     @cached_property
     def process_faults(self) -> "ProcessFaults":
-        """What goes wrong on purpose with the processes."""
-        from staticfire.launch.process_faults import ProcessFaults  # here: it loads what a start has no time for
+        """The fault rules about the processes."""
+        from staticfire.launch.process_faults import ProcessFaults  # here: importing it would slow down every start
 
         return ProcessFaults(self)
 
     @property
     def names(self) -> list[str]:
-        """All processes: the nameservers first, the gRPC endpoint last."""
+        """The names of all processes: nameservers first, the gRPC endpoint last."""
         proxy = [] if self.plan.proxy is None else [PROXY]
         return [*self.plan.nameserver_addresses, *(broker.broker_name for broker in self.plan.brokers), *proxy]
 
     def start(self) -> None:
-        """Start all processes and return when all are ready. Raises: UsageError, ChildFailed, StopAsked."""
+        """Start all processes. Return when all are ready. Raises: UsageError, ChildFailed, StopAsked."""
         nameservers = self.plan.nameserver_addresses
         others = [name for name in self.names if name not in nameservers]
-        self._wait_ready(*(self._spawn(name) for name in [*others, *nameservers]))  # The others take longer.
+        self._wait_ready(*(self._spawn(name) for name in [*others, *nameservers]))  # The others take longer to start.
 
     def kill(self, name: str) -> None:
-        """Kill a process with SIGKILL, as a power cut would. Raises: ClientError."""
+        """Kill a process with SIGKILL, like a power cut. Raises: ClientError."""
         self.children.kill(self._running_child(name))
 
     def freeze(self, name: str) -> None:
-        """Let a process stand still (SIGSTOP): connections stay, and nothing is answered. Raises: ClientError."""
+        """Suspend a process (SIGSTOP): its connections stay open, but it sends no responses. Raises: ClientError."""
         self.children.freeze(self._running_child(name))
 
     def thaw(self, name: str) -> None:
-        """Let a frozen process go on; without effect on others. Raises: ClientError."""
+        """Resume a suspended process. No effect on one that isn't suspended. Raises: ClientError."""
         self.children.thaw(self._running_child(name))
 
     def restart(self, name: str) -> None:
-        """Start a process anew on its port and folder, ending it first where it runs.
+        """Restart a process with the same port and folder; stop it first if it runs.
 
         Raises: UsageError, ChildFailed.
         """
@@ -125,7 +125,7 @@ class ProcessCluster:
     def stop(self) -> list[str]:
         """Stop the gRPC endpoint, the brokers, then the nameservers; remove a temporary folder.
 
-        Returns in words who had to be killed, and who has failed at its end.
+        Return a sentence for each process that had to be killed or that failed at its end.
         """
         late: list[Child] = []
         running = [self.children[name] for name in self.names if name in self.children]
@@ -142,7 +142,7 @@ class ProcessCluster:
         return words + [child.how_it_ended() for child in running if child.stopping and (child.exit_code or 0) > 0]
 
     def on_death(self, tell: Callable[[Child], None]) -> None:
-        """Have `tell` called with each process that ends unasked."""
+        """Set the function that is called with each process that ends unexpectedly."""
         self._tell_of_death = tell
 
     def _child(self, name: str) -> Child:
@@ -159,7 +159,7 @@ class ProcessCluster:
     def _spawn(self, name: str) -> Child:
         modules = {**dict.fromkeys(self.plan.nameserver_addresses, NAMESERVER_PROGRAM), PROXY: PROXY_PROGRAM}
         module = modules.get(name, BROKER_PROGRAM)
-        # The endpoint keeps nothing on the disk.
+        # The gRPC endpoint stores nothing on disk.
         temporary = f"{self.folder.path}/{name}" if self.folder.temporary and name != PROXY else ""
         settings = non_defaults(self.plan.settings_of(name))
         plan = ChildPlan(name, module, settings, self._ports.hand_over(name), temporary)
@@ -175,7 +175,7 @@ class ProcessCluster:
 
 
 def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, ClusterPlan]:
-    """Bind ports and make the folder for a cluster; nothing stays behind when something is refused.
+    """Bind ports and create the folder for a cluster. If something is refused, release everything.
 
     Raises: UsageError.
     """
@@ -200,7 +200,7 @@ def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, Cluster
         namesrv_ports, broker_ports_bound = ports[:first_broker], ports[first_broker:last_broker]
         return plan_cluster(folder, namesrv_ports, broker_ports_bound, given, grpc_port, wanted.listen)
 
-    # The settings first, with the ports as asked for: a typing error shouldn't need a free port to be seen.
+    # Check the settings first, with the requested ports: a typing error must be reported even if a port isn't free.
     planned(wanted.directory or "", ports_wanted)
     for words in told:
         print(f"staticfire: {words}", file=sys.stderr)

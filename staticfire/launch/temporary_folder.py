@@ -1,7 +1,7 @@
-"""Temporary folders of clusters, also of those whose process ended before it could remove them.
+"""Temporary folders of clusters, including those whose process ended before it could remove them.
 
-The process that has one holds a lock on it. Who makes the next one removes those that nobody holds a lock on any more:
-that says it also of processes in other containers, whose ids mean nothing here.
+The owning process holds a lock on its folder. A process that creates a new folder first removes those that no process
+has locked. Locks also work for processes in other containers, whose process ids mean nothing here.
 """
 
 import fcntl
@@ -12,22 +12,22 @@ import time
 from contextlib import suppress
 
 PREFIX = "staticfire-cluster-"
+# A younger folder may have just been created and not be locked yet.
 ABANDONED_S = 60.0
-# A younger one may have been made a moment ago, and isn't locked yet.
 
 
 class TemporaryFolder:
-    """A folder that is there until `remove`, or until another one is made after this process has ended."""
+    """A folder that exists until `remove`, or until another is created after this process has ended."""
 
     def __init__(self) -> None:
         remove_abandoned()
         self.path = tempfile.mkdtemp(prefix=PREFIX)
         self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        with suppress(OSError):  # Not every file system has locks; nobody takes it for abandoned there, either.
+        with suppress(OSError):  # Some file systems have no locks. There, no folder is taken for abandoned either.
             fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def remove(self) -> None:
-        """Remove it, and what is in it. Once more: without effect."""
+        """Remove the folder with its contents. No effect the second time."""
         if self._lock >= 0:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)
@@ -35,7 +35,7 @@ class TemporaryFolder:
 
 
 def remove_abandoned() -> None:
-    """Remove the folders of processes that have ended without doing so."""
+    """Remove the folders of processes that ended without doing so."""
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             if entry.name.startswith(PREFIX) and _is_abandoned(entry):
@@ -49,7 +49,7 @@ def _is_abandoned(entry: "os.DirEntry[str]") -> bool:
             return False
         lock = os.open(entry.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
-        return False  # It is somebody else's.
+        return False  # It belongs to another user.
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

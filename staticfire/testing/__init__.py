@@ -1,19 +1,20 @@
-"""Integration tests against a cluster of their own: a pytest plugin without any configuration, and a unittest mixin.
+"""Integration tests with a cluster: a pytest plugin that needs no configuration, and a mixin for unittest.
 
     def test_orders_are_billed(rocketmq):
         rocketmq.create_topic("orders")
-        ...                                       # any RocketMQ client, on rocketmq.namesrv
+        ...                                       # any RocketMQ client, connected to rocketmq.namesrv
         rocketmq.wait_consumed("orders", group="billing")
 
 - `plugin.py`: the fixture `rocketmq`, its marker and its options; `cases.py`: `RocketMQTestCase` for unittest
-- `rocketmq.py`: what tests have in their hands, blocking and awaited; `running_rocketmq.py`: what both can do
-- `target.py`: the cluster that tests share, started here or a real one somewhere else
-- `waits.py`: until when; `progress.py`: how far a group has come; `report.py`: what a failed test should show
+- `rocketmq.py`: the object that a test gets, blocking and awaited; `running_rocketmq.py`: its operations
+- `target.py`: the cluster that tests share: one that is started here, or a real one elsewhere
+- `waits.py`: polling a condition; `progress.py`: what a group has left; `report.py`: the report of a failed test
 """
 
 from staticfire.protocol.lazy_names import lazy_names
 
-TYPE_CHECKING = False  # To type checkers it is true. pytest loads this in each of its runs, wanted or not.
+# Type checkers treat this as true. pytest loads this module in every run, so it doesn't import `typing`.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from staticfire.testing.cases import RocketMQTestCase

@@ -1,7 +1,7 @@
-"""`RocketMQTestCase`: what pytest's fixture is, for unittest.
+"""`RocketMQTestCase`: for unittest what the fixture `rocketmq` is for pytest.
 
 class OrdersTest(RocketMQTestCase):
-    parameters = {"brokers": 2}                     # of Cluster; none needed
+    parameters = {"brokers": 2}                     # parameters of Cluster; optional
 
     def test_orders(self):
         self.rocketmq.create_topic("orders")
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RocketMQTestCase(unittest.TestCase):
-    """Tests of a class share a cluster; each of them finds it empty in `self.rocketmq`."""
+    """The tests of a class share a cluster. It is empty at the start of each test, as `self.rocketmq`."""
 
     parameters: ClassVar[Mapping[str, Any]] = {}
     rocketmq: "RocketMQ"
@@ -25,7 +25,7 @@ class RocketMQTestCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        """Start the cluster. Raises: SkipTest (ROCKETMQ_TARGET names a real one, and it can't be as wanted)."""
+        """Start the cluster. Raises: SkipTest (ROCKETMQ_TARGET names a real one, which can't have `parameters`)."""
         super().setUpClass()
         from staticfire.testing.target import target_of
 
@@ -34,7 +34,7 @@ class RocketMQTestCase(unittest.TestCase):
         cls.addClassCleanup(cls._target.stop)
 
     def setUp(self) -> None:
-        """Empty the cluster."""
+        """Empty the cluster for the next test."""
         super().setUp()
         self.rocketmq = self._target.begin_test()
         self.addCleanup(self.rocketmq.close)

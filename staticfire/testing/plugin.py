@@ -1,12 +1,12 @@
-"""The pytest plugin: found by itself wherever staticfire is installed, loading nothing until a test asks for it.
+"""The pytest plugin. pytest finds it wherever staticfire is installed; it loads nothing until a test uses it.
 
-    def test_orders(rocketmq): ...                                    # a cluster, empty, with a clock of its own
+    def test_orders(rocketmq): ...                                    # an empty cluster with its own message time
 
-    @pytest.mark.rocketmq(brokers=2, isolation="process")             # parameters of Cluster: such a cluster instead
+    @pytest.mark.rocketmq(brokers=2, isolation="process")             # parameters of Cluster for this test
     def test_failover(rocketmq): ...
 
-Tests with the same parameters share a cluster, which starts when the first of them runs and is reset in between, in
-milliseconds. Each worker of pytest-xdist has its own. Where a test fails, its report says how the groups stand.
+Tests with the same parameters share a cluster. It starts before the first of them and is reset between tests, which
+takes milliseconds. Each worker of pytest-xdist has its own. The report of a failed test describes the consumer groups.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what can be set for all tests."""
+    """Add the options that apply to all tests."""
     group = parser.getgroup("rocketmq")
     group.addoption(
         "--rocketmq-target",
@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell pytest of the marker."""
+    """Register the marker."""
     config.addinivalue_line(
         "markers", "rocketmq(**parameters): parameters of staticfire.Cluster for the fixture `rocketmq` of this test"
     )
@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def _rocketmq_targets() -> "Iterator[dict[str, StandTarget | RealTarget]]":
-    """Clusters by what tests want of them."""
+    """The clusters of this session, by their parameters."""
     targets: dict[str, StandTarget | RealTarget] = {}
     yield targets
     for target in targets.values():
@@ -52,7 +52,7 @@ def _rocketmq_targets() -> "Iterator[dict[str, StandTarget | RealTarget]]":
 def rocketmq(
     request: pytest.FixtureRequest, _rocketmq_targets: "dict[str, StandTarget | RealTarget]"
 ) -> "Iterator[RocketMQ]":
-    """A RocketMQ for this test: empty, with a clock that runs. See `staticfire.testing.RocketMQ`."""
+    """A RocketMQ cluster for this test: empty, with running message time. See `staticfire.testing.RocketMQ`."""
     from staticfire.runtime.light_start import collection_paused
 
     with collection_paused():
@@ -74,7 +74,7 @@ def rocketmq(
 
 
 def _parameters(request: pytest.FixtureRequest) -> Mapping[str, Any]:
-    """Return what differs from a plain cluster: what the ini file says, and above it the test's marker."""
+    """Return the parameters that differ from the defaults: those of the ini file, then those of the test's marker."""
     from staticfire.protocol.errors import UsageError
 
     found: dict[str, Any] = {}
@@ -99,7 +99,7 @@ def _parameters(request: pytest.FixtureRequest) -> Mapping[str, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-    """Let the report of a failed test say how its groups stand."""
+    """Add the state of the consumer groups to the report of a failed test."""
     if call.excinfo is not None:
         _forget_our_frames(call.excinfo.value)
     report = yield
@@ -110,7 +110,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _forget_our_frames(error: BaseException) -> None:
-    """Let the traceback of a condition that hasn't come true end where the test has waited for it."""
+    """Cut the traceback of `NotYet` at the line where the test waited."""
     if type(error).__name__ != "NotYet":
         return
     traceback = error.__traceback__
@@ -123,5 +123,5 @@ def _forget_our_frames(error: BaseException) -> None:
 def _told(cluster: "RocketMQ") -> str:
     try:
         return cluster.explain()
-    except Exception as error:  # noqa: BLE001 (whatever it is, the test's own failure is what counts)
+    except Exception as error:  # noqa: BLE001 (whatever it is, the failure of the test itself matters more)
         return f"how the groups stand can't be told: {type(error).__name__}: {error}"

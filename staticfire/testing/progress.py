@@ -1,4 +1,4 @@
-"""How far a group has come in what was sent. Pure."""
+"""Compute which messages a group has not consumed yet. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,26 +13,26 @@ NAMED_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class QueueLeft:
-    """A queue whose messages a group has not all consumed."""
+    """A queue in which a group has messages left to consume."""
 
     queue: MessageQueue
     consumed: int
-    """The offset up to which it has; -1: none is known."""
+    """The offset up to which the group has consumed, or -1 if none is known."""
     end: int
     popped: int = 0
-    """Messages that were popped and aren't acknowledged: `consumed` is past them."""
+    """The number of messages that were popped but not acknowledged. `consumed` is after them."""
 
     @property
     def count(self) -> int:
-        """How many messages are left."""
+        """The number of messages left."""
         return max(0, self.end - max(0, self.consumed)) + self.popped
 
 
 def queues_left(ends: Mapping[MessageQueue, int], view: GroupView | None) -> list[QueueLeft]:
-    """Return the queues that a group hasn't consumed up to these offsets; all of them for a group that isn't there.
+    """Return the queues that a group hasn't consumed up to these offsets; all queues if there is no such group.
 
-    What counts is what brokers were told, and what members that are connected say of themselves: they tell brokers only
-    every few seconds. A message that was popped counts when it is acknowledged, or when a push consumer failed with it.
+    This uses the offsets that brokers have and those that connected members report themselves, since members report to
+    brokers only every few seconds. A popped message counts when it is acknowledged, or when a push consumer failed.
     """
     consumed_to = {} if view is None else _consumed(view)
     worked_on = {} if view is None else {one.queue: one for one in view.progress if one.working_from >= 0}
@@ -46,7 +46,7 @@ def queues_left(ends: Mapping[MessageQueue, int], view: GroupView | None) -> lis
 
 
 def ends_of_returned(topic: str, view: GroupView | None) -> dict[MessageQueue, int]:
-    """Return where the queues end in which messages of a topic lie that were popped and come again."""
+    """Return the ends of the retry queues with a topic's popped messages that will be redelivered."""
     if view is None:
         return {}
     names = [pop_retry_topic(topic, view.group, version) for version in (RETRY, RETRY_V2)]
@@ -54,7 +54,7 @@ def ends_of_returned(topic: str, view: GroupView | None) -> dict[MessageQueue, i
 
 
 def _consumed(view: GroupView) -> dict[MessageQueue, int]:
-    """Return up to which offset a group has consumed, by queue."""
+    """Return the offset up to which a group has consumed, by queue."""
     said: dict[MessageQueue, list[int]] = {}
     for member in view.members:
         for held in member.queues:
@@ -67,7 +67,7 @@ def _consumed(view: GroupView) -> dict[MessageQueue, int]:
 
 
 def left_text(left: Iterable[QueueLeft]) -> str:
-    """Return what is left in words: how much, and where."""
+    """Describe what is left: how many messages, and in which queues."""
     found = sorted(left, key=lambda one: one.queue)
     places = [f"{one.queue}: {one.count}" for one in found]
     more = f" and {len(places) - NAMED_MAX} more queues" if len(places) > NAMED_MAX else ""

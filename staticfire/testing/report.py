@@ -1,4 +1,4 @@
-"""What a failed test should show of its cluster: who died, which groups are behind, and what is wrong with them."""
+"""The report of a failed test about its cluster: ended processes, groups that lag, and their problems."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,9 +10,9 @@ GROUPS_MAX = 20
 
 
 async def describe(admin: Admin, groups: Sequence[str] | None, deaths: Iterable[str] = ()) -> str:
-    """Return how groups, or all that have members or had any, stand to what was sent: some lines each.
+    """Describe what the groups have consumed, in a few lines each. None: all groups that have or had members.
 
-    `deaths`: processes that ended unasked, in words. Raises: BrokerAnswer, NetworkError.
+    `deaths`: one sentence for each process that ended unexpectedly. Raises: BrokerAnswer, NetworkError.
     """
     lines = list(deaths)
     if groups is None:

@@ -1,4 +1,4 @@
-"""What a test has in its hands: the fixture `rocketmq`, and `rocketmq.aio` in tests that await.
+"""The object that a test gets: the fixture `rocketmq`, or `rocketmq.aio` in asynchronous tests.
 
 def test_refunds(rocketmq):
     orders = rocketmq.create_topic("orders")
@@ -25,48 +25,48 @@ if TYPE_CHECKING:
     from staticfire.cluster.cluster import Cluster
     from staticfire.cluster.cluster_clock import BlockingClock
 
+# Each wait has its own, shorter deadline, whose error has more details.
 WAIT_S_MAX = 3_600
-# What waits has a deadline of its own, which says more.
 
 
 class RocketMQFacts(Face[RunningRocketMQ]):
-    """What is known of a test's cluster at once."""
+    """Properties of a test's cluster that need no request."""
 
     def __init__(self, thread: LoopThread, running: RunningRocketMQ, stand: "Cluster | None") -> None:
-        """`stand`: the cluster, unless it is a real one somewhere else."""
+        """`stand`: the cluster, or None for a real one elsewhere."""
         self._thread = thread
         self._running = running
         self._stand = stand
 
     @property
     def namesrv(self) -> str:
-        """The nameserver's address, what others call NAMESRV_ADDR."""
+        """The nameserver's address, as in NAMESRV_ADDR."""
         return self._running.namesrv
 
     @property
     def client_settings(self) -> "ClientSettings":
-        """What our own clients need here: they speak RocketMQ's protocol to a real one."""
+        """Settings for staticfire's own clients: on a real cluster they use RocketMQ's protocol."""
         return self._running.client_settings
 
     @property
     def environment(self) -> dict[str, str]:
-        """This process's environment and NAMESRV_ADDR, for programs that a test starts."""
+        """The environment of this process plus NAMESRV_ADDR, for programs that a test starts."""
         return {**os.environ, "NAMESRV_ADDR": self.namesrv}
 
     @property
     def is_real(self) -> bool:
-        """Whether this is a cluster that somebody else runs (ROCKETMQ_TARGET)."""
+        """Whether this is a real cluster that staticfire didn't start (ROCKETMQ_TARGET)."""
         return self._stand is None
 
     def group_name(self, name: str) -> str:
-        """Return the name that a consumer group of this test should have: on a real cluster one of its own."""
+        """Return the name for a consumer group of this test. On a real cluster it gets a suffix unique to the test."""
         return name + self._running.suffix
 
     def _behind(self) -> tuple[LoopThread, RunningRocketMQ]:
         return self._thread, self._running
 
     def _own(self, what: str) -> "Cluster":
-        """Return our cluster. Raises: SkipTest, on a real one."""
+        """Return the cluster that staticfire started. Raises: SkipTest, on a real one."""
         if self._stand is None:
             from unittest import SkipTest  # here: it brings all of unittest
 
@@ -75,16 +75,16 @@ class RocketMQFacts(Face[RunningRocketMQ]):
 
 
 class RocketMQ(RocketMQFacts):
-    """A cluster in the hands of one test. Methods block, and may be called from any thread."""
+    """A cluster for one test. Methods block. Any thread may call them."""
 
     @property
     def aio(self) -> "AsyncRocketMQ":
-        """The same for a test that awaits."""
+        """The same cluster for asynchronous tests."""
         return AsyncRocketMQ(self._thread, self._running, self._stand)
 
     @property
     def cluster(self) -> "Cluster":
-        """The cluster: kill, freeze, restart, the control endpoint. Skips the test on a real one."""
+        """The cluster: kill, freeze, restart, the control endpoint. Skips the test on a real cluster."""
         return self._own("rocketmq.cluster")
 
     @property
@@ -104,7 +104,10 @@ class RocketMQ(RocketMQFacts):
     explain = waiting(RunningRocketMQ.explain)
 
     def wait_for(self, condition: Callable[[], object], timeout_s: float = WAIT_S, what: str = "") -> None:
-        """Wait until a function returns something true. `what`: for the error. Raises: NotYet, and what it raises."""
+        """Wait until a function returns a true value. `what`: a description for the error.
+
+        Raises: NotYet, and whatever the function raises.
+        """
         if condition():
             return
         for pause in pauses(timeout_s, self._running.clock):
@@ -114,16 +117,16 @@ class RocketMQ(RocketMQFacts):
         raise not_yet(condition, what, timeout_s)
 
     def close(self) -> None:
-        """End the test: whatever it opened here is closed."""
+        """Close everything that the test opened here."""
         self._thread.call(self._running.close())
 
 
 class AsyncRocketMQ(RocketMQFacts):
-    """The same, awaited."""
+    """A cluster for one test, for asynchronous code."""
 
     @property
     def cluster(self) -> "AsyncCluster":
-        """The cluster: kill, freeze, restart, the control endpoint. Skips the test on a real one."""
+        """The cluster: kill, freeze, restart, the control endpoint. Skips the test on a real cluster."""
         return self._own("rocketmq.cluster").aio
 
     @property
@@ -143,7 +146,7 @@ class AsyncRocketMQ(RocketMQFacts):
     explain = awaiting(RunningRocketMQ.explain)
 
     async def wait_for(self, condition: Callable[[], object], timeout_s: float = WAIT_S, what: str = "") -> None:
-        """Wait until a function, also a coroutine function, returns something true. Raises: as `RocketMQ.wait_for`."""
+        """Wait until a function or coroutine function returns a true value. Raises: as `RocketMQ.wait_for`."""
 
         async def holds() -> bool:
             found = condition()

@@ -1,4 +1,4 @@
-"""What a test can do with its cluster, from within an event loop: what `RocketMQ` and `AsyncRocketMQ` stand before."""
+"""The operations of a test's cluster, which run inside an event loop. `RocketMQ` and `AsyncRocketMQ` call them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from staticfire.client import DeadLetter, GroupView, PullConsumer
     from staticfire.client.admin.journal import JournalRecords
 
-# What only some tests need is imported where it is used: the first one waits for all that is here.
+# Imports that only some tests need are at the place of use: the first test waits for everything imported here.
 
 S = TypeVar("S", bound=ClientService)
 
@@ -39,10 +39,10 @@ PRODUCER_GROUP = "rocketmq-tests"
 
 
 class RunningRocketMQ:
-    """A cluster in the hands of one test."""
+    """A cluster for one test."""
 
     def __init__(self, namesrv: str, protocol: str, suffix: str, deaths: Sequence[str]) -> None:
-        """`suffix`: of the names of topics and groups, where others use the cluster too. `deaths`: see Cluster."""
+        """`suffix`: added to topics and groups on a cluster that others use, too. `deaths`: see Cluster."""
         self.namesrv = namesrv
         self.suffix = suffix
         self.client_settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words: see target.py
@@ -52,7 +52,7 @@ class RunningRocketMQ:
         self.clock = self._client.machine.clock
         self._is_open = False
         self._services: dict[type[ClientService], ClientService] = {}
-        """Those that were needed so far; all share the client."""
+        """The services used so far. All share the client."""
         self._opening = asyncio.Lock()
         self._topics: list[str] = []
 
@@ -61,9 +61,9 @@ class RunningRocketMQ:
     async def create_topic(
         self, topic: str, queues: int = 4, attributes: Mapping[str, str] | None = None, order: bool = False
     ) -> str:
-        """Create a topic on every broker; its route is known when this returns. Return its name.
+        """Create a topic on every broker; return its name. When this returns, the nameserver has its route.
 
-        That is `topic`, on a real cluster with an ending of this test's own. `attributes`: as
+        The name is `topic`; on a real cluster it gets a suffix unique to this test. `attributes`: such as
         `{"message.type": "FIFO"}`. Raises: UsageError, BrokerAnswer, NetworkError.
         """
         if not is_whole(queues) or queues < 1:
@@ -74,12 +74,12 @@ class RunningRocketMQ:
         return name
 
     async def send(self, topic: str, *bodies: bytes | str | Message) -> list[SendResult]:
-        """Send bodies, or whole messages, to a topic, one after another. Raises: as `Producer.send`."""
+        """Send bodies or whole messages to a topic, one after another. Raises: as `Producer.send`."""
         producer = await self._opened(Producer, lambda client: Producer(PRODUCER_GROUP, client=client))
         return [await producer.send(_message(topic, body)) for body in bodies]
 
     async def messages(self, topic: str, tags: str = "*", messages_max: int = MESSAGES_MAX) -> list[ReceivedMessage]:
-        """Return what is stored in a topic, the oldest first; nothing for one that isn't there. Leaves no traces."""
+        """Return the stored messages of a topic, oldest first; none if it doesn't exist. This changes no offset."""
         from staticfire.client.admin.peek import peek_messages
 
         reader = await self._reader()
@@ -92,11 +92,11 @@ class RunningRocketMQ:
     # -- conditions ----------------------------------------------------------------------------------------------
 
     async def wait_consumed(self, topic: str, group: str, timeout_s: float = WAIT_S) -> None:
-        """Wait until a group has consumed what is in a topic now, and what came back of it and is due.
+        """Wait until a group has consumed all messages that are in a topic now, and its retries that are due.
 
-        A message that failed and waits for its next try counts as consumed: advance the clock for it. One that was
-        popped and isn't acknowledged doesn't count, unless the cluster is a real one, which doesn't tell. Raises:
-        NotYet, which says what is left, and why as far as that is known.
+        A failed message that waits for its retry counts as consumed; advance the clock to have it redelivered. A popped
+        message counts only when it is acknowledged; a real cluster doesn't report that, so there it counts at once.
+        Raises: NotYet, with what is left and, as far as known, the reason.
         """
         ends = await self._ends(topic)
         if ends is None:
@@ -115,7 +115,7 @@ class RunningRocketMQ:
             raise NotYet(f"{words}\n{await self.explain(group)}")
 
     async def wait_dead(self, group: str, count: int = 1, timeout_s: float = WAIT_S) -> "list[DeadLetter]":
-        """Wait until a group has that many dead letters, or more; return them. Raises: NotYet."""
+        """Wait until a group has at least `count` dead letters; return them. Raises: NotYet."""
         letters: list[DeadLetter] = []
 
         async def are_dead() -> bool:
@@ -129,11 +129,11 @@ class RunningRocketMQ:
         return letters
 
     async def pause(self, seconds: float) -> None:
-        """Let some time go by, of the real one."""
+        """Pause for some seconds of real time."""
         await self._admin()
         await self._client.pause_for(round(seconds * 1_000))
 
-    # -- what there is -------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------
 
     async def dead_letters(self, group: str) -> "list[DeadLetter]":
         """Return the dead letters of a group, in the order in which they died."""
@@ -147,23 +147,23 @@ class RunningRocketMQ:
                 return []
 
     async def group(self, group: str) -> "GroupView":
-        """Return a group as it is: members, progress, what is wrong. Raises: GroupNotFound, NetworkError."""
+        """Return the state of a group: members, progress, warnings. Raises: GroupNotFound, NetworkError."""
         return await (await self._admin()).group(group)
 
     async def journal(self, *kinds: str, client: str | None = None, group: str | None = None) -> "JournalRecords":
-        """Return what happened, by real time; docs/journal.md has the kinds. Raises: UsageError, BrokerAnswer."""
+        """Return the recorded events in real-time order. See docs/journal.md. Raises: UsageError, BrokerAnswer."""
         admin = await self._admin()
         return await self._own("rocketmq.journal", admin.journal(*kinds, client=client, group=group))
 
     async def requests(
         self, code: str | int | None = None, client: str | None = None, group: str | None = None
     ) -> "JournalRecords":
-        """Return what clients asked, like all "PULL_MESSAGE"s of a client. Raises: UsageError, BrokerAnswer."""
+        """Return the requests of clients, such as every "PULL_MESSAGE" of one. Raises: UsageError, BrokerAnswer."""
         admin = await self._admin()
         return await self._own("rocketmq.requests", admin.requests(code, client, group))
 
     async def _own(self, what: str, asked: "Awaitable[JournalRecords]") -> "JournalRecords":
-        """Return what only brokers of ours know. Raises: SkipTest, on a real cluster."""
+        """Return what only staticfire's own brokers provide. Raises: SkipTest, on a real cluster."""
         try:
             return await asked
         except BrokerAnswer as error:
@@ -174,15 +174,15 @@ class RunningRocketMQ:
             raise SkipTest(f"{what} needs a cluster of staticfire; {self.namesrv} is a real one") from None
 
     async def explain(self, group: str | None = None) -> str:
-        """Return how a group, or all there are, stand to what was sent: in words."""
+        """Describe what a group, or every group, has consumed, and its problems."""
         from staticfire.testing.report import describe
 
         return await describe(await self._admin(), None if group is None else [group], self._deaths)
 
-    # -- the end -------------------------------------------------------------------------------------------------
+    # -- close ---------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Close what was opened; topics that only this test knows are deleted."""
+        """Close what was opened. Delete the topics that this test created on a real cluster."""
         try:
             if self.suffix and self._topics:
                 admin = await self._admin()
@@ -192,7 +192,7 @@ class RunningRocketMQ:
             await self._stack.aclose()
 
     async def _ends(self, topic: str) -> dict[MessageQueue, int] | None:
-        """Return where the queues of a topic end, None without such a topic."""
+        """Return the end offset of each queue of a topic, or None if there is no such topic."""
         reader = await self._reader()
         try:
             queues = await reader.queues(topic)
@@ -216,7 +216,7 @@ class RunningRocketMQ:
         return await self._opened(PullConsumer, lambda client: PullConsumer(TOOLS_GROUP, client=client))
 
     async def _opened(self, kind: type[S], make: Callable[[ClusterClient], S]) -> S:
-        """Return the service of a kind, which is opened when it is first needed."""
+        """Return the service of a type. The first use opens it."""
         async with self._opening:
             if not self._is_open:
                 await self._stack.enter_async_context(self._client)
@@ -227,7 +227,7 @@ class RunningRocketMQ:
 
 
 def _message(topic: str, body: bytes | str | Message) -> Message:
-    """Return what is to be sent. Raises: UsageError."""
+    """Return the message to send. Raises: UsageError."""
     if isinstance(body, Message):
         return body
     return Message(topic, body.encode() if isinstance(body, str) else body)

@@ -1,7 +1,7 @@
-"""The cluster that tests share: one that is started here, or a real one somewhere else (ROCKETMQ_TARGET).
+"""The cluster that tests share: one that is started here, or a real one elsewhere (ROCKETMQ_TARGET).
 
-On a real cluster topics and groups get an ending per test, since others use it too; there is nothing to reset, and
-its clock and its processes are nobody's to move: tests that need these are skipped there, with the reason.
+On a real cluster each test adds a suffix to its topics and groups, since others use it, too. There is no reset, and
+tests can't control its clock or its processes: those that need to are skipped, with the reason.
 """
 
 import os
@@ -20,13 +20,13 @@ TARGET = "ROCKETMQ_TARGET"
 
 
 class StandTarget:
-    """A cluster of our own, reset before each test that has it."""
+    """A cluster that staticfire starts. It is reset before each test that uses it."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
-        """`parameters`: of `Cluster`. Raises: UsageError, ClientError."""
+        """`parameters`: those of `Cluster`. Raises: UsageError, ClientError."""
         try:
             self._cluster = Cluster(**parameters)
-        except TypeError as error:  # An unknown name in a marker.
+        except TypeError as error:  # A marker has an unknown parameter.
             raise UsageError(f"a RocketMQ for tests takes the parameters of Cluster: {error}") from None
         self._is_fresh = True
 
@@ -34,7 +34,7 @@ class StandTarget:
         self._cluster.__enter__()
 
     def begin_test(self) -> RocketMQ:
-        """Return the cluster for one test: empty, with a running clock."""
+        """Return the cluster for one test: empty, with running message time."""
         if not self._is_fresh:
             self._mend()
             self._cluster.reset()
@@ -44,7 +44,7 @@ class StandTarget:
         return RocketMQ(thread, core, self._cluster)
 
     def _mend(self) -> None:
-        """Bring back what the last test has killed or frozen."""
+        """Resume or restart the processes that the last test suspended or killed."""
         if self._cluster.isolation == "thread":
             return
         for name in (*self._cluster.nameserver_addresses, *self._cluster.addresses):
@@ -58,10 +58,10 @@ class StandTarget:
 
 
 class RealTarget:
-    """A cluster of Apache RocketMQ, or one of ours that runs elsewhere."""
+    """A cluster of Apache RocketMQ, or one of staticfire that runs elsewhere."""
 
     def __init__(self, namesrv: str) -> None:
-        """Raises: UsageError."""
+        """Check the addresses. Raises: UsageError."""
         for address in namesrv.split(";"):
             parse_address(address)
         self._namesrv = namesrv
@@ -81,7 +81,7 @@ class RealTarget:
 
 
 def target_of(parameters: Mapping[str, Any], wanted: str | None = None) -> StandTarget | RealTarget:
-    """Return the cluster for tests that ask for these parameters. `wanted`: HOST:PORT of a real one.
+    """Return a cluster for tests with these parameters. `wanted`: HOST:PORT of a real one.
 
     Raises: UsageError; SkipTest when a real one is wanted and can't have these parameters.
     """

@@ -1,7 +1,7 @@
-"""Our own code as syntax trees, for tests that look at how it is written.
+"""The project's own code as syntax trees, for tests of how it is written.
 
-A rule is a function that yields what breaks it. A comment `# house: <why>` on a line of what was found is an exception,
-with its reason; test_exceptions.py finds the ones that nothing needs any more.
+A rule is a function that yields findings that break it. A comment `# house: <why>` on one of a finding's lines makes it
+an exception, with the reason. test_exceptions.py finds exceptions that are no longer needed.
 """
 
 import ast
@@ -25,7 +25,7 @@ LAYERS = [
     "proxy",
     "staticfire",
 ]
-"""The folders that are the program, bottom first; staticfire/ is the face and holds a link to each of the others."""
+"""The folders of the program, lowest layer first. staticfire/ is the public API and links to each of the others."""
 
 AROUND = ["tests", "benchmarks", "examples", "tools"]
 EXCEPTION = re.compile(r"(?<![`\w])#\s*house: \w")
@@ -35,14 +35,14 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True)
 class Source:
-    """One file of ours."""
+    """One Python file of the project."""
 
     path: Path
     text: str
 
     @property
     def folder(self) -> str:
-        """The top-level folder that it stands in."""
+        """Its top-level folder."""
         return self.path.parts[0]
 
     @property
@@ -58,7 +58,7 @@ class Source:
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """All of the tree."""
+        """All nodes of the tree."""
         return list(ast.walk(self.tree))
 
     @cached_property
@@ -67,11 +67,11 @@ class Source:
 
     @cached_property
     def exceptions(self) -> set[int]:
-        """The lines, counted from 1, that say why they break a rule."""
+        """The numbers of the lines, from 1, with a reason for breaking a rule."""
         return {number for number, line in enumerate(self.lines, 1) if EXCEPTION.search(line)}
 
     def place(self, node: ast.stmt | ast.expr) -> str:
-        """Return `path:line`, as editors open it."""
+        """Return `path:line`, which editors can open."""
         return f"{self.path}:{node.lineno}"
 
     def imports(self) -> Iterator[tuple[str, ast.stmt]]:
@@ -91,7 +91,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that breaks a rule: what, and from which line to which."""
+    """Code that breaks a rule: a description, and the first and last line."""
 
     source: Source
     first: int
@@ -103,14 +103,14 @@ class Finding:
 
     @property
     def excuses(self) -> set[int]:
-        """The lines of it that say why."""
+        """Its lines with a reason for breaking the rule."""
         return self.source.exceptions & set(range(self.first, self.last + 1))
 
 
 Rule = Callable[[], Iterator[Finding]]
 
 BEING_MENDED: dict[str, str] = {}
-"""What is being mended, by a pattern of its finding: a pattern that finds nothing any more fails, too."""
+"""Findings that are being fixed, as pattern -> reason. A pattern that matches nothing any more fails a test, too."""
 
 
 def found(source: Source, node: ast.stmt | ast.expr, words: str) -> Finding:
@@ -119,19 +119,19 @@ def found(source: Source, node: ast.stmt | ast.expr, words: str) -> Finding:
 
 
 def found_in_head(source: Source, node: Definition, words: str) -> Finding:
-    """Return a finding about a function or a class; an exception stands in its first lines, before the body."""
+    """Return a finding about a function or class. An exception must be in its first lines, before the body."""
     return Finding(source, node.lineno, max(node.lineno, node.body[0].lineno - 1), words)
 
 
 def check(rule: Rule) -> None:
-    """Fail with everything that breaks a rule and doesn't say why."""
+    """Fail with everything that breaks a rule without a reason."""
     wrong = [str(finding) for finding in rule() if not finding.excuses]
     wrong = [words for words in wrong if not any(re.search(known, words) for known in BEING_MENDED)]
     assert not wrong, "\n".join(wrong)
 
 
 def sources(*folders: str) -> list[Source]:
-    """Return the Python files of these top-level folders, sorted; the links in staticfire/ are not followed."""
+    """Return the Python files of these top-level folders, sorted. The links in staticfire/ aren't followed."""
     return [source for folder in folders for source in _sources_of(folder)]
 
 

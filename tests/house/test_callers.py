@@ -1,7 +1,7 @@
-"""What the program has, it uses: nothing is called by tests only.
+"""All code of the program is used by the program itself, not only by tests.
 
-A counter that no behaviour bumps, an alert that is never sent: a test that makes the call itself stays green. Users are
-looked for by name, in the program, its examples, tools and benchmarks; a name that two classes share counts for both.
+Otherwise a test that calls it directly stays green, although for example a counter is never incremented. Uses are
+searched by name, in the program, its examples, tools and benchmarks. A name that two classes share counts for both.
 """
 
 import ast
@@ -18,9 +18,9 @@ ALLOWED = {
     "AnyCase": "called by click",
     "pytest_": "called by pytest",
 }
-"""Names, or their beginnings, or modules, and why nothing of ours uses them."""
+"""Names, prefixes of names, or modules, and why the project's own code doesn't use them."""
 OUR_DECORATORS = {"property", "staticmethod", "classmethod", "cached_property", "cache", "contextmanager", "override"}
-"""Those that call nothing themselves; any other one hands the function to somebody who does."""
+"""Decorators that don't call the function. Any other decorator passes the function to code that calls it."""
 FREE_BASES = {"Generic", "Protocol", "NamedTuple", "Struct", "Enum", "IntEnum", "Exception", "ValueError", "Error"}
 MADE_FOR_TESTS = ("simulation", "world")
 

@@ -1,4 +1,4 @@
-"""constraints.txt pins all that development and CI install."""
+"""constraints.txt pins all packages that development and CI install."""
 
 from packaging.requirements import Requirement
 

@@ -1,4 +1,4 @@
-"""What docs/ says is what the tests show."""
+"""The generated parts and references in docs/ match the code and the tests."""
 
 import re
 
@@ -36,7 +36,7 @@ def test_generated_parts_that_take_long_are_fresh() -> None:
 
 
 def test_the_architectures_paths_are_there() -> None:
-    """In an item or paragraph, a bare name is in the folder of the path before it, or above that."""
+    """In an item or paragraph, a bare file name is in the folder of the path before it, or in a folder above that."""
     missing = []
     for item in re.split(r"\n(?=- |\||\n)", (ROOT / "docs" / "architecture.md").read_text()):
         folder = ROOT

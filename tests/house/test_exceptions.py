@@ -1,4 +1,4 @@
-"""Each exception to a rule of the house (`# house: <why>`) is one that a rule still needs."""
+"""Each exception to a code rule (`# house: <why>`) is still needed."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Imports point down only. The order of the layers is import-linter's (pyproject.toml); here is what it can't see."""
+"""Imports only go to lower layers. import-linter checks the order of the layers (pyproject.toml); this is the rest."""
 
 import ast
 import os
@@ -15,7 +15,7 @@ SPARK_PACKAGES = {"numpy", "pandas", "py4j", "pyarrow", "pyspark"}
 
 
 def leads_to_the_face(name: str) -> bool:
-    """Tell whether this is staticfire.<x> where <x> is none of the linked folders."""
+    """Return whether this is staticfire.<x>, and <x> isn't one of the linked folders."""
     parts = name.split(".")
     return parts[0] == "staticfire" and len(parts) > 1 and parts[1] not in LAYERS
 
@@ -42,7 +42,7 @@ def test_everything_is_imported_as_staticfire() -> None:
 
 
 def imports_at_runtime(source: Source) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield what a module imports, in functions too, but for what only type checkers see."""
+    """Yield the imports of a module, including those in functions, but not those for type checkers only."""
     for_types = {
         id(node)
         for block in source.nodes
@@ -53,7 +53,7 @@ def imports_at_runtime(source: Source) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def test_no_modules_import_each_other() -> None:
-    """A module that imports, at whatever time, one that imports it is half of something: cut it elsewhere."""
+    """Two modules that import each other, at whatever time, should be divided in another way."""
     modules = {source.module: source for source in sources(*LAYERS)}
     graph = {
         name: {

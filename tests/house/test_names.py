@@ -1,4 +1,4 @@
-"""Names: each class has its own, and each module stands in the map of its folder."""
+"""Class names are unique, and the docstring of a package mentions each of its modules."""
 
 import ast
 import re
@@ -39,7 +39,7 @@ def packages() -> Iterator[Source]:
 
 
 def contents(package: Source) -> set[str]:
-    """Return the modules of a package, and its packages with a slash."""
+    """Return the modules of a package, and its subpackages with a slash."""
     folder = Path(ROOT, package.path.parent)
     modules = {path.name for path in folder.glob("*.py")} - ENTRIES
     return modules | {f"{path.parent.name}/" for path in folder.glob("*/__init__.py")}

@@ -1,7 +1,7 @@
-"""The programs of the cluster reach the outside world through the seams of `runtime.machine.Machine` only.
+"""The cluster's programs access the outside world only through the interfaces of `runtime.machine.Machine`.
 
-ruff forbids the functions that it can see by name (pyproject.toml); here are method calls, and what depends on
-arguments.
+ruff forbids functions that it can recognize by name (pyproject.toml). This checks method calls, and calls that depend
+on arguments.
 """
 
 import ast
@@ -42,7 +42,7 @@ def called(call: ast.Call) -> str:
 
 
 def is_sleep(call: ast.Call) -> bool:
-    """Tell whether the call waits for time to pass. asyncio.sleep(0) only lets others run."""
+    """Return whether the call waits for time to pass. asyncio.sleep(0) only lets other tasks run."""
     lets_others_run = [argument.value for argument in call.args if isinstance(argument, ast.Constant)] == [0]
     return called(call) == "sleep" and not lets_others_run
 
@@ -51,7 +51,7 @@ def is_loop_time(call: ast.Call) -> bool:
     function = call.func
     if not isinstance(function, ast.Attribute) or function.attr != "time" or call.args:
         return False
-    return not (isinstance(function.value, ast.Name) and function.value.id == "time")  # time.time() is ruff's
+    return not (isinstance(function.value, ast.Name) and function.value.id == "time")  # ruff checks time.time()
 
 
 def foreign_threads_and_sockets() -> Iterator[Finding]:

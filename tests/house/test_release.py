@@ -1,4 +1,4 @@
-"""The version is the one that CHANGELOG.md says."""
+"""The version matches CHANGELOG.md."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""A setting that nobody reads is a promise that nobody keeps."""
+"""Each setting is read somewhere; otherwise it would have no effect."""
 
 import ast
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tests.house.source import LAYERS, Source, sources
 def fields_of_settings(source: Source) -> Iterator[tuple[str, ast.AnnAssign]]:
     """Yield the settings that a file declares, each with its name and place.
 
-    One that takes a single value, and says why, is a refusal: nobody has to read it.
+    A setting that accepts only one value, and states why, doesn't have to be read.
     """
     for node in source.tree.body:
         if isinstance(node, ast.ClassDef) and node.name.endswith("Settings"):

@@ -1,7 +1,7 @@
-"""What has grown too large: files, classes, functions, and lists of parameters.
+"""Files, classes, functions and parameter lists don't get too large.
 
-Past these sizes something is two things, or says on its first lines, with `# house: <why>`, why it is one. Of a file
-these are the lines before its first definition.
+Anything larger should be divided, or state with `# house: <why>` in its first lines why not. In a file, these are the
+lines before its first definition.
 """
 
 import ast
@@ -15,7 +15,7 @@ FILE_LINES_MAX = 400
 CLASS_LINES_MAX = 250
 FUNCTION_LINES_MAX = 50
 PARAMETERS_MAX = 7
-"""Besides self; the flags of a command are counted by whoever reads its help."""
+"""Without self. The flags of a command don't count."""
 
 
 def long_files() -> Iterator[Finding]:
@@ -54,7 +54,7 @@ def lines_of(node: Definition) -> int:
 
 
 def is_command(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Tell whether this is called by click, with its flags."""
+    """Return whether click calls this function, with its flags."""
     return any("command(" in ast.unparse(decorator) for decorator in node.decorator_list)
 
 

@@ -1,7 +1,6 @@
-"""What a server process loads until it is ready: most of a start is imports.
+"""What a server process imports until it is ready: imports are most of the start time.
 
-`staticfire up` is to be ready in half a second. How long imports take depends on the machine; which ones there are
-doesn't.
+`staticfire up` must be ready in half a second. How long imports take depends on the machine, but their number doesn't.
 """
 
 import json
@@ -31,9 +30,9 @@ NEEDLESS = {
     "ssl", "_ssl", "hashlib", "_hashlib",  # OpenSSL: 3 MiB
     "aiohttp", "click", "msgpack", "rich", "shutil", "structlog", "tempfile", "tomllib", "typing_extensions",
 }  # fmt: skip
+# The current numbers and a small reserve. Each module takes a third of a millisecond. What only few starts need can be
+# imported at the place of use.
 OWN_MODULES_MAX = {"nameserver": 113, "broker": 241, "proxy": 232}
-# What there is and a little room. Each costs a third of a millisecond; what only few starts need can be imported where
-# it is used.
 
 
 @pytest.mark.parametrize("program", ["nameserver", "broker", "proxy"])
@@ -67,7 +66,7 @@ def test_what_a_start_does_without_can_be_imported_afterwards() -> None:
 
 
 def run(program: str, *arguments: str) -> list[str]:
-    """Run a program in a process without `site`, as servers are; return the names that it prints."""
+    """Run a program in a process without `site`, as servers run; return the names that it prints."""
     path = f"{ROOT}:{':'.join(entry for entry in sys.path if entry)}"
     command = [sys.executable, "-S", "-P", "-c", program, *arguments]
     printed = subprocess.run(command, env={"PYTHONPATH": path}, capture_output=True, text=True, check=False)

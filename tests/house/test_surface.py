@@ -1,4 +1,4 @@
-"""What users import: the same names for type checkers, for `import *`, and for Python."""
+"""The public names are the same for type checkers, for `import *`, and for Python."""
 
 import ast
 import importlib
@@ -20,7 +20,7 @@ WANTED = {
 
 
 def names_for_type_checkers(package: str) -> list[str]:
-    """Return what is imported below `if TYPE_CHECKING`."""
+    """Return the names that are imported below `if TYPE_CHECKING`."""
     tree = ast.parse(ROOT.joinpath(*package.split("."), "__init__.py").read_text())
     blocks = [node for node in tree.body if isinstance(node, ast.If)]
     return [

@@ -1,4 +1,4 @@
-"""What a process loads: the cluster's no HTTP and no terminal library, `import staticfire` hardly anything."""
+"""What a process imports: the cluster no HTTP and no terminal library, `import staticfire` almost nothing."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The wheel carries the tree that a checkout shows, and nothing else."""
+"""The wheel contains the files of a checkout, and nothing else."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "d
 
 
 def files_of_the_checkout() -> set[str]:
-    """Return the files below staticfire/, through its links, and the module by which Spark finds the data source."""
+    """Return the files below staticfire/, following its links, and the module that lets Spark find the data source."""
     found = {"pyspark_staticfire.py"}
     for folder, subfolders, names in os.walk(ROOT / "staticfire", followlinks=True):
         subfolders[:] = [name for name in subfolders if name != "__pycache__"]
@@ -24,7 +24,7 @@ def files_of_the_checkout() -> set[str]:
 
 
 def copy_of_the_checkout(folder: Path) -> Path:
-    """Return a copy, since a build leaves files in the folder that it builds from."""
+    """Return a copy, since a build leaves files in its source folder."""
     return shutil.copytree(ROOT, folder / "copy", symlinks=True, ignore=LEFT_OUT)
 
 
@@ -36,7 +36,7 @@ def build_sdist(checkout: Path, folder: Path) -> Path:
 
 
 def files_of_wheel(source: Path, folder: Path) -> set[str]:
-    """Build a wheel from a checkout or an sdist and return the files in it."""
+    """Build a wheel from a checkout or an sdist; return the files in it."""
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index"]
     subprocess.run([*command, "--wheel-dir", str(folder), str(source)], check=True)
     (wheel,) = folder.glob("staticfire-*.whl")

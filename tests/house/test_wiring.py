@@ -1,4 +1,4 @@
-"""How parts are put together: what one needs comes by its constructor, and a part's parts are its own."""
+"""How objects are connected: an object gets what it needs in its constructor, and keeps its parts to itself."""
 
 import ast
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from tests.house.source import LAYERS, Finding, Rule, Source, check, found, sour
 
 
 def callables_set_later() -> Iterator[Finding]:
-    """Public attributes that begin as nothing to call: whoever forgets to set one finds out at run time."""
+    """Find public attributes for callables that are empty at first: forgetting to set one fails only at run time."""
     aliases = {name for source in sources(*LAYERS) for name in callable_aliases(source)}
     for source in sources(*LAYERS):
         for node in source.nodes:
@@ -27,7 +27,7 @@ def packed_arguments() -> Iterator[Finding]:
 
 
 def store_bypassed() -> Iterator[Finding]:
-    """The log behind a store's back."""
+    """Find code that uses the log directly instead of the store that owns it."""
     for source in sources(*LAYERS):
         if source.path.parts[:2] == ("broker", "store"):
             continue
@@ -37,7 +37,7 @@ def store_bypassed() -> Iterator[Finding]:
 
 
 def callable_aliases(source: Source) -> Iterator[str]:
-    """Yield the names that a module gives to types of what can be called."""
+    """Yield the names that a module gives to types of callables."""
     for node in source.tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value and "Callable[" in ast.unparse(node.value):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target

@@ -1,4 +1,4 @@
-"""One broker in a simulated world, and a client that asks it by hand."""
+"""One broker in a simulated world, and a client that sends it single requests."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ from staticfire.simulation.world.world import SimulatedWorld
 
 NAME = "broker-a"
 ADDRESS = "10.0.0.2:10911"
+# V3_4_6: the broker ignores the reconsume limit that such an old client sends.
 OLD_VERSION = 100
-# V3_4_6: the broker doesn't believe such a client how often it wants a message.
 
 TIMER_ILLEGAL_WORDS = (
     "timer message illegal, the delay time should not be bigger than the max delay 259200000ms; or if set del msg, "
@@ -30,7 +30,7 @@ TIMER_ILLEGAL_WORDS = (
 
 
 class BrokerStand:
-    """`broker` is the one of the process that lives at the moment; its disk stays."""
+    """`broker` is the current one; a restart creates another one with the same disk."""
 
     def __init__(self, world: SimulatedWorld, **settings: Any) -> None:
         self.world = world
@@ -56,7 +56,7 @@ class BrokerStand:
         await self.start()
 
     def jump(self, ms: int) -> None:
-        """Let the broker's wall clock, and with it message time, be that much later from now on."""
+        """Move the broker's wall clock, and with it message time, forward by that much."""
         self.world.skew(NAME, self.broker.state.machine.clock.wall_ms() - self._true_ms() + ms)
         self.broker.delays.wake()
 
@@ -89,7 +89,7 @@ class BrokerStand:
         return answer
 
     async def pull(self, group: str, topic: str, offset: int, queue_id: int = 0, hold_ms: int = 0) -> Any:
-        """Pull once; `hold_ms`: how long the broker may wait for a message."""
+        """Pull once. `hold_ms`: how long the broker may wait for a message."""
         flags = FLAG_SUBSCRIPTION | (FLAG_SUSPEND if hold_ms else 0)
         return await self.ask(PullMessage(group, topic, queue_id, offset, 32, flags, 0, hold_ms, "*"))
 
@@ -123,7 +123,7 @@ class BrokerStand:
 
 
 async def ask_as_an_old_client(world: SimulatedWorld, request: Request) -> Any:
-    """Ask with a frame that says so. A client of that age speaks JSON."""
+    """Send a request with an old version number. Clients of that age use JSON."""
     pool = ConnectionPool(world.machine("old client"), codec_byte=0)
     connection = await pool.connection(ADDRESS)
     codec = OldCodec()
@@ -135,7 +135,7 @@ async def ask_as_an_old_client(world: SimulatedWorld, request: Request) -> Any:
 
 
 class OldCodec:
-    """The JSON codec with an old version in its requests."""
+    """The JSON codec, but with an old version number in its requests."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(json, name)

@@ -1,4 +1,4 @@
-"""Dead letters for scenarios: messages are buried by a listener that gives them up."""
+"""Dead letters for scenarios. A listener gives messages up, so they become dead letters."""
 
 from collections.abc import AsyncIterator
 
@@ -23,7 +23,7 @@ DEAD = dead_letter_topic(GROUP)
 
 
 async def hopeless(heard: Heard) -> ConsumeStatus:
-    """A listener that wants no other try."""
+    """A listener that wants no retry."""
     heard.context.delay_level_when_next_consume = -1
     return ConsumeStatus.RECONSUME_LATER
 
@@ -39,7 +39,7 @@ async def dlq(shop: Shop) -> AsyncIterator[DeadLetterQueue]:
 
 
 async def bury(world: SimulatedWorld, shop: Shop, *messages: Message, queue: int | None = None) -> None:
-    """Let messages die, and the consumer leave."""
+    """Turn messages into dead letters, then stop the consumer."""
     before = sum(shop.ends(DEAD).values())
     consumer = await shop.start("hopeless", hopeless)
     for message in messages:

@@ -1,4 +1,4 @@
-"""Scenarios run in a simulated world: `world` is staticfire.simulation.world.SimulatedWorld."""
+"""Fixtures for scenarios. They run in a simulated world: `world` is staticfire.simulation.world.SimulatedWorld."""
 
 from collections.abc import AsyncIterator
 
@@ -20,7 +20,7 @@ __all__ = ["ledger", "logged", "pytest_asyncio_loop_factories", "trio", "world"]
 
 @pytest_asyncio.fixture
 async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
-    """Two brokers, and the settings that a test is parametrized with; some modules have another one of this name."""
+    """Two brokers, with the settings that a test is parametrized with. Some modules override this fixture."""
     shop = Shop(world, getattr(request, "param", ClientSettings()))
     yield await shop.open(brokers=2)
     await shop.close()
@@ -28,7 +28,7 @@ async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIt
 
 @pytest_asyncio.fixture
 async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
-    """One broker that is asked by hand; some modules have another one of this name."""
+    """One broker that gets single requests. Some modules override this fixture."""
     stand = BrokerStand(world)
     await stand.start()
     yield stand
@@ -37,14 +37,17 @@ async def stand(world: SimulatedWorld) -> AsyncIterator[BrokerStand]:
 
 @pytest_asyncio.fixture
 async def popper(stand: BrokerStand) -> Popper:
-    """Somebody who pops topic orders by hand."""
+    """A client that pops from topic orders with single requests."""
     await stand.put_topic("orders")
     return Popper(stand)
 
 
 @pytest_asyncio.fixture
 async def group(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Ordering]:
-    """A group that consumes in order, and the settings that a test is parametrized with; nothing went wrong in it."""
+    """A group that consumes in order, with the settings that a test is parametrized with.
+
+    The test fails if a fault was found in it.
+    """
     shop = Shop(world, getattr(request, "param", ClientSettings()))
     group = Ordering(await shop.open())
     yield group

@@ -1,4 +1,4 @@
-"""A simulated cluster with a shop that sends, and consumers on machines of their own."""
+"""A simulated cluster with a shop that sends messages, and consumers on their own machines."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -46,7 +46,7 @@ class Heard:
 
 @dataclass
 class Shop(SimulatedCluster):
-    """The cluster, a program that sends and asks, and all that listeners have heard, in order."""
+    """The cluster, a program that sends and queries, and all calls of listeners in order."""
 
     heard: list[Heard] = field(default_factory=list)
     _running: AsyncExitStack = field(default_factory=AsyncExitStack)
@@ -86,11 +86,11 @@ class Shop(SimulatedCluster):
         await self.world.until(lambda: len(self.bodies) >= count, within_ms, f"{count} messages heard")
 
     async def advance(self, hours: float) -> ClockAnswer:
-        """Move message time; return when the cluster is at rest there."""
+        """Move message time forward. Return when the cluster is at rest."""
         return await self.move_clock(self.producer.client.pool, round(hours * 3_600_000))
 
     async def clock(self, action: str) -> None:
-        """Change how message time goes: freeze, run ..."""
+        """Change the mode of message time: freeze, run ..."""
         answer = await self.producer.client.pool.ask(NAMESRV, Clock(action))
         assert answer.code == 0, answer.remark
 
@@ -101,11 +101,11 @@ class Shop(SimulatedCluster):
         return self.admin.offsets
 
     def committed(self, queue: int = 0, topic: str = TOPIC, group: str = GROUP, broker: str = "broker-a") -> int:
-        """Return what a broker has of a group, without asking it."""
+        """Return a group's offset on a broker, without a request."""
         return self.brokers[broker].state.offsets.committed(group, topic, queue)
 
     def ends(self, topic: str = TOPIC) -> dict[tuple[str, int], int]:
-        """Return where the queues of a topic end."""
+        """Return the end offset of each queue of a topic."""
         return {
             (name, number): broker.state.store.queue(topic, number).max_offset
             for name, broker in self.brokers.items()
@@ -114,7 +114,7 @@ class Shop(SimulatedCluster):
         }
 
     def is_committed(self, topic: str = TOPIC, group: str = GROUP) -> bool:
-        """Whether a group has consumed everything."""
+        """Return whether a group has consumed everything."""
         return all(
             self.committed(number, topic, group, broker) >= end
             for (broker, number), end in self.ends(topic).items()
@@ -132,7 +132,7 @@ class Shop(SimulatedCluster):
         expression: str = "*",
         **settings: object,
     ) -> PushConsumer:
-        """Return a consumer on a machine of that name, not started. It listens and does what `reaction` does."""
+        """Return a consumer on a machine with this name, not started. Its listener calls `reaction`."""
         host = f"10.0.3.{len(who) + sum(who.encode()) % 200}"
         machine = self.world.machine(who, host=host)
         chosen = PushSettings(client=self.settings, **settings)  # type: ignore[arg-type]
@@ -149,12 +149,12 @@ class Shop(SimulatedCluster):
         return consumer
 
     async def start(self, who: str, reaction: Reaction | None = None, **choices: object) -> PushConsumer:
-        """Start a consumer on a machine of that name."""
+        """Start a consumer on a machine with this name."""
         return await self.world.start(who, self.consumer(who, reaction, **choices))  # type: ignore[arg-type]
 
 
 async def forever(_: Heard) -> ConsumeStatus:
-    """A listener that hangs."""
+    """A listener that never returns."""
     await asyncio.get_running_loop().create_future()
     return ConsumeStatus.CONSUME_SUCCESS
 
@@ -165,7 +165,7 @@ async def later(_: Heard) -> ConsumeStatus:
 
 
 def failing(times: int) -> Reaction:
-    """Return a listener that fails each message that often."""
+    """Return a listener that fails that often with each message."""
 
     async def fail(heard: Heard) -> ConsumeStatus:
         failed = heard.message.reconsume_times < times
@@ -175,7 +175,7 @@ def failing(times: int) -> Reaction:
 
 
 def taking(world: SimulatedWorld, ms: float) -> Reaction:
-    """Return a listener that takes its time."""
+    """Return a listener that takes that long."""
 
     async def take(_: Heard) -> ConsumeStatus:
         await world.run_for(ms)

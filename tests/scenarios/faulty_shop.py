@@ -1,4 +1,4 @@
-"""A shop whose cluster takes fault rules."""
+"""A shop whose cluster accepts fault rules."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,14 +17,14 @@ ONE_TRY = ProducerSettings(retry_times_when_send_failed=0, client=ClientSettings
 
 
 class FaultyShop(Shop):
-    """A shop whose cluster takes rules from a desk of its own."""
+    """A shop whose cluster accepts fault rules, from a separate machine."""
 
     async def add(self, **words: Any) -> FaultView:
         return await self.faults.add(parse_fault(words))
 
     async def open(self, brokers: int = 1, queues: int = 4) -> "FaultyShop":
         await super().open(brokers, queues)
-        # Connections of its own: a rule may close those of everybody else.
+        # Separate connections, since a rule may close those of all other clients.
         self.pool = ConnectionPool(self.world.machine("desk", host="10.0.4.2"))
         self.faults = FaultAdmin(self.pool, NAMESRV)
         return self
@@ -41,7 +41,7 @@ class FaultyShop(Shop):
 
     @contextmanager
     def takes(self, ms: float, within_ms: float = 5) -> Iterator[None]:
-        """What is done in here takes so long."""
+        """Check that the code in the `with` block takes that long."""
         began_ms = self.world.uptime_ms
         yield
         assert self.world.uptime_ms - began_ms == pytest.approx(ms, abs=within_ms)

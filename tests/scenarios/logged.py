@@ -1,4 +1,4 @@
-"""What the programs of a scenario have logged."""
+"""Capture what the programs of a scenario log."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from staticfire.runtime.log import Logger
 
 
 class LogLine(NamedTuple):
-    """One event."""
+    """One log event."""
 
     level: str
     event: str
@@ -17,7 +17,7 @@ class LogLine(NamedTuple):
 
 @pytest.fixture
 def logged(monkeypatch: pytest.MonkeyPatch) -> list[LogLine]:
-    """All of it, in order."""
+    """All log events, in order."""
     lines: list[LogLine] = []
 
     def emit(_: Logger, level: str, event: str, fields: dict[str, object]) -> None:

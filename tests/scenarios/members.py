@@ -1,4 +1,4 @@
-"""Members of groups, made of bare requests: the notifications that they get, and the list of members."""
+"""Members of groups that send single requests: their notifications, and the list of members."""
 
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.requests.clients import (
@@ -18,7 +18,7 @@ from tests.scenarios.stand import Stand
 
 
 class Member:
-    """One client of a group, and the notifications that it got."""
+    """One client of a group, and the notifications that it received."""
 
     def __init__(self, stand: Stand, name: str) -> None:
         self.stand = stand
@@ -65,7 +65,7 @@ class Member:
         assert (await self.pool.ask(self.stand.brokers["broker-a"], goodbye)).code == 0
 
     async def lose_connection(self) -> None:
-        """Be gone without a goodbye; the next heartbeat connects again."""
+        """Close the connection without unregistering. The next heartbeat connects again."""
         await self.pool.close()
         self.pool = self._new_pool()
         await self.stand.world.run_for(ms=5)

@@ -1,4 +1,4 @@
-"""Consumers that work in order, and a watch over them: one member per queue at a time, no message before its turn."""
+"""Consumers that consume in order, and checks: one member per queue at a time, no message before its turn."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -46,7 +46,7 @@ Reaction = Callable[[Turn], Awaitable[OrderedStatus | None]]
 
 @dataclass
 class Ordering:
-    """All turns so far, and what went wrong with them."""
+    """All listener calls so far, and the faults that were found."""
 
     shop: Shop
     turns: list[Turn] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Ordering:
         return [body for turn in self.turns if turn.context.queue.queue_id == queue for body in turn.bodies]
 
     def consumer(self, who: str, reaction: Reaction | None = None, **settings: object) -> PushConsumer:
-        """Return a consumer on a machine of that name, not started."""
+        """Return a consumer on a machine with this name, not started."""
         machine = self.world.machine(who, host=f"10.0.4.{sum(who.encode()) % 250}")
         chosen = PushSettings(client=self.shop.settings, **settings)  # type: ignore[arg-type]
         consumer = PushConsumer(GROUP, NAMESRV, chosen, machine)
@@ -88,7 +88,7 @@ class Ordering:
         return await self.world.start(who, self.consumer(who, reaction, **settings))
 
     def kill(self, who: str) -> None:
-        """Kill a consumer's process, with the listeners in it."""
+        """Kill a consumer's process, including its running listeners."""
         self.world.kill(who)
         self._running = {queue: turn for queue, turn in self._running.items() if turn.who != who}
 
@@ -111,18 +111,18 @@ class Ordering:
             self._next[queue] = max(self._next.get(queue, 0), turn.messages[-1].queue_offset + 1)
 
     async def until(self, count: int, within_ms: float = 60_000) -> None:
-        """Return when that many messages were heard."""
+        """Return when that many messages were received."""
         await self.world.until(lambda: len(self.bodies) >= count, within_ms, f"{count} messages heard")
 
     async def feed(self, count: int, queues: int, pause_ms: float) -> None:
-        """Send messages one by one, numbered per queue: their body is their offset."""
+        """Send messages one by one, numbered per queue: the body is the offset."""
         for number in range(count):
             await self.shop.send(b"%d" % (number // queues), queue=number % queues)
             await self.world.run_for(ms=pause_ms)
 
 
 class Chances:
-    """Members that join, leave, are killed or cut off, a broker that is killed, listeners that fail: by chance."""
+    """Random events: members join, leave, are killed or isolated, a broker is killed, listeners fail."""
 
     def __init__(self, group: Ordering, random: Random) -> None:
         self._group = group
@@ -132,7 +132,7 @@ class Chances:
         self._names = 0
 
     async def play(self, rounds: int) -> None:
-        """Let that much happen, then let the group come to an end with all messages."""
+        """Run that many random events, then wait until the group has consumed all messages."""
         await self._join()
         for _ in range(rounds):
             feeding = asyncio.create_task(self._feed(self._random.randrange(40)))
@@ -190,7 +190,7 @@ class Chances:
 
 
 def taking(world: SimulatedWorld, ms: float) -> Reaction:
-    """Return a listener that takes its time."""
+    """Return a listener that takes that long."""
 
     async def take(_: Turn) -> OrderedStatus:
         await world.run_for(ms)
@@ -200,7 +200,7 @@ def taking(world: SimulatedWorld, ms: float) -> Reaction:
 
 
 async def forever(_: Turn) -> OrderedStatus:
-    """A listener that hangs."""
+    """A listener that never returns."""
     await asyncio.get_running_loop().create_future()
     return SUCCESS
 
@@ -211,6 +211,6 @@ def own(consumer: PushConsumer) -> list[int]:
 
 
 def holder(group: Ordering, queue: int = 0) -> str | None:
-    """Return the client that has the lock of a queue, as its broker knows."""
+    """Return the client that holds the lock of a queue, according to its broker."""
     state = group.shop.brokers["broker-a"].state
     return state.queue_locks.holder(GROUP, LockedQueue(TOPIC, "broker-a", queue), state.machine.clock.uptime_ms())

@@ -10,14 +10,14 @@ QUEUE = MessageQueue(TOPIC, "broker-a", 0)
 
 
 def lite_pull(shop: Shop, who: str, group: str = GROUP, **settings: object) -> LitePullConsumer:
-    """Return a lite pull consumer on a machine of that name, not started."""
+    """Return a lite pull consumer on a machine with this name, not started."""
     machine = shop.world.machine(who, host=f"10.0.4.{len(who) + sum(who.encode()) % 200}")
     chosen = LitePullSettings(client=shop.settings, **settings)  # type: ignore[arg-type]
     return LitePullConsumer(group, NAMESRV, chosen, machine)
 
 
 async def poll_all(consumer: LitePullConsumer, count: int, timeout_ms: int = 2_000) -> list[bytes]:
-    """Poll until so many messages are there, or nothing comes any more; return their bodies."""
+    """Poll until there are that many messages, or none arrive any more; return their bodies."""
     bodies: list[bytes] = []
     while len(bodies) < count:
         messages = await consumer.poll(timeout_ms)
@@ -28,7 +28,7 @@ async def poll_all(consumer: LitePullConsumer, count: int, timeout_ms: int = 2_0
 
 
 class Program(Service):
-    """Polls for ever, in a process with its consumer, and notes what it gets."""
+    """A program that polls forever and records what it receives."""
 
     def __init__(self, shop: Shop, who: str, **settings: object) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Program(Service):
 
 
 class Progress:
-    """Looks at what a group has committed: nowhere may it go back."""
+    """Checks that a group's committed offsets never go back."""
 
     def __init__(self, shop: Shop) -> None:
         self._shop = shop

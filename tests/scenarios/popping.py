@@ -1,4 +1,4 @@
-"""A consumer that pops by hand, in a simulated world."""
+"""A consumer that pops with single requests, in a simulated world."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ INVISIBLE_MS = 10_000
 
 
 class Popper:
-    """Pops for one group, of one topic."""
+    """Pops from one topic for one group."""
 
     def __init__(self, stand: BrokerStand, group: str = "billing", topic: str = "orders") -> None:
         self.stand = stand
@@ -20,7 +20,7 @@ class Popper:
         self.topic = topic
 
     async def pop(self, queue_id: int = 0, count: int = 32, invisible_ms: int = INVISIBLE_MS, **fields: Any) -> Any:
-        """Pop; `poll_time` and others go as they are."""
+        """Pop. `poll_time` and other fields are sent unchanged."""
         fields = {"poll_time": 0, "born_time": 0, "init_mode": 0} | fields
         request = PopMessage(
             self.group, fields.pop("topic", self.topic), queue_id, count, invisible_ms, fields.pop("poll_time"),
@@ -29,7 +29,7 @@ class Popper:
         return await self.stand.ask(request)
 
     async def bodies(self, **fields: Any) -> list[bytes]:
-        """Pop, and return what came."""
+        """Pop; return the bodies of the messages."""
         answer = await self.pop(**fields)
         return [] if answer.body is None else [record.body for record in answer.body.records]
 
@@ -43,7 +43,7 @@ class Popper:
         return await self.stand.ask(request)
 
     async def ack_all(self, answer: Any) -> None:
-        """Acknowledge all of a pop."""
+        """Acknowledge all messages of a pop."""
         for record, handle in zip(answer.body.records, handles(answer), strict=True):
             topic = self.topic if text(record, "POP_CK") is None else f"%RETRY%{self.group}_{self.topic}"
             assert (await self.ack(record.queue_offset, handle, record.queue_id, topic)).code == 0
@@ -54,7 +54,7 @@ class Popper:
 
 
 def handles(answer: Any) -> list[str]:
-    """Return the handles of a pop's messages, as a client makes them."""
+    """Return the handles of a pop's messages, computed as a client does."""
     starts, taken = parse_start_offsets(answer.start_offset_info), parse_message_offsets(answer.msg_offset_info)
     found = []
     for record in answer.body.records:

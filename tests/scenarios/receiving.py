@@ -9,7 +9,7 @@ from tests.scenarios.consuming import GROUP, TOPIC, Shop
 
 
 def simple(shop: Shop, who: str, *topics: str, group: str = GROUP, expression: str = "*") -> SimpleConsumer:
-    """Return a simple consumer on a machine of that name, not started; of the shop's topic unless others are named."""
+    """Return a simple consumer on a machine with this name, not started. Without topics, it gets the shop's topic."""
     machine = shop.world.machine(who, host=f"10.0.5.{len(who) + sum(who.encode()) % 200}")
     settings = SimpleSettings(client=shop.settings, consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
     consumer = SimpleConsumer(group, shop.namesrv, settings, machine)
@@ -19,7 +19,7 @@ def simple(shop: Shop, who: str, *topics: str, group: str = GROUP, expression: s
 
 
 async def receive_all(consumer: SimpleConsumer, count: int, invisible_ms: int = 30_000) -> list[PoppedMessage]:
-    """Receive until so many messages are there, or none comes for a while."""
+    """Receive until there are that many messages, or none arrive for a while."""
     messages: list[PoppedMessage] = []
     while len(messages) < count:
         found = await consumer.receive(32, invisible_ms, await_ms=2_000)
@@ -30,7 +30,7 @@ async def receive_all(consumer: SimpleConsumer, count: int, invisible_ms: int = 
 
 
 class Worker(Service):
-    """Receives for ever, in a process with its consumer; works on each message for a while, and acknowledges it."""
+    """A program that receives forever, works on each message for a while, and acknowledges it."""
 
     def __init__(self, shop: Shop, who: str, work_ms: int = 0, invisible_ms: int = 5_000) -> None:
         super().__init__()

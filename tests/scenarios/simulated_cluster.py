@@ -1,4 +1,4 @@
-"""Nameservers and brokers on machines of their own, in a simulated world."""
+"""Nameservers and brokers on their own machines, in a simulated world."""
 
 from dataclasses import dataclass, field
 
@@ -16,15 +16,15 @@ NAMESRV = "10.0.0.1:9876"
 
 @dataclass
 class SimulatedCluster:
-    """Its servers; who uses it says with what settings."""
+    """The servers of a cluster, and their settings."""
 
     world: SimulatedWorld
     settings: ClientSettings = field(default_factory=ClientSettings)
-    """Of the clients that a test starts."""
+    """The settings of the clients that a test starts."""
     broker_settings: dict[str, object] = field(default_factory=dict)
     nameserver_settings: NameserverSettings = field(default_factory=NameserverSettings)
     namesrv: str = NAMESRV
-    """Of several, separated by semicolons, each becomes a nameserver: namesrv, namesrv-2 ..."""
+    """Addresses, separated by semicolons. Each becomes a nameserver: namesrv, namesrv-2 ..."""
     brokers: dict[str, Broker] = field(default_factory=dict)
 
     async def start_servers(self, brokers: int) -> None:
@@ -49,7 +49,7 @@ class SimulatedCluster:
         await self.world.start(name, self.brokers[name])
 
     async def move_clock(self, pool: ConnectionPool, by_ms: int) -> ClockAnswer:
-        """Move message time; return when the cluster is at rest there."""
+        """Move message time forward. Return when the cluster is at rest."""
         answer = await pool.ask(NAMESRV, Clock("advance", by_ms=by_ms), 3_600_000)
         assert answer.code == 0, answer.remark
         assert isinstance(answer, ClockAnswer)

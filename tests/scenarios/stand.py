@@ -1,4 +1,4 @@
-"""A simulated cluster to play scenarios on: a nameserver, brokers, and a consumer made of bare requests."""
+"""A simulated cluster for scenarios: a nameserver, brokers, and a consumer that sends single requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,7 +27,7 @@ CLOCK_TIMEOUT_MS = 3_600_000
 
 
 class Stand:
-    """Nameserver and brokers on machines of their own, and a program that talks to them."""
+    """A nameserver and brokers on their own machines, and a program that sends requests to them."""
 
     def __init__(self, world: SimulatedWorld, brokers: int = 1, **settings: object) -> None:
         self.world = world
@@ -85,10 +85,10 @@ Listener = Callable[[StoredRecord], bool]
 
 
 class BareConsumer:
-    """One member of a group on one broker: heartbeats once, pulls its queues, commits what it drains."""
+    """One member of a group on each broker: sends one heartbeat, pulls its queues, commits after each batch."""
 
     def __init__(self, stand: Stand, group: str, topics: dict[str, int], listener: Listener, **data: object) -> None:
-        """`topics`: their queues. `listener` says whether a message is done; a False one is sent back."""
+        """`topics`: topic -> number of queues. `listener` returns whether a message is done; else it is sent back."""
         self.stand = stand
         self.group = group
         self.listener = listener

@@ -1,4 +1,4 @@
-"""Static topics on simulated brokers: created and mapped anew step by step, as mqadmin does it."""
+"""Static topics on simulated brokers. They are created and remapped step by step, as mqadmin does it."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -33,7 +33,7 @@ GROUP = "clerks"
 
 
 class StaticTopic:
-    """A topic of logical queues, and whoever sends to them, pulls them and maps them elsewhere."""
+    """A topic of logical queues, with operations to send, pull and remap."""
 
     def __init__(self, stand: Stand, leaders: list[str], topic: str = TOPIC) -> None:
         """`leaders`: the broker of each logical queue."""
@@ -69,7 +69,7 @@ class StaticTopic:
             assert answer.code == 0, answer.remark
 
     async def remap(self, queue_id: int, name: str, decide: bool = True) -> None:
-        """Map a logical queue to another broker: it takes messages at once, and gets its offset when that is known."""
+        """Map a logical queue to another broker. It accepts messages at once, and gets its offset when it is known."""
         old = self.items[queue_id][-1]
         self.epoch += 1_000
         self._append(queue_id, name, old.gen + 1, -1)
@@ -87,7 +87,7 @@ class StaticTopic:
         self.items[queue_id][-1] = msgspec.structs.replace(new, logic_offset=logic_offset)
         await self.put_all(new.bname)
 
-    # -- as clients do ---------------------------------------------------------------------------------------------
+    # -- client requests -------------------------------------------------------------------------------------------
 
     def leader(self, queue_id: int) -> str:
         return self.items[queue_id][-1].bname
@@ -139,7 +139,7 @@ class StaticTopic:
 
 @pytest_asyncio.fixture(params=[NATIVE, JSON], ids=["staticfire", "rocketmq"])
 async def trio(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Stand]:
-    """Three brokers and a group that is known on all of them."""
+    """Three brokers, and a group that all of them have."""
     trio = Stand(world, 3)
     trio.pool = ConnectionPool(world.machine("program", "10.0.0.9"), codec_byte=request.param)
     await trio.start()
@@ -151,7 +151,7 @@ async def trio(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIt
 
 @pytest_asyncio.fixture
 async def ledger(trio: Stand) -> StaticTopic:
-    """Logical queues 0 and 2 on broker-a, 1 on broker-b, none on broker-c."""
+    """A static topic: logical queues 0 and 2 are on broker-a, 1 is on broker-b, none on broker-c."""
     topic = StaticTopic(trio, ["broker-a", "broker-b", "broker-a"])
     await topic.put_all()
     return topic

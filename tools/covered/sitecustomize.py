@@ -1,7 +1,7 @@
-"""Begins to measure in each Python process of `make coverage`; Python itself imports this, by its name.
+"""Start measuring in each Python process of `make coverage`. Python imports this module because of its name.
 
-Servers are started without `site`, hence without this. The script `python` beside this file becomes `sys.executable`
-and puts `site` back.
+Servers are started without `site`, and therefore without this module. The script `python` in this folder becomes
+`sys.executable` and adds `site` again.
 """
 
 import os

@@ -2,17 +2,17 @@
 
     mqadmin updateTopic -n namesrv:9876 -c DefaultCluster -t orders
 
-What is printed is what RocketMQ's prints, column by column: `make test-mqadmin` compares them. Different are failures
-(1 and one line; there: 0 and a stack trace) and routes, which are JSON that parses. The rest of the 89 commands isn't
-here: RocketMQ's own mqadmin works against staticfire, too.
+The output is the same as RocketMQ's, column by column: `make test-mqadmin` compares them. There are two differences:
+failures (here exit code 1 and one line; there 0 and a stack trace) and routes, which here are valid JSON. The rest of
+the 89 commands isn't here: RocketMQ's own mqadmin works with staticfire, too.
 
-- `frame.py`: the group, which loads a command's module when it is called; flags and questions that they share
-- `topics.py`, `groups.py`, `offsets.py`, `settings.py`: what can be changed; `nameservers.py`: their key-value table,
+- `frame.py`: the group, which loads a command's module when it is called; flags and requests that they share
+- `topics.py`, `groups.py`, `offsets.py`, `settings.py`: change these; `nameservers.py`: their key-value table,
   and whether producers see a broker
-- `cluster.py`: brokers and their figures; `progress.py`: how far groups have come; `members.py`: who is connected
-- `look_ups.py`: messages by id, key and place; `reading.py`: those of queues; `sending.py`: new ones
-- `tables.py`, `java_text.py`: how RocketMQ prints things; `shown_messages.py`: messages in full, and who has
-  consumed them; `running_info.py`: a member's own words; `versions.py`: numbers that clients say
+- `cluster.py`: brokers and their statistics; `progress.py`: offsets and lag of groups; `members.py`: connected clients
+- `look_ups.py`: messages by id, key and offset; `reading.py`: messages of queues; `sending.py`: send messages
+- `tables.py`, `java_text.py`: RocketMQ's output formats; `shown_messages.py`: messages in full, and the groups that
+  consumed them; `running_info.py`: a member's own report; `versions.py`: version numbers of clients
 """
 
 from staticfire.cli.mqadmin.frame import mqadmin

@@ -1,4 +1,4 @@
-"""`staticfire mqadmin`: brokers and their figures."""
+"""`staticfire mqadmin`: brokers and their statistics."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What the commands of `staticfire mqadmin` have in common: the group, flags under RocketMQ's names, how they ask."""
+"""What the commands of `staticfire mqadmin` share: the group, flags under RocketMQ's names, how they send requests."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -83,11 +83,11 @@ COMMANDS = {
         "checkMsgSendRT": "Send messages, and measure how long each takes.",
     },
 }
-"""By module, so that a command loads what it needs; the line of each is the first one of its help."""
+"""By module, so that a command loads only what it needs. The text of each command is the first line of its help."""
 
 
 class AnyCase(Commands):
-    """Finds commands whatever their case is, as RocketMQ's does: quick starts write `updatetopic`."""
+    """Finds commands in any case, as RocketMQ does: quick starts write `updatetopic`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for names in COMMANDS.values() for name in names]
@@ -128,7 +128,7 @@ mqadmin = AnyCase(
 
 @dataclass(frozen=True)
 class AskedCluster:
-    """Where a command asks, and how; the topic and the group that it is about."""
+    """The cluster of a command, and the topic and the group in its flags."""
 
     namesrv: str
     protocol: str
@@ -136,12 +136,12 @@ class AskedCluster:
     group: str | None
 
     def run(self, work: Work) -> None:
-        """Do the work with an administrator's connection."""
+        """Run `work` with a connected Admin."""
         asked(self.namesrv, self.protocol, work, self.topic, self.group)
 
 
 def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
-    """Declare a command of mqadmin; its function gets an AskedCluster first, then its flags by name."""
+    """Declare a command of mqadmin. Its function gets an AskedCluster first, then its flags by name."""
 
     def declare(function: Callable[..., None]) -> click.Command:
         @wraps(function)
@@ -156,7 +156,7 @@ def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
 
 
 def option(*names: str, **settings: Any) -> Callable[[Any], Any]:
-    """A flag under RocketMQ's two names."""
+    """Declare a flag under RocketMQ's two names."""
     return click.option(*names, **settings)
 
 
@@ -170,7 +170,7 @@ lmq_flag = option(
 
 
 def target_flags(function: Any) -> Any:
-    """`-c` and `-b`, one of which says where."""
+    """Add `-c` and `-b`. One of them must be given."""
     return all_flags(
         function,
         option("-c", "--clusterName", "cluster", metavar="CLUSTER", help="On all brokers of a cluster."),
@@ -179,7 +179,10 @@ def target_flags(function: Any) -> Any:
 
 
 async def addresses(admin: "Admin", cluster: str | None, broker: str | None) -> list[str]:
-    """Return where to ask. Raises: UsageError (neither is given, or both), ClientError (no such cluster)."""
+    """Return the brokers to query.
+
+    Raises: UsageError (neither or both flags are given), ClientError (no such cluster).
+    """
     if broker is not None and cluster is not None:
         raise UsageError("mqadmin: -c CLUSTER and -b HOST:PORT exclude each other")
     if broker is not None:
@@ -190,7 +193,7 @@ async def addresses(admin: "Admin", cluster: str | None, broker: str | None) -> 
 
 
 async def ask(admin: "Admin", address: str, request: "Request") -> "Answer":
-    """Return an answer. Raises: BrokerAnswer, NetworkError."""
+    """Send a request; return a successful response. Raises: BrokerAnswer, NetworkError."""
     from staticfire.protocol.command import SUCCESS
     from staticfire.protocol.errors import broker_answer
 
@@ -201,7 +204,7 @@ async def ask(admin: "Admin", address: str, request: "Request") -> "Answer":
 
 
 async def known_group(admin: "Admin", group: str) -> None:
-    """Raises: GroupNotFound, where no broker knows a group."""
+    """Check that a broker has the group. Raises: GroupNotFound."""
     from staticfire.protocol.codes import ResponseCode
     from staticfire.protocol.errors import GroupNotFound
 
@@ -213,7 +216,7 @@ async def known_group(admin: "Admin", group: str) -> None:
 
 
 def signed_attributes(text: str) -> dict[str, str]:
-    """Return `+key=value,-key` by its signed names. Raises: UsageError."""
+    """Parse `+key=value,-key`; return the values by signed name. Raises: UsageError."""
     changes = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, separator, value = part.partition("=")

@@ -1,4 +1,4 @@
-"""`staticfire mqadmin`: consumer groups and how they are set up."""
+"""`staticfire mqadmin`: consumer groups and their settings."""
 
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ SETTING = "%-40s=  %s"
 
 
 class Flag(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """true or false; what isn't may be meant for another flag."""
+    """true or false. Any other value is refused, since it may be meant for another flag."""
 
     name = "true|false"
 
@@ -111,7 +111,7 @@ def update_group(
 
 
 def _policy(words: str | None) -> GroupRetryPolicy:
-    """Return what -p says. Raises: UsageError."""
+    """Return the policy of -p. Raises: UsageError."""
     if words is None:
         return GroupRetryPolicy()
     try:
@@ -155,7 +155,7 @@ def get_consumer_config(asked: AskedCluster, group: str) -> None:
         found = False
         clusters = (await admin.cluster_info()).broker_addr_table
         for name, address in (await admin.masters()).items():
-            # All of them are asked for: by its name, a group may be created.
+            # Request all groups: a request for one group by its name may create it.
             config = (await ask(admin, address, GetAllGroups())).body.subscription_group_table.get(group)
             if config is None:
                 continue

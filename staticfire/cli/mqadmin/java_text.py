@@ -1,16 +1,16 @@
-"""How Java's programs print things. Pure."""
+"""The output formats of Java programs. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 
 def lines_of(pattern: str, *rows: Sequence[object]) -> str:
-    """Return rows as lines by a pattern of printf, as `%-32s  %-4s`."""
+    """Format rows as lines, with a printf pattern such as `%-32s  %-4s`."""
     return "\n".join((pattern % tuple(row)).rstrip() for row in rows)
 
 
 def text(value: object) -> str:
-    """Return a value as Java's string of it."""
+    """Return a value as Java's toString does."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -21,38 +21,38 @@ def text(value: object) -> str:
 
 
 def map_text(pairs: Mapping[str, object]) -> str:
-    """Return a map: `{KEYS=key-1, TAGS=paid}`. Java's own order is by hash; this one is by name."""
+    """Return a map, as in `{KEYS=key-1, TAGS=paid}`. Java orders it by hash; here it is ordered by name."""
     return "{" + ", ".join(f"{name}={text(value)}" for name, value in sorted(pairs.items())) + "}"
 
 
 def object_text(name: str, fields: Mapping[str, object], brackets: str = "{}") -> str:
-    """Return an object as its toString does."""
+    """Return an object as its toString method does."""
     words = ", ".join(f"{key}={text(value)}" for key, value in fields.items())
     return f"{name}{brackets[0]}{words}{brackets[1]}"
 
 
 def bytes_text(body: bytes) -> str:
-    """Return bytes as an array of signed numbers."""
+    """Return bytes as a list of signed numbers."""
     return "[" + ", ".join(str(byte - 256 if byte > 127 else byte) for byte in body) + "]"
 
 
 def moment(ms: int, pattern: str = "%Y-%m-%d %H:%M:%S") -> str:
-    """Return a moment to the second, in this machine's time zone."""
+    """Return a time to the second, in this machine's time zone."""
     return datetime.fromtimestamp(ms / 1_000).strftime(pattern)
 
 
 def moment_ms(ms: int) -> str:
-    """Return a moment to the millisecond. RocketMQ: timeMillisToHumanString2."""
+    """Return a time to the millisecond. RocketMQ: timeMillisToHumanString2."""
     return f"{moment(ms)},{ms % 1_000:03}"
 
 
 def digits(ms: int) -> str:
-    """Return a moment as 17 digits. RocketMQ: timeMillisToHumanString."""
+    """Return a time as 17 digits. RocketMQ: timeMillisToHumanString."""
     return f"{moment(ms, '%Y%m%d%H%M%S')}{ms % 1_000:03}"
 
 
 def parse_local(words: str) -> int | None:
-    """Return the milliseconds of `yyyy-MM-dd#HH:mm:ss:SSS` in this machine's zone; None for anything else."""
+    """Return the milliseconds of `yyyy-MM-dd#HH:mm:ss:SSS` in this machine's time zone, or None for other text."""
     try:
         return round(datetime.strptime(words.strip(), "%Y-%m-%d#%H:%M:%S:%f").timestamp() * 1_000)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`staticfire mqadmin`: messages by id, by key and by place, and what was traced of them."""
+"""`staticfire mqadmin`: messages by id, key and offset, and their traces."""
 
 import codecs
 from typing import TYPE_CHECKING
@@ -114,7 +114,7 @@ async def _by_unique_id(admin: "Admin", topic: str, message_id: str) -> FoundMes
 
 
 async def _push(admin: "Admin", message: ReceivedMessage, group: str, client_id: str) -> None:
-    """Let a member consume a message now, whoever else has or will."""
+    """Let a member consume a message now, even if others have consumed it or will."""
     address = (await admin.masters(broker_name=message.broker_name))[message.broker_name]
     request = ConsumeDirectly(group, client_id, message.offset_message_id, message.broker_name, message.record.topic)
     done: ConsumedDirectly = (await ask(admin, address, request)).body
@@ -254,7 +254,7 @@ def query_trace(
 
 
 def _trace_blocks(found: FoundMessages, message_id: str) -> list[str]:
-    """Return a table for each send, and one for each group that has consumed."""
+    """Return a table for each send, and one for each group that has consumed the message."""
     blocks: list[str] = []
     consumed: dict[str, list[tuple[object, ...]]] = {}
     for message in found:

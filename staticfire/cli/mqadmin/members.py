@@ -1,4 +1,4 @@
-"""`staticfire mqadmin`: who is connected, and what members of groups say of themselves."""
+"""`staticfire mqadmin`: connected clients, and what members of groups report about themselves."""
 
 import os
 from typing import TYPE_CHECKING
@@ -56,7 +56,7 @@ def _member_row(one: ClientConnection) -> tuple[str, str, str, str]:
 
 
 async def connections_of(admin: "Admin", group: str, broker: str | None = None) -> ConsumerConnections:
-    """Return a group's members, at one broker or at all. Raises: ClientError (it is not online), BrokerAnswer."""
+    """Return a group's members at one broker or at all. Raises: ClientError (the group isn't online), BrokerAnswer."""
     found = ConsumerConnections()
     members: dict[str, ClientConnection] = {}
     for address in [broker] if broker else (await admin.masters()).values():
@@ -92,7 +92,7 @@ def producer_connection(asked: AskedCluster, group: str, topic: str) -> None:
             try:
                 answer = await ask(admin, broker.broker_addrs[MASTER_ID], GetProducerConnections(group))
             except BrokerAnswer:
-                continue  # It knows no such group.
+                continue  # This broker doesn't have the group.
             members |= {one.client_id: one for one in answer.body.connection_set}
         if not members:
             raise ClientError(f"mqadmin: nobody produces in group {group} for topic {topic} now")
@@ -159,7 +159,7 @@ def _write(path: str, words: str) -> str:
 
 
 async def running_info_of(admin: "Admin", group: str, client_id: str, jstack: bool = False) -> ConsumerRunningInfo:
-    """Return what a member says of itself, by way of a broker that knows it. Raises: BrokerAnswer, NetworkError."""
+    """Return a member's own report, through a broker that has it. Raises: BrokerAnswer, NetworkError."""
     refusal: BrokerAnswer | None = None
     for address in (await admin.masters()).values():
         try:
@@ -169,5 +169,5 @@ async def running_info_of(admin: "Admin", group: str, client_id: str, jstack: bo
             continue
         info: ConsumerRunningInfo = answer.body
         return info
-    assert refusal is not None  # there is a master, or `masters` raises
+    assert refusal is not None  # there is a master; otherwise `masters` raises
     raise refusal

@@ -76,7 +76,10 @@ def add_write_perm(asked: AskedCluster, broker: str) -> None:
 
 
 async def _known(admin: "Admin", broker: str) -> None:
-    """Raises: ClientError, where no such broker is registered: nameservers answer 0 then, as if all were well."""
+    """Check that a broker is registered. For an unknown one, nameservers would respond 0, without an error.
+
+    Raises: ClientError.
+    """
     names = sorted((await admin.cluster_info()).broker_addr_table)
     if broker not in names:
         raise ClientError(f"mqadmin: no broker {broker} is registered; there are {', '.join(names) or 'none'}")

@@ -1,4 +1,4 @@
-"""`staticfire mqadmin`: where a group goes on."""
+"""`staticfire mqadmin`: change the offsets of a group."""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from staticfire.client import Admin
 
 SKIP_MS = -1
-"""A time behind all messages."""
+"""As a time for an offset reset: after all messages."""
 
 group_flag_short = option("-g", "--group", "group", required=True, metavar="GROUP", help="The consumer group.")
 force_flag = option("-f", "--force", type=bool, default=True, show_default=True, help="Forwards, too.")
@@ -81,7 +81,7 @@ def _moment(words: str) -> int:
 
 
 async def _move_queue(admin: "Admin", place: tuple[str, str, str, int], stored_ms: int, offset: int | None) -> None:
-    """Move a group in one queue: to an offset, or to a time."""
+    """Set a group's offset in one queue: to a given one, or to that of a time."""
     group, topic, address, queue_id = place
     if offset is None:
         found = await ask(admin, address, SearchOffset(topic, queue_id, stored_ms))

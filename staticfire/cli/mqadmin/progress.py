@@ -1,4 +1,4 @@
-"""`staticfire mqadmin`: how far groups have come, and how much comes in and goes out."""
+"""`staticfire mqadmin`: what groups have consumed, and the rates of topics and groups."""
 
 from typing import TYPE_CHECKING
 
@@ -50,7 +50,7 @@ def consumer_progress(
 
 
 async def _progress(admin: "Admin", group: str, topic: str | None, told: bool = False) -> list[ConsumeStats]:
-    """Return how far a group has come on each broker. `told`: a broker that refuses is told of."""
+    """Return a group's progress on each broker. `told`: print the error of a broker that refuses."""
     found: list[ConsumeStats] = []
     for address in (await admin.masters()).values():
         try:
@@ -62,7 +62,7 @@ async def _progress(admin: "Admin", group: str, topic: str | None, told: bool = 
 
 
 async def _clients(admin: "Admin", group: str) -> dict[tuple[str, str, int], str]:
-    """Return the address in the id of who has each queue."""
+    """Return for each queue the address in the id of the client that has it."""
     found = {}
     for member in (await connections_of(admin, group)).connection_set:
         info = await running_info_of(admin, group, member.client_id)
@@ -72,7 +72,7 @@ async def _clients(admin: "Admin", group: str) -> dict[tuple[str, str, int], str
 
 
 async def _groups(admin: "Admin") -> list[str]:
-    """Return the groups that have a retry topic: RocketMQ lists those."""
+    """Return the groups that have a retry topic, since RocketMQ lists those."""
     return sorted(group_of_topic(name) or "" for name in await admin.topics() if is_retry_topic(name))
 
 
@@ -92,7 +92,7 @@ async def _group_row(admin: "Admin", group: str) -> tuple[object, ...]:
     return group, len(members.connection_set), version, kind, model, speed, diff
 
 
-# -- what comes in and goes out ----------------------------------------------------------------------------------------
+# -- rates -------------------------------------------------------------------------------------------------------------
 
 
 @command("statsAll")
@@ -133,13 +133,13 @@ async def _stats_rows(admin: "Admin", topic: str, active: bool) -> list[tuple[ob
 
 
 async def _counted(admin: "Admin", addresses: list[str], name: str, key: str) -> tuple[float, int]:
-    """Return messages per second in the last minute, and how many today, on all brokers together."""
+    """Return the messages per second of the last minute, and the messages of today, for all brokers together."""
     speed, today = 0.0, 0
     for address in addresses:
         try:
             spans: StatsSpans = (await ask(admin, address, ViewStats(name, key))).body
         except BrokerAnswer:
-            continue  # Nothing was counted there so far.
+            continue  # This broker has counted nothing yet.
         speed += spans.stats_minute.tps
         today += spans.stats_day.sum or spans.stats_hour.sum or spans.stats_minute.sum
     return speed, today

@@ -69,7 +69,7 @@ async def _range(consumer: PullConsumer, queue: MessageQueue, begin_ms: int | No
 
 
 async def _pulls(consumer: PullConsumer, wanted: ReadRange, expression: str = "*") -> AsyncIterator[PullResult]:
-    """Yield what pulls of a range answer, until its end, or until there is no more."""
+    """Yield the results of pulls, until the end of a range or of the queue."""
     offset = wanted.start
     while offset < wanted.end:
         result = await consumer.pull(wanted.queue, offset, expression, min(AT_ONCE, wanted.end - offset))
@@ -159,8 +159,8 @@ def consume_message(
 
 
 async def _consume(consumer: PullConsumer, wanted: ReadRange, count: int) -> int:
-    """Print up to so many messages of a range; return how many they were."""
-    printed, last = 0, wanted.end + 1  # One past the end, as in RocketMQ: the answer to that is told, too.
+    """Print at most `count` messages of a range; return how many were printed."""
+    printed, last = 0, wanted.end + 1  # One past the end, as in RocketMQ: it prints the response to that pull, too.
     if wanted.end - wanted.start > count:
         click.echo(f"The older {count} message of the {wanted.queue.queue_id} queue will be provided")
         last = wanted.start + count

@@ -1,4 +1,4 @@
-"""What a member of a group says of itself, as RocketMQ prints it. Pure. RocketMQ: ConsumerRunningInfo."""
+"""A group member's own report, in RocketMQ's format. Pure. RocketMQ: ConsumerRunningInfo."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,13 +9,13 @@ from staticfire.protocol.requests.locks import MessageQueue
 PROPERTY, SUBSCRIPTION = "%-40s: %s", "%03d Topic: %-40s ClassFilter: %-8s SubExpression: %s"
 QUEUES, QUEUE, POPPED = "%-64s  %-32s  %-4s  %-20s", "%-32s  %-32s  %-4s  %-20s", "%-32s  %-32s  %-4s  %s"
 SPEEDS, SPEED = "%-64s  %14s %14s %14s %14s %18s %25s", "%-32s  %14.2f %14.2f %14.2f %14.2f %18.2f %25d"
+# A member that started less than this ago may not have the others' new subscriptions yet.
 SETTLED_MS = 120_000
-# Before that, members may still be about to hear of each other's subscriptions.
 STUCK_MS = 60_000
 
 
 def info_text(info: ConsumerRunningInfo) -> str:
-    """Return all that a member says."""
+    """Return the whole report of a member."""
     queues = sorted(info.mq_table.items(), key=_key)
     parts = [
         _part("Consumer Properties", PROPERTY, *sorted(info.properties.items())),
@@ -92,12 +92,12 @@ def _speeds(info: ConsumerRunningInfo) -> Iterator[tuple[object, ...]]:
 
 
 def is_push(info: ConsumerRunningInfo) -> bool:
-    """Whether a member is a push consumer."""
+    """Return whether a member is a push consumer."""
     return info.properties.get("PROP_CONSUME_TYPE") == "CONSUME_PASSIVELY"
 
 
 def same_subscriptions(infos: Mapping[str, ConsumerRunningInfo], now_ms: int) -> bool:
-    """Whether all members subscribe to the same; yes, while the first of them has just started."""
+    """Return whether all members subscribe to the same; always true while the first of them has just started."""
     first = infos[min(infos)]
     started = first.properties.get("PROP_CONSUMER_START_TIMESTAMP", "")
     if not is_push(first) or not started.isdecimal() or now_ms - int(started) <= SETTLED_MS:
@@ -107,7 +107,7 @@ def same_subscriptions(infos: Mapping[str, ConsumerRunningInfo], now_ms: int) ->
 
 
 def stuck_lines(client_id: str, info: ConsumerRunningInfo, now_ms: int) -> list[str]:
-    """Return what is wrong with the queues that a member has. RocketMQ: analyzeProcessQueue."""
+    """Return the problems of a member's queues. RocketMQ: analyzeProcessQueue."""
     lines = []
     in_order = info.properties.get("PROP_CONSUMEORDERLY", info.properties.get("PROP_CONSUME_ORDERLY")) == "true"
     for queue, held in info.mq_table.items() if is_push(info) else ():

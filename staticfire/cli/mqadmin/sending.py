@@ -1,4 +1,4 @@
-"""`staticfire mqadmin`: new messages."""
+"""`staticfire mqadmin`: send messages."""
 
 from typing import TYPE_CHECKING
 

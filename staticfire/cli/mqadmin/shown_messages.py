@@ -1,4 +1,4 @@
-"""Messages in full, and who has consumed them, as RocketMQ's mqadmin prints them."""
+"""Messages in full, and the groups that have consumed them, in the format of RocketMQ's mqadmin."""
 
 import os
 from typing import TYPE_CHECKING
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 FIELD = "%-20s %s"
 MIN_OFFSET, MAX_OFFSET = "MIN_OFFSET", "MAX_OFFSET"
+# The size of a record without hosts, body, topic and properties.
 FIXED_BYTES = 75
-# Of a record: all but hosts, body, topic and properties.
+# The folder that RocketMQ uses; scripts read the files there.
 BODIES = "/tmp/rocketmq/msgbodys"
-# Where RocketMQ's puts them; scripts read them there.
 TRACKS = {
     ConsumptionState.CONSUMED: "CONSUMED",
     ConsumptionState.FILTERED: "CONSUMED_BUT_FILTERED",
@@ -27,7 +27,10 @@ TRACKS = {
 
 
 def message_text(message: ReceivedMessage, body_path: str, with_id: bool, charset: str | None = None) -> str:
-    """Return what a message has, a line each. `with_id`: its offset message id, too; `charset`: and its body."""
+    """Return all fields of a message, one per line.
+
+    `with_id`: include its offset message id. `charset`: include its body, decoded with this.
+    """
     fields: dict[str, object] = {"OffsetID:": message.offset_message_id} if with_id else {}
     fields |= {
         "Topic:": message.topic,
@@ -51,11 +54,11 @@ def message_text(message: ReceivedMessage, body_path: str, with_id: bool, charse
 
 
 def write_body(message: ReceivedMessage, suffix: str = "") -> str:
-    """Write a body where RocketMQ's does; return the path, or why there is none."""
+    """Write a body to the place that RocketMQ uses. Return the path, or the reason why it wasn't written."""
     path = f"{BODIES}/{message.offset_message_id if not message.get('UNIQ_KEY') else message.message_id}{suffix}"
     try:
         os.makedirs(BODIES, exist_ok=True)
-        # Anybody may make files there: a link that leads elsewhere isn't followed.
+        # Any user may create files there, so a symbolic link isn't followed.
         place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with open(place, "wb") as file:
             file.write(message.body)
@@ -65,7 +68,7 @@ def write_body(message: ReceivedMessage, suffix: str = "") -> str:
 
 
 async def tracks_text(admin: "Admin", message: ReceivedMessage) -> str:
-    """Return how the groups of its topic stand to a message. RocketMQ: messageTrackDetail."""
+    """Return what the groups of a message's topic have done with it. RocketMQ: messageTrackDetail."""
     groups = await admin.consumption(message)
     if not groups:
         return "\nWARN: No Consumer"
@@ -112,19 +115,19 @@ def detail_text(message: ReceivedMessage) -> str:
 
 
 def _stored_bytes(message: ReceivedMessage) -> int:
-    """Return how long RocketMQ's record of a message is: ours is a little longer."""
+    """Return the size of a message's record in RocketMQ. staticfire's own records are a little longer."""
     record = message.record
     hosts = sum(len(host) for host in (record.born_host, message.store_host_packed))
     return FIXED_BYTES + hosts + len(record.body) + len(record.topic.encode()) + len(record.properties)
 
 
 def with_ends(message: ReceivedMessage, result: PullResult) -> ReceivedMessage:
-    """Give a pulled message the properties by which RocketMQ's clients note where its queue begins and ends."""
+    """Add the properties in which RocketMQ's clients store the offset range of the message's queue."""
     message.properties.update({MIN_OFFSET: str(result.min_offset), MAX_OFFSET: str(result.max_offset)})
     return message
 
 
 def printed_line(message: ReceivedMessage, charset: str, with_body: bool = True) -> str:
-    """Return a message as printMsg and consumeMessage print it."""
+    """Return a message in the format of printMsg and consumeMessage."""
     body = message.body.decode(charset, "replace") if with_body else "NOT PRINT BODY"
     return f"MSGID: {message.message_id} {detail_text(message)} BODY: {body}"

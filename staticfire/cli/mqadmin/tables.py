@@ -1,4 +1,4 @@
-"""What RocketMQ's mqadmin prints of topics, groups and brokers, with its headings and widths. Pure."""
+"""The output of RocketMQ's mqadmin about topics, groups and brokers, with its headings and widths. Pure."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ OFFSETS = "%-40s  %-40s  %-40s"
 
 
 def topic_text(topic: TopicConfig) -> str:
-    """Return a topic as TopicConfig.toString does."""
+    """Return a topic in the format of TopicConfig.toString."""
     fields = {
         "topicName": topic.topic_name,
         "readQueueNums": topic.read_queue_nums,
@@ -67,7 +67,7 @@ def group_fields(group: SubscriptionGroupConfig) -> dict[str, object]:
 
 
 def group_text(group: SubscriptionGroupConfig) -> str:
-    """Return a group as SubscriptionGroupConfig.toString does."""
+    """Return a group in the format of SubscriptionGroupConfig.toString."""
     return object_text("SubscriptionGroupConfig", group_fields(group))
 
 
@@ -86,7 +86,7 @@ def _retry_text(policy: GroupRetryPolicy) -> str:
 
 
 def route_text(route: TopicRouteData) -> str:
-    """Return a route as JSON; RocketMQ's has numbers as keys, which no parser takes."""
+    """Return a route as JSON. RocketMQ's output has numbers as keys, which JSON parsers refuse."""
     told = json.loads(msgspec.json.encode(route))
     for one in (told, *told["brokerDatas"]):
         for name in [name for name, value in one.items() if value is None]:
@@ -95,7 +95,7 @@ def route_text(route: TopicRouteData) -> str:
 
 
 def route_table(route: TopicRouteData) -> str:
-    """Return a route as a table with a sum."""
+    """Return a route as a table with a total."""
     queues = {one.broker_name: one for one in route.queue_datas}
     rows = [
         (broker.cluster, broker.broker_name, "{" + ", ".join(f"{n}={a}" for n, a in broker.broker_addrs.items()) + "}",
@@ -111,7 +111,7 @@ def route_table(route: TopicRouteData) -> str:
 
 
 def status_text(brokers: Iterable[TopicStats]) -> str:
-    """Return a topic's queues."""
+    """Return the table of a topic's queues."""
     rows = [
         (queue.broker_name, queue.queue_id, state.min_offset, state.max_offset,
          moment_ms(state.last_update_timestamp) if state.last_update_timestamp > 0 else "")
@@ -119,12 +119,12 @@ def status_text(brokers: Iterable[TopicStats]) -> str:
         for queue, state in stats.offset_table.items()
     ]  # fmt: skip
     headings = ("#Broker Name", "#QID", "#Min Offset", "#Max Offset", "#Last Updated")
-    # RocketMQ adds up no rates: what it prints is that of an empty table.
+    # RocketMQ prints the rate of an empty table here, not the sum of all rates.
     return f"{lines_of(STATUS, headings, *sorted(rows))}\n\nTopic Put TPS: 0.0"
 
 
 def progress_text(brokers: Sequence[ConsumeStats], clients: Mapping[tuple[str, str, int], str] | None) -> str:
-    """Return how far a group has come. `clients`: who has which queue, to be shown, too."""
+    """Return the progress of a group. `clients`: the client of each queue, as one more column."""
     found = {
         (queue.topic, queue.broker_name, queue.queue_id): state
         for stats in brokers
@@ -157,7 +157,7 @@ def progress_text(brokers: Sequence[ConsumeStats], clients: Mapping[tuple[str, s
 
 
 def offsets_text(rows: Iterable[tuple[str, int, int]]) -> str:
-    """Return where queues were moved to."""
+    """Return the table of new offsets."""
     return lines_of(OFFSETS, ("#brokerName", "#queueId", "#offset"), *rows)
 
 
@@ -165,7 +165,7 @@ States = Mapping[str, Mapping[str, str]]
 
 
 def broker_places(info: ClusterInfo, wanted: str | None) -> list[tuple[str, str, int, str]]:
-    """Return cluster, name, id and address of all brokers, or of a cluster's."""
+    """Return cluster, name, id and address of all brokers, or of those of one cluster."""
     return [
         (cluster, name, broker_id, address)
         for cluster, names in sorted(info.cluster_addr_table.items())
@@ -176,7 +176,7 @@ def broker_places(info: ClusterInfo, wanted: str | None) -> list[tuple[str, str,
 
 
 def brokers_text(info: ClusterInfo, states: States, wall_ms: int, wanted: str | None) -> str:
-    """Return all brokers with what they say of themselves, by address."""
+    """Return the table of all brokers. `states`: their own reports, by address."""
     places = broker_places(info, wanted)
     rows = [[*place, *_state_columns(states.get(place[3], {}), wall_ms)] for place in places]
     return lines_of(BROKERS, BROKER_HEADINGS, *rows)
@@ -206,12 +206,12 @@ def _state_columns(state: Mapping[str, str], wall_ms: int) -> list[str]:
 
 
 def _rate(state: Mapping[str, str], name: str) -> float:
-    """Return the first of three rates: of the last ten seconds. A real broker that has just started says a blank."""
+    """Return the first of three rates, that of the last ten seconds. RocketMQ reports a blank just after its start."""
     return float((state.get(name, "").split() or ["0"])[0])
 
 
 def totals_text(info: ClusterInfo, states: States, wanted: str | None) -> str:
-    """Return how many messages brokers have got and given, yesterday and today."""
+    """Return the numbers of messages that brokers received and delivered, yesterday and today."""
     rows = []
     for cluster, name, _, address in broker_places(info, wanted):
         state = states.get(address, {})
@@ -227,6 +227,6 @@ def totals_text(info: ClusterInfo, states: States, wanted: str | None) -> str:
 
 
 def sent_text(sent: SendResult) -> str:
-    """Return what became of a message."""
+    """Return the result of a send."""
     row = (sent.queue.broker_name, sent.queue.queue_id, sent.status.value, sent.message_id)
     return lines_of(SENT, ("#Broker Name", "#QID", "#Send Result", "#MsgId"), row)

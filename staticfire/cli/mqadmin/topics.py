@@ -1,4 +1,4 @@
-"""`staticfire mqadmin`: topics, where they are and how full."""
+"""`staticfire mqadmin`: topics, their routes and queues."""
 
 from typing import TYPE_CHECKING
 

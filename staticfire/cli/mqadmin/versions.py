@@ -1,8 +1,8 @@
-"""The numbers by which clients say which RocketMQ they are of. RocketMQ: MQVersion, by its ordinals."""
+"""The numbers that clients send as their RocketMQ version. RocketMQ: MQVersion, by its ordinals."""
 
 SNAPSHOT = "_SNAPSHOT"
+# V3_1_0_SNAPSHOT, V4_0_0_SNAPSHOT, and the last one. Versions before the first are no longer in use.
 FIRST_REGULAR, FIRST_OF_4, LAST = 46, 212, 611
-# V3_1_0_SNAPSHOT and V4_0_0_SNAPSHOT; before the former nobody is met any more.
 
 
 def version_text(number: int) -> str:
