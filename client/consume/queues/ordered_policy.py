@@ -110,7 +110,7 @@ class OrderedPolicy:
         return Deliver()
 
     def turn_ended(self, pause_ms: int | None, uptime_ms: UptimeMs, may_go_on: bool) -> Instructions:
-        """End the turn: a pause follows, or the next turn, or (`may_go_on` is False) nothing until the lock is renewed."""
+        """End the turn. Next: a pause, another turn, or (`may_go_on` is False) nothing until the lock is renewed."""
         self._is_at_work = self.is_running = False
         if pause_ms is not None:
             self._is_at_work = True

@@ -88,7 +88,7 @@ class ProcessQueue:
         return new
 
     def _put_among(self, messages: Sequence[ReceivedMessage]) -> list[ReceivedMessage]:
-        """Add messages whose offsets aren't all after the held ones: a pull went back. Messages that are held are kept."""
+        """Add messages whose offsets aren't all after the held ones: a pull went back. Held messages are kept."""
         new = [message for message in messages if message not in self]
         self._held.update((message.record.queue_offset, message) for message in new)
         self._order = deque(sorted(self._held))

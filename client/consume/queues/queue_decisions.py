@@ -331,7 +331,7 @@ def name_topics(messages: list[ReceivedMessage], is_retry: bool, state: Consumer
 
 
 def give_own_topics(messages: list[ReceivedMessage], own_topics: Mapping[str, str]) -> None:
-    """Set the topic that each retry was originally sent to. `own_topics`: retry topics that belong to one topic each."""
+    """Set the topic that each retry was first sent to. `own_topics`: retry topics that belong to one topic each."""
     for message in messages:
         topic = message.get(RETRY_TOPIC) or message.topic
         message.topic = own_topics.get(topic, topic) if own_topics else topic

@@ -1,4 +1,4 @@
-"""One timer per queue. Of the times that a queue requests, the earliest counts; when it rings, the queue sets the next."""
+"""One timer per queue. The earliest time that a queue requests counts; when it rings, the queue sets the next."""
 
 import asyncio
 from collections.abc import Callable
