@@ -127,7 +127,8 @@ class RouteCache:
 
     def _keep(self, topic: str, route: TopicRouteData, guessed: bool = False) -> None:
         if guessed:
-            if topic in self._routes:  # The real one came meanwhile.
+            # Meanwhile the real route was fetched.
+            if topic in self._routes:
                 return
             self.guessed.add(topic)
         else:
