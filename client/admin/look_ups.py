@@ -73,7 +73,7 @@ async def find_by_offset_id(
 async def find_by_key(
     client: ClusterClient, places: Sequence[tuple[str, str, str]], wanted: LookUp, timeout_ms: int
 ) -> FoundMessages:
-    """Return the newest messages with a key or unique id. `places`: topic, broker name, address.
+    """Return the newest messages with a key or unique id. `places`: topic, broker name and address of each broker.
 
     Raises: BrokerAnswer (a broker refuses).
     """

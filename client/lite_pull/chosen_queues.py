@@ -23,7 +23,7 @@ class ChosenQueues:
 
     @property
     def is_chosen(self) -> bool:
-        """Whether the program has chosen them."""
+        """Whether the program has chosen queues."""
         return self._chosen is not None
 
     @property
