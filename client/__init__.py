@@ -14,8 +14,7 @@ From the top down: no folder imports from one above it.
 
 Names are imported when they are first used, so that `import staticfire.client` costs nothing. The same names are in
 `staticfire` itself. Each name is listed three times: for type checkers (the imports), for `import *` (`__all__`) and
-for
-Python (`_HOMES`); tests/house/test_surface.py checks that the three agree.
+for Python (`_HOMES`); tests/house/test_surface.py checks that the three agree.
 """
 
 from staticfire.protocol.lazy_names import lazy_names

@@ -225,8 +225,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         return await GroupSurvey(self.client, await self.masters(), group, self._timeout_ms).look()
 
     async def set_consume_mode(self, topic: str, group: str, mode: str, pop_share_queue_num: int = 0) -> None:
-        """Let a group's members PULL or POP a topic, on all its brokers. It applies to members with
-        client_rebalance=False.
+        """Let a group's members PULL or POP a topic, on all its brokers. Only members with client_rebalance=False obey.
 
         `pop_share_queue_num`: the number of further members whose queues a member pops, too; 0: everyone pops all.
         Raises: ClientError (no such mode), TopicNotFound, BrokerAnswer.
@@ -265,8 +264,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         """Return the newest messages with this offset message id, unique id or key, in one topic or in all.
 
         They may be copies of one message: a retry and a dead letter have the unique id of the first. `begin_ms`,
-        `end_ms`: the
-        range of their store times. Raises: TopicNotFound, and as all methods here.
+        `end_ms`: the range of their store times. Raises: TopicNotFound, and as all methods here.
         """
         masters = await self.masters()
         at_place = await find_by_offset_id(self.client, masters, text, self._timeout_ms)
@@ -280,9 +278,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         return await find_by_key(self.client, places, wanted, max(self._timeout_ms, LOOK_UP_TIMEOUT_MS))
 
     async def consumption(self, message: ReceivedMessage) -> list[GroupConsumption]:
-        """Return, for each group of the message's topic, whether it has consumed the message, as far as
-        offsets show.
-        """
+        """Return, for each group of the message's topic, whether it has consumed the message, as offsets show."""
         return await consumption_of(self.client, message, self._timeout_ms)
 
     # -- what happened -------------------------------------------------------------------------------------------
@@ -333,14 +329,11 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
     async def reset_offset_by_time(
         self, group: str, topic: str, stored_ms: int, force: bool = True
     ) -> dict[MessageQueue, int]:
-        """Reset a group's offsets in a topic to messages stored at this time or later. Return the new offset of each
-        queue.
+        """Reset a group's offsets in a topic to messages stored at this time or later. Return the new offsets.
 
         `stored_ms`: message time; -1 skips the whole backlog. `force`: whether offsets may also move forwards. This
-        matters
-        only for brokers that notify members instead of moving the offsets themselves; others always allow it. No member
-        needs
-        to be online.
+        matters only for brokers that notify members instead of moving the offsets themselves; others always allow it.
+        No member needs to be online.
         """
         moved: dict[MessageQueue, int] = {}
         brokers = {queues.broker_name for queues in (await self.route(topic)).queue_datas}
@@ -433,7 +426,7 @@ class BlockingAdmin(BlockingFace[Admin]):
     def run(
         self, function: Callable[Concatenate[Admin, P], Coroutine[Any, Any, T]], *more: P.args, **named: P.kwargs
     ) -> T:
-        """Call a coroutine function with an `Admin`, as `admin.run(message_lives, "order-42")`. Raises:
-        what it raises.
+        """Call a coroutine function with an `Admin`, as `admin.run(message_lives, "order-42")`. Raises: as the
+        function.
         """
         return self._call(function, self.service, *more, **named)

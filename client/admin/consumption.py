@@ -45,10 +45,9 @@ class GroupConsumption(msgspec.Struct, frozen=True):
 
 
 async def consumption_of(client: ClusterClient, message: ReceivedMessage, timeout_ms: int) -> list[GroupConsumption]:
-    """Return for each group that consumes or has consumed the topic whether it has consumed the message; sorted by
-    name.
+    """Return for each group of the topic, sorted by name, whether it has consumed the message.
 
-    Raises: BrokerAnswer, NetworkError.
+    Groups that have consumed the topic before are included. Raises: BrokerAnswer, NetworkError.
     """
     queue = MessageQueue(message.record.topic, message.broker_name, message.queue_id)
     answer = await client.ask_broker(queue, QueryGroupsOfTopic(queue.topic, bname=queue.broker_name), timeout_ms)

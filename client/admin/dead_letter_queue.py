@@ -6,10 +6,9 @@
         await dlq.resend()
 
 Dead letters are stored in `%DLQ%billing`, on each broker where a message has died. They are kept there: a resend
-creates
-new messages (resending.py). After each one, the broker stores the progress, as the offset of TOOLS_CONSUMER in that
-topic. Before each one, its broker is queried by unique id whether the message has arrived already. So an interrupted
-resend continues where it was, even if its broker was killed and lost the last offsets.
+creates new messages (resending.py). After each one, the broker stores the progress, as the offset of TOOLS_CONSUMER in
+that topic. Before each one, its broker is queried by unique id whether the message has arrived already. So an
+interrupted resend continues where it was, even if its broker was killed and lost the last offsets.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -60,9 +59,7 @@ class _Span(msgspec.Struct):
 
 
 class DeadLetterQueue(ClientService):
-    """The messages that a group could not consume. All methods raise GroupNotFound, BrokerAnswer (refused),
-    NetworkError.
-    """
+    """The messages that a group couldn't consume. Methods raise GroupNotFound, BrokerAnswer (refused), NetworkError."""
 
     def __init__(
         self,
@@ -116,9 +113,7 @@ class DeadLetterQueue(ClientService):
         return letter
 
     async def follow(self, from_start: bool = False) -> AsyncIterator[DeadLetter]:
-        """Yield each message that dies, for ever: those from now on, or all. While a broker can't be reached, this
-        waits.
-        """
+        """Yield each message that dies, for ever: those from now on, or all. It waits for unreachable brokers."""
         next_offsets: dict[MessageQueue, int] = {}
         is_late = from_start
         while True:
@@ -143,12 +138,10 @@ class DeadLetterQueue(ClientService):
         """Send one letter or several again; without ids all that weren't resent yet, or all with `again`.
 
         They go to the topic that they came from, where all its groups get them, or to the topic `to`. `only_group`: to
-        this
-        group's retry topic, so that only this group gets them. Messages that die meanwhile aren't included.
+        this group's retry topic, so that only this group gets them. Messages that die meanwhile aren't included.
 
         Raises: ClientError (an unknown id, or not possible as requested), ResendInterrupted (a broker refused, or can't
-        be
-        reached).
+        be reached).
         """
         ids = [ids] if isinstance(ids, str) else ids
         targets = ResendTargets(self._admin, self.group, to, only_group)

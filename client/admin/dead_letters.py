@@ -26,9 +26,7 @@ _SEPARATOR = "; "
 
 
 class LetterPlace(NamedTuple):
-    """Where a dead letter is stored; as text `broker-a/0/17`. It is the letter's id, and is never used
-    for another one.
-    """
+    """Where a dead letter is stored; as text `broker-a/0/17`. It is the letter's id, and is never reused."""
 
     broker_name: str
     queue_id: int
@@ -92,9 +90,7 @@ class DeadLetter:
     __slots__ = ("group", "is_resent", "message", "place")
 
     def __init__(self, group: str, message: ReceivedMessage, is_resent: bool = False) -> None:
-        """`is_resent`: whether it and all letters before it were sent again. A letter that was resent by its id doesn't
-        count.
-        """
+        """`is_resent`: whether it and all letters before it were sent again. Letters resent by id don't count."""
         self.group = group
         self.message = message
         """The stored message; its topic is the %DLQ% one."""

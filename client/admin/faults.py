@@ -221,7 +221,7 @@ class FaultAdmin:
         return dict.fromkeys(names, wanted.rule)
 
     def _partition(self, wanted: WantedFault, servers: Mapping[str, str]) -> dict[str, FaultRule]:
-        """Return for each server of one side a rule with the clients of the other side to ignore.
+        """Return for each server a rule with the parties of the other side that send it requests.
         Raises: UsageError.
         """
         rules: dict[str, FaultRule] = {}

@@ -249,8 +249,7 @@ def flapping(records: Iterable[JournalRecord], members: Iterable[str], now_ms: i
     """Return the members that keep joining and leaving, from the events of one broker. `now_ms`: its real time.
 
     Reported are a client that joins again and again with the same id, and, as most clients get a new id each time, a
-    host
-    with several times as many leaves as members.
+    host with several times as many leaves as members.
     """
     recent = [record for record in records if now_ms - record.real_ms <= FLAPPING_MS]
     joins: dict[str, int] = {}

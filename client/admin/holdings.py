@@ -1,6 +1,4 @@
-"""Which member has which queues, indexed by queue: a group may have thousands of queues and hundreds of
-members. Pure.
-"""
+"""Which member has which queues, indexed by queue: a group may have thousands of queues. Pure."""
 
 from collections.abc import Iterable, Iterator
 

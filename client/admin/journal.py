@@ -52,9 +52,7 @@ def requests_wanted(
 async def read_journals(
     client: ClusterClient, brokers: Mapping[str, str], wanted: GetJournal, timeout_ms: int
 ) -> JournalRecords:
-    """Return the records of all these brokers, by real time. Raises: BrokerAnswer (one keeps no
-    journal), NetworkError.
-    """
+    """Return the records of these brokers, by real time. Raises: BrokerAnswer (one keeps no journal), NetworkError."""
     dated: list[tuple[int, JournalRecord]] = []
     dropped = 0
     for name, address in brokers.items():

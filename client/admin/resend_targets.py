@@ -65,8 +65,7 @@ class ResendTargets:
             )
 
     async def target(self, letter: DeadLetter, once: bool) -> tuple[str, MessageQueue | None]:
-        """Return the topic that listeners will see, and the queue; with `once`, None if the letter was sent there
-        before.
+        """Return the topic that listeners will see, and the queue; with `once`, None if it was sent there before.
 
         Raises: ClientError, TopicNotFound, NetworkError, BrokerAnswer.
         """
@@ -110,9 +109,7 @@ class ResendTargets:
         return [record for record in records if find_property(record.properties, UNIQ_KEY) == unique_id.encode()]
 
     async def _consumes_in_order(self) -> bool:
-        """Return whether an online member of the group reports that it is ordered. Members that don't respond don't
-        count.
-        """
+        """Return whether an online member of the group reports that it is ordered. Silent members don't count."""
         masters = await self._admin.masters()
         for member in await self._admin.members(self._group):
             for address in masters.values():

@@ -77,8 +77,7 @@ def resent_request(letter: DeadLetter, queue: MessageQueue, topic: str) -> SendM
     """Return the request that sends a letter to a queue.
 
     `topic`: the topic that the listener must see, if the queue belongs to the group's retry topic. Raises: ClientError
-    (it
-    can't be sent).
+    (it can't be sent).
     """
     message = letter.message
     if crc32(message.record.body) & 0x7FFFFFFF != message.record.body_crc:

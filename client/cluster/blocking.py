@@ -47,9 +47,7 @@ class BlockingFace(Generic[S]):
 
     @classmethod
     def enter(cls, service: S) -> Self:
-        """Start a service, in the thread of its shared client or in one of its own. Raises: ClientError, and what its
-        start raises.
-        """
+        """Start a service, in the thread of its shared client or in its own. Raises: ClientError, and as its start."""
         owner = service.own_name
         refuse_in_event_loop(owner)
         thread = service.shared_thread() or LoopThread(owner)
@@ -82,9 +80,7 @@ class BlockingFace(Generic[S]):
             raise thread.error
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for `stop`, or until the timeout. Return whether it was stopped. Raises: what one of its loops crashed
-        with.
-        """
+        """Wait for `stop` or the timeout. Return whether it was stopped. Raises: what one of its loops crashed with."""
 
         async def wait() -> bool:
             waiting = asyncio.ensure_future(self.service.wait())

@@ -173,9 +173,7 @@ class ClusterClient(Service):
         return self._heartbeats.version_ms()
 
     def broker_addresses(self) -> list[str]:
-        """Return the addresses that heartbeats are sent to: all known brokers; only masters while there are no
-        consumers.
-        """
+        """Return the addresses for heartbeats: all known brokers; only masters while there are no consumers."""
         return self._heartbeats.addresses()
 
     def send_heartbeats(self) -> None:

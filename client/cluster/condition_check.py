@@ -20,8 +20,7 @@ V4_1_0 = 232
 
 
 async def check_conditions(client: ClusterClient, group: str, wanted: Iterable[Subscription]) -> None:
-    """For each topic with a condition, let one of its brokers check it. If no broker can be reached, the pulls will
-    fail.
+    """For each topic with a condition, let one of its brokers check it. If it can't be reached, the pulls find out.
 
     Raises: ClientError (the broker doesn't filter by it, and why).
     """

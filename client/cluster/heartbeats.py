@@ -142,9 +142,7 @@ class Heartbeats:
     # -- sending -------------------------------------------------------------------------------------------------
 
     def addresses(self) -> list[str]:
-        """Return the addresses that heartbeats are sent to: all known brokers; only masters while there are no
-        consumers.
-        """
+        """Return the addresses for heartbeats: all known brokers; only masters while there are no consumers."""
         return [
             address
             for replicas in self._routes.addresses.values()

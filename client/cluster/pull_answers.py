@@ -2,8 +2,7 @@
 
 A broker filters tags by their hash codes, so it may return messages with other tags: here the tags are compared by
 value. Compressed bodies are decompressed. If that fails, the body is left as it is, and `undecoded` contains the
-reason:
-one damaged message doesn't block the others of its queue.
+reason: one damaged message doesn't block the others of its queue.
 """
 
 from enum import Enum
@@ -64,8 +63,7 @@ def read_pull(answer: Answer, queue: MessageQueue, wanted: TagExpression | None,
     """Return the result of a pull.
 
     `wanted`: None if the broker filters by something other than tags. `broker_host`: the broker's address, 8 or 20
-    bytes,
-    for codecs whose records don't contain it. Raises: BrokerAnswer (refused), ProtocolError.
+    bytes, for codecs whose records don't contain it. Raises: BrokerAnswer (refused), ProtocolError.
     """
     status = _STATUS_OF_CODE.get(answer.code)
     if status is None:

@@ -100,9 +100,7 @@ def address_to_write(addresses: BrokerAddresses, broker_name: str) -> str | None
 
 
 def address_to_read(addresses: BrokerAddresses, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
-    """Return the address to pull from: that of this replica; if it is missing, of the next slave, else
-    of any replica.
-    """
+    """Return the address to pull from: that of this replica; without it, of the next slave; else of any replica."""
     replicas = addresses.get(broker_name, {})
     wanted = replicas.get(broker_id)
     if wanted is None and broker_id != MASTER_ID:

@@ -36,25 +36,20 @@ class ClientSettings:
 
     `protocol`: "staticfire" uses msgpack frames and gathered sends; "rocketmq" is the protocol of Apache RocketMQ's own
     brokers and nameservers. `instance_name`: "DEFAULT" becomes the process id and a random number, so that each client
-    has
-    its own id; any other name is used as it is, so the id is the same after a restart.
+    has its own id; any other name is used as it is, so the id is the same after a restart.
     """
 
     protocol: Literal["staticfire", "rocketmq"] = "staticfire"
     instance_name: str = "DEFAULT"
     unit_name: str | None = None
     namespace: str = ""
-    """Topics and groups belong to this namespace, `ns%orders`; programs use plain names. RocketMQ: namespace (the
-    prefix form).
-    """
+    """Topics and groups belong to this namespace, `ns%orders`; programs use plain names. RocketMQ: namespace."""
     client_ip: str | None = None
     poll_name_server_interval_ms: int = field(default=30_000, metadata=PERIOD)
     heartbeat_broker_interval_ms: int = field(default=30_000, metadata=PERIOD)
     rebalance_interval_ms: int = field(default=20_000, metadata=PERIOD)
     rebalance_min_interval_ms: int = field(default=100, metadata=PERIOD_OR_NONE)
-    """The minimum time between two rebalances, however many notifications arrive. RocketMQ: 1,000; here members agree
-    sooner.
-    """
+    """The minimum time between two rebalances, however many notifications arrive. RocketMQ: 1,000."""
     rebalance_retry_ms: int = field(default=1_000, metadata=PERIOD)
     """The pause after a rebalance that couldn't do everything because a broker or a route was missing."""
     mq_client_api_timeout_ms: int = field(default=3_000, metadata=PERIOD)
@@ -107,9 +102,7 @@ class ProducerSettings:
     False, only brokers that couldn't be reached are avoided, for avoid_broker_ms.
     """
     start_detector_enable: bool = False
-    """Needs send_latency_fault_enable: brokers that failed are the last choice until they have responded to the
-    detector.
-    """
+    """Needs send_latency_fault_enable: brokers that failed are the last choice until the detector reaches them."""
     detect_timeout_ms: int = field(default=200, metadata=PERIOD)
     detect_interval_ms: int = field(default=2_000, metadata=PERIOD)
     """The time between two such checks of a broker; every 3 s the detector looks which brokers are due."""
@@ -131,8 +124,7 @@ class PullSettings:
     consumer_pull_timeout_ms: int = field(default=10_000, metadata=PERIOD)
     """The timeout of a pull that the broker doesn't hold."""
     hold_margin_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
-    """How much longer than the requested hold time to wait for the response. RocketMQ: 10 s (30 s for a
-    hold of 20 s).
+    """How much longer than the requested hold time to wait for the response. RocketMQ: 10 s (30 s for a hold of 20 s).
     """
     offset_timeout_ms: int = field(default=5_000, metadata=PERIOD)
     max_reconsume_times: int = field(default=16, metadata=within(0, INT32_MAX))

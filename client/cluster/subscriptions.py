@@ -23,9 +23,7 @@ class Subscription:
 
 
 def subscribe(topic: str, expression: str, expression_type: str, version_ms: MessageMs) -> Subscription:
-    """Return a subscription. `version_ms`: 0 while the time isn't known. Raises: ClientError (invalid topic or
-    expression).
-    """
+    """Return a subscription. `version_ms`: 0 if the time isn't known. Raises: ClientError (topic or expression)."""
     fault = topic_fault(topic)
     if fault is not None:
         raise ClientError(f"{topic!r}: {fault}")
@@ -74,10 +72,9 @@ class Subscriptions:
     """All topics of a consumer, in the order of subscription.
 
     Versions are times, and brokers accept a subscription only with a higher version than the known one. So within a
-    topic
-    each version is higher than the one before: even in the same millisecond, after the clock was set back, and after
-    the
-    topic was unsubscribed. A subscription made before the time is known gets its version at the first heartbeat.
+    topic each version is higher than the one before: even in the same millisecond, after the clock was set back, and
+    after the topic was unsubscribed. A subscription made before the time is known gets its version at the first
+    heartbeat.
     """
 
     def __init__(self, namespace: Namespace | None = None) -> None:

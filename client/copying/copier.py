@@ -4,10 +4,8 @@
         report = await copy_topic(there, here, CopyWish("orders", ["billing"]))
 
 Messages keep their unique ids, properties, born times and hosts, flags, order and queue ids. Their store times are
-those
-of the copy. In the copy, each group's next message is the same as in the source. Messages that are in the target
-already
-aren't copied again.
+those of the copy. In the copy, each group's next message is the same as in the source. Messages that are in the target
+already aren't copied again.
 """
 
 from collections.abc import Callable, Sequence
@@ -79,8 +77,7 @@ async def copy_topic(
     """Copy a topic; `progress` is called after each batch.
 
     Raises: UsageError, TopicNotFound, GroupNotFound, BrokerAnswer, NetworkError. Messages copied before that are kept,
-    and
-    the next call continues after them.
+    and the next call continues after them.
     """
     check_limits(wish.since_ms, wish.until_ms, wish.limit)
     _refuse_itself(source, target)
@@ -120,9 +117,7 @@ def _refuse_itself(source: Admin, target: Admin) -> None:
 
 
 async def _group_configs(source: Admin, names: Sequence[str]) -> list[SubscriptionGroupConfig]:
-    """Return the groups' configurations in the source. All groups are fetched, because a query for one
-    may create it.
-    """
+    """Return the groups' configurations in the source. All are fetched, because a query for one may create it."""
     known: dict[str, SubscriptionGroupConfig] = {}
     for address in (await source.masters()).values() if names else ():
         answer = await source.client.pool.ask(address, GetAllGroups(), TIMEOUT_MS)

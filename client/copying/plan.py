@@ -1,8 +1,7 @@
 """Plans a copy: the target queue of each queue, the messages that are there already, groups' offsets. Pure.
 
 Messages that are there already are found by unique id: after an interrupted or earlier copy, as many messages with an
-id
-are skipped as the target queue has. If a send was repeated, the source has two messages with one id, and so has the
+id are skipped as the target queue has. If a send was repeated, the source has two messages with one id, and so has the
 copy.
 """
 
@@ -28,8 +27,7 @@ def pair_queues(topic: str, counts: Mapping[str, int], targets: Sequence[str]) -
     """Return the target of each queue. `counts`: queues by source broker; `targets`: brokers of the target.
 
     If the target has as many brokers or more, each queue keeps its id, on the broker with the same name or the same
-    rank. If
-    it has fewer, several source brokers share one; the queue ids of each start after those of the one before.
+    rank. If it has fewer, several source brokers share one; the queue ids of each start after those of the one before.
     """
     brokers, there = sorted(counts), sorted(targets)
     same = all(broker in there for broker in brokers)
@@ -93,9 +91,7 @@ class OffsetsInCopy:
         self._end = max(self._end, target_offset + 1)
 
     def finish(self, target_end: int) -> dict[str, int]:
-        """Return all groups' offsets. For groups that have consumed everything, it is the one after the
-        last message.
-        """
+        """Return all groups' offsets. For groups that have consumed everything, it is after the last message."""
         for _, group in self._waiting:
             self.found[group] = self._end if self._end >= 0 else target_end
         self._waiting.clear()

@@ -41,7 +41,7 @@ class QueueFacts(msgspec.Struct):
 
     @property
     def lag(self) -> int:
-        """How many messages it is behind."""
+        """The number of messages that the group lags."""
         return max(0, self.end - max(self.consumed, self.first if self.consumed < 0 else 0))
 
     @property

@@ -61,9 +61,7 @@ def warned_of(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def _without_owner(facts: GroupFacts) -> bool:
-    """Whether queues without an owner have messages, not counting those of a very recent reset, which has its own
-    finding.
-    """
+    """Whether queues without an owner have messages, apart from those of a recent reset, which has its own finding."""
     left = [queue for queue in facts.queues() if queue.lag and not queue.owners]
     return len(left) > len(pausing(facts))
 
@@ -108,9 +106,7 @@ def stopped_polling(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def do_not_ask(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Members that pop, but haven't sent a request since messages arrived. A simple consumer requests when its program
-    does.
-    """
+    """Members that pop, but sent no request since messages arrived. Simple consumers do so when their program does."""
     is_push = facts.view.consume_type == PUSH
     left: dict[tuple[str, ...], list[QueueFacts]] = {}
     for queue in facts.queues():

@@ -16,9 +16,7 @@ LOOPBACK = ("127.", "localhost", "[::1]")
 
 
 def popped(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Messages that were popped and aren't acknowledged: they are invisible to other members for their
-    invisible time.
-    """
+    """Messages that were popped and aren't acknowledged: they are invisible to other members for a while."""
     taken = [(name, one) for name, state in facts.states.items() for one in state.popped if not one.failed]
     if taken:
         yield _popped(facts, taken)

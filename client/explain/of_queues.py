@@ -102,8 +102,7 @@ def has_stopped_polling(facts: GroupFacts, queue: QueueFacts) -> bool:
     """Whether the program that has a queue with messages stopped polling some time ago.
 
     RocketMQ's consumers don't report their last poll. For these it is judged by how long the next message has been
-    there.
-    They prefetch, and commit up to ten seconds after a poll, so it takes longer to be sure.
+    there. They prefetch, and commit up to ten seconds after a poll, so it takes longer to be sure.
     """
     member = facts.member(_holder(queue)) if queue.owners else None
     if member is None or not member.polls or not queue.lag:

@@ -77,9 +77,7 @@ class MessageFacts(msgspec.Struct, frozen=True):
     """When half messages without a final form were ended, by broker name and queue offset."""
     traces: list[Trace] = []
     clock: list[ClockFace] = []
-    """The settings of message time with their start, oldest first. Before the first, and without any, the wall clock
-    counts.
-    """
+    """The settings of message time with their start, oldest first. Before the first one, the wall clock counts."""
     now_ms: int = 0
     """Message time."""
     gaps: list[str] = []

@@ -1,8 +1,7 @@
 """What a record means for a message, depending on the topic that it is stored in. Pure.
 
 RocketMQ keeps waiting messages, half messages and the records of recalls in its own topics; retries and dead letters
-are
-in the group's.
+are in the group's.
 """
 
 from staticfire.client.life import facts as words_of

@@ -1,8 +1,7 @@
 """The events in the life of a message, in order. Pure.
 
 Events are sorted by message time; events at the same time by their logical order. Traces contain the wall clock of
-their
-client, which is converted to message time.
+their client, which is converted to message time.
 """
 
 from staticfire.client.admin.consumption import ConsumptionState, GroupConsumption
@@ -78,9 +77,7 @@ def _noted(copy: StoredCopy, record: JournalRecord, what: str, success: bool | N
 
 
 def _standing(copy: StoredCopy, heard_of: set[str]) -> list[LifeEvent]:
-    """Return the current state of groups for a copy, except of those that have consumed it and whose
-    events are known.
-    """
+    """Return the current state of groups for a copy, except if they have consumed it and their events are known."""
     wanted = [one for one in copy.groups if one.group not in heard_of or one.state is not ConsumptionState.CONSUMED]
     return [_stands(copy, one) for one in wanted]
 

@@ -34,9 +34,7 @@ class TraceEvent(msgspec.Struct, frozen=True):
 
 
 async def read_traces(admin: Admin, message_id: str, topic: str = TRACE_TOPIC, messages_max: int = 64) -> list[Trace]:
-    """Return the traces of a message, or of all with a key. Raises: TopicNotFound (no traces are written),
-    NetworkError.
-    """
+    """Return the traces of a message, or of all with a key. Raises: TopicNotFound (none are written), NetworkError."""
     found = await admin.find(message_id, topic, 0, FOREVER, messages_max)
     traces = [trace for message in found for trace in decode_traces(message.body.decode("utf-8", "replace"))]
     return [trace for trace in traces if message_id in (*trace.message_id.split(","), *_keys(trace))]

@@ -9,9 +9,7 @@ from staticfire.client.consume.membership.rebalance_loop import Rebalanced
 
 
 class ChosenQueues:
-    """Keeps the owned queues (`held`) as the program has chosen; queues that can't be taken are tried again at a
-    rebalance.
-    """
+    """Keeps the owned queues (`held`) as the program has chosen. What can't be taken is tried again at a rebalance."""
 
     def __init__(self, held: AssignedQueues, shared: Rebalanced) -> None:
         """`shared`: keeps this member's share of the group's queues, while the program has chosen none."""

@@ -96,12 +96,10 @@ class LitePullConsumer(ClientService):
             self._subscriptions_changed()
 
     async def assign(self, queues: Iterable[MessageQueue], expressions: Mapping[str, str] | None = None) -> None:
-        """Own exactly these queues, whichever other member has them. Queues of an earlier call that aren't listed are
-        dropped.
+        """Own exactly these queues, whichever other member has them. Unlisted queues of an earlier call are dropped.
 
         `expressions`: tags by topic; topics without an entry get all messages. Queues that can't be taken now are taken
-        later;
-        the log contains the reason. Raises: ClientError (a topic was subscribed, or an invalid expression).
+        later; the log contains the reason. Raises: ClientError (a topic was subscribed, or an invalid expression).
         """
         if self._chosen is None and self._subscriptions.by_topic:
             raise ClientError(f"{self.group}: subscribe and assign are mutually exclusive; it has subscribed")
@@ -174,8 +172,7 @@ class LitePullConsumer(ClientService):
         """Return the messages of one pull, all from one queue; an empty list if there are none before the timeout.
 
         A poll means that the messages of earlier polls are done. If several tasks or threads poll at once that isn't
-        true, so
-        they need auto_commit=False. `timeout_ms`: None means the value of the settings.
+        true, so they need auto_commit=False. `timeout_ms`: None means the value of the settings.
 
         Raises: ClientError (not running, nothing subscribed or assigned), and what its event loop has crashed with.
         """

@@ -105,9 +105,7 @@ class PolledOffsets:
         await self._beneath.persist([queue for queue in queues if queue in self._noted])
 
     async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
-        """Store what is committed; with auto_commit commit what is done first, so that the next owner
-        starts after it.
-        """
+        """Store what is committed; with auto_commit commit first what is done, so that the next owner starts there."""
         if self._is_auto:
             self.note_done(queues)
         await self._beneath.hand_over([queue for queue in queues if queue in self._noted])

@@ -129,9 +129,7 @@ class LitePulling:
         return low, high
 
     def go_to(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Continue at another offset in one of the queues; its prefetched messages are discarded.
-        Raises: ClientError.
-        """
+        """Continue at another offset in a queue; its prefetched messages are discarded. Raises: ClientError."""
         self.check([queue])
         if not self.held.restart(queue, queue_offset):
             raise ClientError(f"{queue} is assigned, but couldn't be taken yet: the log says why")

@@ -2,12 +2,10 @@
 
 A group's offset in a queue is sent to the broker with each pull. In addition it is sent one-way: when the queue is
 drained (every pulled message is done) and no pull has taken the offset along within a millisecond, and every 5 s while
-it
-isn't drained. An offset that was sent over the current connection isn't sent again. When the queue is given away, and
-at
-the end, it is sent once more, and the response is awaited: RocketMQ's brokers process pulls, commits and unregistering
-in
-different threads. Otherwise the next owner could query the offset before a one-way commit is processed.
+it isn't drained. An offset that was sent over the current connection isn't sent again. When the queue is given away,
+and at the end, it is sent once more, and the response is awaited: RocketMQ's brokers process pulls, commits and
+unregistering in different threads. Otherwise the next owner could query the offset before a one-way commit is
+processed.
 
 On a new connection the broker's offset is queried before any is sent. The broker may have lost offsets; or this member
 was disconnected so long that another one has continued. In that case it commits nothing below the other's offset.
@@ -73,9 +71,7 @@ class OffsetStore(Protocol):
         """Store the offsets of these queues, so that the next reader gets them. Failures are logged."""
 
     async def store(self, queues: Sequence[MessageQueue]) -> None:
-        """Store the offsets like `hand_over`. Raises: BrokerAnswer, NetworkError, ClientError (a file can't be
-        written).
-        """
+        """Store the offsets like `hand_over`. Raises: BrokerAnswer, NetworkError, ClientError (an unwritable file)."""
 
     def forget(self, queue: MessageQueue) -> None:
         """Forget a queue's offset."""

@@ -33,9 +33,7 @@ class QueueOffsets:
         return await self._offset(queue, GetMinOffset(topic=queue.topic, queue_id=queue.queue_id))
 
     async def search_offset(self, queue: MessageQueue, stored_ms: int, upper: bool = False) -> int:
-        """Return the first offset stored at this time or later; with `upper`, the last one stored at this time or
-        before.
-        """
+        """Return the first offset stored at this time or later; with `upper`, the last one until this time."""
         boundary = "UPPER" if upper else "LOWER"
         request = SearchOffset(topic=queue.topic, queue_id=queue.queue_id, timestamp=stored_ms, boundary_type=boundary)
         return await self._offset(queue, request)

@@ -1,8 +1,7 @@
 """Reads the response to a pop. Pure. RocketMQ: MQClientAPIImpl.processPopResponse.
 
 Each message gets the handle for its acknowledgement: a retry contains its own; for others it is made of the info
-strings
-in the response. A message without info can't be acknowledged: it isn't delivered, and the broker redelivers it.
+strings in the response. A message without info can't be acknowledged: it isn't delivered, and the broker redelivers it.
 """
 
 from collections.abc import Iterable
@@ -78,9 +77,7 @@ class PopAsked(NamedTuple):
 
 
 class PopResult(NamedTuple):
-    """Messages, and how many more there are at least. `lost`: how many have no handle, with the reason
-    for the first.
-    """
+    """Messages, and how many more there are at least. `lost`: how many have no handle, and why the first has none."""
 
     status: PopStatus
     messages: list[PoppedMessage]

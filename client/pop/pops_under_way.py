@@ -1,12 +1,9 @@
 """The pops that a simple consumer has sent, including those whose `receive` was cancelled before the response.
 
 A broker doesn't notice a cancelled `receive`: it continues to hold the pop, and delivers the next message to it. So
-each
-response must be used: by the `receive` that waits for it, or by the next one with the same parameters, which waits for
-it
-instead of sending another pop. If there is none when the response arrives, its messages are put back, and redelivered
-at
-once.
+each response must be used: by the `receive` that waits for it, or by the next one with the same parameters, which waits
+for it instead of sending another pop. If there is none when the response arrives, its messages are put back, and
+redelivered at once.
 """
 
 import asyncio

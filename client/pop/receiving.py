@@ -2,10 +2,8 @@
 
 A pop that one broker holds doesn't notice messages at other brokers, and pops held at all brokers would take more
 messages than requested. So with several topics or brokers only *notifications* are held: they report where a message
-is,
-without taking any. There is one per topic and broker, which is kept from one `receive` to the next. RocketMQ 5's
-clients
-request from one broker after another instead.
+is, without taking any. There is one per topic and broker, which is kept from one `receive` to the next. RocketMQ 5's
+clients request from one broker after another instead.
 """
 
 import asyncio
@@ -153,9 +151,7 @@ class Receiving:
         return max(0, wish.until_ms - self._uptime_ms())
 
     async def _targets(self) -> list[PopTarget]:
-        """Return the brokers to request from, starting with another one each time. Raises: TopicNotFound (no topic has
-        a route).
-        """
+        """Return the brokers to request from, starting with another one each time. Raises: TopicNotFound (no route)."""
         targets: list[PopTarget] = []
         missing = None
         for topic in list(self._wanted):

@@ -2,8 +2,7 @@
 
 Each message goes to the same queue as a single send would, in the same order. A bundle is sent when it is full, so that
 its broker works while the next messages are encoded. Retries, messages of topics without a known route, and all
-messages
-to RocketMQ's own brokers are posted one by one.
+messages to RocketMQ's own brokers are posted one by one.
 """
 
 import asyncio
@@ -26,9 +25,7 @@ _OF_A_BUNDLE = ManyMessage("", -1, b"", b"")
 
 
 class ManySending:
-    """Accepts messages with `add`. If it returns True, await `turn` before the next one. At the end,
-    await `results`.
-    """
+    """Accepts messages with `add`. After it returns True, await `turn` before the next; at the end, `results`."""
 
     def __init__(self, sender: Sender, settings: ProducerSettings) -> None:
         self._sender = sender

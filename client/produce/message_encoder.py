@@ -1,8 +1,7 @@
 """Prepares messages for sending: checks them, adds a unique id, encodes properties, compresses the body.
 
 RocketMQ: Validators, MessageClientIDSetter, MessageBatch. The caller's object isn't changed, so the same `Message` can
-be
-sent again; it gets a new id each time.
+be sent again; it gets a new id each time.
 """
 
 from collections.abc import Sequence
@@ -77,8 +76,7 @@ class MessageEncoder:
         """Return one message whose body contains all of them, and their ids joined by commas.
 
         Every message has its own id. The batch itself has none: brokers of RocketMQ 5.3 would show its id instead of
-        the ids of
-        its messages.
+        the ids of its messages.
 
         Raises: ClientError (nothing in it, mixed topics, delays, retry topics, too large).
         """

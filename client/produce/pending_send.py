@@ -32,8 +32,7 @@ class PendingSend(msgspec.Struct, gc=False, eq=False):
     size: int
     """The bytes that count towards the limits of a SEND_MANY and of waiting messages."""
     ordered: bool = False
-    """The caller chose the queue: no other one may be used, and the queue's next message waits for this
-    one's result.
+    """The caller chose the queue: no other one may be used, and the queue's next message waits for this one's result.
     """
     alone: bool = False
     """It is sent in a request of its own: a batch, or a retry, whose counts are in the request's header."""

@@ -125,8 +125,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         """Send a message, with up to three attempts on different brokers, and return where it is stored.
 
         With a `queue`, or one that `selector(queues, message, key)` returns, the message is *ordered*: there is one
-        attempt, and
-        this producer sends no other message to that queue until it is settled.
+        attempt, and this producer sends no other message to that queue until it is settled.
 
         A cancelled send may still reach the broker.
 
@@ -223,8 +222,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         """Send messages of any topics. Return the result of each, in the same order, when all are settled.
 
         This is the fastest way to send: many messages are sent in one request, while further ones are taken from
-        `messages`. In
-        each queue their order is kept. Each message succeeds or fails by itself.
+        `messages`. In each queue their order is kept. Each message succeeds or fails by itself.
 
         Raises: the first failure, if there is one and `return_exceptions` is False.
         """
@@ -315,12 +313,10 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         """Recall a delayed message that isn't delivered yet. Return its unique id.
 
         `handle`: `recall_handle` of the result of its send. If the message was recalled before, or never existed, that
-        is no
-        error: RocketMQ's brokers can't tell.
+        is no error: RocketMQ's brokers can't tell.
 
         Raises: ClientError (invalid handle, or a topic without delayed messages), BrokerAnswer (too late, or of another
-        topic),
-        NetworkError.
+        topic), NetworkError.
         """
         topic = self.client.namespace.wrap(topic)
         queue, request = recall_request(topic, handle, self.group)
@@ -344,8 +340,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         """Send a message and return a consumer's reply to it (`producer.reply`).
 
         RocketMQ: DefaultMQProducer.request, which in 5.3 fails if the send's response comes before the reply; this
-        method waits
-        for the reply until the timeout.
+        method waits for the reply until the timeout.
 
         Raises: AnswerTimeout (sent, but no reply in time), and as `send`.
         """
@@ -381,8 +376,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         It is sent to the broker that stores the request: the requesting client is connected there.
 
         Raises: ClientError (the message isn't a request), BrokerAnswer (the requesting client is gone; the reply is
-        stored
-        anyway), NetworkError.
+        stored anyway), NetworkError.
         """
         message = reply_to(request, body, properties)
         queues = await self._open.queues(message.topic)

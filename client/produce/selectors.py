@@ -21,8 +21,7 @@ def by_hash(queues: Sequence[MessageQueue], _: Message, key: Any) -> MessageQueu
     """Choose the queue by the key's hash: always the same queue while the topic's queues don't change.
 
     RocketMQ: SelectMessageQueueByHash. Text and numbers have the same hash codes as in Java, so a Java producer chooses
-    the
-    same queue.
+    the same queue.
 
     Raises: ClientError (a key of another type).
     """
@@ -41,8 +40,7 @@ class ByRandom:
 
 
 class ByMachineRoom:
-    """Chooses among the queues of some machine rooms: those on brokers whose name begins with a room, as
-    `east-broker-a`.
+    """Chooses among the queues of some machine rooms, by the prefix of the broker's name: `east-broker-a`.
 
     RocketMQ: SelectMessageQueueByMachineRoom, which isn't implemented there and chooses nothing.
     """

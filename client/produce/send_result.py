@@ -37,9 +37,7 @@ class SendDetails(msgspec.Struct, gc=False, frozen=True):
 
 
 class SendResult(msgspec.Struct, gc=False, frozen=True):
-    """Where a message is stored. `message_id` is the unique id that consumers see; of a batch, all ids joined by
-    commas.
-    """
+    """Where a message is stored. `message_id`: the unique id that consumers see; of a batch, all ids with commas."""
 
     status: SendStatus
     message_id: str

@@ -1,8 +1,7 @@
 """From a message to its result: choice of queue and broker, and retries after a failure. Synchronous.
 
 There is no task per message: a message is a pending send with a future. It waits for its topic's route at most once,
-and
-then goes to the sender of a broker. If that fails, it goes to another broker while attempts and time are left.
+and then goes to the sender of a broker. If that fails, it goes to another broker while attempts and time are left.
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl.
 """
 

@@ -2,8 +2,7 @@
 
 A trace never delays the traced operation. Up to QUEUE_MAX traces wait; if there are more, they are dropped and counted.
 They are sent when there are enough, or after FLUSH_MS: one message per traced topic, with the ids of the traced
-messages
-as its keys. If that fails, they are dropped, and this is logged.
+messages as its keys. If that fails, they are dropped, and this is logged.
 """
 
 import asyncio

@@ -8,10 +8,8 @@
 
 RocketMQ: TransactionMQProducer. First the message is stored as a half message. Then the program's transaction runs, and
 its result commits the message or rolls it back. After UNKNOWN, an exception, or a crash of the program, the broker
-waits
-for a while of message time and then asks any producer of the group (`check`). After several checks it gives up and
-moves
-the message aside.
+waits for a while of message time and then asks any producer of the group (`check`). After several checks it gives up
+and moves the message aside.
 """
 
 import inspect
@@ -118,8 +116,8 @@ class TransactionProducer(Producer):
         """Store a half message, run the program's transaction, and commit or roll back as it returns.
 
         `execute(message, argument)`: a coroutine function or a plain one, called after the half message is stored. If
-        it raises,
-        the exception is in the result, and the broker asks later. A delay of the message is ignored, as in RocketMQ.
+        it raises, the exception is in the result, and the broker asks later. A delay of the message is ignored, as in
+        RocketMQ.
 
         Raises: as `send`; then nothing has been executed.
         """
@@ -149,8 +147,7 @@ class TransactionProducer(Producer):
         """Report the end to the broker. If that fails, the broker checks the transaction later.
 
         The response is awaited: if the program moves the clock next, that must not overtake the request. RocketMQ's
-        producers
-        send it one-way. An undecided state gets no response.
+        producers send it one-way. An undecided state gets no response.
         """
         queue = self.client.namespace.wrapped(sent.queue)
         log_position = sent.log_position
@@ -220,8 +217,7 @@ class BlockingTransactionProducer(BlockingProducer):
             producer.send_in_transaction(Message("orders", b"..."), pay)
 
     The program's functions are called in the client's thread: if one takes long, make it a coroutine function, or let
-    it use
-    a thread of its own.
+    it use a thread of its own.
     """
 
     send_in_transaction = blocking(TransactionProducer.send_in_transaction)

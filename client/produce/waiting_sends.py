@@ -31,7 +31,7 @@ class WaitingSends:
 
     def __init__(self) -> None:
         self.line: deque[PendingSend] = deque()
-        """The sends that may leave. Plain sends may be appended directly while there are no side lines; all others use
+        """The sends that may leave. While there are no side lines, plain sends may be appended directly; others use
         `add`.
         """
         self.side_lines: dict[MessageQueue, deque[PendingSend]] = {}

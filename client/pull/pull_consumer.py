@@ -75,9 +75,8 @@ class PullConsumer(ClientService):
     ) -> PullResult:
         """Return up to `max_messages` messages from `queue_offset` on.
 
-        `expression`: tags, `paid || refunded`; or with `expression_type="SQL92"` a condition over properties, `price >
-        100 AND
-        region IN ('eu', 'us')`.
+        `expression`: tags, `paid || refunded`; or with `expression_type="SQL92"` a condition over properties,
+        `price > 100 AND region IN ('eu', 'us')`.
         `wait_ms`: how long the broker may hold the request while there is no new message.
 
         Raises: BrokerAnswer (refused), TopicNotFound, NetworkError, ClientError (invalid expression).
@@ -125,8 +124,7 @@ class PullConsumer(ClientService):
         return await self._offsets.max_offset(self._whole(queue))
 
     async def search_offset(self, queue: MessageQueue, stored_ms: int, upper: bool = False) -> int:
-        """Return the first offset stored at this time or later; with `upper`, the last one stored at this time or
-        before.
+        """Return the first offset stored at this time or later; with `upper`, the last one until this time.
 
         Raises: BrokerAnswer, NetworkError.
         """
@@ -140,8 +138,7 @@ class PullConsumer(ClientService):
         """Send a failed message to this group's retry topic, where its push consumers get it.
 
         `delay_level`: 0 the broker decides, 1 to 18 that level, -1 the dead letters. Raises: StaticfireError if no
-        broker
-        accepts it.
+        broker accepts it.
         """
         await self._send_backs.send_back(message, delay_level)
 

@@ -12,9 +12,8 @@ RocketMQ: DefaultMQPushConsumer.
 
 Inside the `async with`, it has its share of the queues and pulls. Each message is delivered at least once: it is done
 when the listener reports success. After the `async with`, listeners have ended, offsets are stored, and the brokers
-have
-removed this member and notified the others. With `@consumer.ordered_listener` each queue is consumed in order, by one
-member at a time.
+have removed this member and notified the others. With `@consumer.ordered_listener` each queue is consumed in order, by
+one member at a time.
 """
 
 import asyncio
@@ -109,10 +108,8 @@ class PushConsumer(ClientService):
         """Set the listener: `listener(messages, context)` returns a ConsumeStatus. Can be used as a decorator.
 
         A coroutine function is awaited in the event loop; a plain function is called in threads. An exception, or a
-        result that
-        isn't a status, means RECONSUME_LATER; but KeyboardInterrupt ends the consumer. Raises: ClientError if the
-        consumer has
-        started.
+        result that isn't a status, means RECONSUME_LATER; but KeyboardInterrupt ends the consumer. Raises: ClientError
+        if the consumer has started.
         """
         self._set_listener(listener, is_ordered=False)
         return listener
@@ -121,9 +118,8 @@ class PushConsumer(ClientService):
         """Set the listener that consumes each queue in order: `listener(messages, context)` returns an OrderedStatus.
 
         For each queue there is one call at a time, at one member of the group, and the next call follows when its
-        messages are
-        done. An exception, or a result that isn't a status, means SUSPEND_CURRENT_QUEUE_A_MOMENT: the messages are
-        redelivered.
+        messages are done. An exception, or a result that isn't a status, means SUSPEND_CURRENT_QUEUE_A_MOMENT: the
+        messages are redelivered.
         Raises: ClientError if the consumer has started.
         """
         self._set_listener(listener, is_ordered=True)
@@ -140,9 +136,7 @@ class PushConsumer(ClientService):
         return self._is_ordered
 
     def add_hook(self, hook: ConsumerHook) -> None:
-        """Call a hook's methods around pulls, rebalances and consumption. Raises: ClientError if the consumer has
-        started.
-        """
+        """Call a hook's methods around pulls, rebalances and consumption. Raises: ClientError (it has started)."""
         if self._working is not None:
             raise ClientError(f"consumer {self.group} has started: add hooks before that")
         self._state.hooks.add(hook)
@@ -178,8 +172,7 @@ class PushConsumer(ClientService):
         return self._threads
 
     def update_consume_threads(self, threads: int) -> None:
-        """Allow this many concurrent listener calls from now on. Plain functions are also limited by the machine's
-        threads.
+        """Allow this many concurrent listener calls from now on. Plain functions also need a thread of the machine.
 
         Raises: ClientError below 1.
         """
@@ -198,8 +191,7 @@ class PushConsumer(ClientService):
         self.update_consume_threads(self._threads - by)
 
     def update_consume_timeout(self, timeout_ms: int) -> None:
-        """Set the consume timeout. A message whose listener takes longer is sent back, even if the call has begun
-        before.
+        """Set the consume timeout. Messages whose listener takes longer are sent back, including running ones.
 
         Raises: ClientError below 1.
         """
@@ -210,8 +202,7 @@ class PushConsumer(ClientService):
             self._working.held.limits_changed()
 
     async def reset_offset_by_time(self, stored_ms: int) -> None:
-        """Continue, in the queues of this member, with messages stored at this time or later. It may go back or
-        forwards.
+        """Continue, in this member's queues, with messages stored at this time or later, backwards or forwards.
 
         `stored_ms`: message time. Results of running listener calls are ignored. RocketMQ: resetOffsetByTimeStamp.
 
@@ -249,9 +240,7 @@ class PushConsumer(ClientService):
     # -- start and stop ------------------------------------------------------------------------------------------
 
     async def __aexit__(self, kind: type[BaseException] | None = None, *others: object) -> None:
-        """Stop the consumer. Raises: what the consumer crashed with, if nothing else is raised, so that
-        it is noticed.
-        """
+        """Stop the consumer. Raises: what the consumer crashed with, if nothing else is raised."""
         await super().__aexit__(kind, *others)
         if kind is None and self.crash is not None:
             raise self.crash
@@ -317,8 +306,7 @@ class BlockingPushConsumer(BlockingFace[PushConsumer]):
             running.wait()      # until `running.stop()`, Ctrl-C, or a crash
 
     A plain function as a listener is called in threads, an `async def` in the consumer's own event loop. Plain
-    functions may
-    use any blocking object, and must protect data that they share.
+    functions may use any blocking object, and must protect data that they share.
     """
 
     subscribe = on_loop(PushConsumer.subscribe)

@@ -100,9 +100,7 @@ class PushParts:
             self.popped.resume()
 
     def subscriptions_changed(self) -> None:
-        """Inform every broker, rebalance, and continue with queues that paused because their topic
-        wasn't subscribed.
-        """
+        """Inform every broker, rebalance, and continue with queues that paused without a subscription."""
         self.membership.subscriptions_changed()
         if self.popped is not None:
             self.popped.resume()

@@ -1,8 +1,7 @@
 """Distributes queues among members: every member of a group computes the same result for itself. Pure.
 
 RocketMQ: AllocateMessageQueueStrategy. Queues and client ids are sorted, and the same at every member. So each queue
-has
-exactly one owner as soon as all members know each other. If there are more members than queues, some get none.
+has exactly one owner as soon as all members know each other. If there are more members than queues, some get none.
 """
 
 from collections.abc import Iterable, Sequence
@@ -77,9 +76,9 @@ class ByConfig:
     """The queues that were configured for this member, whichever other members there are.
 
     RocketMQ: AllocateMessageQueueByConfig. There is no check that two members don't have the same queue, or that each
-    queue
-    has a member. The group's retry queues would have none, because few users configure them. So a separate strategy
-    distributes these. In RocketMQ, and here with `retries=None`, they are consumed only if they are configured.
+    queue has a member. The group's retry queues would have none, because few users configure them. So a separate
+    strategy distributes these. In RocketMQ, and here with `retries=None`, they are consumed only if they are
+    configured.
     """
 
     name = "CONFIG"

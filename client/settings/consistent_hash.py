@@ -1,10 +1,8 @@
 """Distribution by consistent hash: a member that joins or leaves moves only its own share. Pure.
 
 RocketMQ: AllocateMessageQueueConsistentHash, ConsistentHashRouter. Each member has several places on a ring, and a
-queue
-belongs to the next one at or after the queue's own place. So the shares are uneven: with ten places each, the largest
-of
-a few members can be twice the smallest.
+queue belongs to the next one at or after the queue's own place. So the shares are uneven: with ten places each, the
+largest of a few members can be twice the smallest.
 """
 
 from bisect import bisect_left

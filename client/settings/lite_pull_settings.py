@@ -27,9 +27,7 @@ class LitePullSettings:
     consume_timestamp_ms: MessageMs | None = field(default=None, metadata=within(0, INT64_MAX))
     """Where ConsumeFromWhere.TIMESTAMP begins, in milliseconds since 1970; None: half an hour before the start."""
     skip_young_history: bool = False
-    """Let LAST_OFFSET skip existing messages of a young queue, too. RocketMQ starts at 0 if the first message still
-    exists.
-    """
+    """Let LAST_OFFSET skip all messages of a young queue, too. RocketMQ starts at 0 if its first message exists."""
     allocate_strategy: AllocateStrategy = AVERAGELY
     """How the members of a group distribute queues; not used for queues assigned with `assign`."""
 

@@ -78,9 +78,7 @@ class RoomPrefix:
 
 
 class NearbyMachineRoom:
-    """Gives the queues of a room to its members, and those of a room without members to all; `inner`
-    distributes them.
-    """
+    """Gives a room's queues to its members, and those of a room without members to all; `inner` distributes them."""
 
     def __init__(self, resolver: MachineRoomResolver, inner: AllocateStrategy = AVERAGELY) -> None:
         self._resolver = resolver
@@ -90,9 +88,7 @@ class NearbyMachineRoom:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Return the share in the own room, then that of rooms without members. Raises: ClientError (a room is
-        unknown).
-        """
+        """Return the share in the own room, then that of rooms without members. Raises: ClientError (unknown room)."""
         if own_index(client_id, queues, client_ids) is None:
             return []
         resolver = self._resolver

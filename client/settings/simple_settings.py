@@ -15,9 +15,7 @@ class SimpleSettings:
 
     client: ClientSettings = field(default_factory=ClientSettings)
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
-    """Where a group starts that has no offset yet; with LAST_OFFSET, all existing messages of a young queue are
-    delivered.
-    """
+    """Where a group without an offset starts; with LAST_OFFSET, a young queue delivers all its messages."""
     max_messages: int = field(default=16, metadata=within(1, POP_MESSAGES_MAX))
     invisible_ms: int = field(default=30_000, metadata=PERIOD_OR_NONE)
     """How long received messages are invisible to others; after that they are redelivered, unless acknowledged."""

@@ -89,14 +89,11 @@ class SimpleConsumer(ClientService):
         """Return up to `max_messages` messages of one topic, as soon as there are some; an empty list after `await_ms`.
 
         Defaults are in the settings: 16 messages, invisible for 30 s, a wait of 15 s. If a call is cancelled, no
-        message is left
-        hidden: the next call with the same parameters gets the messages that arrive for it. Without such a call they
-        are put
-        back and redelivered at once, with `reconsume_times` increased by one.
+        message is left hidden: the next call with the same parameters gets the messages that arrive for it. Without
+        such a call they are put back and redelivered at once, with `reconsume_times` increased by one.
 
         Raises: ClientError (not running, nothing subscribed, a number out of range), TopicNotFound (none of the topics
-        exists),
-        BrokerAnswer, NetworkError, and what its event loop has crashed with.
+        exists), BrokerAnswer, NetworkError, and what its event loop has crashed with.
         """
         settings = self.settings
         count = _within("max_messages", max_messages, settings.max_messages, 1, POP_MESSAGES_MAX)
@@ -155,9 +152,7 @@ class SimpleConsumer(ClientService):
         AdminRequests.of(client).consumers[self.group] = SimpleAdmin(client, self.describe, working.popped_ms)
 
     async def _part(self) -> None:
-        """Stop waiting for messages, and unregister. Received messages that aren't done are redelivered after their
-        time.
-        """
+        """Stop waiting for messages, and unregister. Unfinished messages are redelivered after their time."""
         working, self._working = self._working, None
         AdminRequests.of(self.client).consumers.pop(self.group, None)
         if working is not None:

@@ -11,9 +11,7 @@ from staticfire.runtime.machine import Clock
 
 
 def with_hooks(listener: Any, group: str, hooks: ConsumerHooks, limits: TimeLimits, clock: Clock) -> Any:
-    """Return the listener, or, if there are hooks, a wrapper of the same kind that calls them and raises the same
-    errors.
-    """
+    """Return the listener or, if there are hooks, a wrapper of the same kind that calls them and raises the same."""
     if not hooks.hears_of("consume"):
         return listener
     around = _Around(group, hooks, limits, clock)

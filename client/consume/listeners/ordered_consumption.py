@@ -137,9 +137,7 @@ class OrderedConsumption:
             self._loop.call_soon(pool.call)
 
     async def _turn(self, queue: Queue) -> int | None:
-        """Consume a queue until no message of it waits or may be consumed. Return the pause the queue needs; None for
-        none.
-        """
+        """Consume a queue until no message of it waits or may be consumed. Return the pause that the queue needs."""
         uptime_ms = self._uptime_ms()
         end_ms = uptime_ms + self._settings.max_time_consume_continuously_ms
         in_a_row = 0
@@ -162,9 +160,7 @@ class OrderedConsumption:
         return None
 
     def _end_turn(self, queue: Queue, pause_ms: int | None) -> None:
-        """End the turn, unless a thread is still in the listener: it is no longer waited for, and the queue must stay
-        busy.
-        """
+        """End the turn. If a thread is still in the listener, which isn't waited for any more, the queue stays busy."""
         if self._plain is None or not self._plain.is_calling(queue):
             self._driver.carry_out(queue, queue.turn_ended(pause_ms, self._uptime_ms()))
 

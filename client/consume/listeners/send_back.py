@@ -47,7 +47,7 @@ class SendBacks:
         self._inner: Sender | None = None
 
     async def send_back(self, message: ReceivedMessage, delay_level: int) -> None:
-        """Send a message back, and return when a broker has accepted it. `delay_level`: 0 the broker decides, -1 dead
+        """Send a message back; return when a broker has accepted it. `delay_level`: 0 the broker decides, -1 dead
         letter.
 
         Raises: StaticfireError if no broker accepted it.
@@ -59,9 +59,7 @@ class SendBacks:
             await self._resend(message)
 
     async def bury(self, message: ReceivedMessage) -> None:
-        """Let a broker move a message to the group's dead letters; return when that is done. Raises:
-        StaticfireError.
-        """
+        """Let a broker move a message to the group's dead letters; return after that. Raises: StaticfireError."""
         await self._ask(message, DEAD_LETTER_LEVEL)
 
     async def give_up(self, message: ReceivedMessage, retries_max: int) -> None:

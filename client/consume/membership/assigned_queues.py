@@ -135,9 +135,7 @@ class AssignedQueues:
         RebalanceLoop.of(self._client).wake()
 
     async def move_to_time(self, stored_ms: int) -> None:
-        """Continue with messages stored at this time or later; retries are excluded. Raises: BrokerAnswer,
-        NetworkError.
-        """
+        """Continue with messages stored at this time or later, without retries. Raises: BrokerAnswer, NetworkError."""
         queues = [queue for queue in self.queues if not is_retry_topic(queue.topic)]
         offsets = await asyncio.gather(*(self.starts.at_time(queue, stored_ms) for queue in queues))
         await self.move(dict(zip(queues, offsets, strict=True)))

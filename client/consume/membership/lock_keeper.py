@@ -37,8 +37,7 @@ Queue = AssignedQueue[OrderedPolicy]
 # The pause before the next request for a queue that another client has locked. RocketMQ: 500. Our brokers notify
 # clients when it is unlocked.
 REFUSED_PAUSE_MS = 250
-# The pause before the next request for locks whose broker didn't respond. RocketMQ waits for its next round, 20 s
-# later.
+# The pause before locks are requested again whose broker didn't respond. RocketMQ waits for its next round (20 s).
 RENEW_PAUSE_MS = 1_000
 # How long no new queue is taken from a broker whose connection was lost and is back. If it restarted it has lost its
 # locks, and the previous holders must get theirs first.
@@ -181,9 +180,7 @@ class LockKeeper:
         return done
 
     async def _renewed(self, held: Queue, asked_ms: UptimeMs) -> bool:
-        """Trust a lock again, or note that another client has consumed meanwhile. Return False if
-        neither is certain.
-        """
+        """Trust a lock again, or note that another client has consumed meanwhile. Return False if that is unclear."""
         if not held.policy.is_sure(self._uptime_ms()):
             queue = held.queue
             try:

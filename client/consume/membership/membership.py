@@ -1,8 +1,7 @@
 """The start and the end of a consumer, of any kind. RocketMQ: MQConsumerInner.
 
 After it has joined, the group's members and every broker know it, and it has its share of the queues and pulls. After
-it
-has left, its offsets are stored, and the brokers have removed it and notified the other members.
+it has left, its offsets are stored, and the brokers have removed it and notified the other members.
 """
 
 import asyncio
@@ -49,8 +48,7 @@ class Membership:
         """Load offsets, register with every broker, take this member's share of the queues, and pull.
 
         `admin`: serves administrators' requests. Raises: ClientError (this client has a consumer of this group already,
-        or a
-        broker doesn't filter by a condition), NetworkError.
+        or a broker doesn't filter by a condition), NetworkError.
         """
         client, group = self._client, self._state.group
         await self._offsets.load()

@@ -1,9 +1,9 @@
 """Decides what happens to popped messages. Pure. RocketMQ: ConsumeMessagePopConcurrentlyService.
 
 Messages needn't be given back: if one isn't acknowledged, it is redelivered after its invisible time, to any member
-that
-pops. When a listener fails, the message's invisible time is changed, and it is redelivered after that. A message that
-failed too often is a dead letter; with pop_dead_letters=False it is tried once more and then dropped, as in RocketMQ.
+that pops. When a listener fails, the message's invisible time is changed, and it is redelivered after that. A message
+that failed too often is a dead letter; with pop_dead_letters=False it is tried once more and then dropped, as in
+RocketMQ.
 """
 
 from collections.abc import Iterable

@@ -64,9 +64,7 @@ class PopQueues:
             self.driver.carry_out(held, held.hurry(self._uptime_ms()))
 
     async def leave(self) -> None:
-        """Make unfinished messages visible to others at once; return when brokers have responded. The listeners have
-        ended.
-        """
+        """Make unfinished messages visible to others at once; return when brokers have responded. No listener runs."""
         for held in self._table.values():
             self.driver.carry_out(held, held.left())
         await self.drop(self.queues)

@@ -33,8 +33,7 @@ class PopReturns:
         """`bury`: moves a message to the group's dead letters. Raises: StaticfireError.
 
         `ignores_spent`: brokers do nothing for a message that was redelivered meanwhile, as ours do. RocketMQ's would
-        redeliver
-        it once more.
+        redeliver it once more.
         """
         self._group = group
         self._settings = settings

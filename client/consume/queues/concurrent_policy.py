@@ -1,9 +1,8 @@
 """Decides what happens to messages that are consumed in any order. Pure.
 
 RocketMQ: ConsumeMessageConcurrentlyService.processConsumeResult. A message is done when its listener reports success,
-or
-when a broker has accepted it for redelivery. If no broker accepts it, this consumer consumes it again after a pause. In
-BROADCASTING mode a failed message isn't sent to a broker: it is dropped, and counts as done.
+or when a broker has accepted it for redelivery. If no broker accepts it, this consumer consumes it again after a pause.
+In BROADCASTING mode a failed message isn't sent to a broker: it is dropped, and counts as done.
 """
 
 import math

@@ -19,9 +19,7 @@ class Pull(msgspec.Struct, frozen=True, gc=False):
     queue_offset: int
     broker_id: int
     subscription: Subscription
-    """The subscription of this pull. Its tags are used to read the response, even if the subscription changes
-    meanwhile.
-    """
+    """The subscription of this pull. Its response is read with these tags, even if they change meanwhile."""
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
@@ -56,9 +54,7 @@ class GiveBack(msgspec.Struct, frozen=True, gc=False):
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False):
-    """Call the queue's `time` at `until_ms`. If there are several, the earliest is enough: the queue then returns the
-    next.
-    """
+    """Call the queue's `time` at `until_ms`. Of several, the earliest is enough: the queue then returns the next."""
 
     until_ms: UptimeMs
 

@@ -1,8 +1,8 @@
 """Decides which message of an ordered queue is next, and which offset may be committed. Pure.
 RocketMQ: ProcessQueue, the part for orderly consumption.
 
-Messages are taken in the order of their offsets, and are kept until they are committed or put back in their place.
-Each is either waiting or taken. The committed offset never passes a waiting message.
+Messages are taken in the order of their offsets, and are kept until they are committed or put back in their place. Each
+is either waiting or taken. The committed offset never passes a waiting message.
 
     waiting --take--> taken --commit--> gone
        ^                |

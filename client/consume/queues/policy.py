@@ -26,9 +26,7 @@ class Policy(Protocol):
         """Whether the queue may be pulled and consumed now."""
 
     def is_sure(self, uptime_ms: UptimeMs) -> bool:
-        """Whether it is certain that no other client has owned the queue since it was taken: then its offset may be
-        stored.
-        """
+        """Whether no other client can have owned the queue since it was taken: then its offset may be stored."""
 
     def pulled(self, new: list[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
         """Accept new messages, which are in the cache already."""

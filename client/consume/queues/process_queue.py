@@ -4,8 +4,7 @@ The offset to commit is the smallest one that is still held. If nothing is held,
 message. So a slow message holds the offset back, and no message is skipped, in whatever order they finish.
 
 A dict holds the messages, and a deque holds their offsets. Offsets arrive in order, so the smallest held offset is
-found
-by removing offsets from the left of the deque that are no longer in the dict.
+found by removing offsets from the left of the deque that are no longer in the dict.
 """
 
 from collections import deque
@@ -52,8 +51,7 @@ class ProcessQueue:
         """Return the offset to continue at, when a broker has returned `next_offset` for an illegal one.
 
         If the queue became shorter in a crash, unfinished messages may lie before its new end: continue at the first of
-        them.
-        RocketMQ's consumers continue at `next_offset` and skip these.
+        them. RocketMQ's consumers continue at `next_offset` and skip these.
         """
         first = self.smallest_offset
         return next_offset if first is None or next_offset >= self.next_offset else min(next_offset, first)

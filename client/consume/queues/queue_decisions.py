@@ -73,25 +73,19 @@ class AssignedQueue(Generic[P]):
         self.cache = cache
         self.policy = policy
         self.is_dropped = False
-        """Whether the queue is no longer owned: its messages aren't delivered, and results of running calls are
-        ignored.
-        """
+        """Whether the queue is no longer owned: nothing of it is delivered, and results are ignored."""
         self.tally = state.statistics.tally(queue.topic)
         """The statistics of the queue's topic."""
         self.finished: list[ReceivedMessage] = []
-        """Messages that are done but not yet reported. One event for many messages costs little more than one for a
-        single one.
-        """
+        """Messages that are done but not yet reported: one event for many costs little more than for one."""
         self.last_pull_ms = uptime_ms
         self.next_offset = cache.next_offset
         """The offset of the next pull."""
         self.max_offset = -1
         """The end of the queue at the last pull."""
         self._state = state
-        # Messages of a retry topic get their original topic back.
-        self._is_retry = is_retry_topic(queue.topic)
-        # The subscription that the current pull was sent with.
-        self._asked: Subscription | None = None
+        self._is_retry = is_retry_topic(queue.topic)  # Retries get their original topic back.
+        self._asked: Subscription | None = None  # The subscription of the pull under way.
         self._broker_id = MASTER_ID
         self._paused_until_ms: float | None = None
         self._is_full = False
@@ -111,8 +105,7 @@ class AssignedQueue(Generic[P]):
         state = self._state
         self._paused_until_ms, self._is_full = None, False
         if self._asked is not None or self.is_dropped or state.is_over:
-            # A second pull at the same time would bring the same messages, and both would be repeated for ever.
-            return
+            return  # A second pull would bring the same messages, and both would be repeated for ever.
         settings = state.settings
         self.last_pull_ms = uptime_ms
         if state.is_paused(self.queue):
@@ -237,8 +230,7 @@ class AssignedQueue(Generic[P]):
             self._decide_pull(out, uptime_ms)
         return out
 
-    # Called for failed messages that a broker has accepted, or that are dropped.
-    let_go = done
+    let_go = done  # For failed messages that a broker has accepted, or that are dropped.
 
     # -- time ----------------------------------------------------------------------------------------------------
 
@@ -264,8 +256,7 @@ class AssignedQueue(Generic[P]):
     def revoked(self, uptime_ms: UptimeMs, at_once: bool = False, queue_offset: int | None = None) -> Instructions:
         """Give the queue away: now, or when no worker is busy with it any more.
 
-        `at_once`: don't wait for workers. `queue_offset`: where the next owner starts, whatever is committed until
-        then.
+        `at_once`: don't wait for workers. `queue_offset`: where the next owner starts, whatever is committed before.
         """
         out: Instructions = []
         if not self.is_dropped:

@@ -3,8 +3,7 @@ RocketMQ: PullMessageService, DefaultMQPushConsumerImpl.pullMessage.
 
 `queue_decisions.py` makes all decisions. There is no task per queue: the callback of a response passes it to the queue,
 which usually returns the instruction to pull again. The broker holds a pull that finds nothing, so a new message
-arrives
-here as soon as it is stored.
+arrives here as soon as it is stored.
 """
 
 import asyncio
@@ -274,9 +273,7 @@ class QueueDriver:
             self._offsets.drained(queue.queue)
 
     async def let_pulls_commit(self, queues: Iterable[Queue]) -> None:
-        """Wait for pulls under way that carry an older offset: RocketMQ stores the last offset it receives, not the
-        highest.
-        """
+        """Wait for pulls under way that carry an older offset: RocketMQ stores the last offset, not the highest."""
         self.listening.settle()
         behind = [
             (queue, request)

@@ -121,8 +121,7 @@ class Overdue:
 
     def sent(self, message: ReceivedMessage, is_taken: bool, again_ms: UptimeMs) -> bool:
         """Note the result of sending a message back. Return whether it must be consumed here again: its listener has
-        ended,
-        and no broker accepted it.
+        ended, and no broker accepted it.
 
         `again_ms`: when to look again, if no broker accepted it and its listener is still running.
         """

@@ -25,12 +25,11 @@ class ConsumeContext:
     def __init__(self, queue: MessageQueue, max_offset: int = -1) -> None:
         self.queue = queue
         self.max_offset = max_offset
-        """The end of the queue at its last pull: the offset of its next message. It shows how far a message lags.
-        -1 if unknown. RocketMQ: the property MAX_OFFSET of each message.
+        """The end of the queue at its last pull: the offset of its next message. It shows how far a message lags. -1 if
+        unknown. RocketMQ: the property MAX_OFFSET of each message.
         """
         self.delay_level_when_next_consume = 0
-        """When failed messages are redelivered: 0 the broker decides, 1..18 that delay level, -1 never
-        (dead letter).
+        """When failed messages are redelivered: 0 the broker decides, 1..18 that delay level, -1 never (dead letter).
         """
         self.ack_index: int | None = None
         """On success, the index of the last message that is done: those after it are retried. None: all are done."""

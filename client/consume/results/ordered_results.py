@@ -40,8 +40,7 @@ class OrderedContext:
         self.max_offset = max_offset
         """The end of the queue at its last pull: the offset of its next message. -1 if unknown."""
         self.auto_commit = True
-        """False: SUCCESS commits nothing, COMMIT commits all messages since the last commit, ROLLBACK
-        redelivers them.
+        """False: SUCCESS commits nothing, COMMIT commits all messages since the last commit, ROLLBACK redelivers them.
         """
         self.suspend_current_queue_time_ms = -1
         """How long the queue pauses when it must: 10 to 30,000 ms; -1 as in the settings."""
