@@ -323,7 +323,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         return await self.offsets.min_offset(queue)
 
     async def search_offset(self, queue: MessageQueue, stored_ms: int, upper: bool = False) -> int:
-        """Return the first offset stored at that time or later; with `upper`, the last one at that time or before."""
+        """Return the first offset stored at this time or later; with `upper`, the last one until this time."""
         return await self.offsets.search_offset(queue, stored_ms, upper)
 
     async def reset_offset_by_time(
@@ -426,7 +426,5 @@ class BlockingAdmin(BlockingFace[Admin]):
     def run(
         self, function: Callable[Concatenate[Admin, P], Coroutine[Any, Any, T]], *more: P.args, **named: P.kwargs
     ) -> T:
-        """Call a coroutine function with an `Admin`, as `admin.run(message_lives, "order-42")`. Raises: as the
-        function.
-        """
+        """Call a coroutine function with an `Admin`, as `admin.run(message_lives, "order-42")`. Raises: as it does."""
         return self._call(function, self.service, *more, **named)

@@ -1,4 +1,9 @@
-"""The state of a consumer group: its members, their queues, its progress, its problems. Pure."""
+"""The state of a consumer group: its members, their queues, its progress, its problems. Pure.
+
+Staticfire's brokers report problems as findings. With other brokers, some are derived from what the members report.
+Silent and waiting members are always found here; so are queues with no owner or several, unless the group is
+BROADCASTING or a member is silent.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,9 @@
-"""Where dead letters are sent again: to their original topic, to another one, or only to their group."""
+"""Where dead letters are sent again: to their original topic, to another one, or only to their group.
+
+In a topic, a letter goes to the queue of its first record, if that is on the same broker; otherwise `fitting_queue`
+chooses one. To the group only, it goes to the retry topic on the broker that stores the letter. To find out whether it
+was sent there before, that broker is queried for records with the same unique id.
+"""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

@@ -22,7 +22,7 @@ class TransactionChecks:
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.checkers: dict[str, Checker] = {}
-        """By producer group."""
+        """The function for each producer group."""
         dispatcher.handle(RequestCode.CHECK_TRANSACTION_STATE, self._check)
 
     async def _check(self, call: Call) -> None:

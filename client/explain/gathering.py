@@ -1,4 +1,10 @@
-"""Queries the facts about a group: all brokers at once, but only the topics that are related to the group."""
+"""Queries the facts about a group: all brokers at once, but only the topics that are related to the group.
+
+First the brokers are queried for their groups, and a survey collects the members and their progress. This determines
+the topics: the requested one, those that members subscribe to, and those that brokers know. Then these topics, the
+retries, the brokers' states and fault rules are queried together; at last the journal, and the messages that block
+queues.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence

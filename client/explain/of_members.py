@@ -1,4 +1,7 @@
-"""Rules about members: none, silent or slow ones, too many, incompatible ones. Pure."""
+"""Rules about members: none, silent or slow ones, too many, incompatible ones. Pure.
+
+Each rule is a function of the facts that yields its findings. explanation.py has the order of all rules.
+"""
 
 from collections.abc import Iterable
 

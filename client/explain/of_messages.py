@@ -1,4 +1,7 @@
-"""Rules about messages: delayed, in a transaction, dead, or filtered out. Pure."""
+"""Rules about messages: delayed, in a transaction, dead, or filtered out. Pure.
+
+Each rule is a function of the facts that yields its findings. explanation.py has the order of all rules.
+"""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,7 @@
-"""Rules about a group's offsets: queues that can't be read, resets, illegal offsets, the start of a new group. Pure."""
+"""Rules about a group's offsets: queues that can't be read, resets, illegal offsets, the start of a new group. Pure.
+
+Each rule is a function of the facts that yields its findings. explanation.py has the order of all rules.
+"""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,7 @@
-"""Rules about messages in flight by pops, refused pulls, and members that only some brokers know. Pure."""
+"""Rules about messages in flight by pops, refused pulls, and members that only some brokers know. Pure.
+
+Each rule is a function of the facts that yields its findings. explanation.py has the order of all rules.
+"""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,7 @@
-"""Rules about queues: locks, messages that block a queue, retries. Pure."""
+"""Rules about queues: locks, messages that block a queue, retries. Pure.
+
+Each rule is a function of the facts that yields its findings. explanation.py has the order of all rules.
+"""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,7 @@
-"""Rules about topics and brokers: missing, forbidden, empty, unreachable, or with injected faults. Pure."""
+"""Rules about topics and brokers: missing, forbidden, empty, unreachable, or with injected faults. Pure.
+
+Each rule is a function of the facts that yields its findings. explanation.py has the order of all rules.
+"""
 
 from collections.abc import Iterable
 

@@ -23,7 +23,7 @@ class TraceEvent(msgspec.Struct, frozen=True):
 
     time_ms: int
     what: str
-    """sent, consumed, being consumed, transaction ended, recalled."""
+    """One of: sent, consumed, being consumed, transaction ended, recalled."""
     group: str
     success: bool | None
     """None: unknown, or not known yet."""

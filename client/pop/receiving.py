@@ -194,7 +194,10 @@ class Receiving:
         return []
 
     async def _pop(self, target: PopTarget, wish: Wish, hold_ms: int) -> list[PoppedMessage]:
-        """Raises: BrokerAnswer, NetworkError, ClientError (the broker is too old for a condition)."""
+        """Pop from one broker, and return the wanted messages.
+
+        Raises: BrokerAnswer, NetworkError, ClientError (the broker is too old for a condition).
+        """
         wanted = self._wanted.get(target.topic)
         if wanted is None:
             return []
@@ -255,7 +258,7 @@ class Receiving:
             log.info("unwanted_not_acknowledged", group=self._group, messages=len(unwanted), reason=str(error))
 
     async def _connection(self, target: PopTarget) -> Connection:
-        """Raises: ConnectFailed, TopicNotFound."""
+        """Return the connection to a broker. Raises: ConnectFailed, TopicNotFound."""
         client = self._client
         address = address_to_write(client.routes.addresses, target.broker_name)
         try:

@@ -1,4 +1,8 @@
-"""Where a producer's messages can be sent: the queues of a topic, a sender for each broker, brokers to avoid."""
+"""Where a producer's messages can be sent: the queues of a topic, a sender for each broker, brokers to avoid.
+
+A topic's route is fetched when its first message is sent. After that, each change of the route replaces the queues to
+choose from. If a change leaves no writable queue, the topic is forgotten, and the next message fetches its route again.
+"""
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue

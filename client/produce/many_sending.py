@@ -117,7 +117,7 @@ class ManySending:
         return self._is_added(broker, bundle, size)
 
     def _post(self, index: int, message: Message) -> bool:
-        """Raises: ClientError."""
+        """Post a message on its own. Raises: ClientError."""
         # Otherwise it could overtake earlier messages.
         self._leave_all()
         future = self._sender.post(message)

@@ -315,8 +315,8 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         `handle`: `recall_handle` of the result of its send. If the message was recalled before, or never existed, that
         is no error: RocketMQ's brokers can't tell.
 
-        Raises: ClientError (invalid handle, or a topic without delayed messages), BrokerAnswer (too late, or of another
-        topic), NetworkError.
+        Raises: ClientError (invalid handle; a retry or dead-letter topic, which has none), BrokerAnswer (too late, or a
+        handle of another topic), NetworkError.
         """
         topic = self.client.namespace.wrap(topic)
         queue, request = recall_request(topic, handle, self.group)

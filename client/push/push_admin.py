@@ -22,6 +22,7 @@ from staticfire.protocol.requests.connections import (
     ConsumerRunningInfo,
 )
 
+# RocketMQ: CMResult. Anything that isn't a status is CR_RETURN_NULL.
 _RESULTS: dict[Any, str] = {
     ConsumeStatus.CONSUME_SUCCESS: "CR_SUCCESS",
     ConsumeStatus.RECONSUME_LATER: "CR_LATER",
@@ -30,7 +31,6 @@ _RESULTS: dict[Any, str] = {
     OrderedStatus.ROLLBACK: "CR_ROLLBACK",
     OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT: "CR_LATER",
 }
-# RocketMQ: CMResult. Whatever is no status is CR_RETURN_NULL.
 
 
 class ConsumerAdmin:

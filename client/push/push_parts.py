@@ -1,4 +1,9 @@
-"""The parts of a running push consumer, chosen for its way to consume."""
+"""The parts of a running push consumer, chosen for its way to consume.
+
+Queues are pulled, with the listener and the policy for ordered or for concurrent consumption; queue locks exist only
+for ordered consumption in CLUSTERING mode. If brokers assign the queues, and consumption isn't ordered, there are also
+the parts for popped queues.
+"""
 
 import asyncio
 from typing import TYPE_CHECKING, Any

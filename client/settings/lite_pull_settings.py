@@ -50,7 +50,7 @@ class LitePullSettings:
     broker_suspend_max_ms: int = field(default=20_000, metadata=PERIOD_OR_NONE)
     """How long a broker may hold a pull that finds nothing. RocketMQ: brokerSuspendMaxTimeMillis."""
     pull_timeout_ms: int = field(default=30_000, metadata=PERIOD)
-    """RocketMQ: consumerTimeoutMillisWhenSuspend."""
+    """The timeout of a pull. RocketMQ: consumerTimeoutMillisWhenSuspend."""
 
     offset_timeout_ms: int = field(default=5_000, metadata=PERIOD)
     persist_first_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)

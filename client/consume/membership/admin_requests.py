@@ -67,7 +67,7 @@ class AdminRequests:
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.consumers: dict[str, Asked] = {}
-        """By group."""
+        """The consumers of this client, by group."""
         self.endpoints: list[AskedForClients] = []
         """The endpoint, if this is the client of one; it has no consumers of its own. Otherwise empty."""
         dispatcher.handle(RequestCode.GET_CONSUMER_RUNNING_INFO, self._running_info)
