@@ -19,7 +19,7 @@ for Python (`_HOMES`); tests/house/test_surface.py checks that the three agree.
 
 from staticfire.protocol.lazy_names import lazy_names
 
-TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it would cost more than all the rest.
+TYPE_CHECKING = False  # Type checkers take it as True. Importing `typing` for it would cost more than all the rest.
 
 if TYPE_CHECKING:
     from staticfire.client.admin.admin import Admin, BlockingAdmin

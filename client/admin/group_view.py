@@ -18,7 +18,7 @@ from staticfire.protocol.requests.journal import JOINED, LEFT, JournalRecord
 
 # How far back to look for members that keep joining and leaving.
 FLAPPING_MS = 600_000
-# So many joins in that time are reported; for a host, so many times the number of its members.
+# A client with more joins than this in that time is reported; for a host, this many leaves per member.
 FLAPPING_TIMES = 3
 NAMED_MAX = 4
 ACTIVELY = "CONSUME_ACTIVELY"

@@ -44,7 +44,7 @@ class CopyWish:
     until_ms: int | None = None
     """Copy only messages that the source stored before this time."""
     limit: int | None = None
-    """Copy only so many of these messages, the newest of each queue."""
+    """Copy only this many of these messages: the newest of each queue."""
 
 
 @dataclass

@@ -41,7 +41,7 @@ Q = TypeVar("Q", bound=QueuesChanged)
 CONSUME_TYPE = "CONSUME_ACTIVELY"
 # RocketMQ's lite pull consumer sends this in its heartbeats, whatever its settings are.
 CONSUME_FROM_WHERE = "CONSUME_FROM_LAST_OFFSET"
-# After so many polls that didn't suspend, other tasks of the event loop get a turn.
+# After this many polls that didn't suspend, other tasks of the event loop get a turn.
 POLLS_IN_A_ROW_MAX = 8
 
 

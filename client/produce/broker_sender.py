@@ -34,8 +34,8 @@ from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.pending_answers import Reply
 
-# If nothing is under way, so many waiting messages are sent in two halves. If all were sent at once, broker and client
-# would alternate: each would wait for the other's whole burst. Two halves stay separate.
+# If nothing is under way, this many waiting messages or more are sent in two halves. If all were sent at once, broker
+# and client would alternate: each would wait for the other's whole burst. Two halves stay separate.
 HALVED_FROM = 32
 
 Troubled = Callable[[PendingSend, Outcome], None]

@@ -37,7 +37,7 @@ log = logger("client")
 Send = Callable[[ReceivedMessage, int], Awaitable[None]]
 """Sends a failed message to a broker, with a delay level. Raises: StaticfireError."""
 
-# After so many calls that didn't suspend, other tasks of the event loop get a turn.
+# After this many calls that didn't suspend, other tasks of the event loop get a turn.
 CALLS_IN_A_ROW_MAX = 32
 # How long threads may be busy before one more is used. One thread is enough for fast functions.
 RAMP_MS = 1
@@ -134,7 +134,7 @@ class ConcurrentConsumption:
         report_cancelled(self._group, self._listener, cancelled, 0 if self._plain is None else self._plain.running)
 
     def give_back(self, queue: Queue, overdue: GiveBack) -> None:
-        """Send messages to a broker whose listener takes too long; the result of that call will be ignored."""
+        """Send overdue messages back to a broker. The results of their running calls will be ignored."""
         task = self._spawn(self._give_back_overdue(queue, overdue), f"overdue in {queue.queue}")
         self._giving_back[task] = None
         task.add_done_callback(self._giving_back.pop)

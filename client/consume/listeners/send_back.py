@@ -40,17 +40,16 @@ class SendBacks:
     """Sends back the failed messages of one consumer."""
 
     def __init__(self, group: str, client: ClusterClient, retries_max: int) -> None:
-        """`retries_max`: after so many retries a message is a dead letter."""
+        """`retries_max`: after this many retries a message is a dead letter."""
         self._group = group
         self._client = client
         self._retries_max = retries_max
         self._inner: Sender | None = None
 
     async def send_back(self, message: ReceivedMessage, delay_level: int) -> None:
-        """Send a message back; return when a broker has accepted it. `delay_level`: 0 the broker decides, -1 dead
-        letter.
+        """Send a message back; return when a broker has accepted it.
 
-        Raises: StaticfireError if no broker accepted it.
+        `delay_level`: 0 the broker decides, -1 dead letter. Raises: StaticfireError if no broker accepted it.
         """
         try:
             await self._ask(message, delay_level)

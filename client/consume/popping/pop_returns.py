@@ -14,7 +14,7 @@ from staticfire.runtime.machine import Clock
 log = logger("client")
 
 AT_ONCE_MS = 0
-# When a message is redelivered that no broker accepted as a dead letter.
+# The pause before the redelivery of a message that no broker accepted as a dead letter.
 UNBURIED_MS = 10_000
 
 

@@ -54,7 +54,7 @@ from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.properties import RETRY_TOPIC
 from staticfire.protocol.times import UptimeMs
 
-# Of the pauses of a full queue, one in so many is logged.
+# One in this many pauses of a full queue is logged.
 TOLD_EVERY = 1_000
 NEVER = math.inf
 

@@ -75,7 +75,7 @@ class Listening(Protocol):
         """Consume these messages; for an ordered queue, consume its next ones."""
 
     def give_back(self, queue: Any, overdue: GiveBack) -> None:
-        """Send messages to a broker whose listener takes too long. Never happens with ordered queues."""
+        """Send overdue messages back to a broker. Messages of ordered queues are never overdue."""
 
     def settle(self) -> None:
         """Report what is done to the queues."""
