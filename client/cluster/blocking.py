@@ -10,9 +10,8 @@ and the class itself:
     def __enter__(self) -> "BlockingAdmin":
         return BlockingAdmin.enter(self)
 
-`as` returns the blocking object. The original object can be used as well: inside such a `with`, its methods that the
-blocking class has call the blocking ones, except when the caller is the event loop (`with consumer:
-consumer.suspend()`).
+`as` returns the blocking object. The original object can be used as well: `with consumer: consumer.suspend()`. Inside
+such a `with`, its methods that the blocking class has call the blocking ones, except when the caller is the event loop.
 
 A call raises what the asyncio method raises, after its timeouts. Ctrl-C ends a call and cancels its coroutine.
 """

@@ -43,13 +43,19 @@ class ClientSettings:
     instance_name: str = "DEFAULT"
     unit_name: str | None = None
     namespace: str = ""
-    """Topics and groups belong to this namespace, `ns%orders`; programs use plain names. RocketMQ: namespace."""
+    """Topics and groups belong to this namespace, `ns%orders`; programs use plain names.
+
+    RocketMQ: namespace (the prefix form).
+    """
     client_ip: str | None = None
     poll_name_server_interval_ms: int = field(default=30_000, metadata=PERIOD)
     heartbeat_broker_interval_ms: int = field(default=30_000, metadata=PERIOD)
     rebalance_interval_ms: int = field(default=20_000, metadata=PERIOD)
     rebalance_min_interval_ms: int = field(default=100, metadata=PERIOD_OR_NONE)
-    """The minimum time between two rebalances, however many notifications arrive. RocketMQ: 1,000."""
+    """The minimum time between two rebalances, however many notifications arrive.
+
+    RocketMQ: 1,000; with a shorter time members agree sooner.
+    """
     rebalance_retry_ms: int = field(default=1_000, metadata=PERIOD)
     """The pause after a rebalance that couldn't do everything because a broker or a route was missing."""
     mq_client_api_timeout_ms: int = field(default=3_000, metadata=PERIOD)
@@ -124,7 +130,9 @@ class PullSettings:
     consumer_pull_timeout_ms: int = field(default=10_000, metadata=PERIOD)
     """The timeout of a pull that the broker doesn't hold."""
     hold_margin_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
-    """How much longer than the requested hold time to wait for the response. RocketMQ: 10 s (30 s for a hold of 20 s).
+    """How much longer than the requested hold time to wait for the response.
+
+    RocketMQ waits 30 s in all, for a hold of 20 s.
     """
     offset_timeout_ms: int = field(default=5_000, metadata=PERIOD)
     max_reconsume_times: int = field(default=16, metadata=within(0, INT32_MAX))
