@@ -1,25 +1,25 @@
 """The client: producers, consumers, administration; asyncio, for staticfire's brokers and Apache RocketMQ's.
 
-From the top down; nothing imports what is above it.
+From the top down: no folder imports from one above it.
 
-- `explain/`: why a group consumes nothing; `copying/`: a topic from one cluster to another; `life/`: all that is known
-  of a message
+- `explain/`: why a group consumes nothing; `copying/`: a topic from one cluster to another; `life/`: all facts about a
+  message
 - `admin/`: what administrators read and change
 - `push/`, `simple/`, `pull/`, `lite_pull/`: the kinds of consumers
 - `consume/`: queues, listeners, popping, membership
-- `produce/`: from a message to its result, and traces of it
-- `pop/`: messages taken for a while, and acknowledged one by one; `offsets/`: how far a group has come
-- `settings/`: what consumers can be set to, allocation strategies
+- `produce/`: from a message to its result, and its traces
+- `pop/`: messages that are popped, and acknowledged one by one; `offsets/`: a group's progress
+- `settings/`: settings of consumers, allocation strategies
 - `cluster/`: routes, connections and heartbeats
 
-Names are imported when they are first asked for, so that `import staticfire.client` costs nothing. The same ones are
-in `staticfire` itself. Each stands here three times, for type checkers (the imports), for `import *` (`__all__`) and
-for Python (`_HOMES`); tests/house/test_surface.py holds the three together.
+Names are imported when they are first used, so that `import staticfire.client` costs nothing. The same names are in
+`staticfire` itself. Each name is listed three times: for type checkers (the imports), for `import *` (`__all__`) and
+for Python (`_HOMES`); tests/house/test_surface.py checks that the three agree.
 """
 
 from staticfire.protocol.lazy_names import lazy_names
 
-TYPE_CHECKING = False  # To type checkers it is true. Importing `typing` for it would cost more than all the rest.
+TYPE_CHECKING = False  # Type checkers take it as True. Importing `typing` for it would cost more than all the rest.
 
 if TYPE_CHECKING:
     from staticfire.client.admin.admin import Admin, BlockingAdmin

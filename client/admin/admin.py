@@ -1,4 +1,4 @@
-"""Administration: what there is in a cluster, topics, groups, key-value configuration. RocketMQ: DefaultMQAdminExt."""
+"""Administration: clusters, topics, groups, key-value configuration. RocketMQ: DefaultMQAdminExt."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -51,17 +51,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 ADMIN_TIMEOUT_MS = 5_000
+# This is long because a broker whose index lags updates it before it responds.
 LOOK_UP_TIMEOUT_MS = 15_000
-# A broker whose index is far behind lets it catch up first.
 # house: one method for each request, and one line for each without `await`
 FOREVER = (1 << 63) - 1
+# How long to wait until nameservers have a topic that a broker has created.
 ROUTE_WAIT_MS = 3_000
-# How long a topic that a broker has created may take until nameservers know it.
 ROUTE_POLL_MS = 5
 
 
 class Admin(ClientService):  # house: a few lines for each thing that is asked of a cluster
-    """Asks and changes. Everything raises BrokerAnswer (refused) and NetworkError (nobody answers)."""
+    """Reads and changes a cluster. All methods raise BrokerAnswer (refused) and NetworkError (no response)."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         client: ClusterClient | None = None,
         timeout_ms: int = ADMIN_TIMEOUT_MS,
     ) -> None:
-        """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
+        """`client`: a shared client, instead of `namesrv`. Raises: UsageError, ClientError."""
         super().__init__(namesrv, settings or ClientSettings(), machine, client)
         self._timeout_ms = timeout_ms
         self.offsets = QueueOffsets(self.client, timeout_ms)
-        """Of queues and groups: `max_offset(queue)`, `committed(group, queue)` ..."""
+        """The offsets of queues and groups: `max_offset(queue)`, `committed(group, queue)` ..."""
 
     def __enter__(self) -> "BlockingAdmin":
         return BlockingAdmin.enter(self)
@@ -83,14 +83,14 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
     # -- the cluster ---------------------------------------------------------------------------------------------
 
     async def cluster_info(self) -> ClusterInfo:
-        """Return all brokers and which cluster they belong to."""
+        """Return all brokers, and which cluster they belong to."""
         answer = await self._ask_nameserver(GetClusterInfo(), "cluster info")
         return answer.body or ClusterInfo()
 
     async def masters(self, cluster: str | None = None, broker_name: str | None = None) -> dict[str, str]:
         """Return the addresses of masters by broker name: of a cluster, of one broker, or of all.
 
-        Raises: ClientError when there is none, naming those that there are.
+        Raises: ClientError if there is none; it names the existing ones.
         """
         info = await self.cluster_info()
         brokers: dict[str, BrokerData] = info.broker_addr_table
@@ -110,13 +110,13 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
     # -- topics --------------------------------------------------------------------------------------------------
 
     async def topics(self, cluster: str | None = None) -> list[str]:
-        """Return the names of all topics, or of a cluster's, sorted; RocketMQ's own ones included."""
+        """Return the names of all topics, or of those in a cluster, sorted; with RocketMQ's own topics."""
         request = GetAllTopics() if cluster is None else GetTopicsByCluster(cluster=cluster)
         answer = await self._ask_nameserver(request, "topics")
         return sorted(answer.body.topic_list) if answer.body is not None else []
 
     async def route(self, topic: str) -> TopicRouteData:
-        """Return where a topic is, asked anew. Raises: TopicNotFound."""
+        """Fetch the route of a topic. Raises: TopicNotFound."""
         return await self.client.routes.fetch(topic)
 
     async def topic_config(self, topic: str, broker_name: str) -> TopicConfig:
@@ -138,9 +138,9 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         cluster: str | None = None,
         broker_name: str | None = None,
     ) -> None:
-        """Create a topic, or change it, on all brokers, those of a cluster, or one; return when it can be used.
+        """Create or change a topic, on all brokers, those of a cluster, or one. Return when it can be used.
 
-        `queues`: per broker. `attributes`: as `{"message.type": "FIFO"}`; a change may remove one with `{"-key": ""}`.
+        `queues`: per broker. `attributes`: as `{"message.type": "FIFO"}`; a change can remove one with `{"-key": ""}`.
         """
         request = UpdateTopic(
             topic=topic,
@@ -175,7 +175,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         )
 
     async def delete_topic(self, topic: str, *, cluster: str | None = None, broker_name: str | None = None) -> None:
-        """Delete a topic with its queues on all brokers, those of a cluster, or one; unknown ones too are fine."""
+        """Delete a topic with its queues, on all brokers, those of a cluster, or one. An unknown topic is no error."""
         for name, address in (await self.masters(cluster, broker_name)).items():
             await self._ask(address, DeleteTopic(topic=topic, bname=name), f"delete topic {topic} on {name}")
         if broker_name is None:
@@ -187,9 +187,9 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
     async def create_group(
         self, config: SubscriptionGroupConfig | str, *, cluster: str | None = None, broker_name: str | None = None
     ) -> None:
-        """Create a consumer group, or change it; its name alone gives it RocketMQ's defaults.
+        """Create or change a consumer group. If only its name is given, it gets RocketMQ's defaults.
 
-        Attributes as `{"stableTimeMs": "30000"}`; those that aren't named stay, `{"-stableTimeMs": ""}` removes one.
+        Attributes as `{"stableTimeMs": "30000"}`. Others are kept; `{"-stableTimeMs": ""}` removes one.
         """
         body = group_changes(config)
         for name, address in (await self.masters(cluster, broker_name)).items():
@@ -203,7 +203,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         return config
 
     async def members(self, group: str) -> list[ClientConnection]:
-        """Return who consumes in a group now, sorted by client id; nobody for a group that no broker has heard of."""
+        """Return the clients that consume in a group now, sorted by client id. An unknown group has none."""
         found: dict[str, ClientConnection] = {}
         for name, address in (await self.masters()).items():
             answer = await self.client.pool.ask(address, GetConsumerConnections(group), self._timeout_ms)
@@ -215,9 +215,9 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         return [found[client_id] for client_id in sorted(found)]
 
     async def group(self, group: str) -> GroupView:
-        """Return a group as it is: members, what each has, how far it has come, how fast it is, what is wrong.
+        """Return the current state of a group: its members, their queues, progress and rates, and its problems.
 
-        Raises: GroupNotFound (no broker knows it), NetworkError.
+        Raises: GroupNotFound (no broker has it), NetworkError.
         """
         if not await self.has_group(group):
             words = f"no broker that is there knows a group {group}"
@@ -225,25 +225,25 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         return await GroupSurvey(self.client, await self.masters(), group, self._timeout_ms).look()
 
     async def set_consume_mode(self, topic: str, group: str, mode: str, pop_share_queue_num: int = 0) -> None:
-        """Let a group's members PULL a topic, or POP it, on all its brokers; those with client_rebalance=False do so.
+        """Let a group's members PULL or POP a topic, on all its brokers. Only members with client_rebalance=False obey.
 
-        `pop_share_queue_num`: of how many next members one pops the queues, too; 0: everyone pops all.
+        `pop_share_queue_num`: the number of further members whose queues a member pops, too; 0: everyone pops all.
         Raises: ClientError (no such mode), TopicNotFound, BrokerAnswer.
         """
         request = mode_request(topic, group, mode, pop_share_queue_num)
         await set_consume_mode(await self.route(topic), request, self._ask)
 
     async def groups(self) -> list[str]:
-        """Return the names of all groups that brokers know, sorted; RocketMQ's own ones included."""
+        """Return the names of all groups that brokers have, sorted; with RocketMQ's own groups."""
         answers = [await self._ask(one, GetAllGroups(), "groups") for one in (await self.masters()).values()]
         return sorted({name for answer in answers if answer.body for name in answer.body.subscription_group_table})
 
     async def has_group(self, group: str) -> bool:
-        """Return whether any broker knows a group. Asking for it by name could create it."""
+        """Return whether any broker has a group. A query for one group by its name could create it."""
         return group in await self.groups()
 
     async def dead_letters(self) -> dict[str, int]:
-        """Return how many dead letters there are by group; groups without any aren't there."""
+        """Return the number of dead letters by group. Groups without dead letters are left out."""
         counts: dict[str, int] = {}
         for topic in await self.topics():
             group = group_of_topic(topic)
@@ -261,10 +261,10 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
     async def find(
         self, text: str, topic: str | None = None, begin_ms: int = 0, end_ms: int = FOREVER, messages_max: int = 64
     ) -> FoundMessages:
-        """Return the newest messages with this offset message id, unique id or key: of one topic, or of all.
+        """Return the newest messages with this offset message id, unique id or key, in one topic or in all.
 
-        They may be copies of one: a retry and a dead letter have the unique id of the first. `begin_ms`, `end_ms`:
-        between which times they were stored. Raises: TopicNotFound, and as everything else here.
+        They may be copies of one message: a retry and a dead letter have the unique id of the first. `begin_ms`,
+        `end_ms`: the range of their store times. Raises: TopicNotFound, and as all methods here.
         """
         masters = await self.masters()
         at_place = await find_by_offset_id(self.client, masters, text, self._timeout_ms)
@@ -278,7 +278,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         return await find_by_key(self.client, places, wanted, max(self._timeout_ms, LOOK_UP_TIMEOUT_MS))
 
     async def consumption(self, message: ReceivedMessage) -> list[GroupConsumption]:
-        """Return how each group that consumes a message's topic stands to it, as far as offsets tell."""
+        """Return, for each group of the message's topic, whether it has consumed the message, as offsets show."""
         return await consumption_of(self.client, message, self._timeout_ms)
 
     # -- what happened -------------------------------------------------------------------------------------------
@@ -292,9 +292,9 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         queue_id: int | None = None,
         broker_name: str | None = None,
     ) -> JournalRecords:
-        """Return what happened: events of these kinds (all of them without any), by real time. See docs/journal.md.
+        """Return events of these kinds (all kinds if none is given), by real time. See docs/journal.md.
 
-        `client`: its id, or one part of it. Raises: UsageError, and BrokerAnswer where no journal is kept.
+        `client`: its id, or one part of it. Raises: UsageError, and BrokerAnswer if a broker keeps no journal.
         """
         wanted = events_wanted(kinds, client, group, topic, queue_id)
         return await read_journals(self.client, await self.masters(None, broker_name), wanted, self._timeout_ms)
@@ -308,14 +308,14 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         queue_id: int | None = None,
         broker_name: str | None = None,
     ) -> JournalRecords:
-        """Return what clients asked: requests of a code, like "PULL_MESSAGE", or all, by real time. Raises: as that."""
+        """Return clients' requests by real time: those of a code, as "PULL_MESSAGE", or all. Raises: as `journal`."""
         wanted = requests_wanted(code, client, group, topic, queue_id)
         return await read_journals(self.client, await self.masters(None, broker_name), wanted, self._timeout_ms)
 
     # -- offsets -------------------------------------------------------------------------------------------------
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """Return the offset that the queue's next message will get."""
+        """Return the offset of the queue's next message."""
         return await self.offsets.max_offset(queue)
 
     async def min_offset(self, queue: MessageQueue) -> int:
@@ -323,16 +323,17 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         return await self.offsets.min_offset(queue)
 
     async def search_offset(self, queue: MessageQueue, stored_ms: int, upper: bool = False) -> int:
-        """Return the first offset stored at that time or later; with `upper`, the last one at that time or before."""
+        """Return the first offset stored at this time or later; with `upper`, the last one until this time."""
         return await self.offsets.search_offset(queue, stored_ms, upper)
 
     async def reset_offset_by_time(
         self, group: str, topic: str, stored_ms: int, force: bool = True
     ) -> dict[MessageQueue, int]:
-        """Let a group go on in a topic with what was stored at that time or later; return where, by queue.
+        """Reset a group's offsets in a topic to messages stored at this time or later. Return the new offsets.
 
-        `stored_ms`: message time; -1 skips the whole backlog. `force`: forwards, too; where brokers tell members to go
-        on elsewhere instead of doing it themselves, they go only back without it. Nobody has to be online.
+        `stored_ms`: message time; -1 skips the whole backlog. `force`: whether offsets may also move forwards. This
+        matters only for brokers that notify members instead of moving the offsets themselves; others always allow it.
+        No member needs to be online.
         """
         moved: dict[MessageQueue, int] = {}
         brokers = {queues.broker_name for queues in (await self.route(topic)).queue_datas}
@@ -351,7 +352,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         await self._tell_nameservers(PutKVConfig(namespace=namespace, key=key, value=value))
 
     async def get_kv(self, namespace: str, key: str) -> str | None:
-        """Return a value, None when there is none."""
+        """Return a value; None if there is none."""
         answer = await self.client.nameservers.ask(GetKVConfig(namespace=namespace, key=key), self._timeout_ms)
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return None
@@ -367,7 +368,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         return dict(answer.body.table) if answer.body is not None else {}
 
     async def delete_kv(self, namespace: str, key: str) -> None:
-        """Remove a value from every nameserver; fine when there is none."""
+        """Remove a value from every nameserver. A missing value is no error."""
         await self._tell_nameservers(DeleteKVConfig(namespace=namespace, key=key))
 
     # -- asking --------------------------------------------------------------------------------------------------
@@ -392,7 +393,7 @@ def _check(answer: Answer, asked: str) -> Answer:
 
 
 class BlockingAdmin(BlockingFace[Admin]):
-    """Asks and changes. Any number of threads may use it."""
+    """Reads and changes a cluster. Any number of threads may use it."""
 
     cluster_info = blocking(Admin.cluster_info)
     masters = blocking(Admin.masters)
@@ -425,5 +426,5 @@ class BlockingAdmin(BlockingFace[Admin]):
     def run(
         self, function: Callable[Concatenate[Admin, P], Coroutine[Any, Any, T]], *more: P.args, **named: P.kwargs
     ) -> T:
-        """Call a coroutine function of an `Admin`, as in `admin.run(message_lives, "order-42")`. Raises: as it does."""
+        """Call a coroutine function with an `Admin`, as `admin.run(message_lives, "order-42")`. Raises: as it does."""
         return self._call(function, self.service, *more, **named)

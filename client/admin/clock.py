@@ -1,7 +1,7 @@
-"""Message time, read and moved through the nameserver. staticfire's own; Apache RocketMQ has nothing like it.
+"""Reads and moves message time, through the nameserver. Only staticfire has this.
 
-The first nameserver of the list drives the clock, so it alone is asked. An advance is answered when the cluster is at
-rest at its target, which may take minutes; meanwhile the connection shows that this side lives.
+The first nameserver of the list drives the clock, so only this one gets requests. An advance gets its response when the
+cluster is at rest at the target time, which may take minutes; meanwhile requests keep the connection open.
 """
 
 import asyncio
@@ -30,15 +30,15 @@ from staticfire.runtime.addresses import format_address, parse_addresses
 from staticfire.runtime.pool import ConnectionPool
 
 TIMEOUT_MS = 30_000
+# Servers close connections that are silent for two minutes.
 SIGN_OF_LIFE_MS = 30_000
-# A server closes connections from which nothing comes for two minutes.
+# The largest time that can be sent.
 MS_MAX = 2**63 - 1
-# What a time can be on the wire.
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReport:
-    """What the clock shows, and what an advance did."""
+    """The state of the clock, and what an advance did."""
 
     message_ms: int
     wall_ms: int
@@ -46,17 +46,17 @@ class ClockReport:
     """One of "real", "frozen", "scaled", "skipping"."""
     rate: float
     next_due_ms: int | None
-    """When the next message falls due."""
+    """When the next message is due."""
     delivered: int = 0
     steps: int = 0
     checked: int = 0
-    """How many open transactions their producers were asked about."""
+    """How many open transactions were checked with their producers."""
     expired: int = 0
-    """Of how many popped messages the invisible time was over."""
+    """How many popped messages have reached the end of their invisible time."""
 
     @property
     def ahead_ms(self) -> int:
-        """How far message time is ahead of the wall clock; below 0: behind it."""
+        """The difference of message time to the wall clock; below 0 if message time is earlier."""
         return self.message_ms - self.wall_ms
 
     @classmethod
@@ -75,7 +75,7 @@ class ClockReport:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return it under wire names, times also in ISO 8601."""
+        """Return it with wire names; times also in ISO 8601."""
         return {
             "messageMs": self.message_ms,
             "messageTime": format_moment(self.message_ms),
@@ -93,7 +93,7 @@ class ClockReport:
 
 
 def _checked_rate(rate: object) -> float:
-    """Return a rate that can be sent: the nameserver says whether it is one. Raises: UsageError."""
+    """Return a rate that can be sent; the nameserver checks its range. Raises: UsageError."""
     if isinstance(rate, int | float) and not isinstance(rate, bool) and -MS_MAX <= rate <= MS_MAX:
         return float(rate)
     given = "a number too large to write" if isinstance(rate, int) and not isinstance(rate, bool) else repr(rate)
@@ -102,7 +102,7 @@ def _checked_rate(rate: object) -> float:
 
 
 def _check_ms(name: str, number: object) -> None:
-    """Check that a time can be sent: the nameserver says whether it makes sense. Raises: UsageError."""
+    """Check that a time can be sent; the nameserver checks its range. Raises: UsageError."""
     if number is None:
         return
     if isinstance(number, bool) or not isinstance(number, int):
@@ -112,10 +112,10 @@ def _check_ms(name: str, number: object) -> None:
 
 
 class ClusterClock:
-    """The clock of a cluster. Everything raises BrokerAnswer (refused) and NetworkError (nobody answers)."""
+    """The clock of a cluster. All methods raise BrokerAnswer (refused) and NetworkError (no response)."""
 
     def __init__(self, client: ClusterClient | ConnectionPool, namesrv: str = "") -> None:
-        """`client`: an open one; or a bare pool of connections, with `namesrv`. Raises: UsageError."""
+        """`client`: an open client; or a connection pool, together with `namesrv`. Raises: UsageError."""
         if isinstance(client, ConnectionPool):
             self._pool = client
             self._address = format_address(*parse_addresses(namesrv)[0])
@@ -124,33 +124,33 @@ class ClusterClock:
             self._address = client.nameservers.addresses[0]
 
     async def now(self) -> ClockReport:
-        """Return what it shows."""
+        """Return the state of the clock."""
         return await self._ask(Clock(NOW))
 
     async def freeze(self) -> ClockReport:
-        """Let time stand."""
+        """Stop message time."""
         return await self._ask(Clock(FREEZE))
 
     async def run(self) -> ClockReport:
-        """Let time run at its usual pace, from where it is."""
+        """Let message time run at normal speed, from its current value."""
         return await self._ask(Clock(RUN))
 
     async def scale(self, rate: float) -> ClockReport:
-        """Let time run that many times faster. Raises: UsageError (no such rate)."""
+        """Let message time run faster by this factor. Raises: UsageError (not a valid rate)."""
         return await self._ask(Clock(SCALE, rate=_checked_rate(rate)))
 
     async def skip(self) -> ClockReport:
-        """Let time skip to whatever falls due next, as soon as the cluster is at rest."""
+        """Let message time jump to whatever is due next, whenever the cluster is at rest."""
         return await self._ask(Clock(SKIP))
 
     async def advance(
         self, by_ms: int | None = None, to_ms: int | None = None, settle_ms_max: int | None = None
     ) -> ClockReport:
-        """Jump; return when everything that fell due on the way is consumed.
+        """Advance message time. Return when everything that became due on the way is consumed.
 
         `settle_ms_max`: how long the cluster may take to come to rest after each step.
 
-        Raises: NotAtRest, ClockBusy, UsageError (no such time).
+        Raises: NotAtRest, ClockBusy, UsageError (not a valid time).
         """
         for name, number in (("by_ms", by_ms), ("to_ms", to_ms), ("settle_ms_max", settle_ms_max)):
             _check_ms(name, number)
@@ -167,7 +167,7 @@ class ClusterClock:
         return ClockReport.of(answer)
 
     async def _answer(self, request: Clock, timeout_ms: int) -> Answer:
-        """Ask, and show every now and then that somebody waits."""
+        """Send the request, and send others from time to time while it waits, so that the connection stays open."""
         try:
             connection = await self._pool.connection(self._address)
         except ConnectFailed as error:

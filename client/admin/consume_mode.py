@@ -1,4 +1,4 @@
-"""Whether a group pulls a topic or pops it, told to the topic's brokers. RocketMQ: SetConsumeModeSubCommand."""
+"""Sets at a topic's brokers whether a group pulls or pops it. RocketMQ: SetConsumeModeSubCommand."""
 
 from collections.abc import Awaitable, Callable
 
@@ -9,18 +9,18 @@ from staticfire.protocol.requests.assignment import MODE_POP, MODE_PULL, Message
 from staticfire.protocol.requests.routes import TopicRouteData
 
 Ask = Callable[[str, Request, str], Awaitable[Answer]]
-"""Asks an address, and knows what for. Raises: BrokerAnswer, NetworkError."""
+"""Sends a request to an address; the text is for errors. Raises: BrokerAnswer, NetworkError."""
 
 
 def mode_request(topic: str, group: str, mode: str, share: int) -> SetMessageRequestMode:
-    """Return what one broker is told. Raises: ClientError (no such mode)."""
+    """Return the request for one broker. Raises: ClientError (no such mode)."""
     if mode not in (MODE_POP, MODE_PULL):
         raise ClientError(f"mode={mode!r}: groups either {MODE_PULL} or {MODE_POP} a topic")
     return SetMessageRequestMode(body=MessageRequestMode(topic, group, mode, share))
 
 
 async def set_consume_mode(route: TopicRouteData, request: SetMessageRequestMode, ask: Ask) -> None:
-    """Tell every broker of a topic."""
+    """Send the request to every broker of a topic."""
     body: MessageRequestMode = request.body
     for broker in route.broker_datas:
         address = broker.broker_addrs.get(MASTER_ID)

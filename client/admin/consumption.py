@@ -1,7 +1,7 @@
-"""Who has consumed a message, as far as offsets tell. RocketMQ: MQAdminExt.messageTrackDetail.
+"""Which groups have consumed a message, as far as offsets show. RocketMQ: MQAdminExt.messageTrackDetail.
 
-An offset says that a group is past a message, not that its listener was content: it may have been sent back, or not
-been acknowledged in time, and be found in a retry topic of the group, too.
+An offset shows that a group is past a message, not that its listener succeeded: the message may have been sent back, or
+not acknowledged in time. Then it is also in a retry topic of the group.
 """
 
 from enum import Enum
@@ -22,16 +22,16 @@ from staticfire.protocol.tags import TagExpression, TagExpressionError
 
 
 class ConsumptionState(Enum):
-    """How a group stands to a message."""
+    """Whether a group has consumed a message."""
 
     CONSUMED = "consumed"
     FILTERED = "passed over"
-    """It is past the message, which its subscription doesn't want."""
+    """The group is past the message, but its subscription filters it out."""
     NOT_YET = "not yet"
     POPPED = "popped"
-    """And not acknowledged: it comes again when its invisible time is over. A real RocketMQ doesn't tell."""
+    """Popped and not acknowledged: it is redelivered after its invisible time. RocketMQ's brokers don't report this."""
     UNKNOWN = "unknown"
-    """It has committed nothing in that queue: it is new there, or keeps its offsets itself (BROADCASTING)."""
+    """No offset is committed in that queue: the group is new there, or keeps its offsets itself (BROADCASTING)."""
 
 
 class GroupConsumption(msgspec.Struct, frozen=True):
@@ -40,14 +40,14 @@ class GroupConsumption(msgspec.Struct, frozen=True):
     group: str
     state: ConsumptionState
     committed: int | None
-    """Where it goes on in the message's queue."""
+    """The group's committed offset in the message's queue."""
     is_online: bool
 
 
 async def consumption_of(client: ClusterClient, message: ReceivedMessage, timeout_ms: int) -> list[GroupConsumption]:
-    """Return how all groups that consume its topic, or have, stand to a message, by name.
+    """Return for each group of the topic, sorted by name, whether it has consumed the message.
 
-    Raises: BrokerAnswer, NetworkError.
+    Groups that have consumed the topic before are included. Raises: BrokerAnswer, NetworkError.
     """
     queue = MessageQueue(message.record.topic, message.broker_name, message.queue_id)
     answer = await client.ask_broker(queue, QueryGroupsOfTopic(queue.topic, bname=queue.broker_name), timeout_ms)
@@ -69,7 +69,7 @@ async def consumption_of(client: ClusterClient, message: ReceivedMessage, timeou
 
 
 async def _committed(client: ClusterClient, group: str, queue: MessageQueue, timeout_ms: int) -> int | None:
-    """Return where a group goes on; None, and not the 0 where it would begin, when it has committed nothing."""
+    """Return a group's committed offset; None, not the start offset 0, if it has committed nothing."""
     request = QueryConsumerOffset(group, queue.topic, queue.queue_id, set_zero_if_not_found=False)
     answer = await client.ask_broker(queue, request, timeout_ms)
     if answer.code == ResponseCode.QUERY_NOT_FOUND:
@@ -82,7 +82,7 @@ async def _committed(client: ClusterClient, group: str, queue: MessageQueue, tim
 async def _is_popped(
     client: ClusterClient, group: str, queue: MessageQueue, message: ReceivedMessage, timeout_ms: int
 ) -> bool:
-    """Whether a group has popped a message and not acknowledged it, as far as its broker tells."""
+    """Whether a group has popped a message and not acknowledged it, as far as its broker reports that."""
     answer = await client.ask_broker(queue, GetGroupState(group), timeout_ms)
     if answer.code != SUCCESS or answer.body is None:
         return False
@@ -92,7 +92,7 @@ async def _is_popped(
 
 
 def state_of(message: ReceivedMessage, committed: int | None, subscribed: SubscriptionData | None) -> ConsumptionState:
-    """Return how a group stands to a message. `subscribed`: to what, None while it is offline."""
+    """Return whether a group has consumed a message. `subscribed`: its subscription, None while it is offline."""
     if committed is None:
         return ConsumptionState.UNKNOWN
     if committed <= message.queue_offset:
@@ -103,13 +103,13 @@ def state_of(message: ReceivedMessage, committed: int | None, subscribed: Subscr
 
 
 def _wants(subscribed: SubscriptionData, message: ReceivedMessage) -> bool:
-    """Whether a subscription wants a message; yes, where that can't be said."""
+    """Whether a subscription includes a message; True if that can't be determined."""
     if subscribed.expression_type in ("", "TAG"):
         try:
             return TagExpression.parse(subscribed.sub_string).matches(message.tags)
         except TagExpressionError:
             return True
-    from staticfire.protocol.sql92.faults import FilterExpressionError  # here: few subscribe by a condition
+    from staticfire.protocol.sql92.faults import FilterExpressionError  # Imported here because conditions are rare.
     from staticfire.protocol.sql92.filters import compile_filter
 
     try:

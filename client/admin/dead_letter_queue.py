@@ -1,14 +1,14 @@
-"""The dead letters of one group: looked at, exported, sent again. Asks RocketMQ's brokers as well as staticfire's.
+"""The dead letters of one group: list, export, resend. Works with RocketMQ's brokers as well as staticfire's.
 
     async with DeadLetterQueue("billing", namesrv="127.0.0.1:9876") as dlq:
         for letter in await dlq.letters():
             print(letter.id, letter.origin_topic, letter.message.body)
         await dlq.resend()
 
-They lie in `%DLQ%billing`, on each broker where one has died, and stay there: sent again they are new messages
-(resending.py). How far all were sent is kept at the broker after each message, as the offset of TOOLS_CONSUMER in that
-topic, and before each one its broker is asked by unique id whether it has arrived already: so a resend that was
-interrupted goes on where it was, also when its broker was killed and has forgotten the last offsets.
+Dead letters are stored in `%DLQ%billing`, on each broker where a message has died. They are kept there: a resend
+creates new messages (resending.py). After each one, the broker stores the progress, as the offset of TOOLS_CONSUMER in
+that topic. Before each one, its broker is queried by unique id whether the message has arrived already. So an
+interrupted resend continues where it was, even if its broker was killed and lost the last offsets.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -45,12 +45,12 @@ from staticfire.runtime.machine import Machine
 log = logger("client")
 
 PULL_MESSAGES = 32
+# The time between two looks for new dead letters.
 FOLLOW_MS = 200
-# Between two looks for new ones.
 
 
 class _Span(msgspec.Struct):
-    """A queue of dead letters: the oldest that is there, where it ends, and up to where all were sent again."""
+    """A queue of dead letters: its oldest offset, its end, and the offset up to which all letters were sent again."""
 
     queue: MessageQueue
     first: int
@@ -59,7 +59,7 @@ class _Span(msgspec.Struct):
 
 
 class DeadLetterQueue(ClientService):
-    """What a group could not consume. Everything raises GroupNotFound, BrokerAnswer (refused) and NetworkError."""
+    """The messages that a group couldn't consume. Methods raise GroupNotFound, BrokerAnswer (refused), NetworkError."""
 
     def __init__(
         self,
@@ -70,14 +70,14 @@ class DeadLetterQueue(ClientService):
         client: ClusterClient | None = None,
         timeout_ms: int = ADMIN_TIMEOUT_MS,
     ) -> None:
-        """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
+        """`client`: a shared client, instead of `namesrv`. Raises: UsageError, ClientError."""
         super().__init__(namesrv, settings or ClientSettings(), machine, client)
         fault = group_fault(group)
         if fault is not None:
             raise ClientError(fault)
         self.group = group
         self.topic = dead_letter_topic(group)
-        """Where they lie."""
+        """The topic of the dead letters."""
         self._timeout_ms = timeout_ms
         self._admin = Admin(client=self.client, timeout_ms=timeout_ms)
         self._reader = PullConsumer(TOOLS_GROUP, client=self.client)
@@ -88,11 +88,11 @@ class DeadLetterQueue(ClientService):
     # -- looking -------------------------------------------------------------------------------------------------
 
     async def count(self) -> int:
-        """Return how many there are."""
+        """Return the number of dead letters."""
         return sum(span.end - span.first for span in await self._spans())
 
     async def letters(self, limit: int = 1_000, newest: bool = False) -> list[DeadLetter]:
-        """Return the oldest ones, or the newest, in the order in which they died."""
+        """Return the oldest dead letters, or the newest, in the order in which they died."""
         found: list[DeadLetter] = []
         for span in await self._spans():
             start = max(span.first, span.end - limit) if newest else span.first
@@ -102,25 +102,25 @@ class DeadLetterQueue(ClientService):
         return found[-limit:] if newest else found[:limit]
 
     async def read(self) -> AsyncIterator[DeadLetter]:
-        """Yield all that are there now, queue by queue, however many."""
+        """Yield all current dead letters, queue by queue, however many."""
         for span in await self._spans():
             async for letter in self._read(span, span.first, span.end):
                 yield letter
 
     async def find(self, letter_id: str) -> DeadLetter:
-        """Return the letter of an id: its place, or the id of its message. Raises: ClientError (it isn't there)."""
+        """Return a letter by its id: its place, or the id of its message. Raises: ClientError (not found)."""
         (letter,) = await self._find_all([letter_id])
         return letter
 
     async def follow(self, from_start: bool = False) -> AsyncIterator[DeadLetter]:
-        """Yield each message that dies, for ever: those from now on, or all. A broker that is away is waited for."""
+        """Yield each message that dies, for ever: those from now on, or all. It waits for unreachable brokers."""
         next_offsets: dict[MessageQueue, int] = {}
         is_late = from_start
         while True:
             try:
                 for span in await self._spans(must_be_known=False):
                     start = next_offsets.get(span.queue, span.first if is_late else span.end)
-                    start = start if span.first <= start <= span.end else span.first  # of a topic that was made anew
+                    start = start if span.first <= start <= span.end else span.first  # The topic was created again.
                     async for letter in self._read(span, start, span.end):
                         next_offsets[span.queue] = letter.place.queue_offset + 1
                         yield letter
@@ -135,12 +135,13 @@ class DeadLetterQueue(ClientService):
     async def resend(
         self, ids: Sequence[str] = (), *, to: str | None = None, only_group: bool = False, again: bool = False
     ) -> ResendReport:
-        """Send a letter, or several, again; without ids all that weren't sent so before, or all with `again`.
+        """Send one letter or several again; without ids all that weren't resent yet, or all with `again`.
 
-        They go to the topic that they came from, where all its groups get them, or to the topic `to`. `only_group`:
-        to this group's retry topic, so that nobody else gets them. Those that die meanwhile aren't part of it.
+        They go to the topic that they came from, where all its groups get them, or to the topic `to`. `only_group`: to
+        this group's retry topic, so that only this group gets them. Messages that die meanwhile aren't included.
 
-        Raises: ClientError (an id of nothing; it can't be done so), ResendInterrupted (a broker refused or is away).
+        Raises: ClientError (an unknown id, or not possible as requested), ResendInterrupted (a broker refused, or can't
+        be reached).
         """
         ids = [ids] if isinstance(ids, str) else ids
         targets = ResendTargets(self._admin, self.group, to, only_group)
@@ -159,7 +160,10 @@ class DeadLetterQueue(ClientService):
     async def _resend(
         self, letter: DeadLetter, targets: ResendTargets, report: ResendReport, span: _Span | None, once: bool
     ) -> None:
-        """Send one letter, or note why it can't be; `span`: keep that all up to it were. Raises: ResendInterrupted."""
+        """Send one letter, or note why that isn't possible. `span`: store there that all letters up to it were sent.
+
+        Raises: ResendInterrupted.
+        """
         try:
             try:
                 await self._send(letter, targets, report, once)
@@ -172,7 +176,7 @@ class DeadLetterQueue(ClientService):
             raise self._interrupted(report, letter, error) from error
 
     async def _send(self, letter: DeadLetter, targets: ResendTargets, report: ResendReport, once: bool) -> None:
-        """Send one letter, unless it is to be sent `once` and was. Raises: StaticfireError."""
+        """Send one letter, unless `once` is True and it was sent before. Raises: StaticfireError."""
         topic, queue = await targets.target(letter, once)
         if queue is None:
             report.skipped += 1
@@ -193,7 +197,7 @@ class DeadLetterQueue(ClientService):
     # -- reading -------------------------------------------------------------------------------------------------
 
     async def _find_all(self, ids: Sequence[str]) -> list[DeadLetter]:
-        """Return the letters of ids, each once, in the order of the ids. Raises: ClientError."""
+        """Return the letters with these ids, each once, in the order of the ids. Raises: ClientError."""
         spans = await self._spans()
         found: dict[str, DeadLetter] = {}
         wanted = dict.fromkeys(ids)
@@ -206,7 +210,7 @@ class DeadLetterQueue(ClientService):
             async for letter in self.read():
                 for name in (letter.message.message_id, letter.message.offset_message_id):
                     if name in by_message:
-                        found[name] = letter  # The newest, should it lie here twice.
+                        found[name] = letter  # The newest, if it is stored twice.
         missing = [letter_id for letter_id in wanted if letter_id not in found]
         if missing:
             words = f"{self.topic} has no letter {', '.join(missing)}: `staticfire dlq list {self.group}` shows the ids"
@@ -214,7 +218,7 @@ class DeadLetterQueue(ClientService):
         return list({letter.place: letter for letter in (found[letter_id] for letter_id in wanted)}.values())
 
     async def _letter_at(self, place: LetterPlace, spans: Sequence[_Span]) -> DeadLetter:
-        """Return the letter at a place. Raises: ClientError (nothing is there, or not any more)."""
+        """Return the letter at a place. Raises: ClientError (there is none, or it was deleted)."""
         queue = MessageQueue(self.topic, place.broker_name, place.queue_id)
         span = next((one for one in spans if one.queue == queue), None)
         if span is None:
@@ -229,7 +233,7 @@ class DeadLetterQueue(ClientService):
         raise ClientError(f"{place} of {self.topic} can't be read any more: its record is damaged or gone")
 
     async def _read(self, span: _Span, start: int, end: int) -> AsyncIterator[DeadLetter]:
-        """Yield the letters of a queue from one offset to before another one."""
+        """Yield the letters of a queue from offset `start` to before `end`."""
         offset = start
         while offset < end:
             result = await self._reader.pull(span.queue, offset, max_messages=min(PULL_MESSAGES, end - offset))
@@ -263,12 +267,12 @@ class DeadLetterQueue(ClientService):
         first, end = await self._reader.min_offset(queue), await self._reader.max_offset(queue)
         resent_to = await self._reader.committed(queue) or 0
         if resent_to > end:
-            resent_to = 0  # The topic was deleted since, and made anew.
+            resent_to = 0  # The topic was deleted and created again.
         return _Span(queue, first, end, max(resent_to, first))
 
 
 class BlockingDeadLetterQueue(BlockingFace[DeadLetterQueue]):
-    """What a group could not consume. Any number of threads may use it."""
+    """The messages that a group could not consume. Any number of threads may use it."""
 
     count = blocking(DeadLetterQueue.count)
     letters = blocking(DeadLetterQueue.letters)

@@ -1,7 +1,7 @@
-"""A dead letter as people and programs see it: where it lies, where it came from, how often it has died. Pure.
+"""A dead letter: where it is stored, where it came from, and how often it has died. Pure.
 
-A dead letter stays where it is: sending it again makes another message of it, which carries `DLQ_HISTORY`. Each time
-that it dies and is sent again, an entry is put behind the others there: group, place, time, and how often it failed.
+A dead letter is never moved: sending it again creates another message, with the property `DLQ_HISTORY`. Each time that
+it dies and is sent again, an entry is added at the end: group, place, time, and number of failures.
 
     billing broker-a/0/17 2026-11-22T11:26:07.123Z 17; billing broker-a/0/20 2026-11-23T09:00:00.000Z 17
 
@@ -20,13 +20,13 @@ from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.properties import DLQ_ORIGIN_MESSAGE_ID, DLQ_ORIGIN_TOPIC, ORIGIN_MESSAGE_ID, RETRY_TOPIC
 
 HISTORY = "DLQ_HISTORY"
+# The maximum number of entries in the property; the oldest are removed.
 HISTORY_DEATHS_MAX = 16
-# In the property: the first ones go when there are more.
 _SEPARATOR = "; "
 
 
 class LetterPlace(NamedTuple):
-    """Where a dead letter lies; as text `broker-a/0/17`. It is the letter's id: no other one is ever there."""
+    """Where a dead letter is stored; as text `broker-a/0/17`. It is the letter's id, and is never reused."""
 
     broker_name: str
     queue_id: int
@@ -37,7 +37,7 @@ class LetterPlace(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "LetterPlace | None":
-        """Return the place that a text names, None when it is none."""
+        """Return the place that a text names; None if it names none."""
         broker_name, *numbers = text.rsplit("/", 2)
         if not broker_name or len(numbers) != 2 or not all(part.isascii() and part.isdigit() for part in numbers):
             return None
@@ -45,7 +45,7 @@ class LetterPlace(NamedTuple):
 
 
 class Death(msgspec.Struct, frozen=True):
-    """A message died: of which group, as which dead letter, when in message time, after how many failures."""
+    """The death of a message: its group, its place as a dead letter, the message time, and the number of failures."""
 
     group: str
     place: str
@@ -57,7 +57,7 @@ class Death(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> "Death | None":
-        """Read what `str` wrote; None for anything else."""
+        """Parse the text of `str`; return None for any other text."""
         group, _, rest = text.partition(" ")
         place, *words = rest.rsplit(" ", 2)
         if not group or len(words) != 2 or not words[1].isdecimal():
@@ -68,32 +68,32 @@ class Death(msgspec.Struct, frozen=True):
             return None
 
     def as_json(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
+        """Return it for JSON."""
         times = {"diedMs": self.died_ms, "diedAt": format_moment(self.died_ms), "failedTimes": self.failed_times}
         return {"group": self.group, "place": self.place, **times}
 
 
 def read_history(text: str | None) -> tuple[Death, ...]:
-    """Return the deaths of a `DLQ_HISTORY`, oldest first; what can't be read of it isn't there."""
+    """Return the deaths of a `DLQ_HISTORY`, oldest first. Invalid entries are left out."""
     deaths = (Death.parse(entry) for entry in (text or "").split(_SEPARATOR))
     return tuple(death for death in deaths if death is not None)
 
 
 def write_history(deaths: Iterable[Death]) -> str:
-    """Return a `DLQ_HISTORY` of the newest ones."""
+    """Return a `DLQ_HISTORY` of the newest deaths."""
     return _SEPARATOR.join(str(death) for death in list(deaths)[-HISTORY_DEATHS_MAX:])
 
 
 class DeadLetter:
-    """A message that its group could not consume."""
+    """A message that its group couldn't consume."""
 
     __slots__ = ("group", "is_resent", "message", "place")
 
     def __init__(self, group: str, message: ReceivedMessage, is_resent: bool = False) -> None:
-        """`is_resent`: whether it was sent again together with all before it; one that was named isn't counted."""
+        """`is_resent`: whether it and all letters before it were sent again. Letters resent by id don't count."""
         self.group = group
         self.message = message
-        """As it lies there: its topic is the %DLQ% one."""
+        """The stored message; its topic is the %DLQ% one."""
         self.is_resent = is_resent
         self.place = LetterPlace(message.broker_name, message.queue_id, message.queue_offset)
 
@@ -104,7 +104,7 @@ class DeadLetter:
 
     @property
     def origin_topic(self) -> str | None:
-        """Where it was sent to at first; None when nobody has noted that, as of one that a program sent here."""
+        """The topic that it was first sent to; None if that isn't recorded, as when a program sent it here directly."""
         return self.message.get(DLQ_ORIGIN_TOPIC) or self.message.get(RETRY_TOPIC)
 
     @property
@@ -119,21 +119,21 @@ class DeadLetter:
 
     @property
     def failed_times(self) -> int:
-        """How often its consumption has failed, since it was sent or sent again."""
+        """How often its consumption has failed since it was last sent."""
         return self.message.reconsume_times
 
     @property
     def death(self) -> Death:
-        """How it came to lie here."""
+        """The death that created this letter."""
         return Death(self.group, self.id, self.died_ms, self.failed_times)
 
     @property
     def earlier_deaths(self) -> tuple[Death, ...]:
-        """How it died before, when it has been sent again since; oldest first."""
+        """Earlier deaths, if it has been sent again since; oldest first."""
         return read_history(self.message.get(HISTORY))
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it, ready for JSON: what `dlq list --json`, `export` and the control endpoint show."""
+        """Return all of it for JSON: used by `dlq list --json`, `export` and the control endpoint."""
         message = self.message
         return {
             "id": self.id,

@@ -1,7 +1,7 @@
-"""What goes wrong on purpose in a cluster: rules are given to its servers, and what these say is put together.
+"""Injected faults in a cluster: sends rules to its servers, and combines what they report.
 
-Only staticfire's servers take rules. The nameserver says where the brokers are, among its rules, which no rule can
-keep it from.
+Only staticfire's servers accept rules. The addresses of the brokers come from the nameserver, together with its rules;
+no rule can block that.
 """
 
 import asyncio
@@ -45,24 +45,24 @@ HINTS = {
 
 
 class FaultView(msgspec.Struct, rename="camel"):
-    """A rule of a cluster."""
+    """A fault rule of a cluster."""
 
     number: int
     words: str
     hits: dict[str, int]
-    """By the server's name."""
+    """The number of hits, by server name."""
     left_ms: int = -1
-    """Of its lifetime; -1 when that has no end."""
+    """The rest of its lifetime; -1 if it has no end."""
     notes: list[str] = []
-    """Of a new one: what should be known about it."""
+    """Remarks about a new rule that a user should read."""
 
     @property
     def hit(self) -> int:
-        """How often it has hit, on all servers together."""
+        """The number of its hits on all servers."""
         return sum(self.hits.values())
 
     def as_json(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
+        """Return it for JSON."""
         shown: dict[str, Any] = msgspec.to_builtins(self)
         return shown
 
@@ -73,22 +73,22 @@ class FaultViews(list[FaultView]):
     def __init__(self, views: Iterable[FaultView], silent: Mapping[str, str]) -> None:
         super().__init__(views)
         self.silent = dict(silent)
-        """Servers that don't answer, and why."""
+        """Servers that don't respond, and why."""
 
 
 class FaultAdmin:
     """The fault rules of one cluster's servers."""
 
     def __init__(self, pool: ConnectionPool, namesrv: str, brokers: Mapping[str, str] | None = None) -> None:
-        """`brokers`: addresses by name, of those that are known anyhow. Raises: UsageError (no address)."""
+        """`brokers`: addresses by name of brokers that are known already. Raises: UsageError (not an address)."""
         self._pool = pool
         self._brokers = dict(brokers or {})
         self._nameservers = [format_address(*address) for address in parse_addresses(namesrv)]
 
     async def add(self, wanted: WantedFault, least_number: int = 1) -> FaultView:
-        """Give a rule to the servers that it can matter to. `least_number`: smaller ones are taken elsewhere.
+        """Send a rule to the servers that it can apply to. `least_number`: smaller numbers are used elsewhere.
 
-        Raises: UsageError (no such server, or none that could do it), BrokerAnswer, NetworkError.
+        Raises: UsageError (no such server, or none that the rule can apply to), BrokerAnswer, NetworkError.
         """
         servers, states, silent = await self._look()
         number = await self._take_number(max([least_number, *(state.rule.number + 1 for state in states_of(states))]))
@@ -123,7 +123,7 @@ class FaultAdmin:
         return FaultView(number, in_words(rule), hits, rule.lifetime_ms or -1, notes)
 
     async def views(self) -> FaultViews:
-        """Return all rules, with their hits; servers that don't answer are named."""
+        """Return all rules, with their hits and the servers that don't respond."""
         _, states, silent = await self._look()
         views: dict[int, FaultView] = {}
         for name, there in states.items():
@@ -134,7 +134,7 @@ class FaultAdmin:
         return FaultViews((views[number] for number in sorted(views)), silent)
 
     async def remove(self, number: int) -> dict[str, int]:
-        """Remove a rule, or all with 0; return how many each server had. Raises: NetworkError (none answers)."""
+        """Remove a rule, or all with 0. Return how many each server had. Raises: NetworkError (no server responds)."""
         servers, _, silent = await self._look()
         removed = {}
         for name, address in servers.items():
@@ -151,9 +151,9 @@ class FaultAdmin:
     # -- servers -----------------------------------------------------------------------------------------------------
 
     async def _look(self) -> tuple[dict[str, str], dict[str, list[FaultState]], dict[str, str]]:
-        """Return where servers are, which rules they have, and why some don't answer; all by name.
+        """Return the addresses of servers, their rules, and why some don't respond; all by server name.
 
-        Raises: NetworkError (no nameserver answers), BrokerAnswer (it isn't staticfire's).
+        Raises: NetworkError (no nameserver responds), BrokerAnswer (it isn't staticfire's).
         """
         servers: dict[str, str] = {}
         there = await asyncio.gather(*(self._there(address) for address in self._nameservers))
@@ -183,7 +183,7 @@ class FaultAdmin:
         return servers, states, silent
 
     async def _take_number(self, least_number: int) -> int:
-        """Return a number that nobody else gets; as long as no nameserver answers, the one that was asked for."""
+        """Return a number that no other rule gets. If no nameserver responds, return the requested one."""
         for address in self._nameservers:
             try:
                 answer = await self._ask(address, GetFaults(least_number))
@@ -221,7 +221,9 @@ class FaultAdmin:
         return dict.fromkeys(names, wanted.rule)
 
     def _partition(self, wanted: WantedFault, servers: Mapping[str, str]) -> dict[str, FaultRule]:
-        """Return for each server of a side a rule that names whom of the other it would hear. Raises: UsageError."""
+        """Return for each server a rule with the parties of the other side that send it requests.
+        Raises: UsageError.
+        """
         rules: dict[str, FaultRule] = {}
         for side, other in (wanted.sides, wanted.sides[::-1]):
             for name in side:
@@ -243,7 +245,7 @@ class FaultAdmin:
         return rules
 
     def _notes(self, rule: FaultRule, unseen: list[set[str]]) -> list[str]:
-        """Say what no server has met that the rule names."""
+        """Return remarks about names in the rule that no server has met."""
         missing = set.intersection(*unseen) if unseen else set()
         client = rule.client or " or ".join(rule.parties)
         return [
@@ -254,7 +256,7 @@ class FaultAdmin:
 
 
 def _hears(server: str, other: str, servers: Mapping[str, str]) -> bool:
-    """Tell whether a server is asked anything by somebody: by a broker, by an address, or by a client id."""
+    """Return whether a server gets requests from another party: a broker, an address, or a client id."""
     is_nameserver = server.startswith(actions.NAMESERVER)
     if other in servers:
         return is_nameserver and not other.startswith(actions.NAMESERVER)
@@ -262,26 +264,26 @@ def _hears(server: str, other: str, servers: Mapping[str, str]) -> bool:
 
 
 def _strangers(wanted: WantedFault, servers: Mapping[str, str]) -> list[str]:
-    """Return who of a partition's sides is no server."""
+    """Return the members of a partition's sides that aren't servers."""
     return [one for side in wanted.sides for one in side if one not in servers]
 
 
 def _meant(name: str, servers: Mapping[str, str]) -> str:
-    """Say which server may have been meant."""
+    """Suggest the server that may have been meant."""
     close = get_close_matches(name, servers, 1)
     words = f"servers are {', '.join(servers)}"
     return f"did you mean {close[0]}? {words}" if close else words
 
 
 def _is_host(text: str) -> bool:
-    """Tell whether a text is an IP address."""
+    """Return whether a text is an IP address."""
     return is_address(f"{text}:1", text) and text.replace(".", "").isdecimal()
 
 
 def warnings_of_rules(
     states: Mapping[str, list[FaultState]], group: str, topics: Container[str], clients: Iterable[str]
 ) -> list[str]:
-    """Return the rules that a group may feel, in words, with their hits; those that have hit often enough are left out.
+    """Return descriptions of the rules that may affect a group, with their hits. Rules that are used up are left out.
 
     `states`: by server. `topics`, `clients`: what it consumes, and its members.
     """
@@ -304,5 +306,5 @@ def states_of(states: Mapping[str, list[FaultState]]) -> list[FaultState]:
 
 
 def numbered(rule: FaultRule, number: int) -> FaultRule:
-    """Return a rule under a number."""
+    """Return a rule with this number."""
     return msgspec.structs.replace(rule, number=number)

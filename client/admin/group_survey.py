@@ -1,7 +1,7 @@
-"""A consumer group looked at: all brokers are asked for it, and all its members for themselves, at the same time.
+"""Collects everything about a consumer group: queries all brokers and all its members at the same time.
 
-Works with RocketMQ's brokers, too. What only staticfire's tell, findings and a journal, is put together from what
-members say of themselves there, as far as it can be.
+It works with RocketMQ's brokers, too. Findings and a journal exist only at staticfire's; there, as far as possible,
+they are derived from what the members report.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ from staticfire.protocol.requests.journal import JOINED, LEFT, GetJournal
 from staticfire.protocol.requests.statistics import ConsumeStats, GetConsumeStats, GetTopicStats, GroupOffset
 
 BROADCASTING = "BROADCASTING"
+# The maximum number of subscribed topics without an offset whose messages are counted.
 UNCOMMITTED_TOPICS_MAX = 50
-# Of so many topics that a group subscribes to and has no offset in, it is looked how many messages they have.
 Findings = dict[tuple[str, str], str]
 
 
 class GroupSurvey:
-    """One look at one group."""
+    """One survey of one group."""
 
     def __init__(self, client: ClusterClient, brokers: Mapping[str, str], group: str, timeout_ms: int) -> None:
         """`brokers`: addresses of masters by name."""
@@ -43,24 +43,24 @@ class GroupSurvey:
         self._brokers = brokers
         self._timeout_ms = timeout_ms
         self._view = GroupView(group, list(brokers))
+        # The broker to query each member through.
         self._asked_at: dict[str, str] = {}
-        # The broker by whose way a member is asked.
+        # The current time of those brokers that report it.
         self._wall_ms: dict[str, int] = {}
-        # What brokers say that the time is, those that do.
         self._popped: dict[MessageQueue, list[PoppedState]] = {}
         self._returned: dict[MessageQueue, ReturnedState] = {}
         self._offsets: dict[MessageQueue, GroupOffset] = {}
         self._not_begun: set[str] = set()
 
     async def look(self) -> GroupView:
-        """Return what there is. Raises: NetworkError (a broker is away)."""
+        """Return the state of the group. Raises: NetworkError (a broker can't be reached)."""
         view = self._view
         answers = await self._ask_all(GetConsumerConnections(view.group))
         members = self._members(answers)
         view.members = [members[client_id] for client_id in sorted(members)]
         await asyncio.gather(*(self._ask_member(member) for member in view.members))
         stats = await self._stats()
-        # Before what is popped: a message may be popped in between, and neither of the two would know of it.
+        # Query the offsets before the popped messages: otherwise a message popped in between would be in neither.
         findings = await self._states()
         for answers in stats:
             self._take_stats(answers)
@@ -70,7 +70,7 @@ class GroupSurvey:
         return view
 
     async def _ask_all(self, request: Request) -> dict[str, Answer]:
-        """Return what all brokers answer, refusals included."""
+        """Return the responses of all brokers, including errors."""
         pool = self._client.pool
         asked = (pool.ask(address, request, self._timeout_ms) for address in self._brokers.values())
         return dict(zip(self._brokers, await asyncio.gather(*asked), strict=True))
@@ -80,7 +80,7 @@ class GroupSurvey:
         found: dict[str, GroupMember] = {}
         for name, answer in answers.items():
             if answer.code != SUCCESS or answer.body is None:
-                continue  # It isn't online there.
+                continue  # The group isn't online at this broker.
             connections: ConsumerConnections = answer.body
             view.consume_type = connections.consume_type or view.consume_type
             view.message_model = connections.message_model or view.message_model
@@ -93,7 +93,7 @@ class GroupSurvey:
         return found
 
     async def _ask_member(self, member: GroupMember) -> None:
-        """Let a member tell of itself."""
+        """Query a member for its running info."""
         request = GetConsumerRunningInfo(self._view.group, member.client_id)
         try:
             answer = await self._client.pool.ask(self._asked_at[member.client_id], request, self._timeout_ms)
@@ -106,7 +106,7 @@ class GroupSurvey:
             member.silence = answer.remark or "it has told nothing of itself"
 
     async def _states(self) -> Findings | None:
-        """Take in what brokers know of members; return what they have found, None when none of them looks."""
+        """Add what brokers report about members. Return their findings; None if no broker looks for any."""
         findings: Findings | None = None
         members = {member.client_id: member for member in self._view.members}
         for name, answer in (await self._ask_all(GetGroupState(self._view.group))).items():
@@ -127,7 +127,7 @@ class GroupSurvey:
         return findings
 
     async def _stats(self) -> list[dict[str, Answer]]:
-        """Ask how far the group has come: brokers count topics without any commit only when they are asked for."""
+        """Query the group's progress. Brokers include topics without a committed offset only if they are named."""
         everything = await self._ask_all(GetConsumeStats(self._view.group))
         counted = {wire.topic for stats in map(_stats_in, everything.values()) for wire in stats.offset_table}
         left = [topic for topic in self._view.topics if topic not in counted]
@@ -144,7 +144,7 @@ class GroupSurvey:
                 self._offsets[MessageQueue(wire.topic, wire.broker_name, wire.queue_id)] = offset
 
     def _take_progress(self) -> None:
-        """Take in how far the group has come; what comes again of pops as brokers know it with what is popped."""
+        """Add the group's progress. Retries of popped messages are counted with the messages of their own topic."""
         found = self._offsets
         for queue, back in self._returned.items():
             stored_ms = found[queue].last_timestamp if queue in found else 0
@@ -172,12 +172,12 @@ class GroupSurvey:
         )
 
     async def _faults(self) -> list[GroupWarning]:
-        """Ask which rules make something go wrong on purpose that this group may feel."""
+        """Query the fault rules that may affect this group."""
         asked = await self._ask_all(GetFaults())
         there = {name: answer.body for name, answer in asked.items() if answer.code == SUCCESS and answer.body}
         if not any(one.states for one in there.values()):
             return []
-        from staticfire.client.admin.faults import warnings_of_rules  # here: hardly any cluster has rules
+        from staticfire.client.admin.faults import warnings_of_rules  # Imported here because few clusters have rules.
 
         topics = {queue.topic for queue in self._view.progress}
         clients = [member.client_id for member in self._view.members]
@@ -185,7 +185,7 @@ class GroupSurvey:
         return [GroupWarning("fault", words) for words in warnings_of_rules(states, self._view.group, topics, clients)]
 
     async def _flapping(self) -> list[GroupWarning]:
-        """Look in the journals, where there are any, for members that come and go."""
+        """Look in the journals, if there are any, for members that keep joining and leaving."""
         found: dict[str, GroupWarning] = {}
         ids = [member.client_id for member in self._view.members]
         for name, now_ms in self._wall_ms.items():
@@ -199,6 +199,6 @@ class GroupSurvey:
 
 
 def _stats_in(answer: Answer) -> ConsumeStats:
-    """Return how far a group has come on a broker; nothing where that refused."""
+    """Return a group's progress on a broker; empty if the broker refused."""
     stats: ConsumeStats | None = answer.body if answer.code == SUCCESS else None
     return ConsumeStats({}, 0.0) if stats is None else stats

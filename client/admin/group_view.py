@@ -1,4 +1,9 @@
-"""A consumer group as people look at it: who is in it, what each has, how far it has come, what is wrong. Pure."""
+"""The state of a consumer group: its members, their queues, its progress, its problems. Pure.
+
+Staticfire's brokers report problems as findings. With other brokers, some are derived from what the members report.
+Silent and waiting members are always found here; so are queues with no owner or several, unless the group is
+BROADCASTING or a member is silent.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,35 +16,35 @@ from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.requests.connections import CONSUME_TYPE, LAST_POLL, ConsumerRunningInfo, TopicConsumption
 from staticfire.protocol.requests.journal import JOINED, LEFT, JournalRecord
 
+# How far back to look for members that keep joining and leaving.
 FLAPPING_MS = 600_000
-# How far back is looked for members that come and go.
+# A client with more joins than this in that time is reported; for a host, this many leaves per member.
 FLAPPING_TIMES = 3
-# So often within that; from one host, so often its members there.
 NAMED_MAX = 4
 ACTIVELY = "CONSUME_ACTIVELY"
 
 
 class HeldQueue(msgspec.Struct, rename="camel", frozen=True):
-    """What a member has of a queue, in its own words."""
+    """What a member reports about one of its queues."""
 
     topic: str
     broker_name: str
     queue_id: int
     commit_offset: int
     cached: int
-    """Messages that are there and not done."""
+    """Messages that the member holds and that aren't done."""
     locked: bool
     last_pull_ms: int
     popped: bool = False
-    """Others may have it, too, and a queue id below 0 is all queues of the broker."""
+    """Whether it is popped: other members may have it, too, and a queue id below 0 means all queues of the broker."""
 
     @property
     def queue(self) -> MessageQueue:
-        """Which queue it is."""
+        """The queue."""
         return MessageQueue(self.topic, self.broker_name, self.queue_id)
 
     def covers(self, queue: MessageQueue, group: str) -> bool:
-        """Whether messages of a queue come to the member by it; by pops, those that come again do, too."""
+        """Whether the member gets messages of a queue by this one; if it pops, that includes retries."""
         if self.queue == queue:
             return True
         if not self.popped or self.broker_name != queue.broker_name:
@@ -50,7 +55,7 @@ class HeldQueue(msgspec.Struct, rename="camel", frozen=True):
 
 
 class GroupMember(msgspec.Struct, rename="camel"):
-    """One member."""
+    """One member of a group."""
 
     client_id: str
     address: str
@@ -58,23 +63,23 @@ class GroupMember(msgspec.Struct, rename="camel"):
     version: str
     started_ms: int = 0
     polls: bool = False
-    """Whether it is a lite pull program, which has no listener."""
+    """Whether it is a lite pull consumer, which has no listener."""
     last_poll_ms: int = 0
-    """When it was last in a poll, by its wall clock; 0: it hasn't said."""
+    """When it last polled, by its wall clock; 0 if unknown."""
     in_order: bool | None = None
-    """Whether it listens in order; None: nobody knows."""
+    """Whether its listener is ordered; None if unknown."""
     counts: bool = True
-    """Whether it has a share of the queues; a protected group lets new ones wait."""
+    """Whether it gets a share of the queues; a protected group lets new members wait."""
     subscriptions: dict[str, str] = {}
-    """Expressions by topic."""
+    """Its subscriptions: expressions by topic."""
     queues: list[HeldQueue] = []
     consumption: dict[str, TopicConsumption] = {}
     """How fast it is, by topic."""
     silence: str = ""
-    """Why it said nothing of itself, when it was asked."""
+    """Why it didn't report its state."""
 
     def tell(self, info: ConsumerRunningInfo) -> None:
-        """Take in what it says of itself."""
+        """Add the member's running info."""
         self.started_ms = _moment(info, "PROP_CONSUMER_START_TIMESTAMP")
         self.last_poll_ms = _moment(info, LAST_POLL)
         self.version = info.properties.get("PROP_CLIENT_VERSION") or self.version
@@ -109,7 +114,7 @@ def _moment(info: ConsumerRunningInfo, name: str) -> int:
 
 
 class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
-    """How far a group has come in a queue."""
+    """A group's progress in a queue."""
 
     topic: str
     broker_name: str
@@ -119,48 +124,48 @@ class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
     inflight: int
     """Messages that were pulled and aren't committed, or popped and aren't acknowledged."""
     consumed_to_ms: int
-    """When the last message that was consumed had been stored; 0 without one."""
+    """The store time of the last consumed message; 0 if there is none."""
     owners: list[str]
     """The members that have the queue; in a clustering group that should be one, unless it is popped."""
     popped: bool = False
     unacknowledged: int = 0
-    """Messages that were popped and aren't acknowledged: `committed` is past them. A real RocketMQ tells of none."""
+    """Messages that were popped and aren't acknowledged; `committed` is past them. RocketMQ's brokers report none."""
     working_from: int = -1
-    """The offset of the first of them that a member may still work on; -1 where all have failed, or there are none."""
+    """The offset of the first of them that a member may still work on; -1 if all have failed, or there are none."""
     has_begun: bool = True
-    """False: the group subscribes to the topic and has committed nothing there yet."""
+    """False: the group subscribes to the topic, but has committed nothing there yet."""
 
     @property
     def queue(self) -> MessageQueue:
-        """Which queue it is."""
+        """The queue."""
         return MessageQueue(self.topic, self.broker_name, self.queue_id)
 
     @property
     def lag(self) -> int:
-        """How many messages it is behind, those that are popped and not acknowledged among them."""
+        """The number of messages that the group lags, including those popped and not acknowledged."""
         return max(0, self.end - self.committed) + self.unacknowledged
 
 
 class GroupWarning(msgspec.Struct, frozen=True):
-    """Something that a person should look at."""
+    """A problem that a user should look at."""
 
     kind: str
     words: str
 
 
 class GroupView(msgspec.Struct, rename="camel"):
-    """A group."""
+    """The state of a group."""
 
     group: str
     brokers: list[str]
-    """Those that were asked."""
+    """The brokers that were queried."""
     consume_type: str = ""
     message_model: str = ""
     consume_from_where: str = ""
     topics: list[str] = []
-    """What the group subscribes to, as brokers know it: also of members that say nothing."""
+    """The group's subscribed topics, as brokers have them; including those of members that don't respond."""
     consume_tps: float = 0.0
-    """Messages per second that brokers handed out, over the last minute."""
+    """Messages per second that brokers delivered in the last minute."""
     dead_letters: int = 0
     members: list[GroupMember] = []
     progress: list[QueueProgress] = []
@@ -168,11 +173,11 @@ class GroupView(msgspec.Struct, rename="camel"):
 
     @property
     def lag(self) -> int:
-        """How many messages it is behind, over all queues."""
+        """The number of messages that the group lags, over all queues."""
         return sum(queue.lag for queue in self.progress)
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it, ready for JSON."""
+        """Return all of it for JSON."""
         shown: dict[str, Any] = msgspec.to_builtins(self)
         shown["lag"] = self.lag
         for queue, progress in zip(shown["progress"], self.progress, strict=True):
@@ -181,9 +186,9 @@ class GroupView(msgspec.Struct, rename="camel"):
 
 
 def warnings_of(view: GroupView, findings: Mapping[tuple[str, str], str] | None) -> list[GroupWarning]:
-    """Return what is wrong with a group.
+    """Return the problems of a group.
 
-    `findings`: words by kind and subject, as brokers have found; None when none of them looks for any.
+    `findings`: brokers' findings, by kind and subject; None if no broker looks for any.
     """
     found = [GroupWarning(kind, words) for (kind, _), words in sorted((findings or {}).items())]
     if findings is None:
@@ -200,7 +205,7 @@ def warnings_of(view: GroupView, findings: Mapping[tuple[str, str], str] | None)
 
 
 def _owners(view: GroupView) -> Iterable[GroupWarning]:
-    """Look for queues that nobody has, or several do. Right after a rebalance there are such for a moment."""
+    """Look for queues without an owner, or with several. Right after a rebalance this can occur for a moment."""
     if not view.members:
         return
     nobody = [
@@ -216,7 +221,7 @@ def _owners(view: GroupView) -> Iterable[GroupWarning]:
 
 
 def _comes_again(topic: str, group: str) -> bool:
-    """Whether a topic is a POP retry topic: who pulls doesn't have it, and needs it only for what was popped before."""
+    """Whether a topic is a POP retry topic: members that pull need it only for messages popped before."""
     return asked_for(topic, group) != topic
 
 
@@ -246,10 +251,10 @@ def _different_subscriptions(group: str, members: Sequence[GroupMember]) -> Iter
 
 
 def flapping(records: Iterable[JournalRecord], members: Iterable[str], now_ms: int) -> list[GroupWarning]:
-    """Return who comes and goes, by the joins and leaves of one broker; `now_ms`: its real time.
+    """Return the members that keep joining and leaving, from the events of one broker. `now_ms`: its real time.
 
-    A client that joins again and again under its id, or, as most get a new id each time, a host whose members leave
-    several times as often as there are any.
+    Reported are a client that joins again and again with the same id, and, as most clients get a new id each time, a
+    host with several times as many leaves as members.
     """
     recent = [record for record in records if now_ms - record.real_ms <= FLAPPING_MS]
     joins: dict[str, int] = {}

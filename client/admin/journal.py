@@ -1,7 +1,7 @@
-"""What happened on the brokers of a cluster, and what was asked of them: read from their journals, put together.
+"""Reads the journals of a cluster's brokers and merges them: events on brokers, and requests to them.
 
-Only staticfire's brokers keep one, and only when a setting says so: journalEnable, recordRequests. In `up`, `run` and
-`Cluster` both are on.
+Only staticfire's brokers keep a journal, and only with the settings journalEnable and recordRequests. `up`, `run` and
+`Cluster` set both.
 """
 
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ class JournalRecords(list[JournalRecord]):
     def __init__(self, records: list[JournalRecord], dropped: int = 0) -> None:
         super().__init__(records)
         self.dropped = dropped
-        """How many older records, wanted or not, are gone: a journal is bounded."""
+        """How many older records of any kind were discarded: a journal has a maximum size."""
 
 
 def events_wanted(
     kinds: tuple[str, ...], client: str | None, group: str | None, topic: str | None, queue_id: int | None
 ) -> GetJournal:
-    """Return the question for events. Raises: UsageError (there is no such kind)."""
+    """Return the request for events. Raises: UsageError (no such kind)."""
     for kind in kinds:
         if kind not in KINDS:
             raise UsageError(f"{kind!r} is no kind of event; there are {', '.join(KINDS)}")
@@ -39,7 +39,7 @@ def events_wanted(
 def requests_wanted(
     code: str | int | None, client: str | None, group: str | None, topic: str | None, queue_id: int | None
 ) -> GetJournal:
-    """Return the question for requests. Raises: UsageError (there is no such code)."""
+    """Return the request for recorded requests. Raises: UsageError (no such code)."""
     name = None
     if code is not None:
         try:
@@ -52,7 +52,7 @@ def requests_wanted(
 async def read_journals(
     client: ClusterClient, brokers: Mapping[str, str], wanted: GetJournal, timeout_ms: int
 ) -> JournalRecords:
-    """Return what all these brokers have, by real time. Raises: BrokerAnswer (one keeps no journal), NetworkError."""
+    """Return the records of these brokers, by real time. Raises: BrokerAnswer (one keeps no journal), NetworkError."""
     dated: list[tuple[int, JournalRecord]] = []
     dropped = 0
     for name, address in brokers.items():
@@ -65,7 +65,8 @@ async def read_journals(
             page: JournalPage = answer.body or JournalPage()
             dropped += page.dropped
             for record in page.records:
-                latest_ms = max(latest_ms, record.real_ms)  # What a broker has numbered stays in that order.
+                # Keep the order in which a broker numbered its records, even if its clock was set back.
+                latest_ms = max(latest_ms, record.real_ms)
                 dated.append((latest_ms, record))
             is_end, request.first_number = page.is_end, page.next_number
     dated.sort(key=lambda one: one[0])

@@ -1,4 +1,4 @@
-"""All topics and all consumer groups of a cluster, a line each."""
+"""Lists all topics and all consumer groups of a cluster."""
 
 import asyncio
 from typing import Any
@@ -10,14 +10,14 @@ from staticfire.protocol.errors import TopicNotFound
 from staticfire.protocol.names import group_of_topic, is_system_group, is_system_topic, reply_topic
 from staticfire.protocol.requests.statistics import GetTopicStats
 
+# How many groups are surveyed at the same time: each survey queries all brokers and all members.
 AT_ONCE_MAX = 8
-# Groups that are looked at at the same time: each asks all brokers, and all its members.
 
 
 async def list_topics(admin: Admin, all_of_them: bool = False) -> list[dict[str, Any]]:
     """Return name, brokers, queues and stored messages of each topic.
 
-    `all_of_them`: RocketMQ's own ones, retries and dead letters, too. Raises: NetworkError, BrokerAnswer.
+    `all_of_them`: include RocketMQ's own topics, retries and dead letters. Raises: NetworkError, BrokerAnswer.
     """
     lines = []
     for name in await (admin.topics() if all_of_them else own_topics(admin)):
@@ -29,7 +29,7 @@ async def list_topics(admin: Admin, all_of_them: bool = False) -> list[dict[str,
 
 
 async def own_topics(admin: Admin) -> list[str]:
-    """Return the topics that people have made: no retries, no dead letters, none of RocketMQ's own."""
+    """Return the topics that users have created: no retries, no dead letters, none of RocketMQ's own."""
     known = await admin.cluster_info()
     clusters = known.cluster_addr_table
     of_servers = {*clusters, *map(reply_topic, clusters), *known.broker_addr_table}
@@ -51,7 +51,7 @@ async def _topic(admin: Admin, name: str) -> dict[str, Any]:
 
 
 async def list_groups(admin: Admin, all_of_them: bool = False) -> list[dict[str, Any]]:
-    """Return name, members, lag, dead letters and warnings of each group. `all_of_them`: RocketMQ's own ones, too.
+    """Return name, members, lag, dead letters and warnings of each group. `all_of_them`: include RocketMQ's own groups.
 
     Raises: NetworkError, BrokerAnswer.
     """

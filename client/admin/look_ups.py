@@ -1,6 +1,6 @@
-"""Messages found by one of their ids or keys, wherever in a cluster they are. RocketMQ: MQAdminImpl.
+"""Finds messages by an id or a key, anywhere in a cluster. RocketMQ: MQAdminImpl.
 
-One message may be found more than once: with its unique id it is stored again for each retry, and as a dead letter.
+One message may be found several times: each retry and the dead letter are stored again with the same unique id.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.queries import QueryMessage, ViewMessage
 
+# The maximum number of queries under way: each topic is queried at each of its brokers.
 AT_ONCE_MAX = 32
-# Questions under way: a topic is asked about at each of its brokers.
 _NOTHING = "can not find message, maybe time range not correct"
 
 
 class LookUp(msgspec.Struct, frozen=True):
-    """What is looked for: an id or a key, among messages that were stored between two times."""
+    """What to look for: an id or a key, and the range of store times."""
 
     text: str
     begin_ms: int = 0
@@ -38,17 +38,18 @@ class FoundMessages(list[ReceivedMessage]):
     def __init__(self, messages: Iterable[ReceivedMessage], gaps: Sequence[str] = ()) -> None:
         super().__init__(messages)
         self.gaps = list(gaps)
-        """Where not everything was looked through, and why: nothing more can be said of that."""
+        """Where the search was incomplete, and why; messages there may be missing."""
 
 
 async def find_by_offset_id(
     client: ClusterClient, masters: Mapping[str, str], text: str, timeout_ms: int
 ) -> list[ReceivedMessage]:
-    """Return the message at the place that an offset message id names; none when it is no such id.
+    """Return the message at the place that an offset message id names; none if it isn't such an id.
 
-    `masters`: addresses by broker name. If none of them is in the id, since that is how others reach a broker, all are
-    asked: then it may be more than one message, and who is away is passed over: a unique id looks the same. Raises:
-    NetworkError.
+    `masters`: addresses by broker name. The id contains the address by which some client reached the broker. If it
+    isn't in
+    `masters`, all brokers are queried: then several messages may match. In that case unreachable brokers are skipped,
+    because a unique id has the same form. Raises: NetworkError.
     """
     try:
         host, position = parse_offset_id(text)
@@ -72,7 +73,7 @@ async def find_by_offset_id(
 async def find_by_key(
     client: ClusterClient, places: Sequence[tuple[str, str, str]], wanted: LookUp, timeout_ms: int
 ) -> FoundMessages:
-    """Return the newest messages with a key or unique id. `places`: topic, broker name, address.
+    """Return the newest messages with a key or unique id. `places`: topic, broker name and address of each broker.
 
     Raises: BrokerAnswer (a broker refuses).
     """

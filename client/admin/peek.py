@@ -1,4 +1,4 @@
-"""What is in a topic, without side effects: no member of any group, no offset stored anywhere."""
+"""Reads messages of a topic without side effects: it joins no group, and stores no offset."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ async def peek_messages(
 ) -> list[ReceivedMessage]:
     """Return the oldest messages of queues, or with `last` the newest, in the order in which they were stored.
 
-    `offset`: from this queue offset on. Raises: BrokerAnswer, NetworkError.
+    `offset`: start at this queue offset. Raises: BrokerAnswer, NetworkError.
     """
     found: list[ReceivedMessage] = []
     for queue in queues:
@@ -34,14 +34,14 @@ async def peek_messages(
 async def _read(
     consumer: PullConsumer, queue: MessageQueue, start: int | None, tags: str, messages_max: int
 ) -> list[ReceivedMessage]:
-    """Return up to `messages_max` of a queue."""
+    """Return up to `messages_max` messages of a queue."""
     offset = await consumer.min_offset(queue) if start is None else start
     found: list[ReceivedMessage] = []
     while len(found) < messages_max:
         result = await consumer.pull(queue, offset, tags, messages_max - len(found))
         found += result.messages
         if result.status is PullStatus.OFFSET_ILLEGAL and result.next_offset > offset:
-            offset = result.next_offset  # Older than what is still stored.
+            offset = result.next_offset  # The messages before it are no longer stored.
         elif result.next_offset <= offset or result.next_offset >= result.max_offset:
             break
         else:

@@ -1,4 +1,9 @@
-"""Where dead letters go that are sent again: to their topic of before, to another one, or to their group alone."""
+"""Where dead letters are sent again: to their original topic, to another one, or only to their group.
+
+In a topic, a letter goes to the queue of its first record, if that is on the same broker; otherwise `fitting_queue`
+chooses one. To the group only, it goes to the retry topic on the broker that stores the letter. To find out whether it
+was sent there before, that broker is queried for records with the same unique id.
+"""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -30,14 +35,14 @@ if TYPE_CHECKING:
 TIMEOUT_MS = 5_000
 SAME_KEY_MAX = 32
 ANY_QUEUE = -1
-"""The broker chooses."""
+"""The broker chooses the queue."""
 
 
 class ResendTargets:
-    """Finds the queue for each letter of one resend."""
+    """Chooses the queue for each letter of one resend."""
 
     def __init__(self, admin: "Admin", group: str, to: str | None, only_group: bool) -> None:
-        """`to`: a topic instead of the letters' own. `only_group`: the group's retry topic."""
+        """`to`: a topic to use instead of the letters' own. `only_group`: use the group's retry topic."""
         self._admin = admin
         self._client = admin.client
         self._group = group
@@ -46,7 +51,7 @@ class ResendTargets:
         self._queues: dict[str, list[MessageQueue]] = {}
 
     async def check(self) -> None:
-        """Raise UsageError or ClientError when it can't be done as asked, whichever letters there are."""
+        """Raise UsageError or ClientError if the request isn't possible for any letter."""
         if self._to is not None and self._only_group:
             raise UsageError("resend: to another topic and to this group alone exclude each other")
         if self._to is not None:
@@ -65,7 +70,7 @@ class ResendTargets:
             )
 
     async def target(self, letter: DeadLetter, once: bool) -> tuple[str, MessageQueue | None]:
-        """Return the topic that listeners will see, and the queue; with `once`, None when it was sent there before.
+        """Return the topic that listeners will see, and the queue; with `once`, None if it was sent there before.
 
         Raises: ClientError, TopicNotFound, NetworkError, BrokerAnswer.
         """
@@ -86,7 +91,7 @@ class ResendTargets:
         return topic, None if once and any(is_resent_from(record, letter) for record in same) else queue
 
     async def _queues_of(self, topic: str) -> list[MessageQueue]:
-        """Return the queues of a topic that exists: nothing is created here. Raises: TopicNotFound, NetworkError."""
+        """Return the queues of an existing topic; it isn't created here. Raises: TopicNotFound, NetworkError."""
         queues = self._queues.get(topic)
         if queues is None:
             queues = publish_queues(topic, await self._client.routes.fetch(topic))
@@ -97,7 +102,7 @@ class ResendTargets:
         return queues
 
     async def _same_messages(self, letter: DeadLetter, topic: str, broker_name: str) -> list[StoredRecord]:
-        """Return the records of a topic on a broker that are the same message, oldest first, as far as it has them."""
+        """Return a broker's records of a topic that are the same message, oldest first, as far as it still has them."""
         unique_id = letter.message.get(UNIQ_KEY)
         if unique_id is None:
             return []
@@ -109,7 +114,7 @@ class ResendTargets:
         return [record for record in records if find_property(record.properties, UNIQ_KEY) == unique_id.encode()]
 
     async def _consumes_in_order(self) -> bool:
-        """Tell whether a member of the group that is online says so; who can't be asked doesn't."""
+        """Return whether an online member of the group reports that it is ordered. Silent members don't count."""
         masters = await self._admin.masters()
         for member in await self._admin.members(self._group):
             for address in masters.values():
@@ -121,7 +126,7 @@ class ResendTargets:
         return False
 
     async def other_groups(self, topics: Iterable[str]) -> list[str]:
-        """Return who else consumes these topics, sorted; nobody for letters that went to this group alone."""
+        """Return the other groups that consume these topics, sorted; none for letters sent only to this group."""
         if self._only_group:
             return []
         found: set[str] = set()

@@ -1,8 +1,8 @@
-"""What a dead letter looks like when it is sent again. Pure.
+"""The form in which a dead letter is sent again. Pure.
 
-It keeps body, flag, born time, keys, tags, sharding key, unique id and the properties of its program, so that a
-listener takes it for the same message, and `ORIGIN_MESSAGE_ID`, the way to its first record. What brokers and consumers
-noted for one delivery is gone, and its retries begin at none.
+It keeps body, flag, born time, keys, tags, sharding key, unique id and the program's properties, so that a listener
+sees the same message. It also keeps `ORIGIN_MESSAGE_ID`, which leads to its first record. What brokers and consumers
+added for one delivery is removed, and its number of retries restarts at 0.
 """
 
 from collections.abc import Mapping
@@ -34,10 +34,10 @@ NOT_KEPT = frozenset(
         names.INNER_NUM, names.INNER_BASE, names.INNER_MULTI_DISPATCH, names.INNER_MULTI_QUEUE_OFFSET, HISTORY,
     }
 )  # fmt: skip
+# The size to reserve for properties that a broker adds.
 BROKERS_BYTES_MAX = 512
-# Of properties: what a broker adds to those of a message.
+# The body is sent as it is stored, so a compressed body stays compressed.
 _FLAGS_KEPT = COMPRESSED | COMPRESSION_MASK | MULTI_TAGS
-# The body goes as it lies there: compressed stays compressed.
 
 
 class LeftLetter(msgspec.Struct, frozen=True):
@@ -48,25 +48,25 @@ class LeftLetter(msgspec.Struct, frozen=True):
 
 
 class ResendReport(msgspec.Struct):
-    """What became of the dead letters that were to be sent again."""
+    """The result of a resend."""
 
     resent: dict[str, int] = {}
-    """How many went to which topic."""
+    """The number of letters sent, by topic."""
     skipped: int = 0
-    """Those that had arrived before, by a resend that was interrupted."""
+    """The number of letters that had arrived before, in a resend that was interrupted."""
     left: list[LeftLetter] = []
-    """Those that can't go as asked; they lie where they were."""
+    """The letters that can't be sent as requested; they are kept."""
     other_groups: list[str] = []
-    """Groups that consume these topics, too, and get the messages once more."""
+    """Other groups that consume these topics, and get the messages again."""
 
     @property
     def count(self) -> int:
-        """How many were sent."""
+        """The total number of letters sent."""
         return sum(self.resent.values())
 
 
 class ResendInterrupted(ClientError):
-    """It ended before all was sent; `report` says how far it came. Asked again, it goes on there."""
+    """A resend failed before all letters were sent; `report` has its progress. The next resend continues there."""
 
     def __init__(self, words: str, report: ResendReport) -> None:
         super().__init__(words)
@@ -76,8 +76,8 @@ class ResendInterrupted(ClientError):
 def resent_request(letter: DeadLetter, queue: MessageQueue, topic: str) -> SendMessageV2:
     """Return the request that sends a letter to a queue.
 
-    `topic`: what its listener is to see, when the queue is one of its group's retry topic. Raises: ClientError (it
-    can't be sent).
+    `topic`: the topic that the listener must see, if the queue belongs to the group's retry topic. Raises: ClientError
+    (it can't be sent).
     """
     message = letter.message
     if crc32(message.record.body) & 0x7FFFFFFF != message.record.body_crc:
@@ -102,7 +102,7 @@ def resent_request(letter: DeadLetter, queue: MessageQueue, topic: str) -> SendM
 
 
 def _properties(letter: DeadLetter, queue: MessageQueue, topic: str) -> bytes:
-    """Return the property string, with as much of the history as there is room for. Raises: ClientError."""
+    """Return the property string, with as much of the history as fits. Raises: ClientError."""
     kept = {name: value for name, value in letter.message.properties.items() if name not in NOT_KEPT}
     if letter.origin_message_id is not None:
         kept[names.ORIGIN_MESSAGE_ID] = letter.origin_message_id
@@ -119,17 +119,17 @@ def _properties(letter: DeadLetter, queue: MessageQueue, topic: str) -> bytes:
 
 
 def is_resent_from(record: StoredRecord, letter: DeadLetter) -> bool:
-    """Tell whether a record is what came of a letter that was sent again: its last death is the letter's."""
+    """Return whether a record is this letter sent again: the last death in its history is the letter's."""
     history = find_property(record.properties, HISTORY)
     deaths = read_history(None if history is None else history.decode("utf-8", "replace"))
     return deaths[-1:] == (letter.death,)
 
 
 def fitting_queue(letter: DeadLetter, queues: list[MessageQueue], first: MessageQueue | None) -> MessageQueue:
-    """Return to which of a topic's queues a letter goes: always the same one, while they stay.
+    """Return the queue of a topic to send a letter to: always the same one while the queues don't change.
 
-    `first`: where its first record lies. Else the one of its sharding key, as RocketMQ's hash selector has it; else the
-    letters are spread over the queues of the broker on which they lie.
+    `first`: the queue of its first record, which is preferred. Otherwise the queue is chosen by the sharding key, as in
+    RocketMQ's hash selector; without one, letters are spread over the queues of the broker that stores them.
     """
     if first in queues:
         return first

@@ -1,8 +1,8 @@
-"""How a client class gets a blocking face: one line per method, with the types of the method.
+"""Makes the blocking API of a client class: one line per method, with the types of the asynchronous method.
 
     class BlockingAdmin(BlockingFace["Admin"]):
         create_topic = blocking(Admin.create_topic)      # a coroutine function
-        stop = on_loop(Service.stop)                     # a plain function that belongs into the event loop
+        stop = on_loop(Service.stop)                     # a plain function that must run in the event loop
         lines = iterating(Admin.lines)                   # an asynchronous iterator
 
 and the class itself:
@@ -10,10 +10,10 @@ and the class itself:
     def __enter__(self) -> "BlockingAdmin":
         return BlockingAdmin.enter(self)
 
-`as` gives the face. The object itself stays usable as well: while it is entered so, the methods that its face has lead
-there unless the caller is the event loop (`with consumer: consumer.suspend()`).
+`as` returns the blocking object. The original object can be used as well: `with consumer: consumer.suspend()`. Inside
+such a `with`, its methods that the blocking class has call the blocking ones, except when the caller is the event loop.
 
-A call raises what the asyncio method raises, after its deadlines. Ctrl-C ends a call, and the coroutine behind it.
+A call raises what the asyncio method raises, after its timeouts. Ctrl-C ends a call and cancels its coroutine.
 """
 
 import asyncio
@@ -29,24 +29,24 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MARK = "__blocks_for__"
-"""An attribute of the functions below: the method that they are the face of."""
+"""The attribute of the functions below that holds the asynchronous method."""
 
 
 END = object()
-"""What an iterator that has ended gives."""
+"""The value that marks the end of an iterator."""
 
 
 class BlockingFace(Generic[S]):
-    """A client object, called from any thread that has no running event loop."""
+    """A client object that can be called from any thread without a running event loop."""
 
     def __init__(self, service: S, thread: LoopThread) -> None:
         self.service = service
-        """The object itself, whose methods belong into its own event loop."""
+        """The asynchronous object. Its methods must run in its own event loop."""
         self._thread = thread
 
     @classmethod
     def enter(cls, service: S) -> Self:
-        """Start a service, in its shared client's thread or one of its own. Raises: ClientError, and as its start."""
+        """Start a service, in the thread of its shared client or in its own. Raises: ClientError, and as its start."""
         owner = service.own_name
         refuse_in_event_loop(owner)
         thread = service.shared_thread() or LoopThread(owner)
@@ -62,9 +62,9 @@ class BlockingFace(Generic[S]):
         return face
 
     def leave(self) -> None:
-        """End the service. In a child that was forked meanwhile nothing happens: it's the parent's.
+        """Stop the service. In a forked child this does nothing: the service belongs to the parent.
 
-        Raises: what ended its event loop.
+        Raises: the exception that ended its event loop.
         """
         thread = self._thread
         if thread.is_copy:
@@ -79,7 +79,7 @@ class BlockingFace(Generic[S]):
             raise thread.error
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until `stop`, or as long; return whether it was stopped. Raises: what one of its loops crashed with."""
+        """Wait for `stop` or the timeout. Return whether it was stopped. Raises: what one of its loops crashed with."""
 
         async def wait() -> bool:
             waiting = asyncio.ensure_future(self.service.wait())
@@ -98,7 +98,7 @@ class BlockingFace(Generic[S]):
         self._on_loop(self.service.stop)
 
     def _call(self, function: Callable[P, Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs) -> T:
-        """Call a coroutine function in the event loop and wait for what comes of it."""
+        """Call a coroutine function in the event loop, and wait for its result."""
 
         async def call() -> T:
             return await function(*arguments, **named)
@@ -107,7 +107,7 @@ class BlockingFace(Generic[S]):
         return self._thread.call(call())
 
     def _on_loop(self, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Call a plain function in the event loop: at once where the caller is that."""
+        """Call a plain function in the event loop; directly if the caller is the event loop."""
         if self._thread.is_current:
             return function(*arguments, **named)
 
@@ -117,7 +117,7 @@ class BlockingFace(Generic[S]):
         return self._call(call)
 
     def _stand_in(self) -> None:
-        """Let the object's own methods lead here, so that none of them is a coroutine that nobody awaits."""
+        """Redirect the object's own methods to this one, so that no call returns a coroutine that isn't awaited."""
         for name in dir(type(self)):
             if hasattr(getattr(type(self), name), MARK):
                 vars(self.service)[name] = self._either(getattr(self.service, name), getattr(self, name))
@@ -131,7 +131,7 @@ class BlockingFace(Generic[S]):
 
 
 def blocking(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[Any, P], T]:
-    """Return the method of a face that waits for a coroutine method."""
+    """Return a blocking method that waits for a coroutine method."""
 
     @wraps(method)
     def wait(face: BlockingFace[S], /, *arguments: P.args, **named: P.kwargs) -> T:
@@ -143,7 +143,7 @@ def blocking(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Cal
 
 
 def on_loop(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Return the method of a face that calls a plain method in the event loop."""
+    """Return a blocking method that calls a plain method in the event loop."""
 
     @wraps(method)
     def call(face: BlockingFace[S], /, *arguments: P.args, **named: P.kwargs) -> T:
@@ -155,7 +155,7 @@ def on_loop(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[Any,
 
 
 def iterating(method: Callable[Concatenate[S, P], AsyncIterator[T]]) -> Callable[Concatenate[Any, P], Iterator[T]]:
-    """Return the method of a face that yields what an asynchronous iterator yields."""
+    """Return a blocking method that yields the values of an asynchronous iterator."""
 
     @wraps(method)
     def iterate(face: BlockingFace[S], /, *arguments: P.args, **named: P.kwargs) -> Iterator[T]:
@@ -180,7 +180,7 @@ def iterating(method: Callable[Concatenate[S, P], AsyncIterator[T]]) -> Callable
 
 
 def stands_for(method: Callable[..., Any]) -> Callable[[T], T]:
-    """Mark a method that is written by hand as the face of another one."""
+    """Mark a hand-written method as the blocking form of another one."""
 
     def mark(function: T) -> T:
         setattr(function, MARK, method)

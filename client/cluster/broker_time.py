@@ -1,27 +1,27 @@
-"""How far the brokers' clocks are ahead of this machine's: versions of subscriptions are times of theirs. Pure.
+"""How far the brokers' clocks are ahead of this machine's. Versions of subscriptions are brokers' times. Pure.
 
-It is real time, whatever message time is. What matters is that all members of a group have the same notion of it, so
-they all go by the same broker: the first by address of those that have told.
+This is real time, not message time. All members of a group must use the same time. So they all use the same broker: of
+those that have reported their time, the one with the smallest address.
 """
 
 from staticfire.protocol.times import MessageMs
 
 
 class BrokerTime:
-    """What heartbeat answers have told of the time."""
+    """The times that heartbeat responses contained."""
 
     def __init__(self) -> None:
         self.is_settled = False
-        """A broker has answered, with its time or, as RocketMQ's do, without."""
+        """Whether a broker has responded, with its time or (RocketMQ's brokers) without."""
         self._ahead_ms: dict[str, int] = {}
 
     def learn(self, address: str, told_ms: int | None, asked_ms: MessageMs, answered_ms: MessageMs) -> None:
-        """Take in an answer: told at some time between this machine's `asked_ms` and `answered_ms`."""
+        """Process a response: the broker read its clock between `asked_ms` and `answered_ms` of this machine."""
         self.is_settled = True
         if told_ms is not None:
             self._ahead_ms[address] = told_ms - (asked_ms + answered_ms) // 2
 
     @property
     def ahead_ms(self) -> int:
-        """What to add to this machine's wall clock."""
+        """The milliseconds to add to this machine's wall clock."""
         return self._ahead_ms[min(self._ahead_ms)] if self._ahead_ms else 0

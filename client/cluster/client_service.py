@@ -1,7 +1,7 @@
-"""What producers, consumers and admins are: something that works through a `ClusterClient`, its own or a shared one.
+"""The base class of producers, consumers and admins: they work with a `ClusterClient`, their own or a shared one.
 
-Entered with `async with` it lives in the event loop that runs there; with `with`, in one of its own thread, and a
-subclass's `__enter__` returns its blocking face (blocking.py).
+With `async with` it runs in the current event loop. With `with` it runs in an event loop in its own thread, and a
+subclass's `__enter__` returns its blocking form (blocking.py).
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from staticfire.runtime.service import Service
 
 
 class EnteredFace(Protocol):
-    """A blocking face, as far as the service itself knows of it."""
+    """The part of a blocking object that the service uses."""
 
     def leave(self) -> None:
-        """End the service."""
+        """Stop the service."""
 
 
 class ClientService(Service):
-    """Enters and leaves its own client; a shared one belongs to who entered it. Subclasses write `_join`, `_part`."""
+    """Opens and closes its own client; a shared client is left open. Subclasses implement `_join` and `_part`."""
 
     def __init__(
         self,
@@ -39,22 +39,22 @@ class ClientService(Service):
         self.is_client_shared = client is not None
         self.client = client or ClusterClient(namesrv or "", settings, machine)
         self._faces: list[EnteredFace] = []
-        """The blocking face, while there is one."""
+        """The blocking object, while there is one."""
 
     @property
     def own_name(self) -> str:
-        """Its class, and its group where it has one."""
+        """Its class, and its group if it has one."""
         group = getattr(self, "group", None)
         return f"{type(self).__name__} {group}" if isinstance(group, str) else type(self).__name__
 
     async def _join(self) -> None:
-        """Begin to work; the client is open."""
+        """Start to work; the client is open."""
 
     async def _part(self) -> None:
-        """Stop working; the client is still open. Runs also when `_join` failed."""
+        """Stop working; the client is still open. Called even if `_join` failed."""
 
     def shared_thread(self) -> LoopThread | None:
-        """Return the thread of a shared client, None for a client of its own. Raises: ClientError."""
+        """Return the thread of a shared client; None if the client is its own. Raises: ClientError."""
         if not self.is_client_shared:
             return None
         if not self.client.is_open:
@@ -64,7 +64,7 @@ class ClientService(Service):
         return self.client.thread
 
     def entered_as(self, face: EnteredFace) -> None:
-        """Have `__exit__` leave through a blocking face."""
+        """Let `__exit__` leave through a blocking object."""
         self._faces.append(face)
 
     def __exit__(self, *_: object) -> None:

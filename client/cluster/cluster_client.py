@@ -1,12 +1,12 @@
-"""What the producers and consumers of one program share: nameservers, routes, connections, heartbeats, the client id.
+"""What the producers and consumers of a program share: nameservers, routes, connections, heartbeats, the client id.
 
-RocketMQ: MQClientInstance. A producer or consumer makes its own unless it is given one:
+RocketMQ: MQClientInstance. Each producer or consumer makes its own, unless it gets a shared one:
 
     async with ClusterClient("127.0.0.1:9876") as client, Producer("orders", client=client) as producer: ...
 
-or without asyncio, with `with`: then its event loop, and that of all who share it, is in a thread of its own.
+or without asyncio, using `with`: then it runs in an event loop in its own thread, together with all that share it.
 
-Every broker learns who is here: heartbeats.py.
+It registers its groups with every broker: heartbeats.py.
 """
 
 import asyncio
@@ -39,12 +39,12 @@ log = logger("client")
 
 T = TypeVar("T")
 
+# The minimum time between two rounds of route requests, however many sends fail meanwhile.
 REFRESH_GAP_MS = 1_000
-# Between two rounds of route questions, however many sends fail meanwhile.
 
 
 class ClusterClient(Service):
-    """One program's link to a cluster."""
+    """One program's connection to a cluster."""
 
     def __init__(
         self,
@@ -52,15 +52,15 @@ class ClusterClient(Service):
         settings: ClientSettings | None = None,
         machine: Machine | None = None,
     ) -> None:
-        """`machine`: the live one of this process when none is given. Raises: UsageError."""
+        """`machine`: by default the real one of this process. Raises: UsageError."""
         super().__init__()
         self.settings = settings or ClientSettings()
         self.namespace = Namespace(self.settings.namespace)
-        """What names of topics and groups mean to the producers and consumers of this client."""
+        """The namespace of the topics and groups of this client's producers and consumers."""
         self._own_machine = machine is None
         self.machine = machine or _live_machine()
         self.dispatcher = Dispatcher()
-        """Who handles what brokers ask of this client."""
+        """The handlers for brokers' requests to this client."""
         self.pool = ConnectionPool(
             self.machine, self.dispatcher, self.settings.codec_byte, self._connected, self._disconnected
         )
@@ -74,13 +74,13 @@ class ClusterClient(Service):
         self.routes = RouteCache(self.nameservers, self.spawn)
         self.client_id = client_id(self.settings, self.machine)
         self.broker_connected: list[Callable[[str], None]] = []
-        """Called with the address after the first heartbeat over a new connection was answered."""
+        """Called with the address, after the first heartbeat on a new connection has a response."""
         self.broker_lost: list[Callable[[str], None]] = []
-        """Called with the address when a connection is gone."""
+        """Called with the address, after a connection is lost."""
         self.transaction_checks = TransactionChecks(self.dispatcher)
-        """What brokers ask of the transactions of this client's producers."""
+        """Brokers' questions about the transactions of this client's producers."""
         self.replies = Replies(self.dispatcher, self.machine.clock)
-        """What was answered to the requests of this client's producers."""
+        """Replies to the requests of this client's producers."""
         self._heartbeats = Heartbeats(
             self.client_id, self.settings, self.machine.clock, self.pool, self.routes, self._heard
         )
@@ -89,7 +89,7 @@ class ClusterClient(Service):
         self._lost = LostBrokers(self.machine.clock)
         self._open = False
         self.thread: LoopThread | None = None
-        """Where it lives when it was entered with `with`."""
+        """Its thread, if it was entered using `with`."""
 
     @property
     def is_open(self) -> bool:
@@ -135,7 +135,7 @@ class ClusterClient(Service):
             await self.machine.workers.close()
 
     def part(self, make: "Callable[[ClusterClient], T]") -> T:
-        """Return what `make` makes of this client: once, and then the same for all who share the client."""
+        """Return `make(client)`: called once, then the same object for all that share this client."""
         if make not in self._parts:
             self._parts[make] = make(self)
         return cast(T, self._parts[make])
@@ -143,41 +143,41 @@ class ClusterClient(Service):
     # -- groups --------------------------------------------------------------------------------------------------
 
     def join_producers(self, group: str) -> None:
-        """Announce a producer. Raises: ClientError when this client has one of that group."""
+        """Register a producer. Raises: ClientError if this client has one of that group."""
         self._heartbeats.add_producer(group)
 
     def join_consumers(self, group: str, describe: DescribeConsumer, told: Told | None = None) -> None:
-        """Announce a consumer; `describe` is asked at each heartbeat, `told` what brokers answer about the group.
+        """Register a consumer. `describe` is called for each heartbeat, `told` with brokers' news about the group.
 
-        Raises: ClientError as above.
+        Raises: ClientError if this client has one of that group.
         """
         self._heartbeats.add_consumer(group, AnnouncedConsumer(describe, told))
 
     async def leave_producers(self, group: str) -> None:
-        """Say goodbye for a producer."""
+        """Unregister a producer from the brokers."""
         await self._heartbeats.remove_producer(group)
 
     async def leave_consumers(self, group: str) -> None:
-        """Say goodbye for a consumer."""
+        """Unregister a consumer from the brokers."""
         await self._heartbeats.remove_consumer(group)
 
     # -- heartbeats ----------------------------------------------------------------------------------------------
 
     @property
     def broker_versions(self) -> dict[str, int]:
-        """The version that a broker's heartbeat answer announced, by address."""
+        """The version in each broker's heartbeat response, by address."""
         return self._heartbeats.broker_versions
 
     def version_ms(self) -> MessageMs:
-        """Return what a subscription that changes now has as its version: the brokers' time, 0 while it isn't known."""
+        """Return the version for a subscription that changes now: the brokers' time, 0 while it isn't known."""
         return self._heartbeats.version_ms()
 
     def broker_addresses(self) -> list[str]:
-        """Return where heartbeats go: all known brokers; masters only while there are no consumers."""
+        """Return the addresses for heartbeats: all known brokers; only masters while there are no consumers."""
         return self._heartbeats.addresses()
 
     def send_heartbeats(self) -> None:
-        """Send one to every broker that there is a connection to. The others get theirs when they are connected."""
+        """Send a heartbeat to every connected broker. The others get theirs when they are connected."""
         self._heartbeats.send_all()
 
     def _connected(self, address: str, connection: Connection) -> None:
@@ -194,7 +194,7 @@ class ClusterClient(Service):
                 self.refresh_routes()
 
     def _heard(self, address: str) -> None:
-        """A broker has answered the first heartbeat over a new connection."""
+        """Handle the response to the first heartbeat on a new connection."""
         self._lost.found(self.routes.name_of(address))
         if self._open:
             for listener in self.broker_connected:
@@ -209,20 +209,20 @@ class ClusterClient(Service):
                 await self._connect_missing()
 
     async def _search_loop(self) -> None:
-        """Look for brokers whose connection was lost: one that restarts must know the groups of this client soon."""
+        """Look for brokers whose connection was lost: a broker that restarts must learn this client's groups soon."""
         while True:
             await self.pause_for(await self._lost.next_look())
             await self.routes.refresh(self.routes.topics)
             await self._connect_missing()
 
     async def announce(self) -> None:
-        """Return when every known broker has heard of the groups of this client, or can't be reached."""
+        """Register with every known broker. Return when each has responded or failed."""
         await self._connect_missing()
         self._heartbeats.greet()
         await self._heartbeats.answered()
 
     async def _connect_missing(self) -> None:
-        """Connect to known brokers that there is no connection to; each gets its heartbeat at once."""
+        """Connect to known brokers without a connection; each gets a heartbeat at once."""
         attempts = [self.pool.connection(address) for address in self.broker_addresses()]
         for outcome in await asyncio.gather(*attempts, return_exceptions=True):
             if isinstance(outcome, Exception):
@@ -231,9 +231,9 @@ class ClusterClient(Service):
     # -- brokers -------------------------------------------------------------------------------------------------
 
     async def address_to_read(self, queue: MessageQueue, broker_id: int = MASTER_ID) -> str:
-        """Return where to ask about a queue; its topic's route is fetched anew when the broker isn't known.
+        """Return the address to read a queue from. Fetch its topic's route again if the broker isn't known.
 
-        Raises: ConnectFailed (the broker isn't there), TopicNotFound, NetworkError.
+        Raises: ConnectFailed (no such broker), TopicNotFound, NetworkError.
         """
         address = address_to_read(self.routes.addresses, queue.broker_name, broker_id)
         if address is None:
@@ -247,13 +247,13 @@ class ClusterClient(Service):
         return address
 
     async def ask_broker(self, queue: MessageQueue, request: Request, timeout_ms: int) -> Answer:
-        """Ask a queue's broker, its master if it can be. Raises: as `address_to_read`."""
+        """Send a request to a queue's broker, to its master if possible. Raises: as `address_to_read`."""
         return await self.pool.ask(await self.address_to_read(queue), request, timeout_ms)
 
     # -- routes --------------------------------------------------------------------------------------------------
 
     def refresh_routes(self) -> None:
-        """Ask for all routes now: something in them has proved wrong. Several calls are one round."""
+        """Fetch all routes now, because one has proved wrong. Several calls cause one round."""
         self._refresh.wake()
 
     async def _route_loop(self) -> None:
@@ -264,9 +264,9 @@ class ClusterClient(Service):
 
 
 def client_id(settings: ClientSettings, machine: Machine) -> str:
-    """Return `ip@instance`, with the unit name behind it. RocketMQ: ClientConfig.buildMQClientId.
+    """Return `ip@instance`, followed by the unit name. RocketMQ: ClientConfig.buildMQClientId.
 
-    The instance name DEFAULT becomes `pid#random`, so that two clients of one machine are two members.
+    The instance name DEFAULT becomes `pid#random`, so that two clients on one machine are two members.
     """
     instance = settings.instance_name
     if instance == "DEFAULT":
@@ -276,7 +276,7 @@ def client_id(settings: ClientSettings, machine: Machine) -> str:
 
 
 def _live_machine() -> Machine:
-    """Import the real machine only where it is wanted: a simulation brings its own."""
+    """Import the real machine only when it is used: a simulation has its own."""
     from staticfire.runtime.live import live_machine
 
     return live_machine()

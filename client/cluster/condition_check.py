@@ -1,4 +1,4 @@
-"""Whether brokers filter by the conditions that a consumer has. RocketMQ: MQClientInstance.checkClientInBroker."""
+"""Checks that brokers filter by a consumer's conditions. RocketMQ: MQClientInstance.checkClientInBroker."""
 
 import asyncio
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ from staticfire.runtime.log import logger
 
 log = logger("client")
 
-V4_1_0 = 232
 # The first version of RocketMQ that has conditions.
+V4_1_0 = 232
 
 
 async def check_conditions(client: ClusterClient, group: str, wanted: Iterable[Subscription]) -> None:
-    """Ask a broker of each topic that is filtered by a condition. One that can't be reached is asked by the pulls.
+    """For each topic with a condition, let one of its brokers check it. If it can't be reached, the pulls find out.
 
-    Raises: ClientError (it doesn't filter by it, and why).
+    Raises: ClientError (the broker doesn't filter by it, and why).
     """
     conditions = [one.data for one in wanted if one.data.expression_type != TAG]
     await asyncio.gather(*(_check(client, group, data) for data in conditions))
@@ -48,7 +48,7 @@ async def _check(client: ClusterClient, group: str, data: SubscriptionData) -> N
 
 
 def refuse_too_old(connection: Connection, expression_type: str) -> None:
-    """Raises: ClientError when a broker is known to be of a version that has tags only: it would send everything."""
+    """Raises: ClientError if the broker is known to support tags only: it would send all messages."""
     version = connection.peer.version
     if expression_type != TAG and 0 < version < V4_1_0:
         raise ClientError(

@@ -1,9 +1,10 @@
-"""Who is here: every broker hears of this client's groups as soon as there is a connection, then every 30 s, and when
-they leave. RocketMQ: MQClientInstance.sendHeartbeatToAllBroker, unregisterClient.
+"""Registers this client's groups with every broker: on connecting, then every 30 s; and unregisters them.
+RocketMQ: MQClientInstance.sendHeartbeatToAllBroker, unregisterClient.
 
-Subscriptions have times as versions. They are the brokers', so that a client whose clock is wrong shuts nobody out: the
-first heartbeat of a client that has consumers asks for the time and says nothing of them. Our brokers also tell, for
-each group, what its members should know (`told`). RocketMQ's brokers answer neither, and don't mind being asked.
+Versions of subscriptions are times. They are the brokers' time, so that a client with a wrong clock doesn't exclude
+other members. So the first heartbeat of a client that has consumers only queries the time, and doesn't contain the
+subscriptions; its response is followed by a complete heartbeat. Our brokers also return news for the members of each
+group (`told`). RocketMQ's brokers ignore both requests.
 """
 
 import asyncio
@@ -37,21 +38,21 @@ log = logger("client")
 DescribeConsumer = Callable[[], ConsumerData]
 Told = Callable[[GroupNews], None]
 VERSION_UNKNOWN = MessageMs(0)
+# The maximum number of remembered findings. A broker that reports more has a bug.
 WARNED_MAX = 1_000
-# Findings that are remembered as told. More of them would be a broker's mistake.
 
 
 class AnnouncedConsumer(NamedTuple):
-    """A consumer, as heartbeats see it."""
+    """A consumer, as heartbeats need it."""
 
     describe: DescribeConsumer
-    """Asked at each heartbeat."""
+    """Called for each heartbeat."""
     told: Told | None
-    """Called with what a broker answers about the group, when that is anything."""
+    """Called with a broker's news about the group, if there is any."""
 
 
 class Heartbeats:
-    """Those of one client."""
+    """The heartbeats of one client."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class Heartbeats:
         routes: RouteCache,
         connected: Callable[[str], None],
     ) -> None:
-        """`connected`: called with the address when the first heartbeat over a new connection was answered."""
+        """`connected`: called with the address, after the first heartbeat on a new connection has a response."""
         self._client_id = client_id
         self._settings = settings
         self._clock = clock
@@ -71,21 +72,22 @@ class Heartbeats:
         self._connected = connected
         self._time = BrokerTime()
         self._answers: dict[asyncio.Future[Answer], None] = {}
-        """Those that `answered` waits for."""
+        """The responses that `answered` waits for."""
         self._hellos: dict[Connection, None] = {}
-        """Where one that asks for the time is under way, whose answer is followed by one that says all."""
+        """Connections with a time query under way. Its response is followed by a complete heartbeat."""
+        # By address: the last connection that a heartbeat was sent on.
         self._greeted: dict[str, Connection] = {}
-        # By address the last connection that a heartbeat went over.
         self.producers: dict[str, None] = {}
         self.consumers: dict[str, AnnouncedConsumer] = {}
-        self._warned: set[tuple[str, str, str]] = set()  # What has been told. Never iterated.
+        # Findings that have been logged. Never iterated.
+        self._warned: set[tuple[str, str, str]] = set()
         self.broker_versions: dict[str, int] = {}
-        """The version that a broker's answer announced, by address."""
+        """The version in each broker's response, by address."""
 
     # -- time ----------------------------------------------------------------------------------------------------
 
     def version_ms(self) -> MessageMs:
-        """Return what a subscription that changes now has as its version, VERSION_UNKNOWN before any broker answered.
+        """Return the version for a subscription that changes now; VERSION_UNKNOWN before any broker has responded.
 
         Without align_versions, and with RocketMQ's brokers, it is this machine's time.
         """
@@ -100,27 +102,27 @@ class Heartbeats:
     # -- groups --------------------------------------------------------------------------------------------------
 
     def add_producer(self, group: str) -> None:
-        """Announce a producer. Raises: ClientError when this client has one of that group."""
+        """Register a producer. Raises: ClientError if this client has one of that group."""
         if group in self.producers:
             raise ClientError(f"a producer of group {group} has been created before; specify another name please")
         self.producers[group] = None
         self.send_all()
 
     def add_consumer(self, group: str, consumer: AnnouncedConsumer) -> None:
-        """Announce a consumer. Raises: ClientError as above."""
+        """Register a consumer. Raises: ClientError if this client has one of that group."""
         if group in self.consumers:
             raise ClientError(f"a consumer of group {group} has been created before; specify another name please")
         self.consumers[group] = consumer
         self.send_all()
 
     async def remove_producer(self, group: str) -> None:
-        """Say goodbye for a producer."""
+        """Unregister a producer from the brokers."""
         if group in self.producers:
             del self.producers[group]
             await self._unregister(UnregisterClient(client_id=self._client_id, producer_group=group))
 
     async def remove_consumer(self, group: str) -> None:
-        """Say goodbye for a consumer."""
+        """Unregister a consumer from the brokers."""
         if group in self.consumers:
             del self.consumers[group]
             await self._unregister(UnregisterClient(client_id=self._client_id, consumer_group=group))
@@ -130,7 +132,8 @@ class Heartbeats:
         answers = []
         for address in self.addresses():
             connection = self._pool.open_connection(address)
-            if connection is not None:  # A broker without a connection has dropped this client by itself.
+            # Without a connection there is nothing to do: the broker has unregistered this client by itself.
+            if connection is not None:
                 answers.append(connection.ask(request, timeout_ms))
         for outcome in await asyncio.gather(*answers, return_exceptions=True):
             if isinstance(outcome, Exception):
@@ -139,7 +142,7 @@ class Heartbeats:
     # -- sending -------------------------------------------------------------------------------------------------
 
     def addresses(self) -> list[str]:
-        """Return where heartbeats go: all known brokers; masters only while there are no consumers."""
+        """Return the addresses for heartbeats: all known brokers; only masters while there are no consumers."""
         return [
             address
             for replicas in self._routes.addresses.values()
@@ -148,21 +151,21 @@ class Heartbeats:
         ]
 
     def send_all(self) -> None:
-        """Send one to every broker that there is a connection to. The others get theirs when they are connected."""
+        """Send a heartbeat to every connected broker. The others get theirs when they are connected."""
         for address in self.addresses():
             connection = self._pool.open_connection(address)
             if connection is not None:
                 self.send(address, connection, is_new=False)
 
     def greet(self) -> None:
-        """Send one to brokers that were connected to before they were known as brokers of this cluster."""
+        """Send a heartbeat to brokers that were connected before they were known to belong to this cluster."""
         for address in self.addresses():
             connection = self._pool.open_connection(address)
             if connection is not None and self._greeted.get(address) is not connection:
                 self.send(address, connection, is_new=True)
 
     def send(self, address: str, connection: Connection, is_new: bool, is_waited_for: bool = True) -> None:
-        """Send one; `is_new`: the first over this connection. Nothing is sent while there is nobody to tell of."""
+        """Send a heartbeat. `is_new`: the first on this connection. Nothing is sent while there are no groups."""
         if (not self.producers and not self.consumers) or connection in self._hellos:
             return
         is_hello = bool(self.consumers) and self._is_time_missing
@@ -184,9 +187,9 @@ class Heartbeats:
         answer.add_done_callback(partial(self._answered, sent))
 
     async def answered(self) -> None:
-        """Return when all that have been sent are answered, or can't be any more, or weren't in time.
+        """Return when every heartbeat that was sent has a response, has failed, or has timed out.
 
-        A broker that lets a time out pass is asked on, one question at a time, but nobody waits for that.
+        A broker that is too slow gets its query again, one at a time, but this method doesn't wait for that.
         """
         while self._answers:
             await asyncio.wait(list(self._answers))
@@ -206,7 +209,7 @@ class Heartbeats:
         elif isinstance(answer, HeartbeatAnswer):
             self._time.learn(sent.address, answer.broker_time_ms, sent.wall_ms, self._clock.wall_ms())
         if sent.is_hello:
-            # Whatever came of it, brokers have to hear of the consumers. One that is only slow is asked again.
+            # In any case brokers must get the subscriptions next. A broker that is only slow gets the time query again.
             is_late = isinstance(error, AnswerTimeout)
             self._time.is_settled |= not is_late
             if sent.connection.is_open:
@@ -215,7 +218,7 @@ class Heartbeats:
             self._taken_in(sent, answer)
 
     def _taken_in(self, sent: "_Sent", answer: Answer) -> None:
-        """Go on after a broker has heard of the groups."""
+        """Continue after a broker has registered the groups."""
         self.broker_versions[sent.address] = sent.connection.peer.version
         if sent.is_new:
             self._connected(sent.address)
@@ -226,7 +229,7 @@ class Heartbeats:
                 consumer.told(news)
 
     def _warn(self, news: GroupNews) -> None:
-        """Log what a broker finds wrong with a group, each finding once."""
+        """Log the problems that a broker found in a group, each one once."""
         for finding in news.findings:
             key = (news.group, finding.kind, finding.subject)
             if key not in self._warned and len(self._warned) < WARNED_MAX:

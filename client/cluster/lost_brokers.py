@@ -1,7 +1,7 @@
 """Brokers whose connection was lost, and when to look for them next.
 
-A broker that was killed is often back within a second. Until it has this client's heartbeat it knows nobody to check
-transactions with, and a consumer doesn't pull from it. The polls of routes and the heartbeats come every 30 s only.
+A broker that was killed is often back within a second. Before it gets this client's heartbeat, it has no producer to
+check transactions with, and a consumer doesn't pull from it. Route polls and heartbeats come only every 30 s.
 """
 
 import asyncio
@@ -9,14 +9,14 @@ import asyncio
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.machine import Clock
 
+# The pauses between two looks for a broker: the first and the longest. Each is twice as long as the one before.
 LOOK_MS, LOOK_MS_MAX = 50, 1_000
-# Between two looks for a broker: at first, and after several in vain. Each takes twice as long as the one before.
+# After this time only route polls and heartbeats look for it.
 SEARCH_MS_MAX = 60_000
-# After that the polls of routes and the heartbeats find it.
 
 
 class LostBrokers:
-    """Those of one client, by name: a broker may come back at another address."""
+    """The lost brokers of one client, by name: a broker may come back at another address."""
 
     def __init__(self, clock: Clock) -> None:
         self._uptime_ms = clock.uptime_ms
@@ -25,17 +25,17 @@ class LostBrokers:
         self._is_lost = asyncio.Event()
 
     def add(self, name: str) -> None:
-        """Look for a broker."""
+        """Start to look for a broker."""
         self._until_ms[name] = UptimeMs(self._uptime_ms() + SEARCH_MS_MAX)
         self._look_ms = LOOK_MS
         self._is_lost.set()
 
     def found(self, name: str) -> None:
-        """Look for a broker no more."""
+        """Stop looking for a broker."""
         self._until_ms.pop(name, None)
 
     async def next_look(self) -> int:
-        """Return in how many milliseconds to look for brokers, as soon as there is one to look for."""
+        """Return the milliseconds until the next look, as soon as there is a broker to look for."""
         uptime_ms = self._uptime_ms()
         for name in [name for name, until_ms in self._until_ms.items() if until_ms <= uptime_ms]:
             del self._until_ms[name]

@@ -1,11 +1,11 @@
-"""The nameservers of a client, of which one is asked at a time. RocketMQ: NettyRemotingClient.
+"""A client's nameservers, which it queries one at a time. RocketMQ: NettyRemotingClient.
 
-The client sticks to a nameserver that answers; when it doesn't, the next of the list is asked, and so on once round.
-Where it starts is random, so that many clients spread over the list. While there are others, one that says nothing has
-a second (RocketMQ: the whole time-out, so the first message of a topic is late when a nameserver hangs).
+The client keeps using a nameserver that responds. If it doesn't respond, the next of the list is queried, and so on,
+once round. It starts at a random one, so that many clients spread over the list. While there are others, a nameserver
+has one second to respond (RocketMQ: the whole timeout, so if a nameserver hangs, the first message of a topic is late).
 
-Nameservers don't know of each other. One that has just started, or that a broker can't reach, knows fewer topics: that
-there is no route is believed when all that answer say so (RocketMQ: when one does).
+Nameservers don't exchange data. One that has just started, or that a broker can't reach, knows fewer topics. So "no
+route" is accepted only if all nameservers that respond agree (RocketMQ: if one says so).
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,16 +22,16 @@ from staticfire.runtime.pool import ConnectionPool
 
 OF_ANY_NAMESERVER = (GetRoute, GetClusterInfo)
 
+# After this time without a response the next one is queried.
 FAILOVER_MS = 1_000
-# After so much silence the next one is asked.
 
 IS_ONE_RUNNING = "is one running there? `staticfire up` starts a cluster"
+# How long a silent nameserver isn't queried for a second opinion.
 QUIET_MS = 30_000
-# So long a nameserver that said nothing isn't asked what another one has answered already.
 
 
 class Nameservers:
-    """A list of nameservers and the one in use."""
+    """A list of nameservers, and the one in use."""
 
     def __init__(
         self, namesrv: str | Sequence[str], pool: ConnectionPool, random: Random, clock: Clock, timeout_ms: int
@@ -48,14 +48,14 @@ class Nameservers:
 
     @property
     def chosen(self) -> str:
-        """The one that answered last, or the one to ask first."""
+        """The one that responded last, or the one to query first."""
         return self.addresses[self._chosen]
 
     def __str__(self) -> str:
         return ";".join(self.addresses)
 
     async def ask(self, request: Request, timeout_ms: int | None = None) -> Answer:
-        """Return the first answer, refusals included. Raises: ConnectFailed when none of them answers."""
+        """Return the first response; error responses count. Raises: ConnectFailed if none responds."""
         failures: list[str] = []
         limit_ms = timeout_ms or self._timeout_ms
         for address, is_last in self._in_turn():
@@ -70,13 +70,13 @@ class Nameservers:
         raise ConnectFailed(f"no nameserver answers ({'; '.join(failures)}): {IS_ONE_RUNNING}")
 
     def _in_turn(self) -> Iterator[tuple[str, bool]]:
-        """Yield the addresses, the chosen one first, and whether it is the last one."""
+        """Yield the addresses, from the chosen one on, each with whether it is the last."""
         first, count = self._chosen, len(self.addresses)
         for step in range(count):
             yield self.addresses[(first + step) % count], step == count - 1
 
     async def _ask_one(self, address: str, request: Request, timeout_ms: int, failures: list[str]) -> Answer | None:
-        """Return its answer; None, with a failure more, when there is none."""
+        """Return its response; if there is none, add to `failures` and return None."""
         try:
             answer = await self._pool.ask(address, request, timeout_ms)
         except NetworkError as error:
@@ -90,7 +90,7 @@ class Nameservers:
         return answer
 
     async def _known_to_others(self, asked: str, request: Request, timeout_ms: int) -> Answer | None:
-        """Return what another nameserver knows, if one does."""
+        """Return the response of another nameserver that has the data; None if there is none."""
         for address, _ in self._in_turn():
             if address == asked or self._quiet_until_ms.get(address, 0) > self._clock.uptime_ms():
                 continue
@@ -101,7 +101,7 @@ class Nameservers:
 
 
 def _says_nothing(answer: Answer, request: Request) -> bool:
-    """Whether a nameserver tells no route (it knows none, or isn't ready yet), or knows no broker at all."""
+    """Whether a response contains no route (unknown, or the nameserver isn't ready), or no brokers at all."""
     if isinstance(request, GetRoute):
         return answer.code != ResponseCode.SUCCESS
     is_list = isinstance(request, GetClusterInfo) and isinstance(answer, ClusterInfoAnswer)

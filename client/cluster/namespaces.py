@@ -1,8 +1,8 @@
 """Namespaces of names: `ns%orders`, `%RETRY%ns%billing`. Pure. RocketMQ: NamespaceUtil, ClientConfig.withNamespace.
 
-Programs of one namespace use plain names of topics and groups; brokers, heartbeats and routes know the whole ones. So
-several programs, or runs of a test, can use the same names on one cluster and have nothing to do with each other.
-RocketMQ's own topics and groups are in no namespace, nor are reply topics (in RocketMQ's client they are).
+Programs use plain names of topics and groups; brokers, heartbeats and routes use full names with the namespace. So
+several programs, or several runs of a test, can use the same names on one cluster and stay separate. RocketMQ's own
+topics and groups are in no namespace. Neither are reply topics (in RocketMQ's client they are).
 """
 
 from staticfire.client.cluster.queues import MessageQueue
@@ -20,31 +20,31 @@ SEPARATOR = "%"
 
 
 class Namespace:
-    """One of them, or none: then all names stay as they are."""
+    """One namespace; or none, which changes no names."""
 
     def __init__(self, name: str = "") -> None:
-        """Raises: UsageError (it can't be part of a topic's name)."""
+        """Raises: UsageError (the name isn't allowed in a topic's name)."""
         if name and (topic_fault(name) is not None or SEPARATOR in name):
             raise UsageError(f"namespace={name!r} can't be part of a topic's name: use letters, digits, _, - and |")
         self.name = name
         self._prefix = f"{name}{SEPARATOR}" if name else ""
 
     def wrap(self, name: str) -> str:
-        """Return the whole name of a topic or group; one that is whole already stays."""
+        """Return the full name of a topic or group. A full name is returned unchanged."""
         if not self._prefix or not name or is_common(name):
             return name
         kind, plain = _parts(name)
         return name if plain.startswith(self._prefix) else f"{kind}{self._prefix}{plain}"
 
     def unwrap(self, name: str) -> str:
-        """Return the plain name of a topic or group; one of another namespace stays as it is."""
+        """Return the plain name of a topic or group. A name of another namespace is returned unchanged."""
         if not self._prefix:
             return name
         kind, plain = _parts(name)
         return f"{kind}{plain.removeprefix(self._prefix)}"
 
     def wrapped(self, queue: MessageQueue) -> MessageQueue:
-        """Return a queue with the whole name of its topic."""
+        """Return a queue with the full name of its topic."""
         return queue._replace(topic=self.wrap(queue.topic)) if self._prefix else queue
 
     def unwrapped(self, queue: MessageQueue) -> MessageQueue:
@@ -53,12 +53,12 @@ class Namespace:
 
 
 def is_common(name: str) -> bool:
-    """Whether a topic or group is in no namespace."""
+    """Whether a topic or group never has a namespace."""
     return is_system_topic(name) or name.startswith(SYSTEM_GROUP_PREFIX) or name.endswith(REPLY_SUFFIX)
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """Return `%RETRY%` or `%DLQ%`, if a name begins with it, and the rest."""
+    """Split a name into its `%RETRY%` or `%DLQ%` prefix, if it has one, and the rest."""
     for kind in (RETRY_PREFIX, DLQ_PREFIX):
         if name.startswith(kind):
             return kind, name[len(kind) :]

@@ -1,8 +1,8 @@
-"""What a pull's answer says. Pure. RocketMQ: PullAPIWrapper.processPullResult.
+"""Reads the response to a pull. Pure. RocketMQ: PullAPIWrapper.processPullResult.
 
-A broker filters tags by hash code, so some messages may be too much: they are compared by value here. Compressed
-bodies are expanded. One that can't be stays as it is, and `undecoded` says why: a message that somebody spoiled is one
-message, and the others of its queue don't wait for it.
+A broker filters tags by their hash codes, so it may return messages with other tags: here the tags are compared by
+value. Compressed bodies are decompressed. If that fails, the body is left as it is, and `undecoded` contains the
+reason: one damaged message doesn't block the others of its queue.
 """
 
 from enum import Enum
@@ -29,7 +29,7 @@ M = TypeVar("M", bound=ReceivedMessage)
 
 
 class PullStatus(Enum):
-    """What came of a pull. RocketMQ: PullStatus."""
+    """The result of a pull. RocketMQ: PullStatus."""
 
     FOUND = "FOUND"
     NO_NEW_MSG = "NO_NEW_MSG"
@@ -46,7 +46,7 @@ _STATUS_OF_CODE: dict[int, PullStatus] = {
 
 
 class PullResult(msgspec.Struct, gc=False):
-    """Messages in queue order, and where to go on: `next_offset` is what to pull next, whatever the status."""
+    """Messages in queue order, and `next_offset`, where to pull next, whatever the status."""
 
     status: PullStatus
     messages: list[ReceivedMessage]
@@ -54,16 +54,16 @@ class PullResult(msgspec.Struct, gc=False):
     min_offset: int
     max_offset: int
     suggested_broker_id: int = 0
-    """Which replica the next pull should ask."""
+    """The replica that the next pull should go to."""
     is_reset: bool = False
-    """The group was reset by an administrator, to `next_offset`."""
+    """Whether an administrator has reset the group to `next_offset`."""
 
 
 def read_pull(answer: Answer, queue: MessageQueue, wanted: TagExpression | None, broker_host: bytes) -> PullResult:
     """Return the result of a pull.
 
-    `wanted`: None where the broker filters by something else than tags. `broker_host`: the broker's address, 8 or 20
-    bytes, for codecs whose records don't carry it. Raises: BrokerAnswer (refused), ProtocolError.
+    `wanted`: None if the broker filters by something other than tags. `broker_host`: the broker's address, 8 or 20
+    bytes, for codecs whose records don't contain it. Raises: BrokerAnswer (refused), ProtocolError.
     """
     status = _STATUS_OF_CODE.get(answer.code)
     if status is None:
@@ -85,7 +85,7 @@ def read_pull(answer: Answer, queue: MessageQueue, wanted: TagExpression | None,
 def received(
     batch: RecordBatch, broker_name: str, wanted: TagExpression | None, broker_host: bytes
 ) -> list[ReceivedMessage]:
-    """Return the messages of a batch that are wanted, ready for the program."""
+    """Return the messages of a batch that have a wanted tag, ready for the program."""
     messages = received_as(ReceivedMessage, batch, broker_name, broker_host)
     if wanted is None or wanted.all_tags:
         return messages
@@ -93,7 +93,7 @@ def received(
 
 
 def received_as(kind: type[M], batch: RecordBatch, broker_name: str, broker_host: bytes) -> list[M]:
-    """Return the messages of a batch as such of that class."""
+    """Return the messages of a batch as instances of this class."""
     if batch.store_hosts is None:
         messages = [kind(record, broker_name, broker_host) for record in batch.records]
     else:
@@ -109,7 +109,7 @@ def received_as(kind: type[M], batch: RecordBatch, broker_name: str, broker_host
 
 
 def expand_body(message: ReceivedMessage) -> None:
-    """Put the expanded body in place, or a note why that can't be."""
+    """Decompress the body, or note why that isn't possible."""
     try:
         message.body = expand(message.body, message.sys_flag, EXPANDED_BYTES_MAX)
     except ProtocolError as error:

@@ -1,10 +1,10 @@
-"""A queue as clients name it. RocketMQ: MessageQueue."""
+"""The queue type that clients use. RocketMQ: MessageQueue."""
 
 from typing import NamedTuple
 
 
 class MessageQueue(NamedTuple):  # house: protocol/requests/locks.py has it as it travels, under RocketMQ's name, too
-    """One queue of a topic on one broker. Sorts as RocketMQ's: topic, broker name, then the queue id as a number."""
+    """One queue of a topic on one broker. Sorted as in RocketMQ: by topic, broker name, then queue id as a number."""
 
     topic: str
     broker_name: str

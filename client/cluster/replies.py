@@ -1,7 +1,7 @@
-"""Replies to the requests of this client, as brokers push them. RocketMQ: RequestFutureHolder, ClientRemotingProcessor.
+"""Replies to this client's requests, pushed by brokers. RocketMQ: RequestFutureHolder, ClientRemotingProcessor.
 
-A reply is matched with its request by CORRELATION_ID. One that nobody waits for any more is logged and taken: the
-broker has stored it anyway.
+A reply is matched with its request by CORRELATION_ID. If no request waits for it any more, it is logged and accepted:
+the broker has stored it anyway.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ log = logger("client")
 
 
 class Replies:
-    """Requests that wait for their replies, by correlation id."""
+    """The requests that wait for their replies, by correlation id."""
 
     def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
         self._clock = clock
@@ -33,12 +33,12 @@ class Replies:
         dispatcher.handle(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, self._arrived)
 
     def expect(self, correlation_id: str) -> asyncio.Future[ReceivedMessage]:
-        """Return the future of a reply; forget it when nobody waits any more."""
+        """Return the future of a reply. Call `forget` when it is no longer awaited."""
         future = self._waiting[correlation_id] = asyncio.get_running_loop().create_future()
         return future
 
     def forget(self, correlation_id: str) -> None:
-        """Wait for a reply no more."""
+        """Stop waiting for a reply."""
         future = self._waiting.pop(correlation_id, None)
         if future is not None:
             future.cancel()
@@ -60,7 +60,7 @@ class Replies:
         return Answer()
 
     def _received(self, request: PushReply) -> ReceivedMessage:
-        """Return a reply as programs see messages. Raises: ProtocolError (a host that is none)."""
+        """Return a reply as a received message. Raises: ProtocolError (an invalid host)."""
         properties = with_property((request.properties or "").encode(), ARRIVE_TIME, str(self._clock.wall_ms()))
         record = StoredRecord(
             0, 0, 0, 0, request.queue_id, 0, request.store_timestamp, request.born_timestamp, request.sys_flag,
@@ -74,5 +74,5 @@ class Replies:
 
 
 def _packed(host: str) -> bytes:
-    """Return a host of Java's, `name/ip:port`, as bytes."""
+    """Convert a host as Java writes it, `name/ip:port`, to bytes."""
     return pack_host(*parse_address(host.rpartition("/")[2])) if host else bytes(8)

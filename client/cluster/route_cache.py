@@ -1,7 +1,7 @@
-"""The routes that a client knows, fetched when first needed and again every 30 s. RocketMQ: MQClientInstance.
+"""The routes that a client knows: fetched when first needed, and again every 30 s. RocketMQ: MQClientInstance.
 
-Callers that want the same topic at the same time share one question. A topic that its nameserver no longer knows
-keeps its last route: the brokers say what is true. A route guessed from the default topic stands until there is one.
+Concurrent callers for the same topic share one request. If a nameserver no longer has a topic, its last route is kept:
+the brokers will report the truth. A route guessed from the default topic is used until the topic has its own.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ log = logger("client")
 
 
 class RouteCache:
-    """Routes by topic and broker addresses by name."""
+    """Routes by topic, and broker addresses by name."""
 
     def __init__(self, nameservers: Nameservers, spawn: Spawn) -> None:
         self._nameservers = nameservers
@@ -28,33 +28,33 @@ class RouteCache:
         self._routes: dict[str, TopicRouteData] = {}
         self._asking: dict[str, asyncio.Future[TopicRouteData]] = {}
         self.guessed: set[str] = set()
-        """Topics whose route is that of the default topic. Never iterated."""
+        """Topics whose route is guessed from the default topic. Never iterated."""
         self.addresses: dict[str, dict[int, str]] = {}
-        """Of all brokers in the routes, by broker name and id."""
+        """The addresses of all brokers in the routes, by broker name and id."""
         self.listeners: list[Callable[[str, TopicRouteData], None]] = []
         """Called with each new or changed route."""
 
     @property
     def topics(self) -> list[str]:
-        """The topics whose routes are known, in the order they were first asked for."""
+        """The topics whose routes are known, in the order of their first request."""
         return list(self._routes)
 
     def name_of(self, address: str) -> str:
-        """Return the name of the broker at an address, the address itself where no route has it."""
+        """Return the name of the broker at an address; the address itself if no route has it."""
         return next((name for name, replicas in self.addresses.items() if address in replicas.values()), address)
 
     def known(self, topic: str) -> TopicRouteData | None:
-        """Return the route without asking anybody."""
+        """Return the route if it is known, without a request."""
         return self._routes.get(topic)
 
     async def route(self, topic: str) -> TopicRouteData:
-        """Return the route, asking where it isn't known. Raises: TopicNotFound, NetworkError."""
+        """Return the route; fetch it if it isn't known. Raises: TopicNotFound, NetworkError."""
         return self._routes.get(topic) or await self.fetch(topic)
 
     async def route_to_publish(self, topic: str, default_topic: str, queue_nums: int) -> TopicRouteData:
-        """Return the route, or the one the topic will have when a broker creates it after `default_topic`.
+        """Return the route, or the one that the topic will have when a broker creates it like `default_topic`.
 
-        Raises: TopicNotFound when there is neither, NetworkError.
+        Raises: TopicNotFound if there is neither, NetworkError.
         """
         known = self._routes.get(topic)
         if known is not None:
@@ -72,7 +72,7 @@ class RouteCache:
         return self._routes[topic]
 
     async def fetch(self, topic: str) -> TopicRouteData:
-        """Ask a nameserver and keep the answer.
+        """Fetch the route from a nameserver, and keep it.
 
         Raises: TopicNotFound, NetworkError, BrokerAnswer, ClientError (a static topic).
         """
@@ -84,7 +84,7 @@ class RouteCache:
         return await asyncio.shield(asking)
 
     async def look_up(self, topic: str) -> TopicRouteData:
-        """Return what a nameserver says of any topic, a static one, too; it isn't kept.
+        """Fetch the route of any topic, including static ones; it isn't kept.
 
         Raises: TopicNotFound, NetworkError, BrokerAnswer.
         """
@@ -103,7 +103,7 @@ class RouteCache:
             asking.set_result(route)
         except StaticfireError as error:
             asking.set_exception(error)
-            asking.exception()  # Retrieved here: who asked may be gone.
+            asking.exception()  # Mark it as retrieved: the callers may be gone.
         finally:
             del self._asking[topic]
             asking.cancel()
@@ -127,7 +127,8 @@ class RouteCache:
 
     def _keep(self, topic: str, route: TopicRouteData, guessed: bool = False) -> None:
         if guessed:
-            if topic in self._routes:  # The real one came meanwhile.
+            # Meanwhile the real route was fetched.
+            if topic in self._routes:
                 return
             self.guessed.add(topic)
         else:
@@ -140,12 +141,12 @@ class RouteCache:
                 listener(topic, route)
 
     def forget(self, topic: str) -> None:
-        """Ask anew when the route is needed next time."""
+        """Forget the route; it is fetched again when it is needed."""
         self._routes.pop(topic, None)
         self.guessed.discard(topic)
 
     async def refresh(self, topics: Iterable[str]) -> None:
-        """Ask for all of them; what can't be had stays as it is."""
+        """Fetch the routes of these topics again. If a request fails, the old route is kept."""
         for topic in topics:
             try:
                 await self.fetch(topic)
@@ -156,7 +157,7 @@ class RouteCache:
 
 
 def _way_out(topic: str, nameservers: Nameservers) -> str:
-    """Say how a topic comes to be there: those of groups are made by brokers, and nobody should make one by hand."""
+    """Describe how to create a topic. Those of groups are created by brokers, and shouldn't be created by hand."""
     if (fault := topic_fault(topic)) is not None:
         return f"there can't be such a topic: {fault}"
     if topic.startswith(DLQ_PREFIX):

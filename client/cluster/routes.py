@@ -1,4 +1,4 @@
-"""What a topic's route means: which queues can be written, which can be read, which broker to ask. Pure.
+"""What a topic's route means: which queues can be written or read, and which broker to use. Pure.
 
 RocketMQ: MQClientInstance.topicRouteData2TopicPublishInfo, topicRouteData2TopicSubscribeInfo, findBrokerAddressIn….
 """
@@ -48,7 +48,7 @@ def _broker_name(queues: QueueData) -> str:
 
 
 def listed_queues(topic: str, order_topic_conf: str) -> list[MessageQueue]:
-    """Return the queues of an ordered topic, `broker:count;broker:count`. Raises: ProtocolError (it isn't that)."""
+    """Return the queues of an ordered topic, `broker:count;broker:count`. Raises: ProtocolError (invalid format)."""
     queues = []
     for part in order_topic_conf.split(";"):
         broker_name, _, count = part.rpartition(":")
@@ -59,9 +59,9 @@ def listed_queues(topic: str, order_topic_conf: str) -> list[MessageQueue]:
 
 
 def limit_queues(route: TopicRouteData, queue_nums: int) -> TopicRouteData:
-    """Return the route that an unknown topic will have: that of the default topic with at most `queue_nums` queues.
+    """Return the route that an unknown topic will have: that of the default topic, with at most `queue_nums` queues.
 
-    The broker creates the topic with as many when the first message comes.
+    The broker creates the topic with that many queues when the first message arrives.
     """
     queue_datas = []
     for queues in route.queue_datas:
@@ -71,7 +71,7 @@ def limit_queues(route: TopicRouteData, queue_nums: int) -> TopicRouteData:
 
 
 def same_route(one: TopicRouteData | None, other: TopicRouteData | None) -> bool:
-    """Whether two routes say the same; the order of brokers in them doesn't count."""
+    """Whether two routes are equal, apart from the order of their brokers."""
     if one is None or other is None:
         return one is other
     return _sorted(one) == _sorted(other)
@@ -86,7 +86,7 @@ def _sorted(route: TopicRouteData) -> TopicRouteData:
 
 
 def broker_addresses(routes: Iterable[TopicRouteData]) -> dict[str, dict[int, str]]:
-    """Return the addresses of all brokers in the routes, by name and id: sorted, so that a round over them repeats."""
+    """Return the addresses of all brokers in the routes, by name and id; sorted, so that the order is repeatable."""
     addresses: dict[str, dict[int, str]] = {}
     for route in routes:
         for broker in route.broker_datas:
@@ -95,12 +95,12 @@ def broker_addresses(routes: Iterable[TopicRouteData]) -> dict[str, dict[int, st
 
 
 def address_to_write(addresses: BrokerAddresses, broker_name: str) -> str | None:
-    """Return where a broker takes messages: its master."""
+    """Return the address that a broker accepts messages at: its master's."""
     return addresses.get(broker_name, {}).get(MASTER_ID)
 
 
 def address_to_read(addresses: BrokerAddresses, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
-    """Return where to pull from: the wanted replica, the one after a missing slave, else any."""
+    """Return the address to pull from: that of this replica; without it, of the next slave; else of any replica."""
     replicas = addresses.get(broker_name, {})
     wanted = replicas.get(broker_id)
     if wanted is None and broker_id != MASTER_ID:

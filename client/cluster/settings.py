@@ -16,14 +16,15 @@ from staticfire.protocol.limits import (
 from staticfire.protocol.names import TRACE_TOPIC
 from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PERIOD_OR_NONE, check_ranges, within
 
+# There are this many unique ids per millisecond, and all messages posted in one tick have the same millisecond.
 PENDING_MESSAGES_MAX = 65_536
-# As many unique ids there are per millisecond, and all messages posted in one tick have the same millisecond.
 
+# The maximum number of SEND_MANYs under way to one broker: enough to keep both sides busy, few enough that messages
+# gather meanwhile.
 IN_FLIGHT_GATHERED_MAX = 4
-# SEND_MANYs under way to one broker: enough that both sides work at once, few enough that sends gather meanwhile.
 
+# The same limit for single sends, each of which is a request.
 IN_FLIGHT_SINGLE_MAX = 1_024
-# The same for single sends, of which each is a request.
 
 COMPRESS_TYPES = ("zlib", "lz4", "zstd")
 COUNTED = within(1, PENDING_MESSAGES_MAX)
@@ -31,34 +32,40 @@ COUNTED = within(1, PENDING_MESSAGES_MAX)
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """What all producers and consumers of a client share.
+    """The settings that all producers and consumers of a client share.
 
-    `protocol`: "staticfire" is msgpack frames and gathered sends; "rocketmq" is what Apache RocketMQ's own brokers and
-    nameservers understand. `instance_name`: "DEFAULT" becomes the process id and a random number, so that each client
-    has an id of its own; any other name stays, and so does the id after a restart.
+    `protocol`: "staticfire" uses msgpack frames and gathered sends; "rocketmq" is the protocol of Apache RocketMQ's own
+    brokers and nameservers. `instance_name`: "DEFAULT" becomes the process id and a random number, so that each client
+    has its own id; any other name is used as it is, so the id is the same after a restart.
     """
 
     protocol: Literal["staticfire", "rocketmq"] = "staticfire"
     instance_name: str = "DEFAULT"
     unit_name: str | None = None
     namespace: str = ""
-    """Topics and groups are those of a namespace, `ns%orders`; programs write and read plain names. RocketMQ: namespace
-    (the prefix form)."""
+    """Topics and groups belong to this namespace, `ns%orders`; programs use plain names.
+
+    RocketMQ: namespace (the prefix form).
+    """
     client_ip: str | None = None
     poll_name_server_interval_ms: int = field(default=30_000, metadata=PERIOD)
     heartbeat_broker_interval_ms: int = field(default=30_000, metadata=PERIOD)
     rebalance_interval_ms: int = field(default=20_000, metadata=PERIOD)
     rebalance_min_interval_ms: int = field(default=100, metadata=PERIOD_OR_NONE)
-    """Between two rebalances, however many notifications come. RocketMQ: 1,000; here members agree sooner."""
+    """The minimum time between two rebalances, however many notifications arrive.
+
+    RocketMQ: 1,000; with a shorter time members agree sooner.
+    """
     rebalance_retry_ms: int = field(default=1_000, metadata=PERIOD)
-    """After a rebalance that could not do everything: a broker or a route was missing."""
+    """The pause after a rebalance that couldn't do everything because a broker or a route was missing."""
     mq_client_api_timeout_ms: int = field(default=3_000, metadata=PERIOD)
-    """For routes, heartbeats, consumer lists and goodbyes."""
+    """The timeout of requests for routes, heartbeats, consumer lists and unregistering."""
     align_versions: bool = True
-    """Versions of subscriptions are the brokers' time. RocketMQ: this machine's, so that a client whose clock is ahead
-    shuts changes of others out."""
+    """Whether versions of subscriptions are the brokers' time. RocketMQ: this machine's time, so that a client whose
+    clock is ahead makes the changes of other members ineffective.
+    """
     avoid_broker_ms: int = field(default=2_000, metadata=PERIOD_OR_NONE)
-    """How long other brokers are preferred to one that could not be reached."""
+    """How long other brokers are preferred to one that couldn't be reached."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -73,39 +80,40 @@ class ClientSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """How a producer sends. Attempts, time-outs and limits are per message."""
+    """How a producer sends. Attempts, timeouts and limits are per message."""
 
     client: ClientSettings = ClientSettings()
     create_topic_key: str = "TBW102"
     default_topic_queue_nums: int = field(default=4, metadata=within(1, QUEUES_OF_TOPIC_MAX))
     send_msg_timeout_ms: int = field(default=3_000, metadata=PERIOD)
-    """For a message with all its attempts."""
+    """The timeout for a message with all its attempts."""
     send_msg_max_timeout_per_request_ms: int = field(default=-1, metadata=within(-1, INT32_MAX))
-    """For each attempt but the last; below 0: one attempt may take all the time."""
+    """The timeout for each attempt but the last; below 0: one attempt may take all the time."""
     retry_times_when_send_failed: int = field(default=2, metadata=within(0, INT32_MAX))
     retry_another_broker_when_not_store_ok: bool = False
     compress_msg_body_over_bytes: int = field(default=4_096, metadata=within(0, INT32_MAX))
     compress_type: Literal["zlib", "lz4", "zstd"] = "zlib"
-    """The latter two: `pip install 'staticfire[compression]'`. Clients of RocketMQ read all of them from 5.0 on."""
+    """lz4 and zstd need `pip install 'staticfire[compression]'`. RocketMQ's clients read all of them since 5.0."""
     compress_level: int = field(default=5, metadata=within(-1, 9))
     max_message_size_bytes: int = field(default=BODY_BYTES_MAX, metadata=within(1, INT32_MAX))
     pending_messages_max: int = field(default=10_000, metadata=COUNTED)
-    """Of what was posted and not settled: `send` waits above it, `post` refuses."""
+    """The maximum number of messages posted but not settled. Above it `send` waits, and `post` raises."""
     pending_bytes_max: int = field(default=100 * 1024 * 1024, metadata=within(1, INT64_MAX))
     gathered_messages_max: int = field(default=SEND_MANY_MESSAGES_MAX, metadata=within(1, SEND_MANY_TAKEN_MAX))
     gathered_bytes_max: int = field(default=SEND_MANY_BYTES_MAX, metadata=within(1, FRAME_BYTES_MAX // 2))
     in_flight_gathered_max: int = field(default=IN_FLIGHT_GATHERED_MAX, metadata=COUNTED)
     in_flight_single_max: int = field(default=IN_FLIGHT_SINGLE_MAX, metadata=COUNTED)
     send_latency_fault_enable: bool = False
-    """Keep away from brokers that were slow or failed, for as long as RocketMQ's table says (client/produce/
-    broker_faults.py). Without it only from those that could not be reached, for avoid_broker_ms."""
+    """Avoid brokers that were slow or failed, as long as RocketMQ's table says (client/produce/broker_faults.py). If
+    False, only brokers that couldn't be reached are avoided, for avoid_broker_ms.
+    """
     start_detector_enable: bool = False
-    """With the former: brokers that failed are the last choice until they have answered a question."""
+    """Needs send_latency_fault_enable: brokers that failed are the last choice until the detector reaches them."""
     detect_timeout_ms: int = field(default=200, metadata=PERIOD)
     detect_interval_ms: int = field(default=2_000, metadata=PERIOD)
-    """Between two such questions; every 3 s is looked whose turn it is."""
+    """The time between two such checks of a broker; every 3 s the detector looks which brokers are due."""
     enable_trace: bool = False
-    """Write what was sent to `trace_topic`, in RocketMQ's form. RocketMQ: enableMsgTrace."""
+    """Write traces of the sends to `trace_topic`, in RocketMQ's format. RocketMQ: enableMsgTrace."""
     trace_topic: str = TRACE_TOPIC
 
     def __post_init__(self) -> None:
@@ -116,16 +124,19 @@ class ProducerSettings:
 
 @dataclass(frozen=True, slots=True)
 class PullSettings:
-    """How a pull consumer asks. RocketMQ: DefaultMQPullConsumer."""
+    """How a pull consumer pulls. RocketMQ: DefaultMQPullConsumer."""
 
     client: ClientSettings = ClientSettings()
     consumer_pull_timeout_ms: int = field(default=10_000, metadata=PERIOD)
-    """For an answer that the broker gives at once."""
+    """The timeout of a pull that the broker doesn't hold."""
     hold_margin_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
-    """How much longer than the asked hold an answer is waited for: RocketMQ gives up at 30 s after a hold of 20 s."""
+    """How much longer than the requested hold time to wait for the response.
+
+    RocketMQ waits 30 s in all, for a hold of 20 s.
+    """
     offset_timeout_ms: int = field(default=5_000, metadata=PERIOD)
     max_reconsume_times: int = field(default=16, metadata=within(0, INT32_MAX))
-    """How often a message that was sent back comes again before it is dead."""
+    """How often a message that was sent back is redelivered before it is a dead letter."""
     max_msg_bytes: int = field(default=262_144, metadata=within(1, INT32_MAX))
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a consumer subscribes to, as its heartbeats say it. RocketMQ: SubscriptionData, FilterAPI."""
+"""A consumer's subscriptions, as its heartbeats contain them. RocketMQ: SubscriptionData, FilterAPI."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,14 +16,14 @@ SHOWN_CHARACTERS_MAX = 100
 
 @dataclass(slots=True)
 class Subscription:
-    """One topic. `tags` is None where the broker alone filters."""
+    """The subscription to one topic. `tags` is None if only the broker filters."""
 
     data: SubscriptionData
     tags: TagExpression | None
 
 
 def subscribe(topic: str, expression: str, expression_type: str, version_ms: MessageMs) -> Subscription:
-    """Return a subscription. `version_ms`: 0 while the time isn't known. Raises: ClientError (topic or expression)."""
+    """Return a subscription. `version_ms`: 0 if the time isn't known. Raises: ClientError (topic or expression)."""
     fault = topic_fault(topic)
     if fault is not None:
         raise ClientError(f"{topic!r}: {fault}")
@@ -43,7 +43,7 @@ def subscribe(topic: str, expression: str, expression_type: str, version_ms: Mes
 
 @lru_cache(maxsize=256)
 def expected_tags(expression: str, expression_type: str, topic: str) -> TagExpression | None:
-    """Return which tags are wanted, None where a broker filters by a condition. Raises: ClientError (it is none)."""
+    """Return the subscribed tags; None if a broker filters by a condition. Raises: ClientError (invalid expression)."""
     if expression_type == TAG:
         tags = TagExpression.parse(expression)
         if not tags.all_tags and not tags.tags:
@@ -63,27 +63,28 @@ def expected_tags(expression: str, expression_type: str, topic: str) -> TagExpre
 
 
 def shortened(expression: str) -> str:
-    """Return an expression for a message."""
+    """Return an expression, shortened for a message."""
     shown = repr(expression)
     return shown if len(shown) <= SHOWN_CHARACTERS_MAX else f"{shown[:SHOWN_CHARACTERS_MAX]}..."
 
 
 class Subscriptions:
-    """All topics of a consumer, in the order in which they were subscribed to.
+    """All topics of a consumer, in the order of subscription.
 
-    Versions are times, and brokers take a subscription only with a higher one than they know. So each is higher than
-    the one before it in its topic: also within a millisecond, with a clock that was put back, after the topic was left.
-    One that was made before the time was known has none until the first heartbeat tells of it.
+    Versions are times, and brokers accept a subscription only with a higher version than the known one. So within a
+    topic each version is higher than the one before: even in the same millisecond, after the clock was set back, and
+    after the topic was unsubscribed. A subscription made before the time is known gets its version at the first
+    heartbeat.
     """
 
     def __init__(self, namespace: Namespace | None = None) -> None:
-        """`namespace`: of the consumer's topics, which have their whole names here."""
+        """`namespace`: that of the consumer's topics, which are kept here with their full names."""
         self.namespace = namespace or Namespace()
         self.by_topic: dict[str, Subscription] = {}
         self._versions: dict[str, int] = {}
 
     def put(self, subscription: Subscription) -> None:
-        """Subscribe to a topic, or change what is wanted of it."""
+        """Subscribe to a topic, or change its subscription."""
         data = subscription.data
         known = self._versions.get(data.topic)
         if known is not None:
@@ -92,7 +93,7 @@ class Subscriptions:
         self.by_topic[data.topic] = subscription
 
     def stamp(self, version_ms: MessageMs) -> None:
-        """Give a version to those that have none: the time is known now."""
+        """Give a version to the subscriptions that have none, now that the time is known."""
         for subscription in self.by_topic.values():
             data = subscription.data
             if not data.sub_version:
@@ -100,7 +101,7 @@ class Subscriptions:
                 self._note(data)
 
     def adopt(self, topic: str, version: int) -> bool:
-        """Take over a version that another member has; return whether that is news."""
+        """Adopt another member's version. Return whether it is newer."""
         subscription = self.by_topic.get(topic)
         if subscription is None or subscription.data.sub_version >= version:
             return False

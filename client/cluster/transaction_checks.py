@@ -1,4 +1,4 @@
-"""Brokers ask what has become of a transaction. RocketMQ: ClientRemotingProcessor.checkTransactionState."""
+"""Brokers' questions about the state of a transaction. RocketMQ: ClientRemotingProcessor.checkTransactionState."""
 
 from collections.abc import Awaitable, Callable
 
@@ -14,15 +14,15 @@ from staticfire.runtime.log import logger
 log = logger("client")
 
 Checker = Callable[[ReceivedMessage, CheckTransaction, Connection], Awaitable[None]]
-"""Finds out, and answers over the connection on which the question came."""
+"""Finds out the state, and reports it over the connection that the question came from."""
 
 
 class TransactionChecks:
-    """Passes questions on to the producers of one client."""
+    """Passes brokers' questions to the producers of one client."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.checkers: dict[str, Checker] = {}
-        """By producer group."""
+        """The function for each producer group."""
         dispatcher.handle(RequestCode.CHECK_TRANSACTION_STATE, self._check)
 
     async def _check(self, call: Call) -> None:

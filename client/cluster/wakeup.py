@@ -1,10 +1,10 @@
-"""Something that rings now and then, and what waits for the next ring or for some time to pass, whichever is first."""
+"""Wakes a loop that waits for an event or for a timeout, whichever comes first."""
 
 import asyncio
 
 
 class Wakeup:
-    """The wake-up of a loop that works once per period. A ring that nobody waits for is kept: one, not several."""
+    """The wake-up of a loop that works once per period. An event is remembered until `wait`; several count as one."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -14,7 +14,7 @@ class Wakeup:
         self._event.set()
 
     async def wait(self, timeout_ms: int) -> bool:
-        """Return True after a ring, False after `timeout_ms` without one."""
+        """Return True after `wake`, False after `timeout_ms` without one."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._event.wait()

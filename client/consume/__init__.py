@@ -1,7 +1,7 @@
-"""Consumption, whatever kind of consumer it is for.
+"""Consumption, shared by all kinds of consumers.
 
-- `queues/`: what happens next about one queue, and who carries it out
+- `queues/`: decides what to do next with one queue, and does it
 - `listeners/`: how a program's listener is called; `results/`: what it returns and raises, and hooks around it
-- `popping/`: the same as `queues/` for a broker's queues that are popped
-- `membership/`: how a consumer joins its group, gets its share of the queues, answers administrators, and leaves
+- `popping/`: the same as `queues/`, for queues whose messages are popped
+- `membership/`: how a consumer joins its group, gets its queues, responds to administrators, and leaves
 """

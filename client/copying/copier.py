@@ -1,10 +1,11 @@
-"""A topic copied from one cluster to another, with the offsets of its groups.
+"""Copies a topic from one cluster to another, with the offsets of its groups.
 
-    async with Admin(source, ClientSettings(protocol="rocketmq")) as there, Admin(stand) as here:
+    async with Admin(source, ClientSettings(protocol="rocketmq")) as there, Admin(target) as here:
         report = await copy_topic(there, here, CopyWish("orders", ["billing"]))
 
-Messages keep their unique ids, properties, born times and hosts, flags, order and queue ids; their stored times are
-those of the copy. Groups stand in the copy before the same message. What is there already isn't copied again.
+Messages keep their unique ids, properties, born times and hosts, flags, order and queue ids. Their store times are
+those of the copy. In the copy, each group's next message is the same as in the source. Messages that are in the target
+already aren't copied again.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,49 +35,49 @@ TIMEOUT_MS = 5_000
 
 @dataclass(frozen=True)
 class CopyWish:
-    """What is to be copied."""
+    """What to copy."""
 
     topic: str
     groups: Sequence[str] = ()
     since_ms: int | None = None
-    """Only what was stored there at that time or later,"""
+    """Copy only messages that the source stored at this time or later."""
     until_ms: int | None = None
-    """and before this one."""
+    """Copy only messages that the source stored before this time."""
     limit: int | None = None
-    """Of each queue only the newest so many of these."""
+    """Copy only this many of these messages: the newest of each queue."""
 
 
 @dataclass
 class CopyReport:
-    """How far a copy has come."""
+    """The progress of a copy."""
 
     topic: str
     total: int = 0
-    """Messages that are wanted."""
+    """The number of messages to copy."""
     copied: int = 0
     there_already: int = 0
     queues: list[QueuePair] = field(default_factory=list)
     offsets: dict[str, dict[MessageQueue, int]] = field(default_factory=dict)
-    """Of each group, by queue of the copy."""
+    """Each group's offsets, by queue of the copy."""
 
     @property
     def gone(self) -> int:
-        """Messages that the source had when the copy began, and removed before their turn came."""
+        """The number of messages that the source had at the start, and deleted before they could be copied."""
         return self.total - self.copied - self.there_already
 
     @property
     def moved_queues(self) -> bool:
-        """Whether queues have other ids than in the source: it has more brokers."""
+        """Whether queues have other ids than in the source, because the source has more brokers."""
         return any(pair.source.queue_id != pair.target.queue_id for pair in self.queues)
 
 
 async def copy_topic(
     source: Admin, target: Admin, wish: CopyWish, progress: Callable[[CopyReport], object] = lambda report: None
 ) -> CopyReport:
-    """Copy; `progress` is told after each batch.
+    """Copy a topic; `progress` is called after each batch.
 
-    Raises: UsageError, TopicNotFound, GroupNotFound, BrokerAnswer, NetworkError. What was copied before stays, and the
-    next call goes on behind it.
+    Raises: UsageError, TopicNotFound, GroupNotFound, BrokerAnswer, NetworkError. Messages copied before that are kept,
+    and the next call continues after them.
     """
     check_limits(wish.since_ms, wish.until_ms, wish.limit)
     _refuse_itself(source, target)
@@ -116,7 +117,7 @@ def _refuse_itself(source: Admin, target: Admin) -> None:
 
 
 async def _group_configs(source: Admin, names: Sequence[str]) -> list[SubscriptionGroupConfig]:
-    """Return the groups as the source has them: all are asked for, since asking for one may create it."""
+    """Return the groups' configurations in the source. All are fetched, because a query for one may create it."""
     known: dict[str, SubscriptionGroupConfig] = {}
     for address in (await source.masters()).values() if names else ():
         answer = await source.client.pool.ask(address, GetAllGroups(), TIMEOUT_MS)
@@ -130,7 +131,7 @@ async def _group_configs(source: Admin, names: Sequence[str]) -> list[Subscripti
 
 
 async def _queue_counts(source: Admin, topic: str) -> dict[str, int]:
-    """Return how many queues a topic has by broker. Raises: TopicNotFound, UsageError (it can't be read)."""
+    """Return the number of a topic's queues by broker. Raises: TopicNotFound, UsageError (it can't be read)."""
     counts = {}
     for queues in (await source.route(topic)).queue_datas:
         if not readable(queues.perm):
@@ -140,7 +141,7 @@ async def _queue_counts(source: Admin, topic: str) -> dict[str, int]:
 
 
 async def _prepare(target: Admin, topic: str, needed: dict[str, int]) -> None:
-    """Create the topic where it isn't. Raises: UsageError (it is there with fewer queues)."""
+    """Create the topic if it doesn't exist. Raises: UsageError (it exists with fewer queues)."""
     try:
         there = {queues.broker_name: queues.write_queue_nums for queues in (await target.route(topic)).queue_datas}
     except TopicNotFound:

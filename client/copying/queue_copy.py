@@ -1,4 +1,4 @@
-"""The messages of one queue, brought to another: read a batch while the one before is stored."""
+"""Copies the messages of one queue to another: a batch is read while the one before is stored."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +18,7 @@ Records = list[StoredRecord]
 
 
 async def read_records(reader: PullConsumer, queue: MessageQueue, bounds: Bounds) -> AsyncIterator[Records]:
-    """Yield the messages between these offsets as they are stored, in order. Raises: BrokerAnswer, NetworkError."""
+    """Yield the stored messages in this range of offsets, in order. Raises: BrokerAnswer, NetworkError."""
     offset = bounds.start
     while offset < bounds.end:
         result = await reader.pull(queue, offset, max_messages=32)
@@ -39,7 +39,7 @@ async def copy_queue(
     offsets: OffsetsInCopy,
     done: Callable[[int, int], object],
 ) -> None:
-    """Bring what is missing, in order. `done` hears how many were copied, and how many were there.
+    """Copy missing messages, in order. `done` gets the numbers of copied messages and of those that were there already.
 
     Raises: BrokerAnswer, NetworkError.
     """
@@ -63,7 +63,7 @@ async def _bring(
     offsets: OffsetsInCopy,
     done: Callable[[int, int], object],
 ) -> None:
-    """Store those of a batch that are missing, as they are stored in the source."""
+    """Store the missing messages of a batch in the same form as in the source."""
     missing: Records = []
     known: dict[int, int] = {}
     for record in records:

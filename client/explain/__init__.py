@@ -1,7 +1,7 @@
-"""Why nothing is consumed: what a cluster knows of a group, looked through for causes, in words.
+"""Explains why nothing is consumed: looks for causes in all facts about a group, and describes them.
 
-- facts.py: what is known; gathering.py: asks for it
-- findings.py: what one finding is, and the rules in the order of their likelihood; of_members.py, of_queues.py,
-  of_offsets.py, of_messages.py, of_places.py, of_topics.py: the rules. Pure: facts in, findings out
-- explanation.py: all of it, put together; explainer.py: for a client
+- facts.py: the facts; gathering.py: queries them
+- findings.py: one finding, and how rules are applied; of_members.py, of_queues.py, of_offsets.py, of_messages.py,
+  of_places.py, of_topics.py: the rules. Pure: facts in, findings out
+- explanation.py: all rules in order of likelihood, and the result; explainer.py: explains a group for a client
 """

@@ -1,4 +1,4 @@
-"""Explains groups, for whoever has a client: the command line, the control endpoint, tests."""
+"""Explains groups, for users of a client: the command line, the control endpoint, tests."""
 
 from staticfire.client.admin.admin import Admin
 from staticfire.client.explain.explanation import Explanation, explain
@@ -8,6 +8,7 @@ from staticfire.client.explain.gathering import FactsReader
 async def explain_group(admin: Admin, group: str, topic: str | None = None) -> Explanation:
     """Return why a group doesn't consume, or that it does. `topic`: one that it should consume.
 
-    Works for RocketMQ's brokers, too, which tell less. Raises: NetworkError (no nameserver answers), BrokerAnswer.
+    It works with RocketMQ's brokers, too, which report less. Raises: NetworkError (no nameserver responds),
+    BrokerAnswer.
     """
     return explain(await FactsReader(admin, group, topic).read())

@@ -1,4 +1,4 @@
-"""Why a group doesn't consume: the findings, and in one line how it stands. Pure."""
+"""Why a group doesn't consume: the findings, and a summary in one line. Pure."""
 
 from typing import Any
 
@@ -43,11 +43,11 @@ RULES: tuple[Rule, ...] = (
     of_members.just_joined,
     of_queues.under_way,
 )
-"""In the order in which people should look."""
+"""The rules, in the order in which users should look at their findings."""
 
 
 class Explanation(msgspec.Struct, frozen=True, rename="camel"):
-    """How a group stands, and why."""
+    """The state of a group, and its causes."""
 
     group: str
     headline: str
@@ -55,11 +55,11 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def causes(self) -> list[ExplainFinding]:
-        """What keeps messages from being consumed."""
+        """The findings that keep messages from being consumed."""
         return [one for one in self.findings if one.is_cause]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
+        """Return it for JSON."""
         shown: dict[str, Any] = msgspec.to_builtins(self)
         return shown
 
@@ -73,7 +73,7 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def explain(facts: GroupFacts) -> Explanation:
-    """Return how a group stands, and why."""
+    """Return the state of a group, and its causes."""
     return Explanation(facts.group, _headline(facts), look_through(facts, RULES))
 
 

@@ -1,4 +1,4 @@
-"""What is known of a group that may not consume: everything that a rule looks at. Nothing here asks anybody."""
+"""The facts about a group that the rules use. Plain data: nothing here sends a request."""
 
 from collections.abc import Iterable, Iterator
 
@@ -22,31 +22,31 @@ class QueueFacts(msgspec.Struct):
     first: int
     end: int
     committed: int = -1
-    """Where brokers say that the group goes on; -1: they know nothing."""
+    """The group's committed offset at its broker; -1 if there is none."""
     consumed: int = -1
-    """The same, or what its owner says, which knows earlier."""
+    """The same, or the offset that its owner reports, which is newer."""
     owners: list[str] = []
     cached: int = 0
-    """Messages that its owner has pulled and not done."""
+    """Messages that its owner has pulled and that aren't done."""
     last_pull_ms: int = 0
-    """When it was pulled or popped, by the owner's wall clock; 0: it hasn't said."""
+    """The last pull or pop, by the owner's wall clock; 0 if unknown."""
     is_popped: bool = False
-    """Whether members pop it: none of them has it for itself."""
+    """Whether members pop it: then no member owns it alone."""
     reset: ResetState | None = None
-    """The latest reset of the group there by an administrator, where its broker knows of one."""
+    """The latest reset of the group there by an administrator, if its broker has a record of one."""
     delivered: JournalRecord | None = None
-    """When the message that is next was delivered last, if that is known."""
+    """The last delivery of the next message, if it is known."""
     next_message: ReceivedMessage | None = None
-    """The message that is next, where it was read."""
+    """The next message, if it was read."""
 
     @property
     def lag(self) -> int:
-        """How many messages it is behind."""
+        """The number of messages that the group lags."""
         return max(0, self.end - max(self.consumed, self.first if self.consumed < 0 else 0))
 
     @property
     def place(self) -> str:
-        """Its name for people."""
+        """Its name as shown to users."""
         return str(self.queue)
 
 
@@ -56,22 +56,22 @@ class TopicFacts(msgspec.Struct):
     name: str
     exists: bool = True
     similar: list[str] = []
-    """Topics with a name like this one, where it doesn't exist."""
+    """Topics with a similar name, if it doesn't exist."""
     brokers: list[str] = []
     perms: dict[str, int] = {}
-    """By broker."""
+    """Permissions by broker."""
     shapes: dict[str, tuple[int, int]] = {}
-    """How many queues can be read and written, by broker."""
+    """The numbers of read and write queues, by broker."""
     queues: list[QueueFacts] = []
-    """Those that consumers read."""
+    """The queues that consumers read."""
     hidden: list[QueueFacts] = []
-    """Those that producers may send to and that are beyond the number of read queues."""
+    """Queues that producers may send to, but that consumers can't read: there are fewer read than write queues."""
     samples: list[ReceivedMessage] = []
     """Some of its newest messages."""
 
     @property
     def count(self) -> int:
-        """How many messages are stored."""
+        """The number of stored messages."""
         return sum(one.end - one.first for one in (*self.queues, *self.hidden))
 
 
@@ -80,19 +80,19 @@ class GroupFacts(msgspec.Struct):
 
     group: str
     brokers: list[str] = []
-    """Those that answered."""
+    """The brokers that responded."""
     addresses: dict[str, str] = {}
-    """Of all masters, as the nameserver tells them to who asks from here."""
+    """The addresses of all masters, as the nameserver returns them to this client."""
     away: dict[str, str] = {}
-    """Those that didn't, and why."""
+    """The brokers that didn't respond, and why."""
     is_known: bool = True
     similar: list[str] = []
-    """Groups with a name like this one, where it isn't known."""
+    """Groups with a similar name, if it isn't known."""
     config: dict[str, SubscriptionGroupConfig] = {}
-    """By broker."""
+    """The group's configuration, by broker."""
     view: GroupView = msgspec.field(default_factory=lambda: GroupView("", []))
     states: dict[str, GroupState] = {}
-    """What staticfire's brokers add, by broker."""
+    """Additional state from staticfire's brokers, by broker."""
     topics: dict[str, TopicFacts] = {}
     retries: list[QueueFacts] = []
     """The queues of its retry topic."""
@@ -102,31 +102,31 @@ class GroupFacts(msgspec.Struct):
     delivered: bool = False
     """Whether any message has ever been delivered to the group, if there is a journal."""
     faults: list[str] = []
-    """Rules that break something on purpose, in words."""
+    """Descriptions of the rules for injected faults."""
 
     @property
     def members(self) -> list[GroupMember]:
-        """Who is there."""
+        """The current members."""
         return self.view.members
 
     @property
     def is_broadcast(self) -> bool:
-        """Whether each member gets everything, and keeps its offsets itself."""
+        """Whether each member gets all messages, and keeps its offsets itself."""
         return self.view.message_model == BROADCASTING
 
     @property
     def wall_ms(self) -> int:
-        """What the brokers' wall clock shows; 0: none says."""
+        """The brokers' wall clock; 0 if unknown."""
         return max((state.wall_ms for state in self.states.values()), default=0)
 
     @property
     def message_ms(self) -> int:
-        """What the message clock shows; 0: there is none."""
+        """The message time; 0 if there is no message clock."""
         return max((state.message_ms for state in self.states.values()), default=0)
 
     @property
     def clock_mode(self) -> str:
-        """How the message clock goes; empty: there is none."""
+        """The mode of the message clock; empty if there is none."""
         return next((state.clock_mode for state in self.states.values() if state.clock_mode), "")
 
     def queues(self) -> Iterator[QueueFacts]:
@@ -136,16 +136,16 @@ class GroupFacts(msgspec.Struct):
         yield from self.retries
 
     def member(self, client_id: str) -> GroupMember | None:
-        """Return a member."""
+        """Return a member; None if there is no such member."""
         return next((one for one in self.members if one.client_id == client_id), None)
 
     def waiting(self, topic: str, *kinds: str) -> list[WaitingState]:
-        """Return what waits for a topic, on all brokers."""
+        """Return the messages that wait for a topic, on all brokers."""
         found = (one for state in self.states.values() for one in state.waiting)
         return [one for one in found if one.topic == topic and one.kind in kinds]
 
     def subscribed(self) -> dict[str, dict[str, list[str]]]:
-        """Return who wants what: client ids by expression by topic, without the group's own retries."""
+        """Return the subscriptions without the group's own retries: topic, then expression, then client ids."""
         wanted: dict[str, dict[str, list[str]]] = {}
         for member in self.members:
             for topic, expression in member.subscriptions.items():
@@ -155,5 +155,5 @@ class GroupFacts(msgspec.Struct):
 
 
 def total(queues: Iterable[QueueFacts]) -> int:
-    """Return how far queues are behind together."""
+    """Return the total lag of queues."""
     return sum(one.lag for one in queues)

@@ -1,4 +1,4 @@
-"""What may keep a group from consuming: one finding each, in the order in which people should look. Pure."""
+"""A finding: something that may keep a group from consuming. And the application of rules. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -12,23 +12,23 @@ EVIDENCE_MAX = 8
 
 
 class ExplainFinding(msgspec.Struct, frozen=True, rename="camel"):
-    """Something that keeps messages from being consumed, or that a person should know."""
+    """Something that keeps messages from being consumed, or that a user should know."""
 
     kind: str
     words: str
-    """What it is, with names and numbers."""
+    """Its description, with names and numbers."""
     evidence: list[str] = []
     way_out: str = ""
-    """What to do: where there is one, a command."""
+    """What to do; a command, if there is one."""
     is_cause: bool = True
-    """False: a note, that by itself keeps nothing from being consumed."""
+    """False: a note, which doesn't keep messages from being consumed."""
 
 
 Rule = Callable[[GroupFacts], Iterable[ExplainFinding]]
 
 
 def look_through(facts: GroupFacts, rules: Sequence[Rule]) -> list[ExplainFinding]:
-    """Return what the rules find: causes first, each kind in the order of the rules."""
+    """Return the findings of the rules: causes first, otherwise in the order of the rules."""
     found = [finding for rule in rules for finding in rule(facts)]
     return [one for one in found if one.is_cause] + [one for one in found if not one.is_cause]
 
@@ -40,7 +40,7 @@ def named(names: Sequence[str], most: int = NAMED_MAX) -> str:
 
 
 def some(lines: Iterable[str]) -> list[str]:
-    """Return lines of evidence, not too many of them."""
+    """Return lines of evidence, up to a maximum."""
     found = list(lines)
     more = len(found) - EVIDENCE_MAX
     return [*found[:EVIDENCE_MAX], f"and {more} more"] if more > 0 else found

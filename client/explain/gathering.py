@@ -1,4 +1,10 @@
-"""Asks a cluster for what is known of a group: all brokers at once, and only about topics that it has to do with."""
+"""Queries the facts about a group: all brokers at once, but only the topics that are related to the group.
+
+First the brokers are queried for their groups, and a survey collects the members and their progress. This determines
+the topics: the requested one, those that members subscribe to, and those that brokers know. Then these topics, the
+retries, the brokers' states and fault rules are queried together; at last the journal, and the messages that block
+queues.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,13 +33,13 @@ from staticfire.protocol.requests.statistics import GetTopicStats
 
 TOPICS_MAX = 50
 SAMPLES_MAX = 16
+# The maximum number of queues whose next message is read.
 STUCK_MAX = 8
-# Queues whose next message is looked at.
 SIMILAR_MAX = 3
 
 
 class FactsReader:
-    """One look at one group."""
+    """Collects the facts about one group, once."""
 
     def __init__(self, admin: Admin, group: str, topic: str | None, timeout_ms: int = ADMIN_TIMEOUT_MS) -> None:
         """`topic`: one that the group should consume, whether it subscribes to it or not."""
@@ -47,7 +53,7 @@ class FactsReader:
         self._holdings = Holdings(group, [])
 
     async def read(self) -> GroupFacts:
-        """Return what is known. Raises: NetworkError (no nameserver answers)."""
+        """Return the facts. Raises: NetworkError (no nameserver responds)."""
         facts = self._facts
         facts.addresses = await self._admin.masters()
         names = await self._groups(facts.addresses)
@@ -70,7 +76,7 @@ class FactsReader:
     # -- brokers -------------------------------------------------------------------------------------------------
 
     async def _ask_all(self, brokers: Mapping[str, str], request: Request) -> dict[str, Answer]:
-        """Return what brokers answer; those that don't are away."""
+        """Return the brokers' responses; note those that don't respond."""
         asked = (self._client.pool.ask(address, request, self._timeout_ms) for address in brokers.values())
         answers: dict[str, Answer] = {}
         for name, answer in zip(brokers, await asyncio.gather(*asked, return_exceptions=True), strict=True):
@@ -83,7 +89,7 @@ class FactsReader:
         return answers
 
     async def _groups(self, masters: Mapping[str, str]) -> list[str]:
-        """Find out which brokers are there, and which groups they know; return these."""
+        """Find out which brokers respond, and return the groups that they have."""
         names: set[str] = set()
         facts = self._facts
         for name, answer in (await self._ask_all(masters, GetAllGroups())).items():
@@ -102,7 +108,7 @@ class FactsReader:
                 self._facts.states[name] = answer.body
 
     def _resets(self) -> None:
-        """Take in where administrators have reset the group."""
+        """Add the resets of the group by administrators."""
         found = {
             MessageQueue(reset.topic, name, reset.queue_id): reset
             for name, state in self._facts.states.items()
@@ -111,10 +117,10 @@ class FactsReader:
         for queue in self._facts.queues():
             queue.reset = found.get(queue.queue)
             if queue.reset is not None and queue.reset.is_pending:
-                queue.consumed = queue.committed  # Its owner doesn't know it yet.
+                queue.consumed = queue.committed  # Its owner hasn't noticed the reset yet.
 
     async def _faults(self) -> None:
-        """Take in the rules that break something on purpose; a RocketMQ has none."""
+        """Add the rules for injected faults; RocketMQ has none."""
         asked = FaultAdmin(self._client.pool, ";".join(self._client.nameservers.addresses))
         try:
             views = await asked.views()
@@ -123,7 +129,7 @@ class FactsReader:
         self._facts.faults = [f"{view.number}: {view.words}, {count(view.hit, 'hit')}" for view in views]
 
     def _topics_known(self) -> list[str]:
-        """Return the topics that brokers know the group to subscribe to, or to have offsets in."""
+        """Return the topics that, according to brokers, the group subscribes to or has offsets in."""
         named = {*self._facts.view.topics, *(queue.topic for queue in self._facts.view.progress)}
         return sorted(topic for topic in named if not is_retry_topic(topic) and not is_dead_letter_topic(topic))
 
@@ -147,7 +153,7 @@ class FactsReader:
             (topic.queues if one.queue.queue_id < reads else topic.hidden).append(one)
 
     async def _retries(self, topics: Iterable[str]) -> None:
-        """Take in the queues of what came back: of the group, and where it pops, of each topic."""
+        """Add the queues of retries: those of the group, and if it pops, those of each topic."""
         group = self._facts.group
         names = [pop_retry_topic(topic, group, version) for topic in topics for version in (RETRY, RETRY_V2)]
         for queues in await asyncio.gather(*map(self._queues, [retry_topic(group), *names])):
@@ -166,7 +172,7 @@ class FactsReader:
         return sorted(found, key=lambda one: one.queue)
 
     def _take_owners(self, one: QueueFacts) -> None:
-        """Take in what members say of a queue that they have."""
+        """Add what members report about a queue that they have."""
         said = []
         for member, held in self._holdings.of(one.queue):
             one.owners.append(member.client_id)
@@ -196,13 +202,13 @@ class FactsReader:
                 queue.delivered = delivered[-1] if delivered else None
             facts.delivered = any(queue.lag for queue in facts.queues()) or await self._was_delivered()
         except BrokerAnswer:
-            facts.has_journal = False  # A RocketMQ, or one whose setting says so.
+            facts.has_journal = False  # A RocketMQ, or a broker without a journal.
 
     async def _events(self, wanted: GetJournal) -> list[JournalRecord]:
         return await read_journals(self._client, self._brokers, wanted, self._timeout_ms)
 
     async def _was_delivered(self) -> bool:
-        """Whether any message was ever delivered to the group; one page of one broker's journal says it."""
+        """Whether any message was ever delivered to the group; one page of one broker's journal is enough."""
         for address in self._brokers.values():
             wanted = GetJournal(kinds=DELIVERED, group=self._facts.group, records_max=1)
             answer = await self._client.pool.ask(address, wanted, self._timeout_ms)
@@ -211,7 +217,7 @@ class FactsReader:
         return False
 
     async def _messages(self) -> None:
-        """Read the messages that hold queues up, and of each topic some of the newest."""
+        """Read the messages that block queues, and some of the newest of each topic."""
         facts = self._facts
         async with PullConsumer(TOOLS_GROUP, client=self._client) as reader:
             for queue in [one for one in facts.queues() if one.delivered is not None][:STUCK_MAX]:
@@ -228,7 +234,7 @@ class FactsReader:
 
 
 def similar(name: str, names: Sequence[str]) -> list[str]:
-    """Return the names that may be meant: those that are the same but for a namespace, else those like it."""
+    """Return the names that may be meant: those that differ only in the namespace, otherwise similar ones."""
     plain = name.rpartition(SEPARATOR)[2]
     same = [one for one in names if one.rpartition(SEPARATOR)[2] == plain]
     return same[:SIMILAR_MAX] or get_close_matches(name, names, SIMILAR_MAX)
@@ -237,7 +243,7 @@ def similar(name: str, names: Sequence[str]) -> list[str]:
 async def _peeked(
     reader: PullConsumer, queue: MessageQueue, most: int, offset: int | None = None
 ) -> list[ReceivedMessage]:
-    """Return some messages of a queue, the newest unless an offset is given; none where it may not be read."""
+    """Return some messages of a queue, the newest unless an offset is given; none if it can't be read."""
     try:
         return await peek_messages(reader, [queue], most, offset=offset, last=offset is None)
     except (BrokerAnswer, NetworkError):

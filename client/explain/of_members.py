@@ -1,4 +1,7 @@
-"""Rules about members: nobody there, silent ones, slow ones, too many, some that don't go together. Pure."""
+"""Rules about members: none, silent or slow ones, too many, incompatible ones. Pure.
+
+Each rule is a function of the facts that yields its findings. explanation.py has the order of all rules.
+"""
 
 from collections.abc import Iterable
 
@@ -11,8 +14,8 @@ from staticfire.protocol.durations import format_duration
 from staticfire.protocol.names import retry_topic
 
 PUSH = "CONSUME_PASSIVELY"
+# An owner pulls at least this often: brokers hold a pull for 15 to 20 s at most.
 SILENT_PULL_MS = 30_000
-# An owner pulls at least that often: brokers hold a pull for 15 to 20 s at most.
 SLOW_RT_MS = 1_000
 CAUSES_AMONG_WARNINGS = {
     "MIXED_MODELS": "let all members use one message model, or give one side a group of its own",
@@ -33,7 +36,7 @@ TOLD_OTHERWISE = {"SILENT_MEMBER"}
 
 
 def nobody(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Nobody has ever been there, or nobody is now."""
+    """No member has ever been there, or none is now."""
     group = facts.group
     if not facts.is_known:
         similar = f"; is it {named(facts.similar)}?" if facts.similar else ""
@@ -53,7 +56,7 @@ def nobody(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def warned_of(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """What brokers have found, and what shows in who has which queues."""
+    """Problems that brokers have found, and problems in the distribution of queues."""
     for warning in facts.view.warnings:
         if warning.kind in TOLD_OTHERWISE or (warning.kind == "QUEUES_WITHOUT_OWNER" and not _without_owner(facts)):
             continue
@@ -61,7 +64,7 @@ def warned_of(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def _without_owner(facts: GroupFacts) -> bool:
-    """Whether messages lie in queues without an owner; those of a reset a moment ago are reported by themselves."""
+    """Whether queues without an owner have messages, apart from those of a recent reset, which has its own finding."""
     left = [queue for queue in facts.queues() if queue.lag and not queue.owners]
     return len(left) > len(pausing(facts))
 
@@ -73,7 +76,7 @@ def _of_warning(facts: GroupFacts, warning: GroupWarning) -> ExplainFinding:
 
 
 def silent(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Members that are connected and don't answer, and owners that don't pull."""
+    """Members that are connected but don't respond, and owners that don't pull."""
     for member in facts.members:
         if member.silence:
             has = [queue for queue in facts.queues() if member.client_id in queue.owners]
@@ -92,7 +95,7 @@ def silent(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def stopped_polling(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Lite pull programs with messages for them that poll no longer. One finding for each."""
+    """Lite pull consumers that have messages but no longer poll. One finding for each."""
     for member in facts.members:
         queues = [one for one in facts.queues() if member.client_id in one.owners and has_stopped_polling(facts, one)]
         if member.polls and queues:
@@ -106,7 +109,7 @@ def stopped_polling(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def do_not_ask(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Members that pop, and haven't asked since messages are there. A simple consumer asks when its program does."""
+    """Members that pop, but sent no request since messages arrived. Simple consumers do so when their program does."""
     is_push = facts.view.consume_type == PUSH
     left: dict[tuple[str, ...], list[QueueFacts]] = {}
     for queue in facts.queues():
@@ -125,7 +128,7 @@ def do_not_ask(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def _is_left(facts: GroupFacts, queue: QueueFacts) -> bool:
-    """Whether messages lie in a queue though an owner that answers could have them."""
+    """Whether a queue has messages that an owner could have, although that owner responds."""
     is_told = bool(queue.owners) and not _is_silent(facts, queue.owners[0]) and facts.wall_ms > 0
     return is_told and queue.lag > 0 and queue.cached == 0
 
@@ -143,7 +146,7 @@ def _behind(queues: Iterable[QueueFacts]) -> Iterable[str]:
 
 
 def listeners(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Listeners that fail always, or take long."""
+    """Listeners that always fail, or take long."""
     for member in facts.members:
         for topic, speed in member.consumption.items():
             if topic == retry_topic(facts.group):
@@ -192,7 +195,7 @@ def idle(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def just_joined(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Members that have joined right now."""
+    """Members that have joined just now."""
     joined = [
         (member.client_id, facts.wall_ms - member.joined_ms)
         for state in facts.states.values()

@@ -1,4 +1,7 @@
-"""Rules about messages: that are due later, in a transaction, dead, or that nobody wants. Pure."""
+"""Rules about messages: delayed, in a transaction, dead, or filtered out. Pure.
+
+Each rule is a function of the facts that yields its findings. explanation.py has the order of all rules.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,7 +19,7 @@ from staticfire.protocol.tags import TagExpression, TagExpressionError
 
 
 def due_later(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Messages that came back, or were sent with a delay, and whose time hasn't come."""
+    """Retries and delayed messages that aren't due yet."""
     back = facts.waiting(retry_topic(facts.group), "level", "timer")
     if back:
         is_one = sum(one.count for one in back) == 1
@@ -45,7 +48,7 @@ def _waits(facts: GroupFacts, kind: str, what: str, waiting: Sequence[WaitingSta
 
 
 def open_transactions(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Half messages that nobody has ended."""
+    """Half messages whose transaction hasn't ended."""
     for topic in facts.topics:
         halves = facts.waiting(topic, "transaction")
         if halves:
@@ -73,7 +76,7 @@ def dead(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def filtered(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Expressions that match nothing of what was sent last."""
+    """Expressions that match none of the newest messages."""
     for topic, wanted in facts.subscribed().items():
         known = facts.topics.get(topic)
         if known is None or not known.samples:
@@ -100,7 +103,7 @@ def _shown(message: ReceivedMessage) -> str:
 
 
 def _wants(expression: str, message: ReceivedMessage) -> bool:
-    """Whether an expression wants a message: as tags or, where it is no tags, as a condition. Yes, where unclear."""
+    """Whether an expression matches a message: as tags, or if it isn't tags, as a condition. True if unclear."""
     try:
         if any(sign in expression for sign in "=<>()'") or " IS " in expression.upper():
             return compile_filter(expression).matches(message.record.properties)

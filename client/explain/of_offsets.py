@@ -1,16 +1,19 @@
-"""Rules about where a group is: queues that nobody reads, resets, illegal offsets, where a new group began. Pure."""
+"""Rules about a group's offsets: queues that can't be read, resets, illegal offsets, the start of a new group. Pure.
+
+Each rule is a function of the facts that yields its findings. explanation.py has the order of all rules.
+"""
 
 from collections.abc import Iterable
 
 from staticfire.client.explain.facts import GroupFacts, QueueFacts, TopicFacts
 from staticfire.client.explain.findings import ExplainFinding, ago, count, named, some
 
+# After a reset of its offset a member drops the queue for 10 s, and RocketMQ's takes it again up to 20 s later.
 RESET_PAUSE_MS = 30_000
-# A member gives a queue up for 10 s when its offset was reset, and RocketMQ's takes it up to 20 s later.
 
 
 def not_read(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Queues that can be written and not read: the topic has fewer read than write queues."""
+    """Queues that can be written but not read: the topic has fewer read than write queues."""
     for topic in facts.topics.values():
         hidden = [queue for queue in topic.hidden if queue.lag]
         if hidden:
@@ -30,7 +33,7 @@ def _not_read(topic: TopicFacts, hidden: list[QueueFacts]) -> ExplainFinding:
 
 
 def reset_pause(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Queues whose owners pause, since an administrator has just reset the group there."""
+    """Queues whose owners pause, because an administrator has just reset the group there."""
     paused = pausing(facts)
     for topic in dict.fromkeys(queue.queue.topic for queue in paused):
         queues = [queue for queue in paused if queue.queue.topic == topic]
@@ -41,7 +44,7 @@ def reset_pause(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def pausing(facts: GroupFacts) -> list[QueueFacts]:
-    """Return the queues with messages that no member has, since the group was reset there a moment ago."""
+    """Return the queues with messages that have no owner because the group was reset there very recently."""
     return [
         queue
         for queue in facts.queues()
@@ -100,7 +103,7 @@ def _reset(facts: GroupFacts, queue: QueueFacts) -> str:
 
 
 def began_at_the_end(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """New groups that begin behind what was sent before them."""
+    """New groups that start after the messages that were sent before them."""
     if facts.view.consume_from_where != "CONSUME_FROM_LAST_OFFSET" or not facts.has_journal or facts.delivered:
         return
     for topic in facts.topics.values():

@@ -1,4 +1,7 @@
-"""Rules about where messages and members are: popped and in flight, refused, connected to some brokers only. Pure."""
+"""Rules about messages in flight by pops, refused pulls, and members that only some brokers know. Pure.
+
+Each rule is a function of the facts that yields its findings. explanation.py has the order of all rules.
+"""
 
 from collections.abc import Iterable
 
@@ -8,15 +11,15 @@ from staticfire.client.explain.of_queues import STUCK_MS
 from staticfire.protocol.durations import format_duration, format_moment
 from staticfire.protocol.requests.group_state import PoppedState
 
+# A refusal counts as a cause only while the client may not have sent a heartbeat since: it sends one every 30 s.
 REFUSED_MS = 30_000
-# A refusal is a reason as long as the client may not have sent a heartbeat since: every 30 s it does.
+# How long after its first heartbeat a client has registered with all brokers that it can reach.
 CONNECTED_MS = 5_000
-# So long after its first heartbeat a client has told all brokers that it can reach.
 LOOPBACK = ("127.", "localhost", "[::1]")
 
 
 def popped(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Messages that were popped and aren't acknowledged: nobody else gets them until their invisible time is over."""
+    """Messages that were popped and aren't acknowledged: they are invisible to other members for a while."""
     taken = [(name, one) for name, state in facts.states.items() for one in state.popped if not one.failed]
     if taken:
         yield _popped(facts, taken)
@@ -75,7 +78,7 @@ def refused(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def unreachable(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Members that one broker knows, and another with queues for them doesn't: they can't reach its address."""
+    """Members that are missing at one of the brokers with queues for them: they can't reach its address."""
     brokers = [name for name in facts.brokers if name in facts.states]
     for member in facts.members:
         seen = {
@@ -107,7 +110,7 @@ def _brokers_of(facts: GroupFacts, topic: str) -> list[str]:
 
 
 def loopback(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Nobody is there, and the addresses that clients are told mean their own machine."""
+    """There are no members, and clients get addresses that mean their own machine."""
     local = sorted(name for name, address in facts.addresses.items() if address.startswith(LOOPBACK))
     if local and not facts.members:
         at = ", ".join(f"{name} is at {facts.addresses[name]}" for name in local)

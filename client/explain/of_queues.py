@@ -1,4 +1,7 @@
-"""Rules about queues: locks, the message that holds one up, what came back. Pure."""
+"""Rules about queues: locks, messages that block a queue, retries. Pure.
+
+Each rule is a function of the facts that yields its findings. explanation.py has the order of all rules.
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,14 +10,14 @@ from staticfire.client.explain.facts import GroupFacts, QueueFacts
 from staticfire.client.explain.findings import ExplainFinding, ago, count, named, some
 from staticfire.protocol.durations import format_duration
 
+# How long a listener may take before its message counts as blocking the queue.
 STUCK_MS = 5_000
-# So long a listener may take before a message is said to hold its queue up.
+# How long a lite pull consumer that doesn't report its polls may leave a message uncommitted.
 UNCOMMITTED_MS = 30_000
-# So long a lite pull program that doesn't report its polls may leave a message uncommitted.
 
 
 def stuck(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Messages whose listener doesn't end: the offset stays where they are. One finding for each member."""
+    """Messages whose listener doesn't end: the offset doesn't move. One finding for each member."""
     by_member: dict[str, list[tuple[int, QueueFacts]]] = {}
     for queue in facts.queues():
         held_ms = _held_ms(facts, queue)
@@ -32,19 +35,19 @@ def stuck(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def _is_stuck(facts: GroupFacts, queue: QueueFacts) -> bool:
-    """Whether the next message of a queue has been at a member for long, though the queue isn't suspended."""
+    """Whether the next message of a queue has been at a member for long, and the queue isn't suspended."""
     held_ms = _held_ms(facts, queue)
     return held_ms is not None and held_ms >= STUCK_MS and bool(queue.owners) and not is_suspended(facts, queue)
 
 
 def polls(facts: GroupFacts, queue: QueueFacts) -> bool:
-    """Whether the member that has a queue is a lite pull program: it has no listener."""
+    """Whether the member that has a queue is a lite pull consumer, which has no listener."""
     member = facts.member(_holder(queue)) if queue.owners else None
     return member is not None and member.polls
 
 
 def suspended(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Queues in order whose next message fails again and again: those after it wait."""
+    """Ordered queues whose next message fails again and again: those after it wait."""
     for queue in facts.queues():
         if is_suspended(facts, queue):
             words = f"the ordered listener of {queue.owners[0]} fails with {_name_of(queue)} again and again (it "
@@ -57,9 +60,10 @@ def suspended(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def is_suspended(facts: GroupFacts, queue: QueueFacts) -> bool:
-    """Whether a queue in order waits for a message that fails, as far as its owner's counters tell.
+    """Whether an ordered queue waits for a message that fails, as far as its owner's counters show.
 
-    They are of a topic: only with a journal is it known of each of its queues how long its next message is there.
+    The counters are per topic. How long the next message of each queue has been at a member is known only with a
+    journal.
     """
     member = facts.member(queue.owners[0]) if queue.owners else None
     speed = member.consumption.get(queue.queue.topic) if member is not None else None
@@ -71,12 +75,12 @@ def is_suspended(facts: GroupFacts, queue: QueueFacts) -> bool:
 
 
 def _holder(queue: QueueFacts) -> str:
-    """Return which member has the next message of a queue."""
+    """Return the member that has the next message of a queue."""
     return queue.delivered.client if queue.delivered is not None and queue.delivered.client else queue.owners[0]
 
 
 def _held_ms(facts: GroupFacts, queue: QueueFacts) -> int | None:
-    """Return how long the next message has been at a member; None: it isn't, or nobody knows since when."""
+    """Return how long the next message has been at a member; None if it isn't at one, or if that is unknown."""
     if not queue.lag or not queue.cached or queue.delivered is None:
         return None
     return facts.wall_ms - queue.delivered.real_ms
@@ -91,17 +95,17 @@ def _name_of(queue: QueueFacts) -> str:
 
 
 def is_held_up(facts: GroupFacts, queue: QueueFacts) -> bool:
-    """Whether messages are at a member that doesn't go on with them."""
+    """Whether a member has messages and doesn't continue with them."""
     if polls(facts, queue):
         return has_stopped_polling(facts, queue)
     return is_suspended(facts, queue) or _is_stuck(facts, queue)
 
 
 def has_stopped_polling(facts: GroupFacts, queue: QueueFacts) -> bool:
-    """Whether the program that has a queue with messages has polled for the last time a while ago.
+    """Whether the program that has a queue with messages stopped polling some time ago.
 
-    RocketMQ's doesn't report when: then it is judged by how long the next message is there. It commits what it has
-    polled up to ten seconds later, while it pulls ahead, so that this takes longer to be sure of.
+    RocketMQ's consumers don't report their last poll. For these it is judged by how long the next message has been
+    there. They prefetch, and commit up to ten seconds after a poll, so it takes longer to be sure.
     """
     member = facts.member(_holder(queue)) if queue.owners else None
     if member is None or not member.polls or not queue.lag:
@@ -123,7 +127,7 @@ def under_way(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def locked(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Queues that somebody else has locked than who should consume them in order."""
+    """Queues that are locked by a client other than their ordered consumer."""
     for name, state in facts.states.items():
         for lock in state.locks:
             queue = _find(facts, MessageQueue(lock.topic, name, lock.queue_id))
@@ -144,7 +148,7 @@ def _find(facts: GroupFacts, queue: MessageQueue) -> QueueFacts | None:
 
 
 def retries_behind(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Messages that came back, are due, and aren't consumed."""
+    """Retries that are due and aren't consumed."""
     behind = [queue for queue in facts.retries if queue.lag]
     if behind and facts.members:
         topics = named(sorted({queue.queue.topic for queue in behind}))

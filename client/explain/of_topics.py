@@ -1,4 +1,7 @@
-"""Rules about topics and brokers: what is missing, forbidden, empty, away, or broken on purpose. Pure."""
+"""Rules about topics and brokers: missing, forbidden, empty, unreachable, or with injected faults. Pure.
+
+Each rule is a function of the facts that yields its findings. explanation.py has the order of all rules.
+"""
 
 from collections.abc import Iterable
 
@@ -8,14 +11,14 @@ from staticfire.protocol.permissions import readable
 
 
 def broken_on_purpose(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Fault rules."""
+    """Rules for injected faults."""
     if facts.faults:
         words = f"{count(len(facts.faults), 'fault rule')} at work: things are broken on purpose"
         yield ExplainFinding("FAULT_RULES", words, some(facts.faults), "staticfire fault clear")
 
 
 def away(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Brokers that don't answer from here."""
+    """Brokers that don't respond to this client."""
     for name, why in sorted(facts.away.items()):
         words = f"broker {name} doesn't answer: {why}"
         way_out = "start or thaw it; if it runs, the address that it registered can't be reached from here: set "
@@ -24,7 +27,7 @@ def away(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def subscriptions(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Topics that nobody subscribes to, or that aren't there."""
+    """Topics without a subscription, or that don't exist."""
     wanted = facts.subscribed()
     for topic in facts.topics.values():
         if not topic.exists:
@@ -44,7 +47,7 @@ def subscriptions(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def not_found_yet(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Topics that members want and have no queue of: they don't know its route yet."""
+    """Topics that members subscribe to but have no queue of: they don't know its route yet."""
     if any(member.silence or not member.counts for member in facts.members):
         return
     for name, wanted in facts.subscribed().items():
@@ -63,7 +66,7 @@ def _wanting(wanted: dict[str, list[str]]) -> Iterable[str]:
 
 
 def forbidden(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Permissions of brokers, topics and groups."""
+    """Missing permissions of brokers, topics and groups."""
     closed = sorted(name for name, state in facts.states.items() if not state.answers_pulls)
     if closed:
         words = f"{named(closed)} may not be read from: brokerPermission"
@@ -88,7 +91,7 @@ def forbidden(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def empty(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Topics to which nothing has been sent."""
+    """Topics without any message."""
     for topic in facts.topics.values():
         if topic.exists and not topic.count and not any(queue.end for queue in (*topic.queues, *topic.hidden)):
             words = f"nothing has ever been sent to {topic.name}"
@@ -100,7 +103,7 @@ def empty(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 
 def on_some_brokers(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """Topics that were created on fewer brokers than there are."""
+    """Topics that were created on only some of the brokers."""
     for topic in facts.topics.values():
         missing = sorted({*facts.brokers, *facts.away} - set(topic.brokers))
         if topic.exists and topic.brokers and missing:

@@ -1,7 +1,7 @@
-"""The life of a message: what store, journal, offsets and traces know of it, put together. staticfire's own.
+"""The life of a message: combines store, journal, offsets and traces. Only staticfire has this.
 
 - facts.py: what is known; pure
-- timeline.py: what that tells, in order; pure
-- places.py: what a record tells of a message, by the topic in which it lies; pure
-- gathering.py: reads a cluster, RocketMQ's too; trace_reading.py: reads traces
+- timeline.py: the events in order; pure
+- places.py: what a record means, depending on the topic that it is stored in; pure
+- gathering.py: queries a cluster, also RocketMQ's; trace_reading.py: reads traces
 """

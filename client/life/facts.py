@@ -1,4 +1,4 @@
-"""What is known of a message, and what is told of it. Plain data."""
+"""Facts about a message, and the events of its life. Plain data."""
 
 import msgspec
 
@@ -10,19 +10,19 @@ from staticfire.protocol.times import MessageMs
 from staticfire.protocol.trace import Trace
 
 STORE, JOURNAL, OFFSETS, TRACE = "store", "journal", "offsets", "trace"
-"""Who tells of an event."""
+"""The sources of an event."""
 SENT, HALF, SET_ASIDE, ROLLED_BACK, WAITS, RECALLED = "sent", "half", "set aside", "rolled back", "waits", "recalled"
 COMMITTED, STORED, RETRIED, DIED = "committed", "stored", "comes again", "dead"
 DELIVERED, CONSUMED, SENT_BACK = "delivered", "consumed", "sent back"
 
 
 class LifeEvent(msgspec.Struct, frozen=True, rename="camel"):
-    """One thing that happened to a message, or how it is now. Texts are empty where there is nothing to say."""
+    """One event in the life of a message, or its current state. Texts are empty if there is nothing to report."""
 
     what: str
     source: str
     time_ms: int | None = None
-    """Message time; None: so it is now."""
+    """Message time; None for the current state."""
     topic: str = ""
     broker_name: str = ""
     queue_id: int = -1
@@ -30,26 +30,26 @@ class LifeEvent(msgspec.Struct, frozen=True, rename="camel"):
     group: str = ""
     client: str = ""
     success: bool | None = None
-    """None: not known, or there is nothing to fail."""
+    """None: unknown, or it can't fail."""
     cost_ms: int | None = None
     words: str = ""
     reconsume_times: int = 0
-    """How often the message had come back by then."""
+    """How often the message had been redelivered by then."""
 
     @property
     def outcome(self) -> str:
-        """How something ended that may fail, in one word."""
+        """The outcome in one word, for events that may fail."""
         if self.what not in (SENT, DELIVERED, CONSUMED):
             return ""
         return {True: "ok", False: "failed", None: "no end yet"}[self.success]
 
 
 class MessageLife(msgspec.Struct, frozen=True):
-    """What happened to a message, oldest first, and behind it how groups stand to it now."""
+    """The events of a message, oldest first, followed by the current state of its groups."""
 
     events: list[LifeEvent]
     notes: list[str] = []
-    """What couldn't be looked through, and who keeps no journal."""
+    """Where the search was incomplete, and which brokers keep no journal."""
 
 
 class StoredCopy(msgspec.Struct, frozen=True):
@@ -57,37 +57,37 @@ class StoredCopy(msgspec.Struct, frozen=True):
 
     message: ReceivedMessage
     due_ms: int | None = None
-    """Of one that waits: until when."""
+    """When it is due, if it waits."""
     groups: list[GroupConsumption] = []
     noted: list[JournalRecord] = []
-    """What the journal has of this place: deliveries and send-backs."""
+    """The journal's records of this place: deliveries and send-backs."""
 
     @property
     def topic(self) -> str:
-        """Where it lies. The message itself may say where it belongs."""
+        """The topic that it is stored in; the message's own topic may be another one."""
         return self.message.record.topic
 
 
 class MessageFacts(msgspec.Struct, frozen=True):
-    """All that a cluster knows of one message."""
+    """All facts about one message."""
 
     message_id: str
     copies: list[StoredCopy] = []
     half_ends: dict[tuple[str, int], int] = {}
-    """When the half messages were ended that have no final form, by broker name and queue offset."""
+    """When half messages without a final form were ended, by broker name and queue offset."""
     traces: list[Trace] = []
     clock: list[ClockFace] = []
-    """What message time has shown since when, oldest first; before, and without any, the wall clock."""
+    """The settings of message time with their start, oldest first. Before the first one, the wall clock counts."""
     now_ms: int = 0
     """Message time."""
     gaps: list[str] = []
-    """Where not everything was looked through, and why."""
+    """Where the search was incomplete, and why."""
     unheard: list[str] = []
-    """Brokers that keep no journal: of deliveries by them only offsets and traces tell."""
+    """Brokers without a journal: deliveries by these are known only from offsets and traces."""
 
     @property
     def notes(self) -> list[str]:
-        """What is missing, for people."""
+        """What is missing, as shown to users."""
         notes = [f"not all was looked through: {gap}" for gap in self.gaps]
         if self.unheard:
             words = "no journal (journalEnable), so that only offsets and traces tell of deliveries there"
@@ -95,9 +95,9 @@ class MessageFacts(msgspec.Struct, frozen=True):
         return notes
 
     def message_ms(self, wall_ms: int, not_before_ms: int = 0) -> MessageMs:
-        """Return what message time was when a wall clock showed that.
+        """Return the message time at a wall clock time.
 
-        Message time may jump more than once within a millisecond: `not_before_ms` says which of its times is meant.
+        Message time may jump more than once within a millisecond: `not_before_ms` selects one of its times.
         """
         before = [face for face in self.clock if face.base_wall_ms < wall_ms][-1:] or [ClockFace()]
         times = [face.at(wall_ms) for face in (*before, *(one for one in self.clock if one.base_wall_ms == wall_ms))]

@@ -1,7 +1,7 @@
-"""Asks a cluster for all that it knows of a message. Works for RocketMQ's brokers, too; they keep no journal.
+"""Queries all facts about a message. It works with RocketMQ's brokers, too, which keep no journal.
 
-A message is followed by its unique id, which its waits, its half, its retries and its dead letter have, too. One
-without, as only foreign clients send it, is nothing but its record.
+A message is followed by its unique id, which delayed forms, its half message, retries and its dead letter share. A
+message without one, which only clients other than RocketMQ's and ours send, has only its own record.
 """
 
 from staticfire.client.admin.admin import FOREVER, LOOK_UP_TIMEOUT_MS, Admin
@@ -29,14 +29,14 @@ from staticfire.protocol.requests.queries import QueryConsumeQueue
 from staticfire.protocol.trace import Trace
 
 COPIES_MAX = 64
+# The maximum number of records of ended transactions that are read for one half message, from its store time on.
 ENDS_MAX = 20_000
-# Records of ended transactions that are looked through for one half message, from when it was stored.
 ENDS_AT_ONCE = 512
 TIMEOUT_MS = 5_000
 
 
 async def message_lives(admin: Admin, text: str, trace_topic: str = TRACE_TOPIC) -> dict[str, MessageLife]:
-    """Return what happened to the messages with an id or a key, by message id; empty where none is known.
+    """Return the lives of the messages with an id or a key, by message id; empty if there is none.
 
     Raises: NetworkError, BrokerAnswer (refused).
     """
@@ -44,7 +44,7 @@ async def message_lives(admin: Admin, text: str, trace_topic: str = TRACE_TOPIC)
 
 
 class LifeReader:
-    """Gathers the lives of messages. Everything raises NetworkError, and BrokerAnswer (refused)."""
+    """Collects the lives of messages. All methods raise NetworkError, and BrokerAnswer (refused)."""
 
     def __init__(self, admin: Admin, trace_topic: str = TRACE_TOPIC) -> None:
         self._admin = admin
@@ -52,9 +52,9 @@ class LifeReader:
         self._trace_topic = trace_topic
 
     async def lives(self, text: str, messages_max: int = 20) -> dict[str, MessageLife]:
-        """Return the lives of the newest messages with an id or a key, oldest message first, by message id.
+        """Return the lives of the newest messages with an id or a key, by message id, oldest message first.
 
-        Empty where nobody knows any: neither a broker nor a trace.
+        Empty if neither a broker nor a trace has any.
         """
         found = await self._admin.find(text, messages_max=COPIES_MAX)
         found += await self._among_inner(text, await self._admin.masters())
@@ -74,7 +74,7 @@ class LifeReader:
         return MessageLife(life_of(facts), facts.notes)
 
     async def facts(self, message_id: str) -> MessageFacts:
-        """Return all that is known of the message with a unique id, or of the record with an offset message id."""
+        """Return all facts about the message with a unique id, or about the record with an offset message id."""
         masters = await self._admin.masters()
         found = await self._admin.find(message_id, messages_max=COPIES_MAX)
         gaps = list(found.gaps)
@@ -107,7 +107,7 @@ class LifeReader:
     # -- what is asked -------------------------------------------------------------------------------------------
 
     async def _due_ms(self, message: ReceivedMessage, address: str) -> int | None:
-        """Return until when a message waits. Of a level, the entry in its queue says it."""
+        """Return until when a message waits. For a delay level, the entry in its queue contains that."""
         topic = message.record.topic
         if topic not in WAITING_TOPICS or is_recall(StoredCopy(message)):
             return None
@@ -130,20 +130,20 @@ class LifeReader:
         return await read_journals(self._admin.client, {message.broker_name: address}, wanted, TIMEOUT_MS)
 
     async def _clock(self, masters: dict[str, str]) -> tuple[list[ClockFace], list[str]]:
-        """Return what message time has shown since when, and which brokers keep no journal, where that stands."""
+        """Return the settings of message time with their start, and the brokers without a journal."""
         unheard: list[str] = []
         sets: list[JournalRecord] = []
         for name, address in masters.items():
             try:
                 sets = await read_journals(self._admin.client, {name: address}, GetJournal(kinds=CLOCK_SET), TIMEOUT_MS)
             except (BrokerAnswer, NetworkError):
-                unheard.append(name)  # Of one that is away the look-ups tell, too.
+                unheard.append(name)  # If the broker is unreachable, the look-ups report it, too.
         if sets or len(unheard) < len(masters):
             return [_face(record) for record in sets], unheard
         return await self._clock_now(), unheard
 
     async def _clock_now(self) -> list[ClockFace]:
-        """Return what the clock shows, as if it had never been moved; nothing where there is no such clock."""
+        """Return the current clock as if it had never been moved; nothing if there is no such clock."""
         try:
             now = await ClusterClock(self._admin.client).now()
         except BrokerAnswer:
@@ -160,7 +160,7 @@ class LifeReader:
     # -- transactions --------------------------------------------------------------------------------------------
 
     async def _half_ends(self, copies: list[StoredCopy], masters: dict[str, str]) -> dict[tuple[str, int], int]:
-        """Return when half messages were ended of which there is no final form."""
+        """Return when half messages without a final form were ended."""
         found: dict[tuple[str, int], int] = {}
         committed = {(one.message.broker_name, one.message.prepared_position) for one in copies if is_final(one)}
         for copy in copies:
@@ -173,7 +173,7 @@ class LifeReader:
         return found
 
     async def _ended_ms(self, half: ReceivedMessage, address: str) -> int | None:
-        """Return when a half message was ended: the records of ends name their halves' offsets."""
+        """Return when a half message was ended: the records of ends contain their halves' offsets."""
         search = SearchOffset(topic=OP_HALF_TOPIC, queue_id=0, timestamp=half.stored_ms)
         answer = await self._pool.ask(address, search, TIMEOUT_MS)
         offset = answer.offset if answer.code == SUCCESS and isinstance(answer, OffsetAnswer) else 0

@@ -1,7 +1,7 @@
-"""What a record tells of a message, by the topic in which it lies. Pure.
+"""What a record means for a message, depending on the topic that it is stored in. Pure.
 
-RocketMQ keeps what waits, half messages and the records of recalls in topics of its own; retries and dead letters in
-the group's.
+RocketMQ keeps waiting messages, half messages and the records of recalls in its own topics; retries and dead letters
+are in the group's.
 """
 
 from staticfire.client.life import facts as words_of
@@ -25,11 +25,11 @@ from staticfire.protocol.sys_flag import TransactionKind, transaction_kind
 
 WAITING_TOPICS = (SCHEDULE_TOPIC, WHEEL_TIMER_TOPIC)
 INNER_TOPICS = (*WAITING_TOPICS, HALF_TOPIC, CHECK_MAX_TIME_TOPIC)
-"""Where a message lies that its consumers don't see, or not yet."""
+"""The topics of messages that consumers don't see, or don't see yet."""
 
 
 def told_by(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
-    """Return what a record tells: nearly always one thing."""
+    """Return the events of a record, usually one."""
     topic = copy.topic
     if topic in WAITING_TOPICS:
         return [_recall(copy) if is_recall(copy) else _wait(copy, facts)]
@@ -48,9 +48,10 @@ def told_by(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
 
 
 def _group_of(copy: StoredCopy, facts: MessageFacts) -> str:
-    """Return whose retry or dead letter a record is; empty for others.
+    """Return the group of a retry or a dead letter; empty for other records.
 
-    Retries of POP are by group and topic, and name no RETRY_TOPIC: what stands behind the group there is taken off.
+    POP retry topics contain group and topic, and their messages have no RETRY_TOPIC: the part after the group is
+    removed.
     """
     group = group_of_topic(copy.topic) or ""
     if group and is_retry_topic(copy.topic) and not copy.message.get(RETRY_TOPIC):
@@ -63,12 +64,12 @@ def _group_of(copy: StoredCopy, facts: MessageFacts) -> str:
 
 
 def is_recall(copy: StoredCopy) -> bool:
-    """Whether a record says that the message was called back."""
+    """Whether a record is the recall of the message."""
     return copy.topic == WHEEL_TIMER_TOPIC and copy.message.get(TAGS) == RECALL_TAG
 
 
 def is_final(copy: StoredCopy) -> bool:
-    """Whether a record is the final form of a half message, which it names as its prepared position."""
+    """Whether a record is the final form of a half message, whose position it contains as its prepared position."""
     return transaction_kind(copy.message.sys_flag) is TransactionKind.COMMIT
 
 
@@ -81,7 +82,7 @@ def event(
     success: bool | None = None,
     time_ms: int | None = None,
 ) -> LifeEvent:
-    """Return an event of a record's place, at the time when it was stored."""
+    """Return an event at a record's place and store time."""
     message = copy.message
     return LifeEvent(
         what, words_of.STORE, message.stored_ms if time_ms is None else time_ms, copy.topic, message.broker_name,
@@ -95,7 +96,7 @@ def _recall(copy: StoredCopy) -> LifeEvent:
 
 
 def _wait(copy: StoredCopy, facts: MessageFacts) -> LifeEvent:
-    """What became of a message that waits: it came, it was called back, or it waits still."""
+    """Return the event of a waiting message: it was delivered or recalled, or it still waits."""
     message, real_topic = copy.message, copy.message.get(REAL_TOPIC) or ""
     until = "" if copy.due_ms is None else f"until {format_moment(copy.due_ms)}, "
     level = message.delay_level
@@ -116,7 +117,7 @@ def _wait(copy: StoredCopy, facts: MessageFacts) -> LifeEvent:
 
 
 def _half(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
-    """What became of a half message. RocketMQ stores it anew for each question; the last one counts."""
+    """Return the events of a half message. RocketMQ stores it again at each check; only the last one counts."""
     message = copy.message
     told = f"for {message.get(REAL_TOPIC) or ''}"
     later = [

@@ -1,7 +1,7 @@
-"""What the facts of a message tell, in order. Pure.
+"""The events in the life of a message, in order. Pure.
 
-Events are sorted by message time; where that stands, by what can only follow what. What a trace tells has the time of
-its client's wall clock, and is put at what message time was then.
+Events are sorted by message time; events at the same time by their logical order. Traces contain the wall clock of
+their client, which is converted to message time.
 """
 
 from staticfire.client.admin.consumption import ConsumptionState, GroupConsumption
@@ -22,7 +22,7 @@ PAST = {ConsumptionState.CONSUMED: True}
 
 
 def life_of(facts: MessageFacts) -> list[LifeEvent]:
-    """Return what happened to a message, oldest first, and behind it how groups stand to it now."""
+    """Return the events of a message, oldest first, followed by the current state of its groups."""
     events: list[LifeEvent] = []
     traces = events_of(facts.traces)
     for copy in facts.copies:
@@ -42,7 +42,7 @@ def _in_order(event: LifeEvent) -> tuple[bool, int, int, int]:
 
 
 def _heard(copy: StoredCopy) -> list[LifeEvent]:
-    """Return to whom a copy was delivered, and who gave it back, as the journal has it."""
+    """Return the deliveries and send-backs of a copy, from the journal."""
     sent_back = {record.group for record in copy.noted if record.kind == kinds.SENT_BACK}
     states = {one.group: PAST.get(one.state) for one in copy.groups}
     last = {record.group: record.number for record in copy.noted if record.kind == kinds.DELIVERED}
@@ -52,7 +52,7 @@ def _heard(copy: StoredCopy) -> list[LifeEvent]:
             found.append(_given_back(copy, record))
         elif record.kind == kinds.DELIVERED:
             success = False if record.group in sent_back else states.get(record.group)
-            # Of several deliveries to a group, as after a rebalance, the last one has decided.
+            # If a group got several deliveries, as after a rebalance, the last one decides.
             found.append(
                 _noted(copy, record, words_of.DELIVERED, success if record.number == last[record.group] else None)
             )
@@ -77,7 +77,7 @@ def _noted(copy: StoredCopy, record: JournalRecord, what: str, success: bool | N
 
 
 def _standing(copy: StoredCopy, heard_of: set[str]) -> list[LifeEvent]:
-    """Return how groups stand to a copy, unless they are past it and it is known how they came to be."""
+    """Return the current state of groups for a copy, except if they have consumed it and their events are known."""
     wanted = [one for one in copy.groups if one.group not in heard_of or one.state is not ConsumptionState.CONSUMED]
     return [_stands(copy, one) for one in wanted]
 

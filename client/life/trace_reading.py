@@ -1,6 +1,6 @@
-"""The life of one message, as its traces tell it. RocketMQ: QueryMsgTraceByIdSubCommand.
+"""The life of one message according to its traces. RocketMQ: QueryMsgTraceByIdSubCommand.
 
-Works for traces of RocketMQ's own clients, too: they have the same form.
+It also works for traces of RocketMQ's own clients: the format is the same.
 """
 
 import msgspec
@@ -19,22 +19,22 @@ from staticfire.protocol.trace import (
 
 
 class TraceEvent(msgspec.Struct, frozen=True):
-    """One thing that happened to a message."""
+    """One event in the life of a message."""
 
     time_ms: int
     what: str
-    """sent, consumed, being consumed, transaction ended, recalled."""
+    """One of: sent, consumed, being consumed, transaction ended, recalled."""
     group: str
     success: bool | None
-    """None: not known (yet)."""
+    """None: unknown, or not known yet."""
     cost_ms: int | None = None
     words: str = ""
     retry_times: int = 0
-    """Of what was consumed: how often it had come back."""
+    """For consumption: how often the message had been redelivered."""
 
 
 async def read_traces(admin: Admin, message_id: str, topic: str = TRACE_TOPIC, messages_max: int = 64) -> list[Trace]:
-    """Return the traces of a message, or of all with a key. Raises: TopicNotFound (nobody traces), NetworkError."""
+    """Return the traces of a message, or of all with a key. Raises: TopicNotFound (none are written), NetworkError."""
     found = await admin.find(message_id, topic, 0, FOREVER, messages_max)
     traces = [trace for message in found for trace in decode_traces(message.body.decode("utf-8", "replace"))]
     return [trace for trace in traces if message_id in (*trace.message_id.split(","), *_keys(trace))]
@@ -45,7 +45,7 @@ def _keys(trace: Trace) -> list[str]:
 
 
 def events_of(traces: list[Trace]) -> list[TraceEvent]:
-    """Return what happened, oldest first: what a listener began and ended is one event."""
+    """Return the events, oldest first. Begin and end of a listener's call are one event."""
     ends = {(one.request_id, one.message_id): one for one in traces if isinstance(one, SubAfterTrace)}
     events = [_event(one, ends) for one in traces if not isinstance(one, SubAfterTrace)]
     return sorted(events, key=lambda event: event.time_ms)

@@ -9,32 +9,32 @@ from staticfire.client.consume.membership.rebalance_loop import Rebalanced
 
 
 class ChosenQueues:
-    """Keeps `held` at what the program has chosen; what can't be taken now is tried again, as in any rebalance."""
+    """Keeps the owned queues (`held`) as the program has chosen. What can't be taken is tried again at a rebalance."""
 
     def __init__(self, held: AssignedQueues, shared: Rebalanced) -> None:
-        """`shared`: keeps it at this member's share of the group's queues, as long as the program has chosen none."""
+        """`shared`: keeps this member's share of the group's queues, while the program has chosen none."""
         self._held = held
         self._shared = shared
         self._chosen: dict[MessageQueue, None] | None = None
+        # A round waits for responses before it changes anything: two rounds at once would take a queue twice.
         self._round = asyncio.Lock()
-        # A round waits for answers between looking and changing: two at once would take a queue twice.
 
     @property
     def is_chosen(self) -> bool:
-        """Whether the program has chosen them."""
+        """Whether the program has chosen queues."""
         return self._chosen is not None
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """What has been assigned by the program or by the group, sorted; of the latter, what has been taken."""
+        """The queues assigned by the program, or those taken of the group's share; sorted."""
         return self._held.queues if self._chosen is None else sorted(self._chosen)
 
     def choose(self, queues: Iterable[MessageQueue]) -> None:
-        """Want these from now on, and no others."""
+        """Own exactly these queues from now on."""
         self._chosen = dict.fromkeys(queues)
 
     async def rebalance(self) -> bool:
-        """Bring the queues up to date; return whether everything could be done."""
+        """Update the queues. Return whether everything could be done."""
         if self._chosen is None:
             return await self._shared.rebalance()
         async with self._round:

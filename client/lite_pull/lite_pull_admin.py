@@ -1,8 +1,8 @@
-"""What a lite pull consumer answers to administrators. RocketMQ: DefaultLitePullConsumerImpl.consumerRunningInfo.
+"""A lite pull consumer's responses to administrators. RocketMQ: DefaultLitePullConsumerImpl.consumerRunningInfo.
 
 Behaviour
-- What it is doing: answered. Where it stands in a topic: an empty table, and a message that it should consume now:
-  refused, as RocketMQ's says. An order to go on elsewhere is ignored: its broker tells it when it pulls.
+- Running info gets a response, positions an empty table. Direct consumption of a message is refused, as in RocketMQ's
+  client. A notification to continue at other offsets is ignored: the broker's next pull response contains it.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,14 +22,14 @@ class LitePullAdmin:
     """One consumer, as administrators see it."""
 
     def __init__(self, client: ClusterClient, describe: Callable[[], ConsumerData], pulling: LitePulling) -> None:
-        """`describe`: what heartbeats say of it."""
+        """`describe`: returns the content of heartbeats."""
         self._client = client
         self._describe = describe
         self._pulling = pulling
         self._began_ms = client.machine.clock.wall_ms()
 
     def running_info(self, with_stacks: bool) -> ConsumerRunningInfo:
-        """Return what it is doing."""
+        """Return its running info."""
         data, pulling = self._describe(), self._pulling
         settings, clock = pulling.state.settings, self._client.machine.clock
         idle_ms = 0 if pulling.is_polling else clock.uptime_ms() - pulling.last_poll_ms
@@ -47,7 +47,7 @@ class LitePullAdmin:
         )
 
     def positions(self, topic: str) -> dict[MessageQueue, int]:
-        """Return nothing, as RocketMQ's."""
+        """Return nothing, as RocketMQ's client."""
         return {}
 
     async def consume_directly(self, message: ReceivedMessage) -> ConsumedDirectly:
@@ -55,4 +55,4 @@ class LitePullAdmin:
         raise not_here(self._pulling.state.group)
 
     async def go_on_at(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Do nothing: the broker says so in its answer to the next pull."""
+        """Do nothing: the broker's next pull response contains the new offset."""

@@ -1,15 +1,15 @@
-"""The lite pull consumer: a program that drives itself, and needn't count offsets. RocketMQ: DefaultLitePullConsumer.
+"""The lite pull consumer: the program polls, without counting offsets. RocketMQ: DefaultLitePullConsumer.
 
     async with LitePullConsumer("audit", namesrv="127.0.0.1:9876") as consumer:
         consumer.subscribe("orders", "paid || refunded")      # a share of the queues, with the other members
         while True:
             for message in await consumer.poll(timeout_ms=500): ...
 
-    await consumer.assign(await consumer.queues("orders"))    # or these queues, whoever else has them
+    await consumer.assign(await consumer.queues("orders"))    # or these queues, whichever other member has them
     await consumer.seek(queue, 4711)
 
-It pulls ahead by itself; `poll` hands over what one pull brought. Asking for more says that what came before is done:
-so it is committed every few seconds, or with auto_commit=False when the program says `commit`.
+It prefetches messages; `poll` returns those of one pull. The next `poll` means that the earlier messages are done: they
+are committed every few seconds, or with auto_commit=False when the program calls `commit`.
 """
 
 import asyncio
@@ -39,14 +39,14 @@ from staticfire.runtime.machine import Machine
 Q = TypeVar("Q", bound=QueuesChanged)
 
 CONSUME_TYPE = "CONSUME_ACTIVELY"
+# RocketMQ's lite pull consumer sends this in its heartbeats, whatever its settings are.
 CONSUME_FROM_WHERE = "CONSUME_FROM_LAST_OFFSET"
-# What RocketMQ's lite pull consumer says in its heartbeats, whatever its settings are.
+# After this many polls that didn't suspend, other tasks of the event loop get a turn.
 POLLS_IN_A_ROW_MAX = 8
-# Of polls that never wait: then everybody else of the event loop has a turn.
 
 
 class LitePullConsumer(ClientService):
-    """One member of a consumer group that polls."""
+    """One member of a consumer group, which polls."""
 
     def __init__(
         self,
@@ -56,11 +56,11 @@ class LitePullConsumer(ClientService):
         machine: Machine | None = None,
         client: ClusterClient | None = None,
     ) -> None:
-        """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
+        """`client`: a shared client, instead of `namesrv`. Raises: UsageError, ClientError."""
         self.settings = settings or LitePullSettings()
         super().__init__(namesrv, self.settings.client, machine, client)
         self.group = group = self.client.namespace.wrap(checked_group(group))
-        """Its whole name, as brokers know it."""
+        """The full name of the group, as brokers know it."""
         self._whole = self.client.namespace.wrapped
         self._subscriptions = Subscriptions(self.client.namespace)
         self._chosen: list[MessageQueue] | None = None
@@ -77,10 +77,12 @@ class LitePullConsumer(ClientService):
     # -- which queues --------------------------------------------------------------------------------------------
 
     def subscribe(self, topic: str, expression: str = ALL_TAGS, expression_type: str = TAG) -> None:
-        """Take a share of a topic's queues with the other members: of all messages, some tags (`paid || refunded`), or
-        with `expression_type="SQL92"` what fulfils a condition over properties (`price > 100 AND region = 'eu'`).
+        """Subscribe to a topic, and share its queues with the other members.
 
-        Raises: ClientError (no such topic or expression; queues have been assigned by hand).
+        Without an `expression` it receives all messages, otherwise those with some tags (`paid || refunded`), or, with
+        `expression_type="SQL92"`, those that match a condition over properties (`price > 100 AND region = 'eu'`).
+
+        Raises: ClientError (invalid topic or expression; or queues have been assigned with `assign`).
         """
         if self._chosen is not None:
             raise ClientError(f"{self.group}: subscribe and assign are mutually exclusive; queues have been assigned")
@@ -88,16 +90,16 @@ class LitePullConsumer(ClientService):
         self._subscriptions_changed()
 
     def unsubscribe(self, topic: str) -> None:
-        """Want nothing of a topic any more; its queues are given back."""
+        """Unsubscribe from a topic; its queues are given back."""
         topic = self.client.namespace.wrap(topic)
         if self._chosen is None and self._subscriptions.by_topic.pop(topic, None) is not None:
             self._subscriptions_changed()
 
     async def assign(self, queues: Iterable[MessageQueue], expressions: Mapping[str, str] | None = None) -> None:
-        """Have exactly these queues, whoever else has them; those of an earlier call that aren't among them go.
+        """Own exactly these queues, whichever other member has them. Unlisted queues of an earlier call are dropped.
 
-        `expressions`: tags by topic, all of those that aren't named. Queues that can't be had now are taken as soon as
-        they can; the log says why. Raises: ClientError (a topic was subscribed to, no such expression).
+        `expressions`: tags by topic; topics without an entry get all messages. Queues that can't be taken now are taken
+        later; the log contains the reason. Raises: ClientError (a topic was subscribed, or an invalid expression).
         """
         if self._chosen is None and self._subscriptions.by_topic:
             raise ClientError(f"{self.group}: subscribe and assign are mutually exclusive; it has subscribed")
@@ -123,14 +125,14 @@ class LitePullConsumer(ClientService):
 
     @property
     def assignment(self) -> list[MessageQueue]:
-        """The queues that were assigned by hand, or this member's share now; sorted."""
+        """The queues that were assigned with `assign`, or this member's current share; sorted."""
         queues = sorted(self._chosen or ()) if self._working is None else self._working.assigned.queues
         return [self.client.namespace.unwrapped(queue) for queue in queues]
 
     def on_queues_changed(self, listener: Q) -> Q:
         """Call `listener(topic, all_queues, own_queues)` after each change of this member's share.
 
-        Raises: ClientError when the consumer has started.
+        Raises: ClientError if the consumer has started.
         """
         if self._working is not None:
             raise ClientError(f"lite pull consumer {self.group} has started: register listeners before that")
@@ -138,14 +140,14 @@ class LitePullConsumer(ClientService):
         return listener
 
     def add_hook(self, hook: ConsumerHook) -> None:
-        """Call a hook's methods around pulls, rebalances and polls. Raises: ClientError when it has started."""
+        """Call a hook's methods around pulls, rebalances and polls. Raises: ClientError if the consumer has started."""
         if self._working is not None:
             raise ClientError(f"lite pull consumer {self.group} has started: add hooks before that")
         self._hooks.add(hook)
 
     @property
     def statistics(self) -> dict[str, TopicConsumption]:
-        """How fast it has pulled each topic in the last minute."""
+        """How fast each topic was pulled in the last minute."""
         found = None if self._working is None else self._working.state.statistics
         plain = self.client.namespace.unwrap
         return {} if found is None else {plain(one): found.consumption(one) for one in self._subscriptions.by_topic}
@@ -155,7 +157,7 @@ class LitePullConsumer(ClientService):
         return subscribe_queues(topic, await self.client.routes.fetch(self.client.namespace.wrap(topic)))
 
     async def on_topic_queues_changed(self, topic: str, listener: TopicQueuesChanged) -> None:
-        """Call `listener(topic, queues)` when the queues of a topic have become others: to assign them, perhaps.
+        """Call `listener(topic, queues)` after the queues of a topic have changed, for example to assign them.
 
         Raises: NetworkError.
         """
@@ -167,10 +169,10 @@ class LitePullConsumer(ClientService):
     # -- messages ------------------------------------------------------------------------------------------------
 
     async def poll(self, timeout_ms: int | None = None) -> list[ReceivedMessage]:
-        """Return the messages of one pull, which are of one queue; an empty list when there are none in time.
+        """Return the messages of one pull, all from one queue; an empty list if there are none before the timeout.
 
-        Asking says that the messages of the polls before are done. Whoever polls in several tasks or threads at once
-        can't mean that: they have auto_commit=False. `timeout_ms`: of the settings when None.
+        A poll means that the messages of earlier polls are done. If several tasks or threads poll at once that isn't
+        true, so they need auto_commit=False. `timeout_ms`: None means the value of the settings.
 
         Raises: ClientError (not running, nothing subscribed or assigned), and what its event loop has crashed with.
         """
@@ -189,9 +191,9 @@ class LitePullConsumer(ClientService):
         return messages
 
     async def seek(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Go on at an offset in one of its queues; what has been pulled ahead of it is forgotten.
+        """Continue at an offset in one of its queues; prefetched messages of that queue are discarded.
 
-        Raises: ClientError (not its queue, or an offset that the queue doesn't have), BrokerAnswer, NetworkError.
+        Raises: ClientError (not its queue, or an offset outside the queue), BrokerAnswer, NetworkError.
         """
         queue = self._whole(queue)
         low, high = await self._at_work().limits(queue)
@@ -200,30 +202,30 @@ class LitePullConsumer(ClientService):
         self._at_work().go_to(queue, queue_offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Go on at the oldest message of a queue that is still stored. Raises: as `seek`."""
+        """Continue at the oldest stored message of a queue. Raises: as `seek`."""
         queue = self._whole(queue)
         low, _ = await self._at_work().limits(queue)
         self._at_work().go_to(queue, low)
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
-        """Go on with the messages that are yet to come in a queue. Raises: as `seek`."""
+        """Continue at the end of a queue, with messages that are still to come. Raises: as `seek`."""
         queue = self._whole(queue)
         _, high = await self._at_work().limits(queue)
         self._at_work().go_to(queue, high)
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Pull some queues no more until `resume`; what has been pulled of them can still be polled.
+        """Stop pulling some queues until `resume`. Prefetched messages can still be polled.
 
         Raises: ClientError (not its queue).
         """
         self._at_work().pause(map(self._whole, queues))
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Pull them again. Raises: ClientError (not its queue)."""
+        """Pull these queues again. Raises: ClientError (not its queue)."""
         self._at_work().resume(map(self._whole, queues))
 
     def is_paused(self, queue: MessageQueue) -> bool:
-        """Whether a queue isn't pulled for now."""
+        """Whether a queue is paused."""
         return self._working is not None and self._whole(queue) in self._working.state.paused
 
     # -- offsets -------------------------------------------------------------------------------------------------
@@ -231,9 +233,9 @@ class LitePullConsumer(ClientService):
     async def commit(
         self, offsets: Mapping[MessageQueue, int] | Iterable[MessageQueue] | None = None, persist: bool = True
     ) -> None:
-        """Commit what has been polled: of all queues, of some, or as `offsets` says, whose messages below are done.
+        """Commit what has been polled: of all queues, of some, or these `offsets`; messages below an offset are done.
 
-        Returns when brokers have stored it. `persist`: False, to have it stored within a few seconds.
+        Returns when brokers have stored it. `persist`: False, to store it within a few seconds instead.
 
         Raises: ClientError (not its queue, an offset below 0), BrokerAnswer, NetworkError.
         """
@@ -243,26 +245,26 @@ class LitePullConsumer(ClientService):
             await self._at_work().commit(None if offsets is None else map(self._whole, offsets), persist)
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """Return where the group goes on in a queue, None for nowhere yet. Raises: BrokerAnswer, NetworkError."""
+        """Return the group's committed offset in a queue; None if there is none. Raises: BrokerAnswer, NetworkError."""
         return await self._at_work().offsets.committed(self._whole(queue))
 
     async def offset_for_timestamp(self, queue: MessageQueue, stored_ms: int) -> int:
-        """Return the first offset stored at that time or later. Raises: BrokerAnswer, NetworkError."""
+        """Return the first offset stored at this time or later. Raises: BrokerAnswer, NetworkError."""
         return await self._at_work().questions.search_offset(self._whole(queue), stored_ms)
 
     # -- start and stop ------------------------------------------------------------------------------------------
 
     def describe(self) -> ConsumerData:
-        """Return what heartbeats say of this consumer: queues that are assigned by hand aren't in it."""
+        """Return the content of this consumer's heartbeats. Queues that are assigned by hand aren't included."""
         wanted = [] if self._chosen is not None else list(self._subscriptions.by_topic.values())
         model = self.settings.message_model.value
         data = [subscription.data for subscription in wanted]
         return ConsumerData(self.group, CONSUME_TYPE, model, CONSUME_FROM_WHERE, data)
 
     async def __aexit__(self, kind: type[BaseException] | None = None, *others: object) -> None:
-        """Leave. What was polled last isn't committed if the program leaves by an exception: it hasn't been done.
+        """Stop the consumer. If the program leaves with an exception, the messages of the last poll aren't committed.
 
-        Raises: what the consumer crashed with, where nothing else is raised.
+        Raises: what the consumer crashed with, if nothing else is raised.
         """
         self._is_failing = self._is_failing or kind is not None
         await super().__aexit__(kind, *others)
@@ -296,13 +298,13 @@ class LitePullConsumer(ClientService):
 
 
 class BlockingLitePullConsumer(BlockingFace[LitePullConsumer]):
-    """One member of a consumer group that polls. Any number of threads may use it; see `LitePullConsumer.poll`.
+    """One member of a consumer group, which polls. Any number of threads may use it; see `LitePullConsumer.poll`.
 
         with LitePullConsumer("audit", namesrv="127.0.0.1:9876") as consumer:
             consumer.subscribe("orders")
             while messages := consumer.poll(timeout_ms=500): ...
 
-    Each poll is a trip to another thread and back: a larger `pull_batch_size` makes them fewer.
+    Each poll waits for another thread: with a larger `pull_batch_size` there are fewer polls.
     """
 
     subscribe = on_loop(LitePullConsumer.subscribe)
@@ -323,10 +325,10 @@ class BlockingLitePullConsumer(BlockingFace[LitePullConsumer]):
 
     @property
     def statistics(self) -> dict[str, TopicConsumption]:
-        """How fast it has pulled each topic in the last minute."""
+        """How fast each topic was pulled in the last minute."""
         return self._on_loop(lambda: self.service.statistics)
 
     @property
     def assignment(self) -> list[MessageQueue]:
-        """The queues that were assigned by hand, or this member's share now; sorted."""
+        """The queues that were assigned with `assign`, or this member's current share; sorted."""
         return self._on_loop(lambda: self.service.assignment)

@@ -1,6 +1,6 @@
-"""What has been pulled and not yet polled: the messages of each pull, in the order in which the pulls were answered.
+"""The messages that are pulled and not yet polled, pull by pull, in the order of the responses.
 
-RocketMQ: DefaultLitePullConsumerImpl.consumeRequestCache. To the queues it is what listeners are to a push consumer.
+RocketMQ: DefaultLitePullConsumerImpl.consumeRequestCache. For the queues it replaces a push consumer's listener.
 """
 
 import asyncio
@@ -14,15 +14,15 @@ from staticfire.client.consume.queues.queue_driver import Queue
 from staticfire.protocol.messages import ReceivedMessage
 
 Batch = tuple[Queue, Sequence[ReceivedMessage]]
-"""What one pull brought."""
+"""The messages of one pull."""
 
 
 class PollBuffer:
-    """That of one consumer."""
+    """The buffer of one consumer."""
 
     def __init__(self) -> None:
         self.messages = 0
-        """How many wait to be polled."""
+        """The number of messages that wait to be polled."""
         self._batches: deque[Batch] = deque()
         self._filled = asyncio.Event()
         self._is_over = False
@@ -31,31 +31,31 @@ class PollBuffer:
 
     @property
     def waiting(self) -> int:
-        """How many pulls have not been polled."""
+        """The number of pulls that have not been polled."""
         return len(self._batches)
 
     @property
     def threads(self) -> int:
-        """None: whoever polls consumes."""
+        """Always 0: the polling program consumes."""
         return 0
 
     def resize(self, threads: int) -> None:
         """Do nothing: there are no listeners."""
 
     def submit(self, queue: Any, messages: Sequence[ReceivedMessage]) -> None:
-        """Take in what a pull brought."""
+        """Add the messages of a pull."""
         self._batches.append((queue, messages))
         self.messages += len(messages)
         self._filled.set()
 
     def give_back(self, queue: Any, overdue: GiveBack) -> None:
-        """Do nothing: a program takes what it takes."""
+        """Do nothing: there is no time limit for a polling program."""
 
     def settle(self) -> None:
-        """Do nothing: what is polled is counted at once."""
+        """Do nothing: polled messages are counted at once."""
 
     async def leave(self) -> None:
-        """Have nothing any more; polls that wait end."""
+        """Clear the buffer and end waiting polls."""
         self._is_over = True
         self._batches.clear()
         self.messages = 0
@@ -64,7 +64,7 @@ class PollBuffer:
     # -- as polls see it -----------------------------------------------------------------------------------------
 
     def take(self) -> Batch | None:
-        """Return what is next; what came of a queue that was lost since, or where somebody went elsewhere, isn't."""
+        """Return the next batch. Batches of queues that were lost, or moved to another offset, are skipped."""
         while self._batches:
             queue, messages = self._batches.popleft()
             self.messages -= len(messages)
@@ -73,7 +73,7 @@ class PollBuffer:
         return None
 
     async def wait(self, timeout_s: float) -> None:
-        """Wait until there is more, or for that long."""
+        """Wait for the next batch, or until the timeout."""
         if self._is_over:
             return
         self._filled.clear()

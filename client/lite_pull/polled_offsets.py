@@ -1,13 +1,13 @@
-"""How far a program has polled, and what of that is committed. RocketMQ: AssignedMessageQueue, its consume offsets.
+"""How far a program has polled, and how much of that is committed. RocketMQ: AssignedMessageQueue.
 
-A poll says that what the polls before it have brought is done. So a position passes three stages:
+A poll means that the messages of earlier polls are done. So a position has three stages:
 
-    polled    the newest poll has brought it, and the program is at work on it
-    done      a poll has begun since
-    noted     committed: as the program said, or of what is done, every few seconds, when auto_commit is on
+    polled    returned by the latest poll; the program is working on it
+    done      another poll has begun since
+    noted     committed: by the program, or, with auto_commit, every few seconds if it is done
 
-What is noted is stored by the consumer's own offset store beneath, and nothing else is: what was only read there is
-never written back, where somebody else may have gone on meanwhile.
+Only noted offsets are stored, in the consumer's normal offset store. Offsets that were only read are never written
+back, because another client may have changed them meanwhile.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ class PolledOffsets:
     """The offset store of one lite pull consumer."""
 
     def __init__(self, beneath: OffsetStore, is_auto: bool) -> None:
-        """`beneath`: where offsets are kept. `is_auto`: what is done of a queue is committed when it is given away."""
+        """`beneath`: where offsets are stored. `is_auto`: when a queue is given away, commit what is done."""
         self._beneath = beneath
         self._is_auto = is_auto
         self._positions: dict[MessageQueue, int] = {}
@@ -33,41 +33,41 @@ class PolledOffsets:
     # -- polling and committing ----------------------------------------------------------------------------------
 
     def position(self, queue: MessageQueue) -> int:
-        """Return where the next poll of a queue goes on, -1 before the first."""
+        """Return where the next poll of a queue continues; -1 before the first."""
         return self._positions.get(queue, NO_OFFSET)
 
     def noted(self, queue: MessageQueue) -> int:
-        """Return what this consumer has committed itself, -1 for nothing."""
+        """Return what this consumer has committed itself; -1 for nothing."""
         return self._beneath.memory(queue) if queue in self._noted else NO_OFFSET
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """Return where the group goes on, None for nowhere yet. Raises: BrokerAnswer, NetworkError."""
+        """Return the group's committed offset; None if there is none. Raises: BrokerAnswer, NetworkError."""
         noted = self.noted(queue)
         queue_offset = noted if noted >= 0 else await self._beneath.stored(queue)
         return queue_offset if queue_offset >= 0 else None
 
     def poll_begins(self) -> None:
-        """Take what was polled until now as done."""
+        """Mark everything polled until now as done."""
         if self._polled:
             for queue in self._polled:
                 self._done[queue] = self._positions[queue]
             self._polled.clear()
 
     def note_done(self, queues: Iterable[MessageQueue] | None = None) -> None:
-        """Commit what is done: of all queues, or of some. Brokers are told soon."""
+        """Commit what is done: of all queues, or of some. Brokers get it soon."""
         for queue in list(self._done if queues is None else queues):
             if queue in self._done:
                 self.note({queue: self._done.pop(queue)})
                 self._beneath.drained(queue)
 
     def note(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Commit these; they may go back. They are stored by `store` or `persist`."""
+        """Commit these offsets, which may go back. `store` or `persist` stores them."""
         for queue, queue_offset in offsets.items():
             self._beneath.update(queue, queue_offset, increase_only=False)
             self._noted[queue] = None
 
     def uncommitted(self) -> dict[MessageQueue, int]:
-        """Return the positions of the queues that stand elsewhere than where they were committed."""
+        """Return the positions of the queues that aren't committed."""
         positions = self._positions
         return {queue: positions[queue] for queue in sorted(positions) if positions[queue] != self.noted(queue)}
 
@@ -83,29 +83,29 @@ class PolledOffsets:
         return await self._beneath.stored(queue)
 
     def update(self, queue: MessageQueue, offset: int, increase_only: bool = True) -> None:
-        """Know that a queue was polled as far as `offset`."""
+        """Note that a queue was polled up to `offset`."""
         self._positions[queue] = offset
         self._polled[queue] = None
 
     def move(self, queue: MessageQueue, offset: int) -> None:
-        """Commit an offset that nobody has polled up to."""
+        """Commit an offset that no poll has reached."""
         self._beneath.move(queue, offset)
         self._noted[queue] = None
 
     def drained(self, queue: MessageQueue) -> None:
-        """Do nothing: that all was polled doesn't commit it."""
+        """Do nothing: polling all messages doesn't commit them."""
 
     def ride_along(self, queue: MessageQueue, connection: Connection) -> int:
         return 0
 
     def pull_failed(self, queue: MessageQueue) -> None:
-        """Do nothing: pulls carry no offsets."""
+        """Do nothing: pulls contain no offsets."""
 
     async def persist(self, queues: Sequence[MessageQueue]) -> None:
         await self._beneath.persist([queue for queue in queues if queue in self._noted])
 
     async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
-        """Store what is committed; with auto_commit that is what is done, for the next owner to go on behind it."""
+        """Store what is committed; with auto_commit commit first what is done, so that the next owner starts there."""
         if self._is_auto:
             self.note_done(queues)
         await self._beneath.hand_over([queue for queue in queues if queue in self._noted])

@@ -1,6 +1,6 @@
-"""A lite pull consumer that has started: its parts, put together, and what a program does with them.
+"""A running lite pull consumer: its parts, and the operations of a program.
 
-The parts are those of a push consumer; a buffer has the place of its listener.
+The parts are those of a push consumer, with a buffer instead of a listener.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ from staticfire.runtime.service import Service
 
 
 class LitePulling:
-    """It lives in the running event loop."""
+    """The parts of one consumer. They use the running event loop."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class LitePulling:
         queue_listeners: list[QueuesChanged],
         hooks: ConsumerHooks,
     ) -> None:
-        """`service`: whose loops they are."""
+        """`service`: runs the loops."""
         push = settings.as_push()
         self.buffer = PollBuffer()
         flow = SharedFlow(push, self.buffer, settings.pull_threshold_for_all)
@@ -63,7 +63,7 @@ class LitePulling:
         self.questions = QueueOffsets(client, settings.offset_timeout_ms)
         self._uptime_ms = client.machine.clock.uptime_ms
         self.last_poll_ms = self._uptime_ms()
-        """When the program was last in a poll."""
+        """The time of the program's last poll."""
         self._polls = 0
         self._auto_commit_ms = settings.auto_commit_interval_ms if settings.auto_commit else None
         self._commit_due_ms = 0
@@ -72,7 +72,7 @@ class LitePulling:
     # -- polling -------------------------------------------------------------------------------------------------
 
     async def poll(self, timeout_ms: int) -> list[ReceivedMessage]:
-        """Return what one pull brought, nothing after `timeout_ms` without any."""
+        """Return the messages of one pull; none after `timeout_ms`."""
         self._polls += 1
         try:
             return await self._poll(timeout_ms)
@@ -82,7 +82,7 @@ class LitePulling:
 
     @property
     def is_polling(self) -> bool:
-        """Whether the program waits in a poll now."""
+        """Whether the program is waiting in a poll."""
         return self._polls > 0
 
     async def _poll(self, timeout_ms: int) -> list[ReceivedMessage]:
@@ -109,7 +109,7 @@ class LitePulling:
     # -- moving --------------------------------------------------------------------------------------------------
 
     async def choose(self, queues: list[MessageQueue]) -> None:
-        """Have these queues and no others, as far as they can be had now."""
+        """Own exactly these queues, as far as they can be taken now."""
         for queue in [queue for queue in self.state.paused if queue not in queues]:
             del self.state.paused[queue]
         self.assigned.choose(queues)
@@ -117,7 +117,7 @@ class LitePulling:
             self.membership.try_again()
 
     async def limits(self, queue: MessageQueue) -> tuple[int, int]:
-        """Return the offsets that one of the queues has: its oldest, and that of its next message.
+        """Return the offset range of one of the queues: its oldest offset, and that of its next message.
 
         Raises: ClientError, BrokerAnswer, NetworkError.
         """
@@ -129,14 +129,14 @@ class LitePulling:
         return low, high
 
     def go_to(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Go on elsewhere in one of the queues; what has been pulled of it is forgotten. Raises: ClientError."""
+        """Continue at another offset in a queue; its prefetched messages are discarded. Raises: ClientError."""
         self.check([queue])
         if not self.held.restart(queue, queue_offset):
             raise ClientError(f"{queue} is assigned, but couldn't be taken yet: the log says why")
         self.offsets.update(queue, queue_offset)
 
     def filter_anew(self, topic: str) -> None:
-        """Pull again what was pulled ahead: other messages are wanted."""
+        """Pull prefetched messages again, because the subscription has changed."""
         for queue in self.held.queues:
             held = self.held.find(queue)
             if held is not None and queue.topic == topic:
@@ -144,24 +144,24 @@ class LitePulling:
                 self.held.restart(queue, held.cache.next_offset if smallest is None else smallest)
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Pull some of the queues no more. Raises: ClientError."""
+        """Stop pulling some of the queues. Raises: ClientError."""
         for queue in self.check(queues):
             self.state.paused[queue] = None
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
-        """Pull them again. Raises: ClientError."""
+        """Pull these queues again. Raises: ClientError."""
         for queue in self.check(queues):
             if queue in self.state.paused:
                 del self.state.paused[queue]
                 self.held.hurry(queue)
 
     def _queues_changed(self, topic: str, _: list[MessageQueue], own: list[MessageQueue]) -> None:
-        """A queue that is lost isn't paused any more: whoever gets it again begins anew."""
+        """End the pause of a lost queue: if it is owned again, it starts unpaused."""
         for queue in [queue for queue in self.state.paused if queue.topic == topic and queue not in own]:
             del self.state.paused[queue]
 
     def check(self, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-        """Return the queues, all of them assigned now. Raises: ClientError."""
+        """Return the queues, after a check that all are assigned now. Raises: ClientError."""
         given, assigned = list(dict.fromkeys(queues)), self.assigned.queues
         for queue in given:
             if queue not in assigned:
@@ -172,7 +172,7 @@ class LitePulling:
     # -- committing ----------------------------------------------------------------------------------------------
 
     async def commit(self, offsets: Mapping[MessageQueue, int] | Iterable[MessageQueue] | None, persist: bool) -> None:
-        """Commit what was polled: of all queues, of some, or as the offsets say.
+        """Commit what was polled: of all queues, of some, or these offsets.
 
         Raises: ClientError, BrokerAnswer, NetworkError.
         """
@@ -190,7 +190,7 @@ class LitePulling:
             await self.offsets.store(list(wanted))
 
     async def leave(self, is_failing: bool) -> None:
-        """Pull nothing more, store offsets, say goodbye. `is_failing`: what was polled last isn't done."""
+        """Stop pulling, store offsets, unregister. `is_failing`: the messages of the last poll aren't done."""
         self.membership.stop_pulling()
         await self.buffer.leave()
         if not is_failing:

@@ -1,6 +1,6 @@
-"""Tells a program when the queues of a topic have changed. RocketMQ: TopicMessageQueueChangeListener.
+"""Notifies a program when the queues of a topic have changed. RocketMQ: TopicMessageQueueChangeListener.
 
-Routes are fetched again every `poll_name_server_interval_ms`, and whenever something has proved wrong.
+Routes are fetched again every `poll_name_server_interval_ms`, and whenever one has proved wrong.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,11 @@ from staticfire.runtime.log import logger
 log = logger("client")
 
 TopicQueuesChanged = Callable[[str, list[MessageQueue]], None]
-"""Told of a change: the topic, and all its queues now."""
+"""Called after a change, with the topic and all its current queues."""
 
 
 def told_plain_names(listener: TopicQueuesChanged, namespace: Namespace) -> TopicQueuesChanged:
-    """Return a listener that is told the plain names of topics."""
+    """Return a listener that is called with plain names of topics."""
     return lambda topic, queues: listener(namespace.unwrap(topic), list(map(namespace.unwrapped, queues)))
 
 
@@ -33,29 +33,29 @@ class TopicWatch:
         self._known: dict[str, list[MessageQueue]] = {}
 
     def add(self, topic: str, listener: TopicQueuesChanged) -> None:
-        """Tell of this topic's changes, too."""
+        """Notify of this topic's changes, too."""
         self._listeners.setdefault(topic, []).append(listener)
 
     async def begin(self, routes: RouteCache) -> None:
-        """Look on from now. Raises: NetworkError. A topic that isn't there yet is told of when it is."""
+        """Start to watch. A topic that doesn't exist yet is reported when it does. Raises: NetworkError."""
         routes.listeners.append(self.route_changed)
         for topic in list(self._listeners):
             await self.learn(topic, routes)
 
     async def learn(self, topic: str, routes: RouteCache) -> None:
-        """Know a topic's queues: from now on they may change. Raises: NetworkError."""
+        """Remember a topic's queues, to compare them later. Raises: NetworkError."""
         try:
             self._known[topic] = subscribe_queues(topic, await routes.route(topic))
         except TopicNotFound:
             self._known[topic] = []
 
     def end(self, routes: RouteCache) -> None:
-        """Look on no more."""
+        """Stop watching."""
         if self.route_changed in routes.listeners:
             routes.listeners.remove(self.route_changed)
 
     def route_changed(self, topic: str, route: TopicRouteData) -> None:
-        """Tell those who want to know of it."""
+        """Notify the listeners of a topic if its queues have changed."""
         queues = subscribe_queues(topic, route)
         if topic not in self._listeners or self._known.get(topic) in (None, queues):
             return

@@ -1,5 +1,7 @@
-"""How far a group has come: where a queue starts, what is committed, and where that is kept.
+"""A group's progress: where a queue starts, which offsets are committed, and where they are stored.
 
-- consume_from.py: where a queue without a stored offset starts; queue_start.py finds it, message_time.py since when
-- offset_store.py: at the brokers (CLUSTERING); local_offsets.py: in a file (BROADCASTING); queue_offsets.py: questions
+- consume_from.py: where a queue without a stored offset starts; queue_start.py: finds that offset; message_time.py: the
+  current message time
+- offset_store.py: stored at the brokers (CLUSTERING); local_offsets.py: in a file (BROADCASTING); queue_offsets.py:
+  queries and commits
 """

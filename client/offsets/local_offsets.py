@@ -1,10 +1,11 @@
-"""Offsets in a file of this machine: BROADCASTING. RocketMQ: LocalFileOffsetStore.
+"""Offsets in a local file, for BROADCASTING. RocketMQ: LocalFileOffsetStore.
 
     <folder>/<ip@instance>/<group>/offsets.json
     {"staticfire":"1 crc32:...","offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7}}
 
-The layout is RocketMQ's, which ignores the checksum (runtime/state_file.py), so either client goes on where the other
-stopped. The previous file stays beside it as offsets.json.bak and is read when the first one can't be.
+The format is that of RocketMQ, which ignores the checksum (runtime/state_file.py). So each of the two clients can
+continue where the other stopped. The previous file is kept next to it as offsets.json.bak, and is read if the first one
+can't be.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ FILE_NAME, BACKUP_SUFFIX = "offsets.json", ".bak"
 
 
 class QueueKey(msgspec.Struct, rename="camel", frozen=True):
-    """A queue as the file names it."""
+    """A queue in the file."""
 
     broker_name: str
     queue_id: Int32
@@ -60,7 +61,7 @@ class LocalOffsets:
     """Offsets of one group of one client."""
 
     def __init__(self, machine: Machine, folder: str) -> None:
-        """`folder`: of this group and client."""
+        """`folder`: the folder for this group and client."""
         self._machine = machine
         self._folder = folder
         self._path = f"{folder}/{FILE_NAME}"
@@ -69,7 +70,7 @@ class LocalOffsets:
         self._writing = asyncio.Lock()
 
     async def load(self) -> None:
-        """Read the file, else its backup. Raises: ClientError when neither can be read."""
+        """Read the file, or its backup. Raises: ClientError if neither can be read."""
         self._written = await self._machine.workers.run(self._read)
         self._offsets = dict(self._written)
 
@@ -107,13 +108,13 @@ class LocalOffsets:
         self._offsets[queue] = offset
 
     def drained(self, queue: MessageQueue) -> None:
-        """Do nothing: a file isn't written per message."""
+        """Do nothing: the file isn't written per message."""
 
     def ride_along(self, queue: MessageQueue, connection: Connection) -> int:
         return 0
 
     def pull_failed(self, queue: MessageQueue) -> None:
-        """Do nothing: pulls carry no offsets."""
+        """Do nothing: pulls contain no offsets."""
 
     async def persist(self, queues: Sequence[MessageQueue]) -> None:
         try:
@@ -125,7 +126,8 @@ class LocalOffsets:
         await self.persist(queues)
 
     async def store(self, queues: Sequence[MessageQueue]) -> None:
-        async with self._writing:  # Two rounds at once would each write the file without what the other one knows.
+        # Two rounds at once would each write the file without the other's changes.
+        async with self._writing:
             await self._store(queues)
 
     async def _store(self, queues: Sequence[MessageQueue]) -> None:
@@ -151,14 +153,14 @@ class LocalOffsets:
         replace_state_file(files, self._path, data)
 
     def forget(self, queue: MessageQueue) -> None:
-        # What was written stays: the queue may come back, and its offset with it.
+        # The file keeps its offset: the queue may be taken again.
         self._offsets.pop(queue, None)
 
 
 def offsets_of(group: str, client: ClusterClient, settings: PushSettings) -> OffsetStore:
-    """Return where a consumer keeps its offsets.
+    """Return the offset store of a consumer.
 
-    For BROADCASTING that is a folder which is the same after a restart: DEFAULT isn't replaced in its name.
+    For BROADCASTING the folder must be the same after a restart, so DEFAULT isn't replaced in its name.
     """
     if settings.message_model is MessageModel.CLUSTERING:
         return RemoteOffsets(group, client, settings)

@@ -1,4 +1,4 @@
-"""What time it is for messages: what a consumer compares the times with that brokers stored them at."""
+"""The current message time: a consumer compares it with the store times of messages."""
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.protocol.errors import BrokerAnswer, NetworkError
@@ -10,9 +10,9 @@ log = logger("client")
 
 
 async def message_ms_now(client: ClusterClient) -> MessageMs:
-    """Return the cluster's message time: the first nameserver of the list keeps it.
+    """Return the cluster's message time, which the first nameserver of the list keeps.
 
-    Where nobody keeps one, as at RocketMQ's nameservers, it is the time of the wall clock.
+    Without one, as with RocketMQ's nameservers, it is the wall clock.
     """
     wall_ms = client.machine.clock.wall_ms()
     address, timeout_ms = client.nameservers.addresses[0], client.settings.mq_client_api_timeout_ms

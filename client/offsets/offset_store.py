@@ -1,14 +1,14 @@
-"""How far a consumer has come in its queues: in memory at once, at the brokers soon. RocketMQ: RemoteBrokerOffsetStore.
+"""A consumer's progress in its queues: in memory at once, at the brokers soon. RocketMQ: RemoteBrokerOffsetStore.
 
-A group's offset in a queue goes to the broker with each pull. Beside that it goes one-way: when the queue has drained
-(everything that was pulled is done) and no pull took it along within a millisecond, and every 5 s while it doesn't
-drain. One that the broker has been told over the connection that is open now isn't told again. When the queue is given
-away, and at the end, it goes once more, and the broker's answer is awaited: RocketMQ's brokers do pulls, commits and
-goodbyes in different threads, so whoever takes the queue next could ask for its offset before what was only told is
-done.
+A group's offset in a queue is sent to the broker with each pull. In addition it is sent one-way: when the queue is
+drained (every pulled message is done) and no pull has taken the offset along within a millisecond, and every 5 s while
+it isn't drained. An offset that was sent over the current connection isn't sent again. When the queue is given away,
+and at the end, it is sent once more, and the response is awaited: RocketMQ's brokers process pulls, commits and
+unregistering in different threads. Otherwise the next owner could query the offset before a one-way commit is
+processed.
 
-Over a connection that is new a broker is asked before it is told. It may have forgotten what it was told; or this
-member was away for so long that another one has gone on, and then it commits nothing below what that one has.
+On a new connection the broker's offset is queried before any is sent. The broker may have lost offsets; or this member
+was disconnected so long that another one has continued. In that case it commits nothing below the other's offset.
 """
 
 import asyncio
@@ -31,54 +31,54 @@ log = logger("client")
 
 BELOW_ALL = -1 << 63
 Connections = dict[str, Connection | None]
-"""By broker: the one that is open now."""
+"""The current connection by broker name; None if there is none."""
 
+# How long a drained queue's offset waits for a pull to take it along. A busy queue has a pull by then.
 DRAINED_MS = 1
-# How long a drained queue's offset waits for a pull to take it along. A busy queue has one by then.
 
 
 class OffsetStore(Protocol):
-    """Where a consumer keeps its progress. Offsets are those of the next message to consume; -1 is none."""
+    """Stores a consumer's progress. An offset is that of the next message to consume; -1 means none."""
 
     async def load(self) -> None:
-        """Make ready. Raises: ClientError."""
+        """Prepare the store. Raises: ClientError."""
 
     def memory(self, queue: MessageQueue) -> int:
-        """Return what this consumer knows by itself."""
+        """Return the offset in memory."""
 
     async def stored(self, queue: MessageQueue) -> int:
-        """Return what is stored, and know it from then on. Raises: BrokerAnswer, NetworkError."""
+        """Return the stored offset, and keep it in memory. Raises: BrokerAnswer, NetworkError."""
 
     def update(self, queue: MessageQueue, offset: int, increase_only: bool = True) -> None:
-        """Note progress; `increase_only`: an offset below the known one changes nothing. -1 is stored, too, as none."""
+        """Note progress. `increase_only`: ignore an offset below the known one. -1 (none) is stored, too."""
 
     def move(self, queue: MessageQueue, offset: int) -> None:
-        """Note that the group goes on elsewhere, wherever it is: a queue was reset, or had no such offset."""
+        """Set the offset, also backwards: a queue was reset, or its offset was illegal."""
 
     def drained(self, queue: MessageQueue) -> None:
-        """Note that all that was pulled of a queue is done."""
+        """Note that every pulled message of a queue is done."""
 
     def ride_along(self, queue: MessageQueue, connection: Connection) -> int:
-        """Return the offset to commit with a pull that leaves now; 0 for none."""
+        """Return the offset to commit with a pull that is sent now; 0 for none."""
 
     def pull_failed(self, queue: MessageQueue) -> None:
-        """Note that what rode along may not have arrived."""
+        """Note that the offset sent with a pull may not have arrived."""
 
     async def persist(self, queues: Sequence[MessageQueue]) -> None:
-        """Store what is known of these. Failures are logged: the next time tries again."""
+        """Store the offsets of these queues. Failures are logged, and the next call tries again."""
 
     async def hand_over(self, queues: Sequence[MessageQueue]) -> None:
-        """Store what is known of these so that whoever reads it next sees it. Failures are logged."""
+        """Store the offsets of these queues, so that the next reader gets them. Failures are logged."""
 
     async def store(self, queues: Sequence[MessageQueue]) -> None:
-        """The same. Raises: BrokerAnswer, NetworkError, ClientError (a file can't be written)."""
+        """Store the offsets like `hand_over`. Raises: BrokerAnswer, NetworkError, ClientError (an unwritable file)."""
 
     def forget(self, queue: MessageQueue) -> None:
-        """Know nothing of a queue any more."""
+        """Forget a queue's offset."""
 
 
 class RemoteOffsets:
-    """Offsets at the brokers: CLUSTERING."""
+    """Offsets at the brokers, for CLUSTERING."""
 
     def __init__(self, group: str, client: ClusterClient, settings: PushSettings) -> None:
         self._group = group
@@ -88,11 +88,11 @@ class RemoteOffsets:
         self._offsets: dict[MessageQueue, int] = {}
         self._told: dict[MessageQueue, tuple[Connection, int]] = {}
         self._known: dict[MessageQueue, tuple[Connection, int]] = {}
-        """Over which connection it was learnt what the broker has, and below what nothing is committed."""
+        """The connection over which the broker's offset was queried, and that offset: none below it is committed."""
         self._drained: dict[MessageQueue, None] = {}
 
     async def load(self) -> None:
-        """Do nothing: each queue is asked for when it is taken."""
+        """Do nothing: each queue's offset is queried when it is taken."""
 
     def memory(self, queue: MessageQueue) -> int:
         return self._offsets.get(queue, NO_OFFSET)
@@ -109,7 +109,7 @@ class RemoteOffsets:
         return await self._client.pool.connection(await self._client.address_to_read(queue))
 
     async def _ask(self, queue: MessageQueue, connection: Connection) -> int:
-        """Return what the broker has, -1 for nothing."""
+        """Return the broker's offset, -1 for none."""
         request = QueryConsumerOffset(
             consumer_group=self._group,
             topic=queue.topic,
@@ -125,7 +125,7 @@ class RemoteOffsets:
         return answer.offset
 
     def _may_tell(self, queue: MessageQueue, connection: Connection) -> bool:
-        """Whether the broker is told what is known here."""
+        """Whether the offset in memory may be sent to the broker."""
         known = self._known.get(queue)
         return known is not None and known[0] is connection and self._offsets.get(queue, NO_OFFSET) > known[1]
 
@@ -146,7 +146,7 @@ class RemoteOffsets:
     def ride_along(self, queue: MessageQueue, connection: Connection) -> int:
         offset = self._offsets.get(queue, NO_OFFSET)
         if offset <= 0 or not self._may_tell(queue, connection):
-            return 0  # RocketMQ's clients don't commit a 0 this way: it is what brokers assume.
+            return 0  # As in RocketMQ's clients a 0 isn't sent this way: brokers assume it.
         self._told[queue] = (connection, offset)
         return offset
 
@@ -157,7 +157,8 @@ class RemoteOffsets:
         drained, self._drained = self._drained, {}
         connections: Connections = {}
         for queue in drained:
-            self._tell_now(queue, connections)  # Where there is no connection, or a new one, `persist` has its turn.
+            # Without a connection, or on a new one, `persist` sends it.
+            self._tell_now(queue, connections)
 
     async def persist(self, queues: Sequence[MessageQueue]) -> None:
         connections: Connections = {}
@@ -187,7 +188,7 @@ class RemoteOffsets:
             await self._commit(queue)
 
     async def _compare(self, queue: MessageQueue, connection: Connection) -> None:
-        """Learn what the broker has, over a connection that is new. Raises: BrokerAnswer, NetworkError."""
+        """Query the broker's offset if the connection is new. Raises: BrokerAnswer, NetworkError."""
         known = self._known.get(queue)
         if known is None or known[0] is not connection:
             stored = await self._ask(queue, connection)
@@ -196,7 +197,7 @@ class RemoteOffsets:
                 self._known[queue] = connection, stored if is_ahead else BELOW_ALL
 
     async def _commit(self, queue: MessageQueue) -> None:
-        """Commit, and wait until it is done. Raises: BrokerAnswer, NetworkError."""
+        """Commit, and wait for the response. Raises: BrokerAnswer, NetworkError."""
         offset = self._offsets[queue]
         connection = await self._connection(queue)
         answer = await connection.ask(self._update_request(queue, offset), self._timeout_ms)
@@ -207,7 +208,7 @@ class RemoteOffsets:
             self._known[queue] = connection, BELOW_ALL
 
     def _tell_now(self, queue: MessageQueue, connections: Connections) -> bool:
-        """Commit if there is a connection, and it is known what the broker has. `connections`: looked up before."""
+        """Commit if there is a connection and the broker's offset is known. `connections`: a cache of look-ups."""
         name = queue.broker_name
         if name in connections:
             connection = connections[name]
@@ -233,7 +234,7 @@ class RemoteOffsets:
         log.warning("offset_not_persisted", group=self._group, queue=str(queue), reason=str(error))
 
     def _tell(self, queue: MessageQueue, connection: Connection) -> None:
-        """Commit, unless that broker has been told already."""
+        """Commit, unless this offset was already sent to the broker."""
         offset, told = self._offsets.get(queue), self._told.get(queue)
         if offset is None or (told is not None and told[0] is connection and told[1] == offset):
             return

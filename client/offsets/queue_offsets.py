@@ -1,4 +1,4 @@
-"""Questions about a queue's offsets, and a group's progress in it. RocketMQ: MQAdminImpl, RemoteBrokerOffsetStore."""
+"""Queries of a queue's offsets, and of a group's progress in it. RocketMQ: MQAdminImpl, RemoteBrokerOffsetStore."""
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -18,14 +18,14 @@ from staticfire.protocol.requests.offsets import (
 
 
 class QueueOffsets:
-    """Asks the brokers. All of it raises BrokerAnswer (refused), TopicNotFound and NetworkError."""
+    """Queries brokers. All methods raise BrokerAnswer (refused), TopicNotFound and NetworkError."""
 
     def __init__(self, client: ClusterClient, timeout_ms: int) -> None:
         self._client = client
         self._timeout_ms = timeout_ms
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """Return the offset that the queue's next message will get."""
+        """Return the offset of the queue's next message."""
         return await self._offset(queue, GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id))
 
     async def min_offset(self, queue: MessageQueue) -> int:
@@ -33,13 +33,13 @@ class QueueOffsets:
         return await self._offset(queue, GetMinOffset(topic=queue.topic, queue_id=queue.queue_id))
 
     async def search_offset(self, queue: MessageQueue, stored_ms: int, upper: bool = False) -> int:
-        """Return the first offset stored at that time or later; with `upper`, the last one at that time or before."""
+        """Return the first offset stored at this time or later; with `upper`, the last one until this time."""
         boundary = "UPPER" if upper else "LOWER"
         request = SearchOffset(topic=queue.topic, queue_id=queue.queue_id, timestamp=stored_ms, boundary_type=boundary)
         return await self._offset(queue, request)
 
     async def earliest_stored_ms(self, queue: MessageQueue) -> int | None:
-        """Return when the queue's oldest message was stored, None when it has none."""
+        """Return when the queue's oldest message was stored; None if it has none."""
         request = GetEarliestStoreTime(topic=queue.topic, queue_id=queue.queue_id, bname=queue.broker_name)
         answer = await self._client.ask_broker(queue, request, self._timeout_ms)
         if answer.code != SUCCESS or not isinstance(answer, TimestampAnswer):
@@ -47,7 +47,7 @@ class QueueOffsets:
         return answer.timestamp if answer.timestamp >= 0 else None
 
     async def committed(self, group: str, queue: MessageQueue) -> int | None:
-        """Return where the group goes on in the queue, None when it has not committed anything there."""
+        """Return the group's committed offset in the queue; None if there is none."""
         request = QueryConsumerOffset(consumer_group=group, topic=queue.topic, queue_id=queue.queue_id)
         request.bname = queue.broker_name
         answer = await self._client.ask_broker(queue, request, self._timeout_ms)
@@ -58,7 +58,7 @@ class QueueOffsets:
         return answer.offset
 
     async def commit(self, group: str, queue: MessageQueue, queue_offset: int) -> None:
-        """Store where the group goes on in the queue."""
+        """Store the group's offset in the queue."""
         request = UpdateConsumerOffset(
             consumer_group=group,
             topic=queue.topic,

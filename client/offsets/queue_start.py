@@ -1,4 +1,4 @@
-"""Where the queues of one consumer start: at the stored offset, else where the settings say. Brokers are asked."""
+"""Finds where the queues of one consumer start: at the stored offset, otherwise as in the settings. Queries brokers."""
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -10,12 +10,12 @@ from staticfire.client.settings.push_settings import ConsumeFromWhere, PushSetti
 from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.times import MessageMs
 
+# How long before its start ConsumeFromWhere.TIMESTAMP begins if no time is set.
 HALF_AN_HOUR_MS = 30 * 60 * 1000
-# How far back ConsumeFromWhere.TIMESTAMP begins when no time is given.
 
 
 class QueueStarts:
-    """Finds them. `begin` comes first."""
+    """Finds the start offsets. Call `begin` first."""
 
     def __init__(self, client: ClusterClient, settings: PushSettings, offsets: OffsetStore) -> None:
         self._client = client
@@ -25,13 +25,13 @@ class QueueStarts:
         self._began_ms = client.machine.clock.wall_ms()
 
     async def begin(self) -> None:
-        """Learn when this consumer began, in message time: only where the settings count from there."""
+        """Store the current message time as this consumer's start, if the settings need it."""
         settings = self._settings
         if settings.consume_from_where is ConsumeFromWhere.TIMESTAMP and settings.consume_timestamp_ms is None:
             self._began_ms = await message_ms_now(self._client)
 
     async def find(self, queue: MessageQueue) -> int:
-        """Return where to start; what was known of its offset is forgotten. Raises: StaticfireError."""
+        """Return the offset to start at. What was known of the queue's offset is forgotten. Raises: StaticfireError."""
         self._offsets.forget(queue)
         settings = self._settings
         stored = await self._offsets.stored(queue)
@@ -52,5 +52,5 @@ class QueueStarts:
         return start
 
     async def at_time(self, queue: MessageQueue, stored_ms: int) -> int:
-        """Return the first offset stored at that time or later. Raises: BrokerAnswer, NetworkError."""
+        """Return the first offset stored at this time or later. Raises: BrokerAnswer, NetworkError."""
         return await self._questions.search_offset(queue, stored_ms)

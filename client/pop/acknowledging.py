@@ -1,4 +1,4 @@
-"""Messages that are done, and those that need more time: said to the broker that their handles name.
+"""Acknowledges messages, or changes their invisible time, at the broker that their handles name.
 
 RocketMQ: MQClientAPIImpl.ackMessageAsync, batchAckMessageAsync, changeInvisibleTimeAsync.
 """
@@ -28,7 +28,7 @@ from staticfire.protocol.times import UptimeMs
 
 
 def ack_request(group: str, topic: str, message: PoppedMessage) -> AckMessage:
-    """Return what says that a message is done. `topic`: the whole name of the one that it was received by."""
+    """Return the request that acknowledges a message. `topic`: the full name of the topic that it was received from."""
     handle = message.handle
     return AckMessage(
         group,
@@ -41,7 +41,7 @@ def ack_request(group: str, topic: str, message: PoppedMessage) -> AckMessage:
 
 
 def change_request(group: str, topic: str, message: PoppedMessage, invisible_ms: int) -> ChangeInvisibleTime:
-    """Return what asks for another invisible time, from now on."""
+    """Return the request for another invisible time, from now on."""
     handle = message.handle
     return ChangeInvisibleTime(
         group,
@@ -57,7 +57,7 @@ def change_request(group: str, topic: str, message: PoppedMessage, invisible_ms:
 def batch_requests(
     group: str, messages: Iterable[PoppedMessage], namespace: Namespace
 ) -> dict[str, tuple[MessageQueue, BatchAck]]:
-    """Return one request per broker name for messages that are done, with a queue that lies there."""
+    """Return one acknowledging request per broker name, with a queue on that broker."""
     check_points: dict[tuple[str, PopHandle], list[int]] = {}
     for message in messages:
         key = (namespace.wrap(message.topic), message.handle._replace(queue_offset=-1))
@@ -73,29 +73,29 @@ def batch_requests(
 
 
 async def _all(requests: Iterable[Coroutine[Any, Any, object]]) -> None:
-    """Await all of them. Raises: what the first one raised that failed, when all have ended."""
+    """Await all requests. Raises: the first error, after all have ended."""
     for outcome in await asyncio.gather(*requests, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
 
 
 class Acknowledging:
-    """That of one group. A message whose acknowledgement fails comes again."""
+    """The acknowledgements of one group. If one fails, the message is redelivered."""
 
     def __init__(self, group: str, client: ClusterClient, timeout_ms: int) -> None:
-        """`timeout_ms`: for each answer."""
+        """`timeout_ms`: for each response."""
         self._group = group
         self._client = client
         self._timeout_ms = timeout_ms
         self._takes_batches = True
 
     async def ack(self, message: PoppedMessage) -> None:
-        """Say that a message is done. Raises: BrokerAnswer, NetworkError."""
+        """Acknowledge a message. Raises: BrokerAnswer, NetworkError."""
         queue = self._queue_of(message)
         await self._ask(queue, ack_request(self._group, queue.topic, message))
 
     async def ack_all(self, messages: Iterable[PoppedMessage]) -> None:
-        """Say of many messages that they are done, with one request per broker; one by one where it knows no other way.
+        """Acknowledge many messages, with one request per broker; one by one if a broker supports no batches.
 
         Raises: BrokerAnswer, NetworkError.
         """
@@ -107,13 +107,13 @@ class Acknowledging:
             except BrokerAnswer as refused:
                 if refused.code != ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                     raise
-                self._takes_batches = False  # RocketMQ before 5.1.
+                self._takes_batches = False  # This is RocketMQ before 5.1.
             else:
                 return
         await _all(map(self.ack, done))
 
     async def change(self, message: PoppedMessage, invisible_ms: int) -> None:
-        """Let nobody else have a message for so long from now on; it gets a new handle.
+        """Set how long a message remains invisible, from now on; it gets a new handle.
 
         Raises: BrokerAnswer, NetworkError.
         """

@@ -1,7 +1,7 @@
-"""What a pop's answer says. Pure. RocketMQ: MQClientAPIImpl.processPopResponse.
+"""Reads the response to a pop. Pure. RocketMQ: MQClientAPIImpl.processPopResponse.
 
-Each message gets the handle that it is acknowledged by: a retry brings its own along, that of another is made of the
-answer's info strings. One that they say nothing of can't be acknowledged: it isn't handed out, and comes again.
+Each message gets the handle for its acknowledgement: a retry contains its own; for others it is made of the info
+strings in the response. A message without info can't be acknowledged: it isn't delivered, and the broker redelivers it.
 """
 
 from collections.abc import Iterable
@@ -33,11 +33,11 @@ from staticfire.protocol.times import UptimeMs
 
 
 class PopStatus(Enum):
-    """What came of a pop. RocketMQ: PopStatus."""
+    """The result of a pop. RocketMQ: PopStatus."""
 
     FOUND = "FOUND"
     POLLING_FULL = "POLLING_FULL"
-    """The broker holds too many already: this one came back at once."""
+    """The broker holds too many pops already, and responded at once."""
     POLLING_NOT_FOUND = "POLLING_NOT_FOUND"
 
 
@@ -50,34 +50,34 @@ _STATUS_OF_CODE: dict[int, PopStatus] = {
 
 
 class PoppedMessage(ReceivedMessage):
-    """A message that nobody else gets for a while: until it is acknowledged, or its invisible time is over."""
+    """A message that is invisible to other members until it is acknowledged, or its invisible time ends."""
 
     __slots__ = ("handle", "invisible_until_ms")
 
     handle: PopHandle
-    """What it is acknowledged by; another one after its invisible time was changed."""
+    """The handle to acknowledge it with; changing the invisible time replaces it."""
     invisible_until_ms: UptimeMs
-    """When its invisible time is over, in uptime of the consumer's machine."""
+    """When its invisible time ends, in uptime of the consumer's machine."""
 
     @property
     def first_popped_ms(self) -> int:
-        """When the group got it first, by the broker's clock."""
+        """When the group first popped it, by the broker's clock."""
         text = self.get(FIRST_POP_TIME) or ""
         return int(text) if text.isdecimal() and text.isascii() else self.handle.pop_time_ms
 
 
 class PopAsked(NamedTuple):
-    """What was asked of whom: what an answer is read with."""
+    """A pop's request and broker, which are needed to read its response."""
 
     group: str
     topic: str
     broker_name: str
     broker_host: bytes
-    """8 or 20 bytes, for codecs whose records don't carry it."""
+    """8 or 20 bytes, for codecs whose records don't contain it."""
 
 
 class PopResult(NamedTuple):
-    """Messages, and how many are there beside them at least. `lost`: how many have no handle, and why the first."""
+    """Messages, and how many more there are at least. `lost`: how many have no handle, and why the first has none."""
 
     status: PopStatus
     messages: list[PoppedMessage]
@@ -87,7 +87,7 @@ class PopResult(NamedTuple):
 
 
 class _Infos(NamedTuple):
-    """The answer's info strings."""
+    """The info strings of a response."""
 
     start_offsets: dict[QueueKey, int]
     message_offsets: dict[QueueKey, list[int]]
@@ -95,7 +95,7 @@ class _Infos(NamedTuple):
 
 
 def read_pop(answer: Answer, asked: PopAsked, uptime_ms: UptimeMs) -> PopResult:
-    """Return the result of a pop that was answered at `uptime_ms`. Raises: BrokerAnswer (refused), ProtocolError."""
+    """Return the result of a pop, whose response came at `uptime_ms`. Raises: BrokerAnswer (refused), ProtocolError."""
     status = _STATUS_OF_CODE.get(answer.code)
     if status is None:
         raise broker_answer(answer.code, answer.remark, f"pop {asked.topic} of {asked.broker_name} for {asked.group}")
@@ -126,7 +126,7 @@ def read_pop(answer: Answer, asked: PopAsked, uptime_ms: UptimeMs) -> PopResult:
 
 
 def _handle_of(message: PoppedMessage, answer: PopAnswer, asked: PopAsked, infos: _Infos) -> PopHandle:
-    """Return a message's handle. Raises: ProtocolError (the answer has none for it)."""
+    """Return a message's handle. Raises: ProtocolError (the response contains none)."""
     own = message.get(POP_CK)
     if own is not None:
         handle = parse_handle(own)
@@ -146,14 +146,14 @@ def _handle_of(message: PoppedMessage, answer: PopAnswer, asked: PopAsked, infos
 
 
 def _flag_of(topic: str, asked: PopAsked) -> int:
-    """Return which of its topics a group's message came from, as it lies there."""
+    """Return which of its topics a group's message was stored in."""
     if topic == asked.topic:
         return NORMAL
     return RETRY_V2 if topic == pop_retry_topic(asked.topic, asked.group, RETRY_V2) else RETRY
 
 
 def give_plain_topic(messages: Iterable[PoppedMessage], plain_topic: str) -> None:
-    """Let messages have the name of their topic that programs know."""
+    """Set the topic's plain name, which programs use."""
     for message in messages:
         message.topic = plain_topic
 
@@ -161,9 +161,9 @@ def give_plain_topic(messages: Iterable[PoppedMessage], plain_topic: str) -> Non
 def split_wanted(
     messages: list[PoppedMessage], tags: TagExpression | None
 ) -> tuple[list[PoppedMessage], list[PoppedMessage]]:
-    """Return those that are wanted, and the others: a broker filters by hash codes, so some may be too much.
+    """Return the messages with a wanted tag, and the others: a broker compares only hash codes of tags.
 
-    `tags`: None where the broker filters by something else.
+    `tags`: None if the broker filters by something else.
     """
     if tags is None or tags.all_tags:
         return messages, []

@@ -1,8 +1,9 @@
-"""Pops that a simple consumer has sent, with those whose `receive` was cancelled before the answer came.
+"""The pops that a simple consumer has sent, including those whose `receive` was cancelled before the response.
 
-A broker doesn't hear of a cancelled `receive`: it holds the pop on, and hands it the next message. So an answer always
-has a taker: the `receive` that waits for it, or the next one that wants the same, which waits for it instead of sending
-another pop. If there is none when the answer comes, its messages are handed back, and are redelivered at once.
+A broker doesn't notice a cancelled `receive`: it continues to hold the pop, and delivers the next message to it. So
+each response must be used: by the `receive` that waits for it, or by the next one with the same parameters, which waits
+for it instead of sending another pop. If there is none when the response arrives, its messages are put back, and
+redelivered at once.
 """
 
 import asyncio
@@ -20,35 +21,35 @@ class PopUnderWay:
     __slots__ = ("connection", "terms", "waiter")
 
     def __init__(self, connection: Connection, terms: tuple[Any, ...]) -> None:
-        """`terms`: what was asked for; the broker comes first."""
+        """`terms`: the parameters of the pop; the broker is the first."""
         self.connection = connection
         self.terms = terms
         self.waiter: asyncio.Future[Reply] | None = None
-        """Of the `receive` that waits for the answer."""
+        """The future of the `receive` that waits for the response."""
 
 
 HandBack = Callable[[PopUnderWay, Answer], None]
 
 
 class PopsUnderWay:
-    """Those of one consumer. Lives in the running event loop."""
+    """The pops of one consumer. It uses the running event loop."""
 
     def __init__(self, hand_back: HandBack) -> None:
-        """`hand_back`: lets the messages of an answer be redelivered."""
+        """`hand_back`: puts the messages of a response back."""
         self._hand_back = hand_back
         self._loop = asyncio.get_running_loop()
         self._left: dict[PopUnderWay, None] = {}
-        """Nothing waits for their answers."""
+        """The pops whose response no `receive` waits for."""
 
     def find(self, terms: tuple[Any, ...]) -> PopUnderWay | None:
-        """Return a pop with these terms whose answer nothing waits for."""
+        """Return a pop with these terms whose response no `receive` waits for."""
         for pop in self._left:
             if pop.terms == terms and pop.connection.is_open:
                 return pop
         return None
 
     def send(self, connection: Connection, request: Request, timeout_ms: int, terms: tuple[Any, ...]) -> PopUnderWay:
-        """Send a pop; `answer` has to follow without waiting between. Raises: NetworkError."""
+        """Send a pop. Call `answer` next, without an `await` in between. Raises: NetworkError."""
         pop = PopUnderWay(connection, terms)
         self._left[pop] = None
         try:
@@ -60,7 +61,7 @@ class PopsUnderWay:
         return pop
 
     async def answer(self, pop: PopUnderWay, wait_ms: int | None = None) -> Answer | None:
-        """Return the answer to a pop, None when it takes longer than `wait_ms`. Raises: StaticfireError."""
+        """Return the response to a pop; None if it takes longer than `wait_ms`. Raises: StaticfireError."""
         del self._left[pop]
         waiter = pop.waiter = self._loop.create_future()
         try:
@@ -80,7 +81,7 @@ class PopsUnderWay:
         raise reply
 
     def _leave(self, pop: PopUnderWay, waiter: asyncio.Future[Reply]) -> None:
-        """Wait no more. The answer may have come in the same moment."""
+        """Stop waiting. The response may have arrived at the same moment."""
         pop.waiter = None
         self._left[pop] = None
         if waiter.done() and not waiter.cancelled():

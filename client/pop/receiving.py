@@ -1,8 +1,9 @@
-"""Which broker a simple consumer asks next, and how it waits for messages of several.
+"""Which broker a simple consumer pops from next, and how it waits for messages of several.
 
-A pop that is held at one broker hears nothing of the others, and pops at all of them take more than is wanted. So with
-several topics or brokers nothing is held but *notifications*: they say where a message is, and take none. There is one
-per topic and broker, kept from one `receive` to the next. RocketMQ 5's clients ask one broker after the other instead.
+A pop that one broker holds doesn't notice messages at other brokers, and pops held at all brokers would take more
+messages than requested. So with several topics or brokers only *notifications* are held: they report where a message
+is, without taking any. There is one per topic and broker, which is kept from one `receive` to the next. RocketMQ 5's
+clients request from one broker after another instead.
 """
 
 import asyncio
@@ -49,10 +50,11 @@ from staticfire.runtime.service import Pause, Spawn
 
 log = logger("client")
 
+# The maximum hold time of a pop or notification: RocketMQ's brokers don't wake them for a redelivered message, so they
+# must be sent again.
 HOLD_MS_MAX = 5_000
-# Of one pop or notification: RocketMQ's brokers wake none of them when a message comes again, so they are asked anew.
+# The pause after a broker reported a message but returned none: another pop is using it, or the filter excludes it.
 PAUSE_MS, PAUSE_MS_MAX = 20, 1_000
-# After a broker said that there is something, and gave nothing: it is busy with another pop, or the filter refuses it.
 
 
 class PopTarget(NamedTuple):
@@ -63,7 +65,7 @@ class PopTarget(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What one `receive` asks for."""
+    """The parameters of one `receive`."""
 
     max_messages: int
     invisible_ms: int
@@ -71,7 +73,7 @@ class Wish(NamedTuple):
 
 
 def pop_targets(topic: str, route: TopicRouteData) -> list[PopTarget]:
-    """Return where a topic can be read, sorted."""
+    """Return the brokers that a topic can be read from, sorted."""
     reachable = {broker.broker_name for broker in route.broker_datas if broker.broker_addrs}
     names = {queues.broker_name for queues in route.queue_datas if readable(queues.perm)}
     return [PopTarget(topic, name) for name in sorted(names & reachable)]
@@ -80,7 +82,7 @@ def pop_targets(topic: str, route: TopicRouteData) -> list[PopTarget]:
 def pop_request(
     group: str, target: PopTarget, queue_id: int, wanted: Subscription, from_where: ConsumeFromWhere
 ) -> PopMessage:
-    """Return a pop that takes nothing yet and isn't held. The broker says when it began: clocks differ."""
+    """Return a pop that takes no message yet and isn't held. The broker sets its start time, because clocks differ."""
     init_mode = FROM_MIN if from_where is ConsumeFromWhere.FIRST_OFFSET else FROM_MAX
     data = wanted.data
     return PopMessage(
@@ -91,7 +93,7 @@ def pop_request(
 
 
 class Receiving:
-    """That of one consumer that has started."""
+    """Receives messages for one running consumer."""
 
     def __init__(
         self,
@@ -114,13 +116,13 @@ class Receiving:
         self._turn = 0
         self._watches: dict[PopTarget, asyncio.Task[bool]] = {}
         self.popped_ms: dict[str, UptimeMs] = {}
-        """When a topic was asked for last."""
-        self._failing: set[PopTarget] = set()  # What the log has told of. Never iterated.
+        """The time of the last pop of each topic."""
+        self._failing: set[PopTarget] = set()  # Failures that were logged. Never iterated.
 
     async def receive(self, max_messages: int, invisible_ms: int, await_ms: int) -> list[PoppedMessage]:
-        """Return messages of one topic and broker, as soon as there are some; none when the time is over.
+        """Return messages of one topic and broker, as soon as there are some; none after the timeout.
 
-        Raises: TopicNotFound (no topic has a route), BrokerAnswer, NetworkError (nobody can be asked).
+        Raises: TopicNotFound (no topic has a route), BrokerAnswer, NetworkError (no broker can be reached).
         """
         wish = Wish(max_messages, invisible_ms, UptimeMs(self._uptime_ms() + await_ms))
         pause_ms = 0
@@ -133,7 +135,8 @@ class Receiving:
                 messages = await self._pop_first(targets, wish)
                 if not messages and self._left_ms(wish) > 0:
                     await self._news(targets, min(self._left_ms(wish), HOLD_MS_MAX))
-                    if self._left_ms(wish) <= 0:  # Nobody tells of messages that come again.
+                    # Brokers send no notifications for redelivered messages.
+                    if self._left_ms(wish) <= 0:
                         messages = await self._pop_first(targets, wish)
             left_ms = self._left_ms(wish)
             if messages or left_ms <= 0:
@@ -148,7 +151,7 @@ class Receiving:
         return max(0, wish.until_ms - self._uptime_ms())
 
     async def _targets(self) -> list[PopTarget]:
-        """Return whom to ask, another one first each time. Raises: TopicNotFound (no topic has a route)."""
+        """Return the brokers to request from, starting with another one each time. Raises: TopicNotFound (no route)."""
         targets: list[PopTarget] = []
         missing = None
         for topic in list(self._wanted):
@@ -171,9 +174,9 @@ class Receiving:
     # -- messages ------------------------------------------------------------------------------------------------
 
     async def _pop_first(self, targets: Sequence[PopTarget], wish: Wish) -> list[PoppedMessage]:
-        """Return what the first of them gives that has something; nothing is held.
+        """Return the messages of the first broker that has any; no pop is held.
 
-        Raises: BrokerAnswer, NetworkError, when none of them can be asked.
+        Raises: BrokerAnswer, NetworkError, if none of them responds.
         """
         errors: list[StaticfireError] = []
         for target in targets:
@@ -191,7 +194,10 @@ class Receiving:
         return []
 
     async def _pop(self, target: PopTarget, wish: Wish, hold_ms: int) -> list[PoppedMessage]:
-        """Raises: BrokerAnswer, NetworkError, ClientError (the broker is too old for a condition)."""
+        """Pop from one broker, and return the wanted messages.
+
+        Raises: BrokerAnswer, NetworkError, ClientError (the broker is too old for a condition).
+        """
         wanted = self._wanted.get(target.topic)
         if wanted is None:
             return []
@@ -212,7 +218,7 @@ class Receiving:
     def _read(
         self, target: PopTarget, connection: Connection, answer: Answer, wanted: Subscription
     ) -> list[PoppedMessage]:
-        """Return the wanted messages of an answer. Raises: BrokerAnswer."""
+        """Return the wanted messages of a response. Raises: BrokerAnswer."""
         result = self._result(target, connection, answer)
         if result.lost:
             log.warning("popped_without_handle", group=self._group, messages=result.lost, reason=result.reason)
@@ -230,7 +236,7 @@ class Receiving:
         return read_pop(answer, asked, self._uptime_ms())
 
     def _hand_back(self, pop: PopUnderWay, answer: Answer) -> None:
-        """Let messages be redelivered at once that no `receive` has got: all of them were cancelled."""
+        """Put messages back that no `receive` gets because all were cancelled; they are redelivered at once."""
         target, connection = pop.terms[0], pop.connection
         try:
             messages = self._result(target, connection, answer).messages
@@ -245,14 +251,14 @@ class Receiving:
             log.info("handed_back", group=self._group, topic=target.topic, messages=len(messages))
 
     async def _ack_unseen(self, unwanted: list[PoppedMessage]) -> None:
-        """Be done with messages that aren't wanted: their tags only look the same to a broker."""
+        """Acknowledge messages whose tags only have the same hash as the wanted ones."""
         try:
             await self.acknowledging.ack_all(unwanted)
         except StaticfireError as error:
             log.info("unwanted_not_acknowledged", group=self._group, messages=len(unwanted), reason=str(error))
 
     async def _connection(self, target: PopTarget) -> Connection:
-        """Raises: ConnectFailed, TopicNotFound."""
+        """Return the connection to a broker. Raises: ConnectFailed, TopicNotFound."""
         client = self._client
         address = address_to_write(client.routes.addresses, target.broker_name)
         try:
@@ -266,7 +272,7 @@ class Receiving:
     # -- news of messages ----------------------------------------------------------------------------------------
 
     async def _news(self, targets: Sequence[PopTarget], wait_ms: int) -> None:
-        """Return when one of them has something, or when the time is over."""
+        """Return when one of the brokers has a message, or after the timeout."""
         waiting = []
         for target in targets:
             watch = self._watches.get(target)
@@ -283,7 +289,7 @@ class Receiving:
             waiting = [watch for watch in waiting if watch not in done]
 
     async def _notified(self, target: PopTarget) -> bool:
-        """Return whether a broker has something for this group; False, too, when it can't be asked."""
+        """Return whether a broker has a message for this group; False, too, if it can't be reached."""
         try:
             connection = await self._connection(target)
             request = Notification(self._group, target.topic, ALL_QUEUES, HOLD_MS_MAX, 0, bname=target.broker_name)
@@ -299,14 +305,14 @@ class Receiving:
             watch.exception()
 
     async def leave(self) -> None:
-        """Wait for news no more."""
+        """Stop waiting for notifications."""
         watches = list(self._watches.values())
         for watch in watches:
             watch.cancel()
         await asyncio.gather(*watches, return_exceptions=True)
 
     def _told(self, target: PopTarget, error: StaticfireError) -> None:
-        """Log what doesn't work, once until it works again."""
+        """Log a failure, once until it works again."""
         if target not in self._failing:
             self._failing.add(target)
             where = {"topic": target.topic, "broker": target.broker_name}

@@ -1,11 +1,11 @@
-"""How much a producer has taken on and not settled. Pure but for the futures of those who wait for room."""
+"""Limits how much a producer has under way. Pure, except for the futures of senders that wait for room."""
 
 import asyncio
 from collections import deque
 
 
 class Backpressure:
-    """Messages and bytes between `post` and their results, with limits that `send` waits at."""
+    """Counts messages and bytes from `post` to their results, with the limits at which `send` waits."""
 
     __slots__ = ("_idle", "_waiting", "bytes", "bytes_max", "messages", "messages_max")
 
@@ -19,11 +19,11 @@ class Backpressure:
 
     @property
     def is_full(self) -> bool:
-        """Whether the next message has to wait."""
+        """Whether the next message must wait."""
         return self.messages >= self.messages_max or self.bytes >= self.bytes_max
 
     def remove(self, messages: int, size: int) -> None:
-        """Take settled messages out and let as many of those that wait go on."""
+        """Remove settled messages, and wake as many waiting senders."""
         self.messages -= messages
         self.bytes -= size
         if self._waiting and not self.is_full:

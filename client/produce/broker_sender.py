@@ -1,11 +1,10 @@
-"""What leaves for one broker: messages of a moment gathered into one SEND_MANY, or one request each.
+"""Sends messages to one broker: gathered into one SEND_MANY, or one request each.
 
-There is no linger: what the `send` calls of one tick of the event loop bring leaves at its end. While the window of
-requests under way is full, further messages gather, so that a busy producer sends large requests and an idle one
-answers as fast as a single send. Every message has a result of its own; one that has not gone well goes back to the
-sender.
+There is no linger time: messages of `send` calls in one tick of the event loop are sent at its end. While the window of
+requests under way is full, further messages gather. So a busy producer sends large requests, and an idle one is as fast
+as a single send. Every message has its own result; one that failed goes back to the sender.
 
-`is_gathering` False (RocketMQ's own brokers): each message is a request, and those of a tick share one write.
+If `is_gathering` is False (RocketMQ's own brokers), each message is a request, and those of a tick share one write.
 """
 
 import asyncio
@@ -35,9 +34,9 @@ from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.pending_answers import Reply
 
+# If nothing is under way, this many waiting messages or more are sent in two halves. If all were sent at once, broker
+# and client would alternate: each would wait for the other's whole burst. Two halves stay separate.
 HALVED_FROM = 32
-# A line of that length leaves in two halves when nothing is under way. All at once, broker and client would take turns:
-# each would wait for the other's whole burst. Once the halves are apart they stay so.
 
 Troubled = Callable[[PendingSend, Outcome], None]
 Answered = Callable[[str, UptimeMs], None]
@@ -46,7 +45,7 @@ _SEND_OK = SendStatus.SEND_OK
 
 
 class BrokerSender:
-    """One broker's outgoing messages. All but connecting is synchronous."""
+    """Messages to one broker. Everything but connecting is synchronous."""
 
     def __init__(
         self,
@@ -58,8 +57,9 @@ class BrokerSender:
         troubled: Troubled,
         answered: Answered | None = None,
     ) -> None:
-        """`troubled` gets each message with an outcome other than success. `answered` is told of each answer when its
-        request had left, if somebody wants to know how long brokers take.
+        """`troubled` gets each message with an outcome other than success.
+
+        `answered`, if it is set, gets the send time of each request whose response arrives, to measure latency.
         """
         self.broker_name = broker_name
         self._group = group
@@ -82,7 +82,7 @@ class BrokerSender:
     # -- in ------------------------------------------------------------------------------------------------------
 
     def put_plain(self, pending: PendingSend) -> None:
-        """Take a first attempt that can share a request: the hot way of `put`."""
+        """Accept a first attempt that can share a request: the hot path of `put`."""
         if self._side_lines:
             self.put(pending)
             return
@@ -95,14 +95,14 @@ class BrokerSender:
             self._loop.call_soon(self._leave)
 
     def put(self, pending: PendingSend) -> None:
-        """Take any message; it leaves at the end of this tick, or when the window opens and its queue is free."""
+        """Accept any message. It is sent at the end of this tick, or when the window and its queue have room."""
         self._backpressure.messages += 1
         self._backpressure.bytes += pending.size
         self._waiting.add(pending)
         self._plan()
 
     def put_bundle(self, bundled: PendingSend) -> None:
-        """Take messages that are counted as under way already."""
+        """Accept messages that are already counted as under way."""
         self._waiting.add_bundle(bundled)
         self._plan()
 
@@ -114,7 +114,7 @@ class BrokerSender:
     # -- out -----------------------------------------------------------------------------------------------------
 
     def _leave(self) -> None:
-        """Send as much as the window takes."""
+        """Send as much as the window allows."""
         self._planned = False
         if self._blocked or self._in_flight >= self._window:
             return
@@ -169,7 +169,7 @@ class BrokerSender:
         self._in_flight += 1
 
     def _timed(self, began_ms: UptimeMs, heard: Heard) -> Heard:
-        """Return what hears of an answer, and tells how long it took where somebody wants to know."""
+        """Return a callback for a response, which also reports its time if latency is measured."""
         answered = self._answered
         if answered is None:
             return heard
@@ -182,7 +182,7 @@ class BrokerSender:
         return timed
 
     def _give_up(self, taken: GatheredSends, uptime_ms: UptimeMs) -> None:
-        """Fail those whose time is over before they could leave; the others stand in line again."""
+        """Fail sends whose deadline has passed before they could be sent; the others wait again."""
         late = [pending for pending in taken.sends if pending.deadline_ms <= uptime_ms]
         in_time = [pending for pending in taken.sends if pending.deadline_ms > uptime_ms]
         self._line.extendleft(reversed(in_time))

@@ -1,7 +1,7 @@
-"""Messages of one `send_many` that leave for one broker as one request.
+"""Messages of one `send_many` that are sent to one broker in one request.
 
-They have no future each, and no object but what is encoded: that is most of what a send costs otherwise. All goes well
-with nearly all of them. What doesn't continues as a send by itself (`alone`), with attempts of its own.
+They have no futures and no objects except their encoded form; these are most of the cost of a send. Nearly all of them
+succeed. One that fails continues as a send of its own (`alone`), with its own attempts.
 """
 
 import asyncio
@@ -15,30 +15,30 @@ from staticfire.client.produce.send_result import SendResult, SendStatus
 from staticfire.protocol.requests.send import ManyMessage, ManyResult
 
 Row = tuple[str, int, bytes, bytes, int, int, int]
-"""A ManyMessage, field by field, as it is encoded."""
+"""The fields of a ManyMessage, as they are encoded."""
 Place = tuple[int, str, MessageQueue]
-"""Which of the caller's messages it is, its id, where it goes."""
+"""The index among the caller's messages, the message id, and the queue."""
 Results = list[SendResult | Exception | None]
 
 _SEND_OK = SendStatus.SEND_OK
 
 
 class Bundle:
-    """What leaves together, and where its results go."""
+    """The messages of one request, and where their results go."""
 
     __slots__ = ("_results", "_settled", "places", "rows", "size")
 
     def __init__(self, results: Results, settled: Callable[[int], None]) -> None:
-        """`results`: of all messages of the `send_many`; `settled` is told how many more of them are there."""
+        """`results`: those of all messages of the `send_many`. `settled` is called with the number of new results."""
         self._results = results
         self._settled = settled
         self.rows: list[Row] = []
         self.places: list[Place] = []
         self.size = 0
-        """Bytes that count towards the limits of a request and of what may wait."""
+        """The bytes that count towards the limits of a request and of waiting messages."""
 
     def answered(self, answers: list[ManyResult], broker_prefix: str) -> list[int]:
-        """Note what the broker says of each message; return which of them aren't simply stored."""
+        """Store the broker's result of each message. Return the numbers of those that weren't simply stored."""
         results, troubled = self._results, []
         for number, ((index, message_id, queue), answer) in enumerate(zip(self.places, answers, strict=True)):
             if answer.code == 0:
@@ -51,7 +51,7 @@ class Bundle:
         return troubled
 
     def alone(self, number: int, bundled: PendingSend) -> PendingSend:
-        """Return one of the messages as a send by itself; `bundled` is what they were together."""
+        """Return one of the messages as a send of its own; `bundled` is the send of the whole bundle."""
         row, (index, message_id, queue) = self.rows[number], self.places[number]
         future: asyncio.Future[SendResult] = bundled.future.get_loop().create_future()
         future.add_done_callback(partial(self._alone_settled, index))
@@ -67,13 +67,13 @@ class Bundle:
 
 
 def as_exception(error: BaseException) -> Exception:
-    """Return what a future was failed with, which is never more than an Exception here."""
+    """Return the exception of a future, which here is always an Exception."""
     assert isinstance(error, Exception)
     return error
 
 
 def checked(outcomes: list[SendResult | Exception], return_exceptions: bool) -> list[Any]:
-    """Return the outcomes of many. Raises: the first failure, unless they are to be returned."""
+    """Return the outcomes of many messages. Raises: the first failure, unless failures are returned."""
     failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     if failures and not return_exceptions:
         words = f"{len(failures)} of {len(outcomes)} messages failed; return_exceptions=True tells which"

@@ -1,4 +1,8 @@
-"""Where a producer's messages can go: the queues of a topic, an sender for each broker, brokers to keep away from."""
+"""Where a producer's messages can be sent: the queues of a topic, a sender for each broker, brokers to avoid.
+
+A topic's route is fetched when its first message is sent. After that, each change of the route replaces the queues to
+choose from. If a change leaves no writable queue, the topic is forgotten, and the next message fetches its route again.
+"""
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -23,7 +27,7 @@ from staticfire.protocol.times import UptimeMs
 
 
 class Destinations:
-    """Follows the routes of the topics that the producer sends to. Lives in the running event loop."""
+    """Follows the routes of the topics that the producer sends to. It uses the running event loop."""
 
     def __init__(
         self,
@@ -40,16 +44,16 @@ class Destinations:
         self._backpressure = backpressure
         self._troubled = troubled
         self.choices: dict[str, QueueChoice[BrokerSender]] = {}
-        """By topic, its plain name and its whole one; one that isn't here has to be asked for by `queues`."""
+        """By topic, with its plain name and its full name. If a topic isn't here, await `queues` first."""
         self.faults = BrokerFaults()
         self.avoided = self.faults.avoided
-        """As hot code looks at it: whether there is anything against anybody."""
+        """The brokers to avoid; hot code checks whether it is empty."""
         self._answered = self._note_latency if settings.send_latency_fault_enable else None
         self._senders: dict[str, BrokerSender] = {}
         client.routes.listeners.append(self._route_changed)
 
     def sender(self, broker_name: str) -> BrokerSender:
-        """Return the sender of a broker, opened when first needed."""
+        """Return the sender of a broker; it is created when first needed."""
         sender = self._senders.get(broker_name)
         if sender is None:
             sender = BrokerSender(
@@ -93,10 +97,10 @@ class Destinations:
                 self._choose_from(topic, route)
             except (ClientError, ProtocolError):
                 for name in {topic, self._client.namespace.unwrap(topic)}:
-                    self.choices.pop(name, None)  # The next message asks again, and hears why.
+                    self.choices.pop(name, None)  # The next message fetches the route again, and fails with the reason.
 
     def next_queue(self, choice: QueueChoice[BrokerSender], last_broker: str | None = None) -> MessageQueue:
-        """Return the queue whose turn it is, on another broker than `last_broker` and the avoided ones if possible."""
+        """Return the next queue, if possible on a broker other than `last_broker` and the avoided ones."""
         if self.avoided:
             self.faults.lapse(self._client.machine.clock.uptime_ms())
         unreachable = self.faults.unreachable
@@ -107,7 +111,7 @@ class Destinations:
         return choice.next({last_broker, *self.avoided}, {last_broker, *unreachable})
 
     def queue_on(self, broker_name: str) -> MessageQueue | None:
-        """Return any queue of a broker that messages can go to, with its topic's whole name."""
+        """Return any known queue of a broker, with its topic's full name."""
         queues = (queue._replace(topic=choice.topic) for choice in self.choices.values() for queue in choice.queues)
         return next((queue for queue in queues if queue.broker_name == broker_name), None)
 
@@ -116,7 +120,7 @@ class Destinations:
         self.faults.answered(broker_name, uptime_ms - began_ms, uptime_ms)
 
     def note_failure(self, broker_name: str, error: StaticfireError) -> None:
-        """Prefer other brokers to one that didn't take a message, as the settings say."""
+        """Prefer other brokers to one that didn't accept a message, as the settings say."""
         settings, uptime_ms = self._settings, self._client.machine.clock.uptime_ms()
         if not settings.send_latency_fault_enable:
             if isinstance(error, ConnectFailed | ConnectionLost):
@@ -127,5 +131,5 @@ class Destinations:
             self.faults.failed(broker_name, False, uptime_ms)
 
     def close(self) -> None:
-        """Follow routes no more."""
+        """Stop following routes."""
         self._client.routes.listeners.remove(self._route_changed)

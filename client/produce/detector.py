@@ -1,4 +1,4 @@
-"""Looks whether brokers that were out of reach answer again. RocketMQ: LatencyFaultToleranceImpl.startDetector."""
+"""Checks whether unreachable brokers respond again. RocketMQ: LatencyFaultToleranceImpl.startDetector."""
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.routes import address_to_write
@@ -11,7 +11,7 @@ ROUND_MS = 3_000
 
 
 class Detector:
-    """Asks each of them for the end of a queue; what it answers doesn't matter, that it does sets it free."""
+    """Queries each of these brokers for the end of a queue. Any response means that the broker can be reached."""
 
     def __init__(self, client: ClusterClient, destinations: Destinations, settings: ProducerSettings) -> None:
         self._client = client
@@ -20,7 +20,7 @@ class Detector:
         self._questions = QueueOffsets(client, settings.detect_timeout_ms)
 
     async def loop(self) -> None:
-        """Look every 3 s at those whose turn it is."""
+        """Check the brokers that are due, every 3 s."""
         while True:
             await self._client.pause_for(ROUND_MS)
             uptime_ms = self._client.machine.clock.uptime_ms()
@@ -33,7 +33,7 @@ class Detector:
             try:
                 await self._questions.max_offset(queue)
             except BrokerAnswer:
-                pass  # It says no, so it is there. RocketMQ's detector takes that for silence.
+                pass  # An error response: the broker can be reached. RocketMQ's detector takes it for no response.
             except StaticfireError:
                 return
         self._destinations.faults.reached(broker_name)

@@ -1,4 +1,4 @@
-"""What a program can have called around its sends. RocketMQ: CheckForbiddenHook, SendMessageHook, EndTransactionHook.
+"""Hooks that a program can add around its sends. RocketMQ: CheckForbiddenHook, SendMessageHook, EndTransactionHook.
 
     class Audit(ProducerHook):
         def check_forbidden(self, call: SendCall) -> None:
@@ -10,10 +10,10 @@
 
     producer.add_hook(Audit())
 
-What `check_forbidden` raises is what the send raises, and nothing leaves. What the others raise is logged, and the send
-goes on: SystemExit, a CancelledError and the outcome that `pytest.fail()` raises. Only KeyboardInterrupt is raised.
-They are called once for each message, before its first attempt and after its last (RocketMQ: around each attempt). With
-hooks, the messages of `send_many` are posted one by one.
+If `check_forbidden` raises, the send raises the same, and nothing is sent. What the other methods raise is logged, and
+the send continues; this includes SystemExit, CancelledError and what `pytest.fail()` raises. Only KeyboardInterrupt is
+raised. Hooks are called once per message, before its first attempt and after its last (RocketMQ: around each attempt).
+With hooks, the messages of `send_many` are posted one by one.
 """
 
 import asyncio
@@ -31,25 +31,25 @@ log = logger("client")
 
 
 class SendCall:
-    """A message on its way. Before it, nothing is known of its end. RocketMQ: SendMessageContext."""
+    """A send. Its results are set after it has ended. RocketMQ: SendMessageContext."""
 
     __slots__ = ("began_ms", "error", "group", "message", "queue", "result", "took_ms")
 
     def __init__(self, group: str, message: Message, queue: MessageQueue | None, began_ms: UptimeMs) -> None:
         self.group = group
         self.message = message
-        """Of a batch the first one."""
+        """The message; of a batch, the first one."""
         self.queue = queue
-        """The one that the program chose."""
+        """The queue that the program chose; None if it didn't."""
         self.result: SendResult | None = None
-        """None of a one-way send, too."""
+        """None before the end, after a failure, and for a one-way send."""
         self.error: BaseException | None = None
         self.began_ms = began_ms
         self.took_ms = 0
 
 
 class EndTransactionCall:
-    """How a transaction ended, before its broker is told. RocketMQ: EndTransactionContext."""
+    """The end of a transaction, before its broker is notified. RocketMQ: EndTransactionContext."""
 
     __slots__ = ("from_check", "group", "message_id", "state", "topic")
 
@@ -60,23 +60,23 @@ class EndTransactionCall:
         self.state = state
         """The name of a TransactionState."""
         self.from_check = from_check
-        """The broker had asked."""
+        """Whether the state was requested by the broker."""
 
 
 class ProducerHook:
-    """Override what you want to hear of."""
+    """Override the methods that you need."""
 
     def check_forbidden(self, call: SendCall) -> None:
-        """Raise something to forbid a send."""
+        """Raise an exception to forbid a send."""
 
     def before_send(self, call: SendCall) -> None:
-        """Hear of a message that leaves."""
+        """Called before a message is sent."""
 
     def after_send(self, call: SendCall) -> None:
-        """Hear what became of it."""
+        """Called after a send, with its result or error."""
 
     def end_transaction(self, call: EndTransactionCall) -> None:
-        """Hear how a transaction ended."""
+        """Called at the end of a transaction."""
 
 
 class ProducerHooks:
@@ -88,11 +88,11 @@ class ProducerHooks:
         self._hooks: list[ProducerHook] = []
 
     def add(self, hook: ProducerHook) -> None:
-        """Call it, behind the hooks that are there."""
+        """Add a hook, after earlier ones."""
         self._hooks.append(hook)
 
     def begin(self, message: Message, queue: MessageQueue | None) -> SendCall:
-        """Ask whether a message may be sent, and tell that it is. Raises: what a hook forbids it with."""
+        """Check that a message may be sent, and call `before_send`. Raises: what a hook forbids it with."""
         call = SendCall(self._group, message, queue, self._clock.uptime_ms())
         for hook in self._hooks:
             hook.check_forbidden(call)
@@ -101,14 +101,14 @@ class ProducerHooks:
         return call
 
     def end(self, call: SendCall, result: SendResult | None, error: BaseException | None) -> None:
-        """Tell what became of it."""
+        """Call `after_send` with the outcome."""
         call.result, call.error = result, error
         call.took_ms = self._clock.uptime_ms() - call.began_ms
         for hook in self._hooks:
             self._tell("after_send", hook, call)
 
     def follow(self, call: SendCall, future: "asyncio.Future[SendResult]") -> None:
-        """Tell what becomes of it, when that is known."""
+        """Call `after_send` when the future has its outcome."""
         future.add_done_callback(partial(self._settled, call))
 
     def _settled(self, call: SendCall, future: "asyncio.Future[SendResult]") -> None:
@@ -119,7 +119,7 @@ class ProducerHooks:
         self.end(call, future.result() if error is None else None, error)
 
     def end_transaction(self, call: EndTransactionCall) -> None:
-        """Tell how a transaction ended."""
+        """Call `end_transaction`."""
         for hook in self._hooks:
             self._tell("end_transaction", hook, call)
 

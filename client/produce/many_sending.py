@@ -1,8 +1,8 @@
-"""One `send_many` on its way: messages in, bundles out, results in their order.
+"""One running `send_many`: messages in, bundles out, results in the order of the messages.
 
-Messages go where single ones would, in their order. A bundle leaves when it is full, so that its broker works while the
-next messages are encoded. Retries, messages of a topic without a known route, and all for RocketMQ's own brokers are
-posted one by one.
+Each message goes to the same queue as a single send would, in the same order. A bundle is sent when it is full, so that
+its broker works while the next messages are encoded. Retries, messages of topics without a known route, and all
+messages to RocketMQ's own brokers are posted one by one.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from staticfire.protocol.messages import GOES_ALONE, Message, encode_message_pro
 from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.requests.send import ManyMessage
 
+# The size of the first bundle, which is small so that its broker starts early.
 FIRST_MESSAGES_MAX = 32
-# Of the first bundle: its broker has something to do early.
 _OF_A_BUNDLE = ManyMessage("", -1, b"", b"")
 
 
 class ManySending:
-    """Takes messages by `add`; when that says so, `turn` has to be awaited before the next. At the end: `results`."""
+    """Accepts messages with `add`. After it returns True, await `turn` before the next; at the end, `results`."""
 
     def __init__(self, sender: Sender, settings: ProducerSettings) -> None:
         self._sender = sender
@@ -46,17 +46,17 @@ class ManySending:
         self._settled = 0
         self._posted: list[asyncio.Future[SendResult]] = []
         loop = asyncio.get_running_loop()
+        # Replaces the futures of messages in bundles: it is cancelled when their results are no longer wanted.
         self._wanted: asyncio.Future[SendResult] = loop.create_future()
-        # Stands for those of the messages in bundles: it is cancelled when nobody wants them any more.
         self._all_settled: asyncio.Future[None] | None = None
         self._wall_ms, self._deadline_ms = sender.tick()
 
     # -- messages in ---------------------------------------------------------------------------------------------
 
     def add(self, message: Message) -> bool:
-        """Take a message; return whether the event loop has to have a turn now. Hot.
+        """Add a message. Return whether the event loop must run now. Hot.
 
-        That a message can't be sent is its own result.
+        If the message can't be sent, that is its result.
         """
         results = self._results
         index = len(results)
@@ -94,7 +94,7 @@ class ManySending:
         return backpressure.messages >= backpressure.messages_max or backpressure.bytes >= backpressure.bytes_max
 
     def _add_slow_path(self, index: int, message: Message) -> bool:
-        """Take one that has to be compressed, has properties of the client's, or can't be in a bundle.
+        """Add a message that must be compressed, has properties of the client's, or can't be in a bundle.
 
         Raises: ClientError.
         """
@@ -117,8 +117,9 @@ class ManySending:
         return self._is_added(broker, bundle, size)
 
     def _post(self, index: int, message: Message) -> bool:
-        """Raises: ClientError."""
-        self._leave_all()  # Or it could overtake what came before.
+        """Post a message on its own. Raises: ClientError."""
+        # Otherwise it could overtake earlier messages.
+        self._leave_all()
         future = self._sender.post(message)
         future.add_done_callback(partial(self._post_settled, index))
         self._posted.append(future)
@@ -152,7 +153,7 @@ class ManySending:
             self._leave(broker)
 
     async def turn(self) -> None:
-        """Let the event loop go on; return when there is room for another message."""
+        """Let the event loop run. Return when there is room for another message."""
         self._bundle_messages_max = self._messages_max
         if self._backpressure.is_full:
             self._leave_all()
@@ -169,7 +170,7 @@ class ManySending:
             self._all_settled.set_result(None)
 
     async def results(self) -> list[SendResult | Exception]:
-        """Return the result of each message, or why there is none, when all are settled."""
+        """Return the result of each message, or its exception, when all are settled."""
         self._leave_all()
         self._all_settled = asyncio.get_running_loop().create_future()
         self._settle(0)
@@ -177,7 +178,7 @@ class ManySending:
         return [result for result in self._results if result is not None]
 
     def abandon(self) -> None:
-        """Want no results any more. What hasn't left yet may leave all the same, but is not tried again."""
+        """Stop waiting for results. Messages that wait may still be sent, but aren't retried."""
         self._wanted.cancel()
         for future in self._posted:
             future.cancel()

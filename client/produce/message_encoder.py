@@ -1,7 +1,7 @@
-"""Messages made ready to travel: checked, given their unique id, their properties as a string, the body compressed.
+"""Prepares messages for sending: checks them, adds a unique id, encodes properties, compresses the body.
 
-RocketMQ: Validators, MessageClientIDSetter, MessageBatch. What the caller has is not changed, so the same `Message` can
-be sent again; each time it gets another id.
+RocketMQ: Validators, MessageClientIDSetter, MessageBatch. The caller's object isn't changed, so the same `Message` can
+be sent again; it gets a new id each time.
 """
 
 from collections.abc import Sequence
@@ -25,16 +25,16 @@ QUEUE_UNKNOWN = -1
 
 
 def unique_ids(identity: Identity) -> UniqueIds:
-    """Return a source of unique ids of this process, apart from every other one."""
+    """Return a source of unique ids for this process, which differ from those of all others."""
     ip = pack_host(identity.host_ip, 0)[:-4]
     return UniqueIds(ip, identity.pid, identity.random.getrandbits(32), identity.utc_offset_ms)
 
 
 class MessageEncoder:
-    """Wraps the messages of one producer."""
+    """Encodes the messages of one producer."""
 
     def __init__(self, settings: ProducerSettings, ids: UniqueIds, namespace: Namespace | None = None) -> None:
-        """Raises: UsageError (bodies can't be compressed as the settings want it)."""
+        """Raises: UsageError (the compression of the settings isn't available)."""
         self._settings = settings
         self.next_id = ids.next_id
         self._wrap = (namespace or Namespace()).wrap
@@ -43,16 +43,16 @@ class MessageEncoder:
         self._compression = checked_kind(settings.compress_type)
         self._compressed = with_compression(0, self._compression)
         self.plain_bytes_max = min(self._body_bytes_max, self._compress_bytes - 1)
-        """Of bodies that travel as they are, without a further look."""
+        """The maximum size of bodies that are sent unchanged, without further checks."""
 
     def check(self, message: Message) -> None:
-        """Check topic and body. Raises: ClientError."""
+        """Check a message's topic and body. Raises: ClientError."""
         check_message(message, self._body_bytes_max)
         if not may_be_sent_to(message.topic):
             raise ClientError(f"topic {message.topic} is RocketMQ's own: sending to it is forbidden")
 
     def wrap(self, message: Message, wall_ms: MessageMs) -> tuple[ManyMessage, str]:
-        """Return the message as it travels, without a queue, and its id. The topic has been checked.
+        """Return the encoded message, without a queue, and its id. The topic has been checked.
 
         Raises: ClientError (body empty or too large, properties too long).
         """
@@ -73,10 +73,10 @@ class MessageEncoder:
         return (small, self._compressed) if len(small) < len(body) else (body, 0)
 
     def wrap_batch(self, messages: Sequence[Message], wall_ms: MessageMs) -> tuple[ManyMessage, str]:
-        """Return one message whose body is all of them, and their ids joined by commas.
+        """Return one message whose body contains all of them, and their ids joined by commas.
 
-        Every message keeps an id of its own. The batch itself gets none: brokers of RocketMQ 5.3 would show its id in
-        place of the messages' own ones.
+        Every message has its own id. The batch itself has none: brokers of RocketMQ 5.3 would show its id instead of
+        the ids of its messages.
 
         Raises: ClientError (nothing in it, mixed topics, delays, retry topics, too large).
         """
@@ -101,7 +101,7 @@ class MessageEncoder:
 
 
 def batch_fault(messages: Sequence[Message]) -> str | None:
-    """Return why these can't be one batch, None when they can. RocketMQ: MessageBatch.generateFromList."""
+    """Return why these messages can't be one batch; None if they can. RocketMQ: MessageBatch.generateFromList."""
     if not messages:
         return "a batch has at least one message"
     first = messages[0]

@@ -1,4 +1,4 @@
-"""One message, or one batch, on its way to a broker."""
+"""One message, or one batch, that is being sent to a broker."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 NO_QUEUE = MessageQueue("", "", -1)
 
+# Counted for each message in addition to its body: topic, properties, numbers.
 SEND_OVERHEAD_BYTES = 256
-# Counted for a message beside its body: topic, properties, numbers.
 
 
 class PendingSend(msgspec.Struct, gc=False, eq=False):
-    """A message as it travels, and the future of whoever waits for its result."""
+    """An encoded message, and the future of its result."""
 
     wire: ManyMessage
     message_id: str
@@ -30,21 +30,22 @@ class PendingSend(msgspec.Struct, gc=False, eq=False):
     deadline_ms: UptimeMs
     attempts_left: int
     size: int
-    """Bytes that count towards the limits of a SEND_MANY and of what may wait."""
+    """The bytes that count towards the limits of a SEND_MANY and of waiting messages."""
     ordered: bool = False
-    """The caller chose the queue: no other will do, and the queue's next message waits for this one's result."""
+    """The caller chose the queue: no other one may be used, and the queue's next message waits for this one's result.
+    """
     alone: bool = False
-    """It is a request by itself: a batch, or a retry, whose counts travel in the request's header."""
+    """It is sent in a request of its own: a batch, or a retry, whose counts are in the request's header."""
     batch: bool = False
-    """The body is a batch body."""
+    """Whether the body is a batch body."""
     poor_result: SendResult | None = None
-    """Of an attempt after which the message was stored less safely than promised, while another one goes on."""
+    """The result of an attempt that stored the message less safely than promised, while another attempt is made."""
     failures: list[str] | None = None
-    """What went wrong with the attempts so far."""
+    """The errors of the attempts so far."""
     bundle: "Bundle | None" = None
-    """The messages that it stands for, instead of one."""
+    """The messages of a bundle, if this isn't a single message."""
 
     @property
     def count(self) -> int:
-        """How many messages it is."""
+        """The number of messages."""
         return 1 if self.bundle is None else len(self.bundle.rows)

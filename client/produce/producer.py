@@ -1,12 +1,11 @@
-"""The producer: how a program sends messages. RocketMQ: DefaultMQProducer.
+"""The producer: sends a program's messages. RocketMQ: DefaultMQProducer.
 
     async with Producer("orders", namesrv="127.0.0.1:9876") as producer:
         result = await producer.send(Message("orders", b"...", tags="paid", keys=["42"]))
 
 Without asyncio, `with Producer(...) as producer: producer.send(...)`.
 
-Every send has one result or one exception; nothing is sent after `async with` has been left, and what was posted
-before is waited for.
+Every send has one result or one exception. Leaving `async with` waits for posted messages; after that nothing is sent.
 """
 
 import asyncio
@@ -50,7 +49,7 @@ REQUEST_TIMEOUT_MS = 3_000
 
 
 class Producer(ClientService):  # house: the face of all sends: most of it says what they raise
-    """Sends messages. One is enough for a program; it may be used by any number of tasks of its event loop."""
+    """Sends messages. One producer is enough for a program; any number of tasks of its event loop may use it."""
 
     def __init__(
         self,
@@ -60,20 +59,21 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         machine: Machine | None = None,
         client: ClusterClient | None = None,
     ) -> None:
-        """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
+        """`client`: a shared client, instead of `namesrv`. Raises: UsageError, ClientError."""
         self.settings = settings or ProducerSettings()
         super().__init__(namesrv, self.settings.client, machine, client)
         fault = group_fault(group)
         if fault is not None or group == DEFAULT_PRODUCER_GROUP:
             raise ClientError(fault or f"producer group {group} belongs to RocketMQ: choose another name")
         self.group = self.client.namespace.wrap(group)
-        """Its whole name, as brokers know it."""
+        """The full name of the group, as brokers know it."""
         self._sender: Sender | None = None
         self._tracing: ProducerTracing | None = None
         self._hooks: ProducerHooks | None = None
         self._is_watched = self.settings.enable_trace
-        """Somebody wants to know of each send: a trace or a hook."""
-        self._introduced: set[str] = set()  # Brokers that know this producer, as who waits for replies.
+        """Whether sends are observed, by a trace or a hook."""
+        # Brokers that know this producer, so that they can pass it replies.
+        self._introduced: set[str] = set()
 
     def __enter__(self) -> "BlockingProducer":
         return BlockingProducer.enter(self)
@@ -82,7 +82,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         self.client.join_producers(self.group)
         self._sender = Sender(self.group, self.client, self.settings)
         if self.settings.enable_trace:
-            from staticfire.client.produce.tracing import trace_producer  # Only where it is wanted.
+            from staticfire.client.produce.tracing import trace_producer  # Imported only if it is used.
 
             group = self.client.namespace.unwrap(self.group)
             self._tracing = trace_producer(self.client, group, self.settings.trace_topic, self.spawn)
@@ -90,7 +90,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
             self.spawn(Detector(self.client, self._sender.destinations, self.settings).loop(), "detector")
 
     async def _part(self) -> None:
-        """Refuse what is new, wait for what is under way, say goodbye."""
+        """Refuse new messages, wait for those under way, unregister."""
         sender, self._sender = self._sender, None
         if sender is not None:
             await sender.backpressure.idle()
@@ -122,14 +122,15 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         selector: Selector | None = None,
         key: Any = None,
     ) -> SendResult:
-        """Send a message and return where it is, after up to three attempts on different brokers.
+        """Send a message, with up to three attempts on different brokers, and return where it is stored.
 
-        With a `queue`, or one that `selector(queues, message, key)` picks, the message is *ordered*: there is one
-        attempt, and no other message of this producer to that queue leaves before it is settled.
+        With a `queue`, or one that `selector(queues, message, key)` returns, the message is *ordered*: there is one
+        attempt, and this producer sends no other message to that queue until it is settled.
 
-        A send that is cancelled may reach the broker all the same.
+        A cancelled send may still reach the broker.
 
-        Raises: ClientError (can't be sent), TopicNotFound, BrokerAnswer (refused), NetworkError (nobody knows).
+        Raises: ClientError (can't be sent), TopicNotFound, BrokerAnswer (refused), NetworkError (the outcome is
+        unknown).
         """
         sender = self._sender
         if sender is None or queue is not None or selector is not None or self._is_watched:
@@ -151,7 +152,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     async def _selected(
         self, message: Message, queue: MessageQueue | None, selector: Selector | None, key: Any
     ) -> MessageQueue | None:
-        """Return the queue that the program chose, or its selector does. Raises: ClientError (both, or no queue)."""
+        """Return the queue that the program or its selector chose. Raises: ClientError (both given, or not a queue)."""
         if selector is None:
             return queue
         if queue is not None:
@@ -162,7 +163,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     def _hooked(
         self, message: Message, queue: MessageQueue | None, post: Callable[[], asyncio.Future[SendResult]]
     ) -> asyncio.Future[SendResult]:
-        """Post what is sent, with hooks around it. Raises: as `post`, and what a hook forbids it with."""
+        """Send with `post`, with hooks around it. Raises: as `post`, and what a hook forbids it with."""
         hooks = self._hooks
         if hooks is None:
             return post()
@@ -183,7 +184,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         return future
 
     def _fitting(self, queue: MessageQueue | None, message: Message) -> MessageQueue | None:
-        """Return the queue, under its plain name. Raises: ClientError when it is another topic's."""
+        """Return the queue with its plain name. Raises: ClientError if it belongs to another topic."""
         if queue is None:
             return None
         namespace = self.client.namespace
@@ -192,7 +193,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         return namespace.unwrapped(queue)
 
     def post(self, message: Message, queue: MessageQueue | None = None) -> asyncio.Future[SendResult]:
-        """Send a message without waiting, from synchronous code of the event loop; return the future of its result.
+        """Send a message without waiting, from synchronous code in the event loop. Return the future of its result.
 
         Raises: ClientError (can't be sent, or too much is under way: `send` waits instead).
         """
@@ -218,10 +219,10 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     async def send_many(
         self, messages: Iterable[Message], *, return_exceptions: bool = False
     ) -> list[SendResult] | list[SendResult | Exception]:
-        """Send messages of any topics and return the result of each, in their order, when all are settled.
+        """Send messages of any topics. Return the result of each, in the same order, when all are settled.
 
-        The quickest way to send: they leave many at once, while further ones are taken from `messages`. To each queue
-        they go in their order; each succeeds or fails by itself.
+        This is the fastest way to send: many messages are sent in one request, while further ones are taken from
+        `messages`. In each queue their order is kept. Each message succeeds or fails by itself.
 
         Raises: the first failure, if there is one and `return_exceptions` is False.
         """
@@ -249,14 +250,14 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     async def _send_one_by_one(
         self, messages: Iterable[Message], return_exceptions: bool
     ) -> list[SendResult | Exception]:
-        """Send many with hooks around each."""
+        """Send many messages, with hooks around each."""
         outcomes = await asyncio.gather(*[self.send(message) for message in messages], return_exceptions=True)
         return checked(
             [as_exception(one) if isinstance(one, BaseException) else one for one in outcomes], return_exceptions
         )
 
     async def send_batch(self, messages: Iterable[Message], *, queue: MessageQueue | None = None) -> SendResult:
-        """Send messages of one topic as RocketMQ's batch: they land in one queue, side by side, all or none.
+        """Send messages of one topic as RocketMQ's batch: all are stored next to each other in one queue, or none is.
 
         Raises: ClientError (nothing in it, mixed topics, delays, too large), and as `send`.
         """
@@ -267,7 +268,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         began_ms = self.client.machine.clock.wall_ms()
         sender = self._open
         if not batch:
-            await sender.post_batch(batch, queue)  # It says what is wrong with that.
+            await sender.post_batch(batch, queue)  # It raises the reason.
         result = await self._hooked(batch[0], queue, lambda: sender.post_batch(batch, queue))
         if self._tracing is not None:
             self._tracing.sent(batch[0], result, began_ms)
@@ -281,7 +282,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         selector: Selector | None = None,
         key: Any = None,
     ) -> None:
-        """Send a message that nobody will tell anything about: it may be lost without a word.
+        """Send a message without a response: it may be lost without notice.
 
         Raises: ClientError (can't be sent), TopicNotFound, NetworkError (no connection).
         """
@@ -309,13 +310,13 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         connection.tell(single_request(wire, queue.broker_name, self.group, self.settings))
 
     async def recall(self, topic: str, handle: str) -> str:
-        """Call back a message that waits for its time; return its unique id.
+        """Recall a delayed message that isn't delivered yet. Return its unique id.
 
-        `handle`: `recall_handle` of the result of its send. A message that was delivered can't be called back. One that
-        was called back before, or that never was, is no error: RocketMQ's brokers can't tell.
+        `handle`: `recall_handle` of the result of its send. If the message was recalled before, or never existed, that
+        is no error: RocketMQ's brokers can't tell.
 
-        Raises: ClientError (no handle, or of a topic without any), BrokerAnswer (it is too late, or another topic's),
-        NetworkError.
+        Raises: ClientError (invalid handle; a retry or dead-letter topic, which has none), BrokerAnswer (too late, or a
+        handle of another topic), NetworkError.
         """
         topic = self.client.namespace.wrap(topic)
         queue, request = recall_request(topic, handle, self.group)
@@ -336,12 +337,12 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         selector: Selector | None = None,
         key: Any = None,
     ) -> ReceivedMessage:
-        """Send a message and return what a consumer replies to it (`producer.reply`).
+        """Send a message and return a consumer's reply to it (`producer.reply`).
 
-        RocketMQ: DefaultMQProducer.request, which in 5.3 gives up when the send is answered before the reply comes;
-        this waits for the reply as long as it said.
+        RocketMQ: DefaultMQProducer.request, which in 5.3 fails if the send's response comes before the reply; this
+        method waits for the reply until the timeout.
 
-        Raises: AnswerTimeout (sent, and no reply in time), and as `send`.
+        Raises: AnswerTimeout (sent, but no reply in time), and as `send`.
         """
         client = self.client
         correlation_id = str(UUID(int=client.machine.identity.random.getrandbits(128), version=4))
@@ -361,7 +362,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
             client.replies.forget(correlation_id)
 
     async def _introduce(self, topic: str) -> None:
-        """See to it that the brokers of a topic know this producer, who waits for a reply by way of them."""
+        """Make sure that the brokers of a topic know this producer: they pass it the reply."""
         brokers = {queue.broker_name for queue in await self._open.queues(topic)}
         if not brokers <= self._introduced:
             await self.client.announce()
@@ -370,12 +371,12 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     async def reply(
         self, request: ReceivedMessage, body: bytes, properties: Mapping[str, str] | None = None
     ) -> SendResult:
-        """Answer a message that a consumer got, and that asks for it; return where the reply is stored.
+        """Reply to a received request message. Return where the reply is stored.
 
-        It goes by way of the broker that had the request: there, who asked is connected.
+        It is sent to the broker that stores the request: the requesting client is connected there.
 
-        Raises: ClientError (it asks for nothing), BrokerAnswer (who asked is gone; the reply is stored all the same),
-        NetworkError.
+        Raises: ClientError (the message isn't a request), BrokerAnswer (the requesting client is gone; the reply is
+        stored anyway), NetworkError.
         """
         message = reply_to(request, body, properties)
         queues = await self._open.queues(message.topic)
@@ -399,7 +400,7 @@ class BlockingProducer(BlockingFace[Producer]):
         with Producer("orders", namesrv="127.0.0.1:9876") as producer:
             result = producer.send(Message("orders", b"..."))
 
-    Each send is a trip to another thread and back, so many of them go faster together: `send_many`, or `post`.
+    Each send waits for another thread, so many sends are faster together: `send_many`, or `post`.
     """
 
     send = blocking(Producer.send)
@@ -412,7 +413,7 @@ class BlockingProducer(BlockingFace[Producer]):
 
     @stands_for(Producer.post)
     def post(self, message: Message, queue: MessageQueue | None = None) -> "Future[SendResult]":
-        """Send a message without waiting for its broker; return the future of its result.
+        """Send a message without waiting for its broker. Return the future of its result.
 
         Raises: ClientError (can't be sent, or too much is under way: `send` waits instead).
         """
@@ -441,18 +442,19 @@ class BlockingProducer(BlockingFace[Producer]):
     def send_many(
         self, messages: Iterable[Message], *, return_exceptions: bool = False
     ) -> list[SendResult] | list[SendResult | Exception]:
-        """Send messages of any topics and return the result of each, in their order, when all are settled.
+        """Send messages of any topics. Return the result of each, in the same order, when all are settled.
 
         Raises: the first failure, if there is one and `return_exceptions` is False.
         """
-        given = list(messages)  # Here: a generator may block, or send something itself.
+        # Iterate in the caller's thread: a generator may block, or send messages itself.
+        given = list(messages)
         if return_exceptions:
             return self._call(lambda: self.service.send_many(given, return_exceptions=True))
         return self._call(lambda: self.service.send_many(given))
 
     @stands_for(Producer.send_batch)
     def send_batch(self, messages: Iterable[Message], *, queue: MessageQueue | None = None) -> SendResult:
-        """Send messages of one topic as RocketMQ's batch: they land in one queue, side by side, all or none.
+        """Send messages of one topic as RocketMQ's batch: all are stored next to each other in one queue, or none is.
 
         Raises: ClientError (nothing in it, mixed topics, delays, too large), and as `send`.
         """

@@ -1,4 +1,4 @@
-"""Calling back a message that waits for its time: what is asked, and what the answer says. RocketMQ: recallMessage."""
+"""Recalls a delayed message: the request, and what its response means. RocketMQ: recallMessage."""
 
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.command import SUCCESS, Answer
@@ -9,7 +9,7 @@ from staticfire.protocol.requests.recall import RecallAnswer, RecallMessage
 
 
 def recall_request(topic: str, handle: str, group: str) -> tuple[MessageQueue, RecallMessage]:
-    """Return the request, and a queue of the broker that it goes to. Raises: ClientError."""
+    """Return the request, and a queue on the broker to send it to. Raises: ClientError."""
     try:
         meant = decode_handle(handle)
     except ProtocolError as error:
@@ -20,7 +20,7 @@ def recall_request(topic: str, handle: str, group: str) -> tuple[MessageQueue, R
 
 
 def recalled_id(answer: Answer, queue: MessageQueue) -> str:
-    """Return the unique id of the message that was called back. Raises: BrokerAnswer."""
+    """Return the unique id of the recalled message. Raises: BrokerAnswer."""
     if answer.code != SUCCESS or not isinstance(answer, RecallAnswer):
         raise broker_answer(answer.code, answer.remark, f"recall a message of {queue.topic} from {queue.broker_name}")
     return answer.msg_id or ""

@@ -1,10 +1,10 @@
-"""Messages that ask for an answer, and the answers. Pure. RocketMQ: MessageUtil, DefaultMQProducerImpl.request.
+"""Request messages and reply messages. Pure. RocketMQ: MessageUtil, DefaultMQProducerImpl.request.
 
-CORRELATION_ID    which request a reply belongs to
-REPLY_TO_CLIENT   the client id of who asked: the broker finds its connection by it
-TTL               how long it waits, in milliseconds
-MSG_TYPE          `reply`, of replies only
-CLUSTER           put in by the broker: replies go to `<cluster>_REPLY_TOPIC`
+CORRELATION_ID    identifies the request that a reply belongs to
+REPLY_TO_CLIENT   the client id of the requesting client: the broker finds its connection by it
+TTL               how long the requesting client waits, in milliseconds
+MSG_TYPE          `reply`, only in replies
+CLUSTER           set by the broker: replies go to `<cluster>_REPLY_TOPIC`
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ REPLY_TYPE = "reply"
 
 
 def request_of(message: Message, correlation_id: str, client_id: str, timeout_ms: int) -> Message:
-    """Return a message as one that asks; the program's own isn't changed."""
+    """Return a copy of a message as a request; the program's own object isn't changed."""
     asking = copy(message)
     asking.system_properties = {
         **message.system_properties,
@@ -33,7 +33,7 @@ def request_of(message: Message, correlation_id: str, client_id: str, timeout_ms
 
 
 def reply_to(request: ReceivedMessage, body: bytes, properties: Mapping[str, str] | None = None) -> Message:
-    """Return the message that answers another one. Raises: ClientError (that one asks for nothing)."""
+    """Return the reply to a message. Raises: ClientError (the message isn't a request)."""
     cluster, client_id = request.get(CLUSTER), request.get(REPLY_TO_CLIENT)
     correlation_id = request.get(CORRELATION_ID)
     if not client_id or not correlation_id:
@@ -54,6 +54,6 @@ def reply_to(request: ReceivedMessage, body: bytes, properties: Mapping[str, str
 
 
 def reply_request(sending: SendMessage) -> SendReplyV2:
-    """Return a send as one of a reply."""
+    """Return a send request as the request of a reply."""
     fields = {name: getattr(sending, name) for name in SendMessage.__struct_fields__}
     return SendReplyV2(**fields)

@@ -1,6 +1,6 @@
-"""Ways to pick a queue for an ordered send. RocketMQ: MessageQueueSelector.
+"""Selectors, which choose the queue of an ordered send. RocketMQ: MessageQueueSelector.
 
-Any function of a topic's queues, the message and the key will do: `selector=lambda queues, message, key: queues[0]`.
+Any function of a topic's queues, the message and the key is allowed: `selector=lambda queues, message, key: queues[0]`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -12,15 +12,16 @@ from staticfire.protocol.errors import ClientError
 from staticfire.protocol.messages import Message
 from staticfire.protocol.tags import java_hash
 
+# The maximum length of a selector's result in an error message.
 CHOICE_CHARACTERS_MAX = 80
-# So much of what a selector returned is shown in an error.
 Selector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
 
 
 def by_hash(queues: Sequence[MessageQueue], _: Message, key: Any) -> MessageQueue:
-    """Pick the queue of a key: always the same one while the topic's queues stay. RocketMQ: SelectMessageQueueByHash.
+    """Choose the queue by the key's hash: always the same queue while the topic's queues don't change.
 
-    Text and numbers have the hash codes that Java gives them, so a Java producer picks the same queue.
+    RocketMQ: SelectMessageQueueByHash. Text and numbers have the same hash codes as in Java, so a Java producer chooses
+    the same queue.
 
     Raises: ClientError (a key of another type).
     """
@@ -28,10 +29,10 @@ def by_hash(queues: Sequence[MessageQueue], _: Message, key: Any) -> MessageQueu
 
 
 class ByRandom:
-    """Picks any queue. RocketMQ: SelectMessageQueueByRandom."""
+    """Chooses a queue at random. RocketMQ: SelectMessageQueueByRandom."""
 
     def __init__(self, random: Random | None = None) -> None:
-        """`random`: one with a seed, where a run has to repeat."""
+        """`random`: one with a seed, if runs must be repeatable."""
         self._random = random or Random()
 
     def __call__(self, queues: Sequence[MessageQueue], _: Message, key: Any) -> MessageQueue:
@@ -39,13 +40,13 @@ class ByRandom:
 
 
 class ByMachineRoom:
-    """Picks among the queues of some machine rooms: of brokers whose name begins with a room, as in `east-broker-a`.
+    """Chooses among the queues of some machine rooms, by the prefix of the broker's name: `east-broker-a`.
 
-    RocketMQ: SelectMessageQueueByMachineRoom, which is a stub there and picks nothing.
+    RocketMQ: SelectMessageQueueByMachineRoom, which isn't implemented there and chooses nothing.
     """
 
     def __init__(self, rooms: Collection[str], inner: Selector | None = None, separator: str = "-") -> None:
-        """`inner`: picks one of the queues there; by the hash of the key unless it is given."""
+        """`inner`: chooses one of these queues; by default by the hash of the key."""
         self._rooms = frozenset(rooms)
         self._inner = inner or by_hash
         self._separator = separator
@@ -62,7 +63,7 @@ class ByMachineRoom:
 
 
 def checked_choice(chosen: object, queues: Sequence[MessageQueue], topic: str) -> MessageQueue:
-    """Return the queue that a selector has chosen. Raises: ClientError (it isn't one of those that it was given)."""
+    """Return the queue that a selector has chosen. Raises: ClientError (it isn't one of the given queues)."""
     if isinstance(chosen, MessageQueue) and chosen in queues:
         return chosen
     given = repr(chosen)[:CHOICE_CHARACTERS_MAX]

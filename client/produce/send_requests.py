@@ -1,4 +1,4 @@
-"""What sends look like as requests, and what the answers say of each. Pure."""
+"""Makes requests of sends, and outcomes of their responses. Pure."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -46,7 +46,7 @@ def single_request(
 ) -> SendMessageV2 | SendBatch:
     """Return the request of one message or batch, as RocketMQ's clients send it.
 
-    A message for a retry topic has its counts in the header, where brokers look for them.
+    For a retry topic, the message's retry counts are put in the header, where brokers read them.
     """
     kind = SendBatch if is_batch else SendMessageV2
     is_retry = is_retry_topic(wire.topic)
@@ -75,7 +75,7 @@ def _number(wire: ManyMessage, name: str) -> int | None:
 
 
 def results_of(count: int, reply: Reply, peer_address: str) -> list[ManyResult] | StaticfireError:
-    """Return what came of each of so many messages of a SEND_MANY, or why nothing is known of them."""
+    """Return the result of each message of a SEND_MANY, or the error if the results are unknown."""
     if not isinstance(reply, Answer):
         return reply
     if reply.code != SUCCESS:
@@ -103,7 +103,7 @@ def result_of(pending: PendingSend, answer: Answer) -> Outcome:
 
 
 def single_outcome(message_id: str, queue: MessageQueue, answer: Answer) -> Outcome:
-    """Return the outcome of what was sent by itself to a queue."""
+    """Return the outcome of a message that was sent to a queue in its own request."""
     status = STATUS_OF_CODE.get(answer.code)
     if status is None:
         return _refused(message_id, queue, answer.code, answer.remark)
@@ -130,5 +130,5 @@ def _refused(message_id: str, queue: MessageQueue, code: int, remark: str | None
 
 @lru_cache(maxsize=256)
 def offset_prefix(peer_address: str) -> str:
-    """Return what the offset message ids of a broker begin with, as this client reaches it."""
+    """Return the prefix of a broker's offset message ids, at the address that this client uses."""
     return offset_id_prefix(pack_host(*parse_address(peer_address)))

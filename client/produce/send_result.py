@@ -1,4 +1,4 @@
-"""What a producer tells of a message that a broker has. RocketMQ: SendResult, SendStatus."""
+"""The result of a send. RocketMQ: SendResult, SendStatus."""
 
 from enum import Enum
 
@@ -10,7 +10,7 @@ from staticfire.protocol.message_ids import offset_id
 
 
 class SendStatus(Enum):
-    """How safe the message is. All of them mean that the broker has it."""
+    """How safely the message is stored. With each status the broker has it."""
 
     SEND_OK = "SEND_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -27,7 +27,7 @@ STATUS_OF_CODE: dict[int, SendStatus] = {
 
 
 class SendDetails(msgspec.Struct, gc=False, frozen=True):
-    """What only single sends and batches are told."""
+    """Details that only single sends and batches return."""
 
     offset_ids: str = ""
     transaction_id: str | None = None
@@ -37,29 +37,29 @@ class SendDetails(msgspec.Struct, gc=False, frozen=True):
 
 
 class SendResult(msgspec.Struct, gc=False, frozen=True):
-    """Where a message is. `message_id` is the unique id that its consumers see, of a batch all ids joined by commas."""
+    """Where a message is stored. `message_id`: the unique id that consumers see; of a batch, all ids with commas."""
 
     status: SendStatus
     message_id: str
     queue: MessageQueue
     queue_offset: int
     log_position: int = -1
-    """Where the record lies in the broker's log; -1 when the broker told an id instead."""
+    """The position of the record in the broker's log; -1 if the broker returned an id instead."""
     broker_prefix: str = ""
-    """What the offset message ids of that broker begin with."""
+    """The prefix of that broker's offset message ids."""
     details: SendDetails = SendDetails()
 
     @property
     def offset_message_id(self) -> str:
-        """The id that names broker and log position: what a broker finds the message by."""
+        """The id that contains broker and log position: a broker finds the message by it."""
         return self.details.offset_ids or offset_id(self.broker_prefix, self.log_position)
 
     @property
     def transaction_id(self) -> str | None:
-        """The id of the transaction that the message is part of, or what the broker tells in its place."""
+        """The id of the transaction that the message is part of, or what the broker returns instead."""
         return self.details.transaction_id
 
     @property
     def recall_handle(self) -> str | None:
-        """What a message with a delivery time can be called back by."""
+        """The handle to recall a delayed message with."""
         return self.details.recall_handle

@@ -1,7 +1,7 @@
-"""From a message to its result: which queue, which broker, and what happens after a failure. Synchronous.
+"""From a message to its result: choice of queue and broker, and retries after a failure. Synchronous.
 
-No task per message: a message is a pending with a future. It waits for its topic's route at most once, then goes to
-the sender of a broker; what comes back failed goes to another broker while attempts and time are left.
+There is no task per message: a message is a pending send with a future. It waits for its topic's route at most once,
+and then goes to the sender of a broker. If that fails, it goes to another broker while attempts and time are left.
 RocketMQ: DefaultMQProducerImpl.sendDefaultImpl.
 """
 
@@ -31,7 +31,7 @@ from staticfire.protocol.times import MessageMs, UptimeMs
 
 
 class Sender:
-    """The engine of one producer. Lives in the running event loop."""
+    """Sends the messages of one producer. It uses the running event loop."""
 
     def __init__(self, group: str, client: ClusterClient, settings: ProducerSettings) -> None:
         self._client = client
@@ -55,9 +55,9 @@ class Sender:
     # -- messages in ---------------------------------------------------------------------------------------------
 
     def post(self, message: Message, queue: MessageQueue | None = None) -> asyncio.Future[SendResult]:
-        """Take a message; it leaves at the end of this tick. Raises: ClientError for one that can't be sent.
+        """Accept a message; it is sent at the end of this tick. Raises: ClientError if it can't be sent.
 
-        Hot: what is not plain goes the slow way, everything else is done here and in `encode_message_properties`.
+        Hot: only plain messages are handled here and in `encode_message_properties`; all others take the slow path.
         """
         choice = self._choices.get(message.topic)
         body = message.body
@@ -103,7 +103,7 @@ class Sender:
         return pending.future
 
     def post_batch(self, messages: list[Message], queue: MessageQueue | None = None) -> asyncio.Future[SendResult]:
-        """Take messages of one topic as RocketMQ's batch: one queue, all or nothing. Raises: ClientError."""
+        """Accept messages of one topic as RocketMQ's batch: one queue, all or nothing. Raises: ClientError."""
         if not self._in_tick:
             self._begin_tick()
         wire, message_ids = self.encoder.wrap_batch(messages, self._wall_ms)
@@ -113,7 +113,7 @@ class Sender:
         return pending.future
 
     async def wrap(self, message: Message, queue: MessageQueue | None) -> tuple[ManyMessage, MessageQueue]:
-        """Return a message as it travels and where to, for a one-way send. Raises: as `queues`."""
+        """Return an encoded message and its queue, for a one-way send. Raises: as `queues`."""
         self.encoder.check(message)
         await self.queues(message.topic)
         queue = queue or self.destinations.next_queue(self._choices[message.topic])
@@ -122,13 +122,13 @@ class Sender:
         return wire, queue
 
     def tick(self) -> tuple[MessageMs, UptimeMs]:
-        """Return the wall time of this tick, and until when its messages have to be sent."""
+        """Return the wall time of this tick, and the deadline of its messages."""
         if not self._in_tick:
             self._begin_tick()
         return self._wall_ms, self._deadline_ms
 
     def _begin_tick(self) -> None:
-        # What comes in one tick shares one look at the clocks.
+        # All messages of a tick share one reading of the clocks.
         self._in_tick = True
         self._wall_ms = self._clock.wall_ms()
         self._deadline_ms = UptimeMs(self._clock.uptime_ms() + self._settings.send_msg_timeout_ms)
@@ -150,10 +150,10 @@ class Sender:
         )
 
     def _dispatch(self, pending: PendingSend) -> None:
-        """Hand a pending to its broker, or let it wait for its topic's route."""
+        """Pass a send to its broker, or let it wait for its topic's route."""
         choice = self._choices.get(pending.wire.topic)
         if pending.wire.topic in self._unrouted:
-            self._wait_for_route(pending)  # Behind those that wait already, or it would overtake them.
+            self._wait_for_route(pending)  # After those that wait already, or it would overtake them.
         elif pending.ordered and pending.queue.broker_name in self._client.routes.addresses:
             self._put(pending, pending.queue)
         elif choice is not None and not pending.ordered:
@@ -189,7 +189,7 @@ class Sender:
             self._settle_unrouted(topic, error)
 
     def _settle_unrouted(self, topic: str, error: StaticfireError | None) -> None:
-        """Let go those that waited for a route, in the order in which they came."""
+        """Release the sends that waited for a route, in their order."""
         sends = self._unrouted.pop(topic)
         self.backpressure.remove(len(sends), sum(pending.size for pending in sends))
         for pending in sends:
@@ -206,7 +206,7 @@ class Sender:
     # -- failures ------------------------------------------------------------------------------------------------
 
     def _troubled(self, pending: PendingSend, outcome: Outcome) -> None:
-        """Try another broker, or tell who waits."""
+        """Try another broker, or set the caller's result."""
         if pending.future.done():
             return
         if pending.bundle is not None and not isinstance(outcome, SendResult):
@@ -235,7 +235,7 @@ class Sender:
         self.destinations.note_failure(broker_name, error)
 
     def _tried_again(self, pending: PendingSend) -> bool:
-        """Hand the message to another broker if there are attempts and time left."""
+        """Pass the message to another broker if attempts and time are left."""
         choice = self._choices.get(pending.queue.topic)
         if pending.attempts_left == 0 or choice is None or self._clock.uptime_ms() >= pending.deadline_ms:
             return False
@@ -244,17 +244,17 @@ class Sender:
         return True
 
     def close(self) -> None:
-        """Hear of routes no more."""
+        """Stop following routes."""
         self.destinations.close()
 
 
 def may_retry(error: StaticfireError) -> bool:
-    """Whether another broker may take what this one didn't. RocketMQ: retryResponseCodes."""
+    """Whether another broker may accept what this one didn't. RocketMQ: retryResponseCodes."""
     return isinstance(error, NetworkError) or (isinstance(error, BrokerAnswer) and error.retryable)
 
 
 def final_error(pending: PendingSend, error: StaticfireError, spent_ms: int) -> StaticfireError:
-    """Return what the caller gets: of the last error's class, with all that happened. Never a shared exception."""
+    """Return the caller's exception: of the last error's class, with all failures. Never a shared object."""
     failures = pending.failures or []
     if len(failures) == 1 and isinstance(error, BrokerAnswer):
         return error
@@ -266,7 +266,7 @@ def final_error(pending: PendingSend, error: StaticfireError, spent_ms: int) -> 
 
 
 def copy_of(error: StaticfireError, words: str | None = None) -> StaticfireError:
-    """Return an exception like it: one that several callers get would collect the tracebacks of all of them."""
+    """Return a copy of an exception: one shared by several callers would collect the tracebacks of all of them."""
     if isinstance(error, BrokerAnswer):
         return type(error)(error.code, words or error.remark)
     return type(error)(words or str(error))

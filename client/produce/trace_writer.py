@@ -1,8 +1,8 @@
 """Gathers traces and sends them as messages, in the background. RocketMQ: AsyncTraceDispatcher.
 
-A trace never holds up what it is of: there is room for QUEUE_MAX of them, and one too many is left out and counted.
-They leave when there are enough or after FLUSH_MS, one message per traced topic, with the ids of the traced messages as
-its keys; what can't be sent is dropped, and told in the log.
+A trace never delays the traced operation. Up to QUEUE_MAX traces wait; if there are more, they are dropped and counted.
+They are sent when there are enough, or after FLUSH_MS: one message per traced topic, with the ids of the traced
+messages as its keys. If that fails, they are dropped, and this is logged.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from staticfire.runtime.service import Spawn
 log = logger("client")
 
 NULL = "null"
-"""What RocketMQ writes where a value is missing."""
+"""RocketMQ writes this for a missing value."""
 QUEUE_MAX = 2_048
 BATCH_MAX = 10
 FLUSH_MS = 5_000
@@ -31,7 +31,7 @@ SEND_TIMEOUT_MS = 5_000
 
 
 class Traced(msgspec.Struct, frozen=True, gc=False):
-    """One trace, and what it can be found by."""
+    """One trace, and the keys to find it by."""
 
     topic: str
     ids: tuple[str, ...]
@@ -42,7 +42,7 @@ class TraceWriter:
     """Writes the traces of one producer or consumer."""
 
     def __init__(self, client: ClusterClient, owner: str, topic: str) -> None:
-        """`owner`: in whose name, `<group>-PRODUCE` or `<group>-CONSUME`."""
+        """`owner`: the name used for sending, `<group>-PRODUCE` or `<group>-CONSUME`."""
         self._client = client
         self.topic = topic
         self._group = f"_INNER_TRACE_PRODUCER-{owner}"
@@ -54,12 +54,12 @@ class TraceWriter:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, spawn: Spawn) -> None:
-        """Begin to send."""
+        """Start to send."""
         self._sender = Sender(self._group, self._client, self._settings)
         self._task = spawn(self._loop(), "traces")
 
     def write(self, traced: Traced) -> None:
-        """Take a trace; it is sent soon."""
+        """Accept a trace; it is sent soon."""
         if len(self._waiting) >= QUEUE_MAX:
             self._left_out += 1
             if self._left_out == 1:
@@ -70,7 +70,7 @@ class TraceWriter:
             self._enough.wake()
 
     async def close(self) -> None:
-        """Send what there is, and end."""
+        """Send the waiting traces, and end."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -98,7 +98,7 @@ class TraceWriter:
 
 
 def messages_of(traces: Sequence[Traced], topic: str) -> Iterable[Message]:
-    """Yield the messages that carry traces: one per traced topic, and more where its text gets too long."""
+    """Yield the messages that contain traces: one per traced topic, more if the text is too long."""
     by_topic: dict[str, list[Traced]] = {}
     for traced in traces:
         by_topic.setdefault(traced.topic, []).append(traced)

@@ -1,4 +1,4 @@
-"""What a producer writes of its messages. RocketMQ: SendMessageTraceHookImpl and its siblings."""
+"""Writes traces of a producer's messages. RocketMQ: SendMessageTraceHookImpl and its siblings."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -24,17 +24,17 @@ from staticfire.runtime.service import Spawn
 
 
 class ProducerTracing:
-    """Writes a Pub for each message that was stored."""
+    """Writes a Pub trace for each message that was stored."""
 
     def __init__(self, writer: TraceWriter, group: str, clock: Clock, address_of: Callable[[str], str]) -> None:
-        """`address_of`: where a broker is, by its name."""
+        """`address_of`: returns a broker's address, by its name."""
         self.writer = writer
         self._group = group
         self._clock = clock
         self._address_of = address_of
 
     def follow(self, message: Message, future: "asyncio.Future[SendResult]", is_ordered: bool = False) -> None:
-        """Write of a message when it is settled. A send that failed isn't traced, as in RocketMQ."""
+        """Write a trace when the message is settled. A send that failed isn't traced, as in RocketMQ."""
         began_ms = self._clock.wall_ms()
         future.add_done_callback(lambda settled: self._settled(message, settled, began_ms, is_ordered))
 
@@ -45,7 +45,7 @@ class ProducerTracing:
             self.sent(message, future.result(), began_ms, is_ordered)
 
     def sent(self, message: Message, result: SendResult, began_ms: MessageMs, is_ordered: bool = False) -> None:
-        """Write of a message that was stored."""
+        """Write the trace of a stored message."""
         details = result.details
         if not details.trace_on or message.topic == self.writer.topic:
             return
@@ -60,13 +60,13 @@ class ProducerTracing:
     def all_sent(
         self, messages: Iterable[Message], outcomes: Sequence[SendResult | Exception], began_ms: MessageMs
     ) -> None:
-        """Write of those of many messages that were stored."""
+        """Write traces of those messages that were stored."""
         for message, outcome in zip(messages, outcomes, strict=True):
             if isinstance(outcome, SendResult):
                 self.sent(message, outcome, began_ms)
 
     def ended(self, message: Message | ReceivedMessage, result_id: str, state: str, from_check: bool) -> None:
-        """Write of the end of a transaction."""
+        """Write the trace of the end of a transaction."""
         region, host = "DefaultRegion", ""
         if isinstance(message, ReceivedMessage):
             region, host = message.get(MSG_REGION) or region, message.store_host
@@ -78,7 +78,7 @@ class ProducerTracing:
         self.writer.write(Traced(message.topic, (result_id, *message.keys), trace))
 
     def recalled(self, request: RecallMessage, answer: Answer) -> None:
-        """Write of a recall, in vain or not. RocketMQ: DefaultRecallMessageTraceHook, off unless allowed."""
+        """Write the trace of a recall, successful or not. RocketMQ: DefaultRecallMessageTraceHook, off by default."""
         message_id = decode_handle(request.recall_handle).unique_id
         region = (answer.region if isinstance(answer, RecallAnswer) else None) or "DefaultRegion"
         is_done = answer.code == SUCCESS
@@ -87,7 +87,7 @@ class ProducerTracing:
 
 
 def trace_producer(client: ClusterClient, group: str, topic: str, spawn: Spawn) -> ProducerTracing:
-    """Begin to write what a producer sends."""
+    """Start to trace what a producer sends."""
     writer = TraceWriter(client, f"{group}-PRODUCE-1", topic)
     writer.start(spawn)
 
@@ -98,7 +98,7 @@ def trace_producer(client: ClusterClient, group: str, topic: str, spawn: Spawn) 
 
 
 def kind_of(message: Message, is_ordered: bool) -> int:
-    """Return what kind of message is sent."""
+    """Return the type of a message for its trace."""
     if TRAN_MSG in message.system_properties:
         return int(TracedType.HALF)
     if message.delay_level or message.delay_ms is not None or message.deliver_ms is not None:

@@ -1,14 +1,15 @@
-"""The producer of messages that count only when a transaction of the program has ended well.
+"""A producer of transactional messages: they are delivered only after a transaction of the program has succeeded.
 
     async def pay(message, argument) -> TransactionState: ...         # the program's own transaction
-    async def is_paid(message) -> TransactionState: ...                # asked when the broker has heard nothing
+    async def is_paid(message) -> TransactionState: ...                # called if the broker doesn't know the state
 
     async with TransactionProducer("orders", namesrv=..., check=is_paid) as producer:
         result = await producer.send_in_transaction(Message("orders", b"..."), pay)
 
-RocketMQ: TransactionMQProducer. The message is stored as a half one first; then the program's transaction runs, and
-what it returns commits the message or rolls it back. UNKNOWN, an exception, or a program that dies: the broker asks any
-producer of the group (`check`) after a while of message time, and at last sets the message aside.
+RocketMQ: TransactionMQProducer. First the message is stored as a half message. Then the program's transaction runs, and
+its result commits the message or rolls it back. After UNKNOWN, an exception, or a crash of the program, the broker
+waits for a while of message time and then asks any producer of the group (`check`). After several checks it gives up
+and moves the message aside.
 """
 
 import inspect
@@ -41,7 +42,7 @@ log = logger("client")
 
 
 class TransactionState(Enum):
-    """What has become of a transaction. RocketMQ: LocalTransactionState."""
+    """The state of a transaction. RocketMQ: LocalTransactionState."""
 
     COMMIT = int(TransactionKind.COMMIT)
     ROLLBACK = int(TransactionKind.ROLLBACK)
@@ -54,16 +55,16 @@ Check = Callable[[ReceivedMessage], Awaitable[TransactionState] | TransactionSta
 
 
 class TransactionResult(msgspec.Struct, frozen=True):
-    """Where the half message is, and what the program said."""
+    """Where the half message is stored, and the state that the program returned."""
 
     sent: SendResult
     state: TransactionState
     error: BaseException | None = None
-    """What the program's transaction raised; its state is UNKNOWN then."""
+    """The exception of the program's transaction; the state is UNKNOWN then."""
 
 
 class TransactionProducer(Producer):
-    """Sends messages, also in transactions."""
+    """Sends messages, with or without a transaction."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class TransactionProducer(Producer):
         client: ClusterClient | None = None,
         check: Check | None = None,
     ) -> None:
-        """`check`: says what has become of a transaction when a broker asks. Raises: UsageError, ClientError."""
+        """`check`: returns the state of a transaction when a broker asks. Raises: UsageError, ClientError."""
         super().__init__(group, namesrv, settings, machine, client)
         if check is None:
             raise ClientError(
@@ -96,8 +97,10 @@ class TransactionProducer(Producer):
         await super()._part()
 
     async def _meet_brokers(self) -> None:
-        """Be known to all brokers, also where nothing is sent yet: one may have to ask what became of a transaction of
-        an earlier life of this program. They are those that create topics, as with RocketMQ.
+        """Register with all brokers, even before a message is sent: one may have to ask for the state of a transaction
+        from an earlier run of this program.
+
+        These are the brokers that create topics, as with RocketMQ.
         """
         routes, default_topic = self.client.routes, self.settings.create_topic_key
         while True:
@@ -110,12 +113,13 @@ class TransactionProducer(Producer):
                 return await self.client.announce()
 
     async def send_in_transaction(self, message: Message, execute: Execute, argument: Any = None) -> TransactionResult:
-        """Store a half message, run the program's transaction, and commit or roll back as it says.
+        """Store a half message, run the program's transaction, and commit or roll back as it returns.
 
-        `execute(message, argument)`: a coroutine function or a plain one, called once the half message is safe. What it
-        raises is in the result, and the broker asks later. A delay of the message is left out, as RocketMQ does it.
+        `execute(message, argument)`: a coroutine function or a plain one, called after the half message is stored. If
+        it raises, the exception is in the result, and the broker asks later. A delay of the message is ignored, as in
+        RocketMQ.
 
-        Raises: as `send`; nothing has been executed then.
+        Raises: as `send`; then nothing has been executed.
         """
         half = copy(message)
         half.delay_level, half.delay_ms, half.deliver_ms = 0, None, None
@@ -140,10 +144,10 @@ class TransactionProducer(Producer):
             self._hooks.end_transaction(EndTransactionCall(self.group, topic, message_id, state.name, from_check))
 
     async def _tell_end(self, sent: SendResult, state: TransactionState, error: BaseException | None) -> None:
-        """Report the end to the broker; when that can't be done, it checks the transaction later.
+        """Report the end to the broker. If that fails, the broker checks the transaction later.
 
-        The answer is awaited: a clock that the program moves next must not overtake the request. RocketMQ's producers
-        send it one-way. A state that isn't decided gets no answer.
+        The response is awaited: if the program moves the clock next, that must not overtake the request. RocketMQ's
+        producers send it one-way. An undecided state gets no response.
         """
         queue = self.client.namespace.wrapped(sent.queue)
         log_position = sent.log_position
@@ -176,7 +180,8 @@ class TransactionProducer(Producer):
             state = _state_of(await _result(self._check_state(message)), self._check_state)
         except BaseException as raised:
             if ends_consumer(raised):
-                raise  # The client is being closed, or the program interrupted. The broker checks again.
+                # The client is being closed, or the program was interrupted. The broker checks again.
+                raise
             state, remark = TransactionState.UNKNOWN, f"checkLocalTransactionState Exception: {raised!r}"
             log.warning("transaction_check_raised", group=self.group, topic=message.topic, error=repr(raised))
         ended = EndTransaction(
@@ -197,7 +202,7 @@ async def _result(returned: Any) -> Any:
 
 
 def _state_of(state: Any, who: Any) -> TransactionState:
-    """Return what a function said; None, as from Java's, is UNKNOWN. Raises: ClientError."""
+    """Return the state that a function returned; None, as from Java's, is UNKNOWN. Raises: ClientError."""
     if state is None:
         return TransactionState.UNKNOWN
     if not isinstance(state, TransactionState):
@@ -206,13 +211,13 @@ def _state_of(state: Any, who: Any) -> TransactionState:
 
 
 class BlockingTransactionProducer(BlockingProducer):
-    """Sends messages, also in transactions. Any number of threads may use it.
+    """Sends messages, with or without a transaction. Any number of threads may use it.
 
         with TransactionProducer("orders", namesrv="127.0.0.1:9876", check=is_paid) as producer:
             producer.send_in_transaction(Message("orders", b"..."), pay)
 
-    Functions of the program's are called in the client's thread: one that takes long is a coroutine function, or leaves
-    its work to a thread of its own.
+    The program's functions are called in the client's thread: if one takes long, make it a coroutine function, or let
+    it use a thread of its own.
     """
 
     send_in_transaction = blocking(TransactionProducer.send_in_transaction)

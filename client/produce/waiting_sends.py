@@ -1,7 +1,7 @@
-"""The messages that wait for one broker, in the order in which they leave. Pure.
+"""The messages that wait for one broker, in the order of sending. Pure.
 
-Invariants: the messages of a queue leave in the order they were added; while an ordered one is under way, from the
-moment it is added until it is settled, no other message of its queue leaves.
+Invariants: the messages of a queue are sent in the order they were added. While an ordered message is under way, from
+when it is added until it is settled, no other message of its queue is sent.
 """
 
 from collections import deque
@@ -13,36 +13,38 @@ from staticfire.protocol.times import UptimeMs
 
 
 class GatheredSends(NamedTuple):
-    """What leaves in one request."""
+    """The sends of one request."""
 
     sends: list[PendingSend]
     size: int
     deadline_ms: UptimeMs
-    """That of the most urgent one."""
+    """The deadline of the most urgent one."""
 
 
 NOTHING = GatheredSends([], 0, UptimeMs(0))
 
 
 class WaitingSends:
-    """A line of sends, with side lines for queues that an ordered message has to itself."""
+    """A line of sends, with side lines for queues that are blocked by an ordered message."""
 
     __slots__ = ("_is_mixed", "line", "side_lines")
 
     def __init__(self) -> None:
         self.line: deque[PendingSend] = deque()
-        """Who may leave. Plain sends may be appended as long as there are no side lines; all others go to `add`."""
+        """The sends that may leave. While there are no side lines, plain sends may be appended directly; others use
+        `add`.
+        """
         self.side_lines: dict[MessageQueue, deque[PendingSend]] = {}
-        """Who waits behind an ordered message, by queue. Never iterated."""
+        """The sends that wait for an ordered message, by queue. Never iterated."""
         self._is_mixed = False
-        """Whether the line may hold others than first attempts that can share a request."""
+        """Whether the line may contain sends other than first attempts that can share a request."""
 
     def __len__(self) -> int:
-        """Return how many may leave now."""
+        """Return how many sends may leave now."""
         return len(self.line)
 
     def add(self, pending: PendingSend) -> None:
-        """Put a pending at the end of the line, or behind the ordered one of its queue."""
+        """Add a send at the end of the line, or of the side line of its queue if an ordered message blocks that."""
         self._is_mixed = True
         side_line = self.side_lines.get(pending.queue)
         if side_line is not None:
@@ -53,7 +55,7 @@ class WaitingSends:
             self.side_lines[pending.queue] = deque()
 
     def add_bundle(self, bundled: PendingSend) -> None:
-        """Put messages that leave together at the end of the line; one by one if a queue is some ordered one's."""
+        """Add a bundle at the end of the line; as single sends if an ordered message blocks a queue."""
         if not self.side_lines:
             self._is_mixed = True
             self.line.append(bundled)
@@ -62,9 +64,9 @@ class WaitingSends:
                 self.add(bundled.bundle.alone(number, bundled))
 
     def take(self, messages_max: int, bytes_max: int) -> GatheredSends:
-        """Remove and return what goes into one request: one that is alone, or messages up to the limits, at least one.
+        """Remove and return the sends of one request: one that needs its own, or up to the limits, but at least one.
 
-        In a line that is longer than a request, or mixed, sends that nobody waits for any more are left out.
+        In a line that is longer than a request, or mixed, sends with a cancelled future are left out.
         """
         line = self.line
         if not line:
@@ -98,13 +100,13 @@ class WaitingSends:
         return taken
 
     def take_all(self) -> list[PendingSend]:
-        """Remove and return everything that may leave, side lines not included."""
+        """Remove and return all sends that may leave, without the side lines."""
         taken = list(self.line)
         self.line.clear()
         return taken
 
     def settle(self, pending: PendingSend) -> None:
-        """Let those behind an ordered pending follow: up to and with the next ordered one of the queue."""
+        """Release the sends after an ordered one, up to and including the next ordered one of the queue."""
         if not pending.ordered:
             return
         side_line = self.side_lines.pop(pending.queue)

@@ -1,1 +1,1 @@
-"""The pull consumer, which a program drives by itself: pull_consumer.py."""
+"""The pull consumer, which a program controls completely: pull_consumer.py."""

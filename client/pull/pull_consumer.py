@@ -1,7 +1,7 @@
-"""A consumer that drives itself: it says which queue to read from which offset. RocketMQ: DefaultMQPullConsumer.
+"""The pull consumer: the program chooses each queue and offset to read. RocketMQ: DefaultMQPullConsumer.
 
-It sends no heartbeats, so it is no member of its group: the group's push consumers don't share queues with it, and
-anybody may read anything at any time.
+It sends no heartbeats, so it isn't a member of its group: the group's push consumers don't share queues with it, and
+any program may read any queue at any time.
 
     async with PullConsumer("report", namesrv="127.0.0.1:9876") as consumer:
         for queue in await consumer.queues("orders"):
@@ -29,12 +29,12 @@ from staticfire.protocol.names import group_fault
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.runtime.machine import Machine
 
+# The maximum number of queues whose suggested replica is remembered.
 SUGGESTIONS_MAX = 100_000
-# Of queues whose replica to ask next is remembered.
 
 
 class PullConsumer(ClientService):
-    """Reads queues. Any number of pulls may be under way, also of one queue."""
+    """Reads queues. Any number of pulls may be under way, also from the same queue."""
 
     def __init__(
         self,
@@ -44,14 +44,14 @@ class PullConsumer(ClientService):
         machine: Machine | None = None,
         client: ClusterClient | None = None,
     ) -> None:
-        """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
+        """`client`: a shared client, instead of `namesrv`. Raises: UsageError, ClientError."""
         self.settings = settings or PullSettings()
         super().__init__(namesrv, self.settings.client, machine, client)
         fault = group_fault(group)
         if fault is not None:
             raise ClientError(fault)
         self.group = group = self.client.namespace.wrap(group)
-        """Its whole name, as brokers know it."""
+        """The full name of the group, as brokers know it."""
         self._whole = self.client.namespace.wrapped
         self._offsets = QueueOffsets(self.client, self.settings.offset_timeout_ms)
         self._send_backs = SendBacks(group, self.client, self.settings.max_reconsume_times)
@@ -75,11 +75,11 @@ class PullConsumer(ClientService):
     ) -> PullResult:
         """Return up to `max_messages` messages from `queue_offset` on.
 
-        `expression`: tags, `paid || refunded`, or with `expression_type="SQL92"` a condition over properties,
+        `expression`: tags, `paid || refunded`; or with `expression_type="SQL92"` a condition over properties,
         `price > 100 AND region IN ('eu', 'us')`.
-        `wait_ms`: how long the broker holds the question while there is nothing new.
+        `wait_ms`: how long the broker may hold the request while there is no new message.
 
-        Raises: BrokerAnswer (refused), TopicNotFound, NetworkError, ClientError (no such expression).
+        Raises: BrokerAnswer (refused), TopicNotFound, NetworkError, ClientError (invalid expression).
         """
         queue = self._whole(queue)
         wanted = expected_tags(expression, expression_type, queue.topic)
@@ -120,34 +120,34 @@ class PullConsumer(ClientService):
         return await self._offsets.min_offset(self._whole(queue))
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """Return the offset that the queue's next message will get. Raises: BrokerAnswer, NetworkError."""
+        """Return the offset of the queue's next message. Raises: BrokerAnswer, NetworkError."""
         return await self._offsets.max_offset(self._whole(queue))
 
     async def search_offset(self, queue: MessageQueue, stored_ms: int, upper: bool = False) -> int:
-        """Return the first offset stored at that time or later; with `upper`, the last one at that time or before.
+        """Return the first offset stored at this time or later; with `upper`, the last one until this time.
 
         Raises: BrokerAnswer, NetworkError.
         """
         return await self._offsets.search_offset(self._whole(queue), stored_ms, upper)
 
     async def earliest_stored_ms(self, queue: MessageQueue) -> int | None:
-        """Return when a queue's oldest message was stored, None without one. Raises: BrokerAnswer, NetworkError."""
+        """Return when a queue's oldest message was stored; None if it has none. Raises: BrokerAnswer, NetworkError."""
         return await self._offsets.earliest_stored_ms(self._whole(queue))
 
     async def send_back(self, message: ReceivedMessage, delay_level: int = 0) -> None:
-        """Give a message that couldn't be worked on to the retries of this group, where its push consumers get it.
+        """Send a failed message to this group's retry topic, where its push consumers get it.
 
-        `delay_level`: 0 the broker decides, 1 to 18 that level, -1 the dead letters. Raises: StaticfireError when no
-        broker takes it.
+        `delay_level`: 0 the broker decides, 1 to 18 that level, -1 the dead letters. Raises: StaticfireError if no
+        broker accepts it.
         """
         await self._send_backs.send_back(message, delay_level)
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """Return where this group goes on, None when it has committed nothing. Raises: BrokerAnswer, NetworkError."""
+        """Return this group's committed offset; None if there is none. Raises: BrokerAnswer, NetworkError."""
         return await self._offsets.committed(self.group, self._whole(queue))
 
     async def commit(self, queue: MessageQueue, queue_offset: int) -> None:
-        """Store where this group goes on. Raises: BrokerAnswer (an unknown group or topic), NetworkError."""
+        """Store this group's offset. Raises: BrokerAnswer (an unknown group or topic), NetworkError."""
         await self._offsets.commit(self.group, self._whole(queue), queue_offset)
 
     async def _part(self) -> None:

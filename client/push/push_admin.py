@@ -1,4 +1,4 @@
-"""What a push consumer answers to administrators. RocketMQ: DefaultMQPushConsumerImpl.consumerRunningInfo, resetOffset,
+"""A push consumer's responses to administrators. RocketMQ: DefaultMQPushConsumerImpl.consumerRunningInfo, resetOffset,
 ConsumeMessageService.consumeMessageDirectly.
 """
 
@@ -22,6 +22,7 @@ from staticfire.protocol.requests.connections import (
     ConsumerRunningInfo,
 )
 
+# RocketMQ: CMResult. Anything that isn't a status is CR_RETURN_NULL.
 _RESULTS: dict[Any, str] = {
     ConsumeStatus.CONSUME_SUCCESS: "CR_SUCCESS",
     ConsumeStatus.RECONSUME_LATER: "CR_LATER",
@@ -30,7 +31,6 @@ _RESULTS: dict[Any, str] = {
     OrderedStatus.ROLLBACK: "CR_ROLLBACK",
     OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT: "CR_LATER",
 }
-# RocketMQ: CMResult. Whatever is no status is CR_RETURN_NULL.
 
 
 class ConsumerAdmin:
@@ -45,7 +45,7 @@ class ConsumerAdmin:
         listener: Any,
         is_ordered: bool,
     ) -> None:
-        """`describe`: what heartbeats say of it."""
+        """`describe`: returns the content of heartbeats."""
         self._client = client
         self._settings = settings
         self._describe = describe
@@ -59,7 +59,7 @@ class ConsumerAdmin:
     # -- looking -------------------------------------------------------------------------------------------------
 
     def running_info(self, with_stacks: bool) -> ConsumerRunningInfo:
-        """Return what it is doing."""
+        """Return its running info."""
         data = self._describe()
         return ConsumerRunningInfo(
             properties=self._properties(data),
@@ -85,7 +85,7 @@ class ConsumerAdmin:
         }
 
     def positions(self, topic: str) -> dict[MessageQueue, int]:
-        """Return where it stands in a topic, as far as it knows by itself."""
+        """Return its positions in a topic, from memory."""
         offsets = {
             queue: self._parts.offsets.memory(queue) for queue in self._parts.held.queues if queue.topic == topic
         }
@@ -94,7 +94,7 @@ class ConsumerAdmin:
     # -- acting --------------------------------------------------------------------------------------------------
 
     async def consume_directly(self, message: ReceivedMessage) -> ConsumedDirectly:
-        """Let the listener have one message, whatever its queue; no offset moves."""
+        """Call the listener with one message, of any queue. No offset changes."""
         message.topic = self._client.namespace.unwrap(message.get(RETRY_TOPIC) or message.topic)
         queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
         context: Any = OrderedContext(queue) if self._is_ordered else ConsumeContext(queue)
@@ -116,5 +116,5 @@ class ConsumerAdmin:
         return result
 
     async def go_on_at(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Go on elsewhere in those of the queues that it owns."""
+        """Continue at these offsets, in the queues that it owns."""
         await self._parts.held.move(offsets)

@@ -1,4 +1,5 @@
-"""The push consumer: a listener gets the messages of a group's share of queues. RocketMQ: DefaultMQPushConsumer.
+"""The push consumer: calls a listener with the messages of its share of the group's queues.
+RocketMQ: DefaultMQPushConsumer.
 
     consumer = PushConsumer("billing", namesrv="127.0.0.1:9876")
     consumer.subscribe("orders", "paid || refunded")
@@ -9,10 +10,10 @@
 
     async with consumer: ...
 
-Entered, it has its share of the queues and pulls. A message is delivered at least once: it is done when the listener
-says so. Left, nothing of it is left behind: listeners have ended, offsets are stored, the brokers have heard of the
-goodbye and told the other members. With `@consumer.ordered_listener` each queue is consumed in order, and by one member
-at a time.
+Inside the `async with`, it has its share of the queues and pulls. Each message is delivered at least once: it is done
+when the listener reports success. After the `async with`, listeners have ended, offsets are stored, and the brokers
+have removed this member and notified the others. With `@consumer.ordered_listener` each queue is consumed in order, by
+one member at a time.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ CONSUME_TYPE = "CONSUME_PASSIVELY"
 
 
 class PushConsumer(ClientService):
-    """One member of a consumer group."""
+    """One member of a consumer group, with a listener."""
 
     def __init__(
         self,
@@ -62,11 +63,11 @@ class PushConsumer(ClientService):
         machine: Machine | None = None,
         client: ClusterClient | None = None,
     ) -> None:
-        """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
+        """`client`: a shared client, instead of `namesrv`. Raises: UsageError, ClientError."""
         self.settings = settings or PushSettings()
         super().__init__(namesrv, self.settings.client, machine, client)
         self.group = group = self.client.namespace.wrap(checked_group(group))
-        """Its whole name, as brokers know it."""
+        """The full name of the group, as brokers know it."""
         self._subscriptions = Subscriptions(self.client.namespace)
         self._listener: Listener | OrderedListener | None = None
         self._is_ordered = False
@@ -83,17 +84,20 @@ class PushConsumer(ClientService):
     # -- before the start, and after -----------------------------------------------------------------------------
 
     def subscribe(self, topic: str, expression: str = ALL_TAGS, expression_type: str = TAG) -> None:
-        """Consume a topic: all of it, some tags (`paid || refunded`), or with `expression_type="SQL92"` what fulfils a
-        condition over properties (`price > 100 AND region IN ('eu', 'us')`).
+        """Subscribe to a topic.
 
-        Raises: ClientError (no such topic or expression).
+        Without an `expression` it consumes all messages, otherwise those with some tags (`paid || refunded`), or, with
+        `expression_type="SQL92"`, those that match a condition over properties (`price > 100 AND region IN ('eu',
+        'us')`).
+
+        Raises: ClientError (invalid topic or expression).
         """
         topic = self.client.namespace.wrap(topic)
         self._subscriptions.put(subscribe(topic, expression, expression_type, self.client.version_ms()))
         self._subscriptions_changed()
 
     def unsubscribe(self, topic: str) -> None:
-        """Consume a topic no more; its queues are given back."""
+        """Unsubscribe from a topic; its queues are given back."""
         self._subscriptions.by_topic.pop(self.client.namespace.wrap(topic), None)
         self._subscriptions_changed()
 
@@ -101,21 +105,22 @@ class PushConsumer(ClientService):
         self.in_loop(lambda: None if self._working is None else self._working.subscriptions_changed())
 
     def listener(self, listener: L) -> L:
-        """Set what consumes: `listener(messages, context)` returns a ConsumeStatus. It may be used as a decorator.
+        """Set the listener: `listener(messages, context)` returns a ConsumeStatus. Can be used as a decorator.
 
-        A coroutine function is awaited in the event loop, a plain function is called in threads. An exception, or
-        anything that is no status, means RECONSUME_LATER; but KeyboardInterrupt ends the consumer. Raises: ClientError
-        when the consumer has started.
+        A coroutine function is awaited in the event loop; a plain function is called in threads. An exception, or a
+        result that isn't a status, means RECONSUME_LATER; but KeyboardInterrupt ends the consumer. Raises: ClientError
+        if the consumer has started.
         """
         self._set_listener(listener, is_ordered=False)
         return listener
 
     def ordered_listener(self, listener: OL) -> OL:
-        """Set what consumes each queue in order: `listener(messages, context)` returns an OrderedStatus.
+        """Set the listener that consumes each queue in order: `listener(messages, context)` returns an OrderedStatus.
 
-        A queue has one call at a time, at one member of the group, and the next one when its messages are done. An
-        exception, or anything that is no status, means SUSPEND_CURRENT_QUEUE_A_MOMENT: the messages come again.
-        Raises: ClientError when the consumer has started.
+        For each queue there is one call at a time, at one member of the group, and the next call follows when its
+        messages are done. An exception, or a result that isn't a status, means SUSPEND_CURRENT_QUEUE_A_MOMENT: the
+        messages are redelivered.
+        Raises: ClientError if the consumer has started.
         """
         self._set_listener(listener, is_ordered=True)
         return listener
@@ -127,17 +132,17 @@ class PushConsumer(ClientService):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether its listener consumes in order."""
+        """Whether its listener is ordered."""
         return self._is_ordered
 
     def add_hook(self, hook: ConsumerHook) -> None:
-        """Call a hook's methods around pulls, rebalances and consumption. Raises: ClientError when it has started."""
+        """Call a hook's methods around pulls, rebalances and consumption. Raises: ClientError (it has started)."""
         if self._working is not None:
             raise ClientError(f"consumer {self.group} has started: add hooks before that")
         self._state.hooks.add(hook)
 
     def on_queues_changed(self, listener: Q) -> Q:
-        """Call `listener(topic, all_queues, own_queues)` after each change of what this consumer owns."""
+        """Call `listener(topic, all_queues, own_queues)` after each change of the queues that this consumer owns."""
         self._queue_listeners.append(with_plain_names(listener, self.client.namespace))
         return listener
 
@@ -151,23 +156,23 @@ class PushConsumer(ClientService):
 
     @property
     def cached(self) -> dict[MessageQueue, int]:
-        """How many messages of each queue are here and not done."""
+        """The number of messages of each queue that are cached and not done."""
         cached, plain = {} if self._working is None else self._working.cached, self.client.namespace.unwrapped
         return {plain(queue): count for queue, count in cached.items()}
 
     @property
     def statistics(self) -> dict[str, TopicConsumption]:
-        """How fast it pulls and consumes each topic, its retries included, in the last minute."""
+        """How fast each topic, with its retries, was pulled and consumed in the last minute."""
         plain, statistics = self.client.namespace.unwrap, self._state.statistics
         return {plain(topic): statistics.consumption(topic) for topic in self._subscriptions.by_topic}
 
     @property
     def consume_threads(self) -> int:
-        """How many listeners may run at once."""
+        """How many listener calls may run at once."""
         return self._threads
 
     def update_consume_threads(self, threads: int) -> None:
-        """Let that many listeners run at once, from now on. Plain functions share the machine's threads besides.
+        """Allow this many concurrent listener calls from now on. Plain functions also need a thread of the machine.
 
         Raises: ClientError below 1.
         """
@@ -178,15 +183,15 @@ class PushConsumer(ClientService):
             self._working.resize(threads)
 
     def inc_consume_threads(self, by: int = 1) -> None:
-        """Let more listeners run at once. RocketMQ: incCorePoolSize. Raises: as `update_consume_threads`."""
+        """Allow more concurrent listener calls. RocketMQ: incCorePoolSize. Raises: as `update_consume_threads`."""
         self.update_consume_threads(self._threads + by)
 
     def dec_consume_threads(self, by: int = 1) -> None:
-        """Let fewer listeners run at once; those that run end first. Raises: as `update_consume_threads`."""
+        """Allow fewer concurrent listener calls; running calls aren't stopped. Raises: as `update_consume_threads`."""
         self.update_consume_threads(self._threads - by)
 
     def update_consume_timeout(self, timeout_ms: int) -> None:
-        """Send messages back whose listener takes longer than that, from now on, also those it has begun before.
+        """Set the consume timeout. Messages whose listener takes longer are sent back, including running ones.
 
         Raises: ClientError below 1.
         """
@@ -197,9 +202,9 @@ class PushConsumer(ClientService):
             self._working.held.limits_changed()
 
     async def reset_offset_by_time(self, stored_ms: int) -> None:
-        """Go on, in the queues of this member, with what was stored at that time or later; older or newer than now.
+        """Continue, in this member's queues, with messages stored at this time or later, backwards or forwards.
 
-        `stored_ms`: message time. What has begun counts for nothing. RocketMQ: resetOffsetByTimeStamp.
+        `stored_ms`: message time. Results of running listener calls are ignored. RocketMQ: resetOffsetByTimeStamp.
 
         Raises: ClientError (not running), BrokerAnswer, NetworkError.
         """
@@ -208,7 +213,7 @@ class PushConsumer(ClientService):
         await self._working.move_to_time(stored_ms)
 
     def suspend(self) -> None:
-        """Pull no more until `resume`. What is here already is consumed; queues stay this consumer's."""
+        """Stop pulling until `resume`. Cached messages are still consumed, and this consumer keeps its queues."""
         self._state.is_suspended = True
 
     def resume(self) -> None:
@@ -222,7 +227,7 @@ class PushConsumer(ClientService):
             RebalanceLoop.of(self.client).wake()
 
     def describe(self) -> ConsumerData:
-        """Return what heartbeats say of this consumer."""
+        """Return the content of this consumer's heartbeats."""
         return ConsumerData(
             self.group,
             CONSUME_TYPE,
@@ -235,13 +240,13 @@ class PushConsumer(ClientService):
     # -- start and stop ------------------------------------------------------------------------------------------
 
     async def __aexit__(self, kind: type[BaseException] | None = None, *others: object) -> None:
-        """Leave. Raises: what the consumer crashed with, where nothing else is raised: it isn't to go unnoticed."""
+        """Stop the consumer. Raises: what the consumer crashed with, if nothing else is raised."""
         await super().__aexit__(kind, *others)
         if kind is None and self.crash is not None:
             raise self.crash
 
     async def _join(self) -> None:
-        """Load offsets, make this member known to every broker, take its share, pull."""
+        """Load offsets, register with every broker, take this member's share of the queues, and pull."""
         listener = self._listener
         if listener is None:
             raise ClientError(f"consumer {self.group} has no listener: decorate one with @consumer.listener first")
@@ -258,7 +263,7 @@ class PushConsumer(ClientService):
         await working.membership.join(self.describe, admin)
 
     def _trace(self) -> None:
-        """Begin to write what is consumed. Loaded only where it is wanted."""
+        """Start to trace what is consumed. The module is imported only if it is used."""
         from staticfire.client.consume.listeners.consumer_tracing import ConsumerTracing
         from staticfire.client.produce.trace_writer import TraceWriter
 
@@ -272,7 +277,7 @@ class PushConsumer(ClientService):
         self._tracing.writer.start(self.spawn)
 
     async def _part(self) -> None:
-        """Pull nothing more, let listeners end, store offsets, say goodbye."""
+        """Stop pulling, let listeners end, store offsets, unregister."""
         working, self._working = self._working, None
         if working is None:
             return
@@ -283,12 +288,12 @@ class PushConsumer(ClientService):
 
 
 def _retries_of(group: str) -> Subscription:
-    """Return the subscription to a group's own retries: nobody subscribes to it, and nobody can do without it."""
+    """Return the subscription to a group's own retries, which every consumer needs, but no program subscribes to."""
     return Subscription(SubscriptionData(retry_topic(group)), EVERY_TAG)
 
 
 class BlockingPushConsumer(BlockingFace[PushConsumer]):
-    """One member of a consumer group.
+    """One member of a consumer group, with a listener.
 
         consumer = PushConsumer("billing", namesrv="127.0.0.1:9876")
         consumer.subscribe("orders")
@@ -300,8 +305,8 @@ class BlockingPushConsumer(BlockingFace[PushConsumer]):
         with consumer as running:
             running.wait()      # until `running.stop()`, Ctrl-C, or a crash
 
-    A listener that is a plain function is called in threads, an `async def` in the consumer's own event loop. Plain
-    ones may use any blocking face, and must guard what they share with each other.
+    A plain function as a listener is called in threads, an `async def` in the consumer's own event loop. Plain
+    functions may use any blocking object, and must protect data that they share.
     """
 
     subscribe = on_loop(PushConsumer.subscribe)
@@ -321,15 +326,15 @@ class BlockingPushConsumer(BlockingFace[PushConsumer]):
 
     @property
     def cached(self) -> dict[MessageQueue, int]:
-        """How many messages of each queue are here and not done."""
+        """The number of messages of each queue that are cached and not done."""
         return self._on_loop(lambda: self.service.cached)
 
     @property
     def statistics(self) -> dict[str, TopicConsumption]:
-        """How fast it pulls and consumes each topic, its retries included, in the last minute."""
+        """How fast each topic, with its retries, was pulled and consumed in the last minute."""
         return self._on_loop(lambda: self.service.statistics)
 
     @property
     def consume_threads(self) -> int:
-        """How many listeners may run at once."""
+        """How many listener calls may run at once."""
         return self.service.consume_threads

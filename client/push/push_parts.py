@@ -1,4 +1,9 @@
-"""The parts of a push consumer that has started, put together: for each way to consume, the ones that belong to it."""
+"""The parts of a running push consumer, chosen for its way to consume.
+
+Queues are pulled, with the listener and the policy for ordered or for concurrent consumption; queue locks exist only
+for ordered consumption in CLUSTERING mode. If brokers assign the queues, and consumption isn't ordered, there are also
+the parts for popped queues.
+"""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class PushParts:
-    """They live in the running event loop."""
+    """The parts of one consumer. They use the running event loop."""
 
     def __init__(
         self,
@@ -45,7 +50,7 @@ class PushParts:
         is_ordered: bool,
         queue_listeners: list[QueuesChanged],
     ) -> None:
-        """`service`: whose loops they are."""
+        """`service`: runs the loops."""
         group, settings, machine, spawn = state.group, state.settings, client.machine, service.spawn
         self.state = state
         self.offsets = offsets = offsets_of(group, client, settings)
@@ -70,17 +75,17 @@ class PushParts:
 
     @property
     def listening(self) -> Listening:
-        """The listener at work."""
+        """Runs the listener."""
         return self.held.driver.listening
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """What is pulled or popped, sorted."""
+        """The queues that are pulled or popped, sorted."""
         return self.held.queues if self.popped is None else sorted([*self.held.queues, *self.popped.queues])
 
     @property
     def cached(self) -> dict[MessageQueue, int]:
-        """How many messages of each queue are here and not done."""
+        """The number of messages of each queue that are cached and not done."""
         found: dict[MessageQueue, AssignedQueue[Any] | PopQueue | None] = {}
         found.update((queue, self.held.find(queue)) for queue in self.held.queues)
         if self.popped is not None:
@@ -88,32 +93,32 @@ class PushParts:
         return {queue: len(one.cache) for queue, one in sorted(found.items()) if one is not None}
 
     def resize(self, threads: int) -> None:
-        """Let that many listeners run at once from now on; as many again of messages that were popped."""
+        """Allow this many concurrent listener calls from now on, and as many again for popped messages."""
         self.listening.resize(threads)
         if self.popped is not None:
             self.popped.driver.listening.resize(threads)
 
     def resume(self) -> None:
-        """Pull and pop again at once, whatever each queue waits for."""
+        """Pull and pop at once, whatever each queue waits for."""
         self.held.resume()
         if self.popped is not None:
             self.popped.resume()
 
     def subscriptions_changed(self) -> None:
-        """Tell every broker, share queues anew, and begin again with what waited because nobody wanted it."""
+        """Inform every broker, rebalance, and continue with queues that paused without a subscription."""
         self.membership.subscriptions_changed()
         if self.popped is not None:
             self.popped.resume()
 
     async def move_to_time(self, stored_ms: int) -> None:
-        """Go on with what was stored at that time or later. Raises: ClientError, BrokerAnswer, NetworkError."""
+        """Continue with messages stored at this time or later. Raises: ClientError, BrokerAnswer, NetworkError."""
         if self.popped is not None and self.popped.queues:
             words = "brokers move it: reset the group's offset as an administrator"
             raise ClientError(f"{self.state.group} pops its messages, and has no place in a queue of its own; {words}")
         await self.held.move_to_time(stored_ms)
 
     async def leave(self) -> None:
-        """Pull and pop nothing more, let listeners end, store offsets, say goodbye."""
+        """Stop pulling and popping, let listeners end, store offsets, unregister."""
         self.membership.stop_pulling()
         if self.popped is None:
             await self.listening.leave()
@@ -127,7 +132,7 @@ class PushParts:
 def popped_queues(
     state: ConsumerState, client: ClusterClient, listener: Any, send_backs: SendBacks, spawn: Spawn
 ) -> "PopQueues":
-    """Return where the queues are that are popped, with what belongs to them. Loaded only where brokers assign."""
+    """Make the parts for popped queues, and return the queues. Imported only if brokers assign the queues."""
     from staticfire.client.consume.listeners.unexpired_listener import without_expired
     from staticfire.client.consume.popping.pop_driver import PopDriver
     from staticfire.client.consume.popping.pop_queues import PopQueues

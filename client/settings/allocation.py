@@ -1,7 +1,7 @@
-"""Who gets which queues: every member of a group computes the same answer for itself. Pure.
+"""Distributes queues among members: every member of a group computes the same result for itself. Pure.
 
-RocketMQ: AllocateMessageQueueStrategy. Queues and client ids come sorted, the same at every member, so that each queue
-has exactly one owner as soon as all members know of each other. More members than queues: the surplus get none.
+RocketMQ: AllocateMessageQueueStrategy. Queues and client ids are sorted, and the same at every member. So each queue
+has exactly one owner as soon as all members know each other. If there are more members than queues, some get none.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,23 +13,23 @@ from staticfire.protocol.names import is_retry_topic
 
 
 class AllocateStrategy(Protocol):
-    """A way to share queues."""
+    """A way to distribute queues."""
 
     @property
     def name(self) -> str:
-        """RocketMQ's name of it."""
+        """RocketMQ's name for it."""
 
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Return the queues of `client_id`, of all `queues` (sorted) and members `client_ids` (sorted).
+        """Return the queues of `client_id`, given all `queues` (sorted) and the members `client_ids` (sorted).
 
-        A client that isn't among the members gets nothing. Raises: ClientError when a share can't be computed.
+        A client that isn't a member gets no queues. Raises: ClientError if the share can't be computed.
         """
 
 
 def own_index(client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> int | None:
-    """Return the place of a client among the members, None when it isn't one. Raises: ClientError."""
+    """Return a client's index among the members; None if it isn't a member. Raises: ClientError."""
     if not client_id or not queues or not client_ids:
         raise ClientError(f"nothing to share: client {client_id!r}, {len(queues)} queues, {len(client_ids)} members")
     return client_ids.index(client_id) if client_id in client_ids else None
@@ -56,14 +56,14 @@ class Averagely:
 
 
 class AveragelyByCircle:
-    """One queue each in turn, round and round. RocketMQ: AllocateMessageQueueAveragelyByCircle."""
+    """One queue to each member in turn, again and again. RocketMQ: AllocateMessageQueueAveragelyByCircle."""
 
     name = "AVG_BY_CIRCLE"
 
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Return every n-th queue, n being the number of members."""
+        """Return every n-th queue, where n is the number of members."""
         index = own_index(client_id, queues, client_ids)
         return [] if index is None else list(queues[index :: len(client_ids)])
 
@@ -73,11 +73,12 @@ AVERAGELY_BY_CIRCLE = AveragelyByCircle()
 
 
 class ByConfig:
-    """The queues that a member was given by hand, whoever else is there. RocketMQ: AllocateMessageQueueByConfig.
+    """The queues that were configured for this member, whichever other members there are.
 
-    Nobody looks whether two members were given the same queue, or a queue nobody. The group's retries would be such a
-    queue: hardly anybody names them. So they are shared by a strategy of their own. In RocketMQ, and here with
-    `retries=None`, nobody consumes them unless somebody was given them.
+    RocketMQ: AllocateMessageQueueByConfig. There is no check that two members don't have the same queue, or that each
+    queue has a member. The group's retry queues would have none, because few users configure them. So a separate
+    strategy distributes these. In RocketMQ, and here with `retries=None`, they are consumed only if they are
+    configured.
     """
 
     name = "CONFIG"
@@ -90,7 +91,7 @@ class ByConfig:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Return what of the own queues is there."""
+        """Return the configured queues that exist."""
         if self._retries is not None and queues and is_retry_topic(queues[0].topic):
             return self._retries.allocate(group, client_id, queues, client_ids)
         return [queue for queue in queues if queue in self._own]

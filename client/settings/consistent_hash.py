@@ -1,8 +1,8 @@
-"""Sharing by consistent hash: a member that comes or goes moves only its own share. Pure.
+"""Distribution by consistent hash: a member that joins or leaves moves only its own share. Pure.
 
-RocketMQ: AllocateMessageQueueConsistentHash, ConsistentHashRouter. Each member stands at several places of a ring, and
-a queue belongs to the next one at or behind the queue's own place. So the shares are uneven: with ten places each, the
-largest of a few members may well be twice the smallest.
+RocketMQ: AllocateMessageQueueConsistentHash, ConsistentHashRouter. Each member has several places on a ring, and a
+queue belongs to the next one at or after the queue's own place. So the shares are uneven: with ten places each, the
+largest of a few members can be twice the smallest.
 """
 
 from bisect import bisect_left
@@ -18,18 +18,19 @@ VIRTUAL_NODES_MAX = 10_000
 
 def md5_place(key: str) -> int:
     """Return the first four bytes of the key's MD5, as a number. RocketMQ: ConsistentHashRouter.MD5Hash."""
-    from hashlib import md5  # OpenSSL is 3 MiB: for those who share in this way.
+    # OpenSSL takes 3 MiB, so it is imported only if this strategy is used.
+    from hashlib import md5
 
     return int.from_bytes(md5(key.encode(), usedforsecurity=False).digest()[:4])
 
 
 class ConsistentHash:
-    """Each queue goes to the member that follows it on the ring."""
+    """Assigns each queue to the member that follows it on the ring."""
 
     name = "CONSISTENT_HASH"
 
     def __init__(self, virtual_nodes: int = VIRTUAL_NODES, place_of: Callable[[str], int] = md5_place) -> None:
-        """`virtual_nodes`: places of each member. `place_of`: a key's place, the same at all members of the group.
+        """`virtual_nodes`: the number of each member's places. `place_of`: a key's place, the same at all members.
 
         Raises: UsageError.
         """
@@ -54,7 +55,7 @@ class ConsistentHash:
         return owned
 
     def _ring(self, client_ids: Sequence[str]) -> dict[int, str]:
-        """Return who stands where. Of two at one place the later one has it."""
+        """Return the member at each place. If two have the same place, the later one gets it."""
         return {
             self._place_of(f"{client_id}-{number}"): client_id
             for client_id in client_ids

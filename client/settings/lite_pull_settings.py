@@ -1,6 +1,6 @@
 """Settings of lite pull consumers: frozen values with RocketMQ's names and defaults. RocketMQ: DefaultLitePullConsumer.
 
-There are no threads to pull in, so `pullThreadNums` has nothing to say here.
+There is no `pullThreadNums`, because this client pulls without threads.
 """
 
 from dataclasses import dataclass, field
@@ -13,8 +13,8 @@ from staticfire.protocol.limits import PULL_BYTES_MAX
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PERIOD_OR_NONE, check_ranges, within
 
-NEVER_IDLE_MS = INT32_MAX
 # A queue that isn't pulled isn't stuck: the program has paused it, or doesn't poll.
+NEVER_IDLE_MS = INT32_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +25,23 @@ class LitePullSettings:
     message_model: MessageModel = MessageModel.CLUSTERING
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
     consume_timestamp_ms: MessageMs | None = field(default=None, metadata=within(0, INT64_MAX))
-    """Where ConsumeFromWhere.TIMESTAMP begins: milliseconds since 1970; half an hour before the start when None."""
+    """Where ConsumeFromWhere.TIMESTAMP begins, in milliseconds since 1970; None: half an hour before the start."""
     skip_young_history: bool = False
-    """LAST_OFFSET skips what a young queue holds, too. RocketMQ starts at 0 where the first message is still there."""
+    """Let LAST_OFFSET skip all messages of a young queue, too. RocketMQ starts at 0 if its first message exists."""
     allocate_strategy: AllocateStrategy = AVERAGELY
-    """How the members of a group share queues; where queues are assigned by hand it isn't asked."""
+    """How the members of a group distribute queues; not used for queues assigned with `assign`."""
 
     poll_timeout_ms: int = field(default=5_000, metadata=PERIOD_OR_NONE)
-    """How long `poll` waits unless it is told."""
+    """How long `poll` waits if it gets no timeout."""
     auto_commit: bool = True
-    """What was polled is committed by a later poll: asking for more says that what came before is done."""
+    """Commit polled messages at a later poll: that poll means that they are done."""
     auto_commit_interval_ms: int = field(default=5_000, metadata=within(1_000, INT32_MAX))
 
     pull_batch_size: int = field(default=10, metadata=within(1, 1_024))
-    """How many messages a pull, and so a poll, brings at most; brokers give 32 at most unless told otherwise."""
+    """The maximum number of messages per pull, and so per poll; by default brokers return 32 at most."""
     pull_batch_size_in_bytes: int = field(default=PULL_BYTES_MAX, metadata=within(1, INT32_MAX))
     pull_threshold_for_all: int = field(default=10_000, metadata=within(1, 6_553_500))
-    """Above so many messages that wait to be polled nothing is pulled."""
+    """If more messages wait to be polled, nothing is pulled."""
     pull_threshold_for_queue: int = field(default=1_000, metadata=within(1, 65_535))
     pull_threshold_size_for_queue_mib: int = field(default=100, metadata=within(1, 1_024))
     consume_max_span: int = field(default=2_000, metadata=within(1, 65_535))
@@ -50,13 +50,13 @@ class LitePullSettings:
     broker_suspend_max_ms: int = field(default=20_000, metadata=PERIOD_OR_NONE)
     """How long a broker may hold a pull that finds nothing. RocketMQ: brokerSuspendMaxTimeMillis."""
     pull_timeout_ms: int = field(default=30_000, metadata=PERIOD)
-    """RocketMQ: consumerTimeoutMillisWhenSuspend."""
+    """The timeout of a pull. RocketMQ: consumerTimeoutMillisWhenSuspend."""
 
     offset_timeout_ms: int = field(default=5_000, metadata=PERIOD)
     persist_first_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
     persist_interval_ms: int = field(default=5_000, metadata=PERIOD)
     local_offset_store_dir: str = ".rocketmq_offsets"
-    """Where BROADCASTING keeps its offsets: <dir>/<ip@instance>/<group>/offsets.json."""
+    """The folder of the offsets with BROADCASTING: <dir>/<ip@instance>/<group>/offsets.json."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -67,7 +67,7 @@ class LitePullSettings:
             )
 
     def as_push(self) -> PushSettings:
-        """Return what the parts that it has in common with push consumers go by."""
+        """Return settings for the parts that it shares with push consumers."""
         return PushSettings(
             client=self.client,
             message_model=self.message_model,

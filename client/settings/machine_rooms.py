@@ -1,4 +1,4 @@
-"""Sharing by machine room: queues go to who is near them. Pure.
+"""Distribution by machine room: queues go to members near them. Pure.
 
 RocketMQ: AllocateMessageQueueByMachineRoom, AllocateMachineRoomNearby.
 """
@@ -12,16 +12,16 @@ from staticfire.protocol.errors import ClientError, UsageError
 
 
 class MachineRoom:
-    """The queues of some rooms among all members, the rooms of brokers standing in their names: `room@broker-a`.
+    """Distributes the queues of some rooms among all members. Broker names contain the room: `room@broker-a`.
 
-    Each has a block, and who has one of the queues left over has it from the end. Queues of other rooms are nobody's
-    here: they are for a group of their own, or for members with other rooms.
+    Each member gets a block, and some get one of the remaining queues from the end. Queues of other rooms get no member
+    here: they need a group of their own, or members with other rooms.
     """
 
     name = "MACHINE_ROOM"
 
     def __init__(self, rooms: Iterable[str]) -> None:
-        """`rooms`: those that this member consumes. Raises: UsageError (none, or a single text)."""
+        """`rooms`: the rooms that this member consumes. Raises: UsageError (none, or a single text)."""
         self.rooms = frozenset([] if isinstance(rooms, str) else rooms)
         if not self.rooms:
             raise UsageError(f'rooms={rooms!r}: MachineRoom needs the names of the rooms, as in MachineRoom(["east"])')
@@ -29,7 +29,7 @@ class MachineRoom:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Return this member's block, and perhaps one of the queues left over."""
+        """Return this member's block, and perhaps one of the remaining queues."""
         index = own_index(client_id, queues, client_ids)
         if index is None:
             return []
@@ -40,13 +40,13 @@ class MachineRoom:
 
 
 def room_in(broker_name: str) -> str | None:
-    """Return what stands before the @ of a broker's name, None without one, or with several, as Java's split has it."""
+    """Return the part of a broker's name before the @; None if there is none, or several, as with Java's split."""
     parts = broker_name.rstrip("@").split("@")
     return parts[0] if len(parts) == 2 else None
 
 
 class MachineRoomResolver(Protocol):
-    """Who stands in which room. RocketMQ: AllocateMachineRoomNearby.MachineRoomResolver."""
+    """Returns the rooms of brokers and members. RocketMQ: AllocateMachineRoomNearby.MachineRoomResolver."""
 
     def broker_deploy_in(self, queue: MessageQueue) -> str | None:
         """Return the room of a queue's broker."""
@@ -56,20 +56,20 @@ class MachineRoomResolver(Protocol):
 
 
 class RoomPrefix:
-    """The room stands before the first separator, both in names of brokers and in client ids: `east-broker-a`.
+    """Takes the room from before the first separator, in names of brokers and in client ids: `east-broker-a`.
 
-    A client id begins with the client's address unless `ClientSettings.client_ip` says otherwise.
+    A client id begins with the client's address, unless `ClientSettings.client_ip` is set.
     """
 
     def __init__(self, separator: str = "-") -> None:
         self._separator = separator
 
     def broker_deploy_in(self, queue: MessageQueue) -> str | None:
-        """Return the beginning of the broker's name."""
+        """Return the prefix of the broker's name."""
         return self._room(queue.broker_name)
 
     def consumer_deploy_in(self, client_id: str) -> str | None:
-        """Return the beginning of the client id."""
+        """Return the prefix of the client id."""
         return self._room(client_id)
 
     def _room(self, name: str) -> str | None:
@@ -78,7 +78,7 @@ class RoomPrefix:
 
 
 class NearbyMachineRoom:
-    """The queues of a room go to the members there, those of a room without members to all, each time by `inner`."""
+    """Gives a room's queues to its members, and those of a room without members to all; `inner` distributes them."""
 
     def __init__(self, resolver: MachineRoomResolver, inner: AllocateStrategy = AVERAGELY) -> None:
         self._resolver = resolver
@@ -88,7 +88,7 @@ class NearbyMachineRoom:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Return the share of the own room, then those of deserted ones. Raises: ClientError (a room is unknown)."""
+        """Return the share in the own room, then that of rooms without members. Raises: ClientError (unknown room)."""
         if own_index(client_id, queues, client_ids) is None:
             return []
         resolver = self._resolver
@@ -109,7 +109,7 @@ class NearbyMachineRoom:
 
 
 def _known(room: str | None, who: str) -> str:
-    """Return a room. Raises: ClientError when there is none."""
+    """Return a room. Raises: ClientError if there is none."""
     if not room:
         raise ClientError(f"the machine room of {who} isn't known: the resolver has to name one for each")
     return room

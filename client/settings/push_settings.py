@@ -1,7 +1,7 @@
 """Settings of push consumers: frozen values with RocketMQ's names. RocketMQ: DefaultMQPushConsumer.
 
-Numbers that are this client's own business differ from RocketMQ's where a first message would wait for nothing: the
-first rebalance is part of the start (there 1 s later), and a queue's first pull leaves at once (there after 500 ms).
+Defaults that concern only this client differ from RocketMQ's where a first message would wait without need: the first
+rebalance is part of the start (there 1 s later), and a queue's first pull is sent at once (there after 500 ms).
 """
 
 from dataclasses import dataclass, field
@@ -16,21 +16,21 @@ from staticfire.protocol.times import MessageMs
 from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PERIOD_OR_NONE, check_ranges, within
 
 MIB = 1024 * 1024
+# The limit for concurrent consumption if max_reconsume_times is -1.
 RECONSUME_TIMES_MAX = 16
-# Of concurrent consumption, when max_reconsume_times is -1.
+# The limit for ordered consumption if max_reconsume_times is -1: a message blocks its queue until it succeeds.
 ORDERED_RECONSUME_TIMES_MAX = 2**31 - 1
-# Of ordered consumption: a message holds its queue until it succeeds.
 
 
 class MessageModel(Enum):
-    """Whether the members of a group share the messages or each gets all of them. RocketMQ: MessageModel."""
+    """Whether the members of a group share the messages, or each gets all of them. RocketMQ: MessageModel."""
 
     CLUSTERING = "CLUSTERING"
     BROADCASTING = "BROADCASTING"
 
 
 class ConsumeFromWhere(Enum):
-    """Where a group begins in a queue that it has no offset in. RocketMQ: ConsumeFromWhere."""
+    """Where a group starts in a queue without a stored offset. RocketMQ: ConsumeFromWhere."""
 
     LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
@@ -45,42 +45,44 @@ class PushSettings:
     message_model: MessageModel = MessageModel.CLUSTERING
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
     consume_timestamp_ms: MessageMs | None = field(default=None, metadata=within(0, INT64_MAX))
-    """Where ConsumeFromWhere.TIMESTAMP begins: milliseconds since 1970; half an hour before the start when None."""
+    """Where ConsumeFromWhere.TIMESTAMP begins, in milliseconds since 1970; None: half an hour before the start."""
     skip_young_history: bool = False
-    """LAST_OFFSET skips what a young queue holds, too. RocketMQ starts at 0 where the first message is still there."""
+    """Let LAST_OFFSET skip all messages of a young queue, too. RocketMQ starts at 0 if its first message exists."""
     allocate_strategy: AllocateStrategy = AVERAGELY
 
     # Consumption
     consume_threads: int = field(default=20, metadata=within(1, 1_000))
-    """How many listeners run at once: coroutines as tasks, plain functions in threads."""
+    """How many listener calls run at once: coroutines as tasks, plain functions in threads."""
     consume_message_batch_max_size: int = field(default=1, metadata=within(1, 1_024))
     max_reconsume_times: int = field(default=-1, metadata=within(-1, INT32_MAX))
-    """How often a message is tried again before it is dead; -1 means 16, and for ever in ordered consumption."""
+    """How often a message is retried before it is a dead letter; -1 means 16, and without limit in ordered consumption.
+    """
     reconsume_later_honours_ack_index: bool = False
-    """With an ack_index, RECONSUME_LATER retries only what comes behind it. RocketMQ retries all."""
+    """With an ack_index, RECONSUME_LATER retries only the messages after it. RocketMQ retries all."""
     consume_timeout_ms: int = field(default=15 * 60_000, metadata=PERIOD)
-    """A message whose listener takes longer is sent back, unless it is consumed in order. RocketMQ: consumeTimeout."""
+    """A message whose listener takes longer is sent back, unless consumption is ordered. RocketMQ: consumeTimeout."""
     consume_timeout_scans: bool = False
-    """RocketMQ's way: once per timeout, and of each queue only its first 16 messages, up to one that has time left."""
+    """Check timeouts as RocketMQ: once per timeout, and only the first 16 messages of a queue, in order."""
     resend_after_ms: int = field(default=0, metadata=PERIOD_OR_NONE)
-    """A message that isn't done so long after its listener began is sent back, and its queue goes on without it: so a
-    restart brings again that one, and none of those behind it. 0: off. RocketMQ has nothing like it."""
+    """If a message isn't done after this time, it is sent back, and its queue continues without it. So after a restart
+    only this message is redelivered, not those after it. 0: off. RocketMQ has no such setting.
+    """
     retry_here_ms: int = field(default=5_000, metadata=PERIOD)
-    """When a message that could neither be sent back nor sent is consumed here again."""
+    """The pause before a message is consumed here again, if no broker accepted it for redelivery."""
     await_termination_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
-    """How long leaving waits for listeners that run. RocketMQ doesn't wait: their messages come twice."""
+    """How long to wait for running listener calls at the end. RocketMQ doesn't wait: it delivers them twice."""
 
     # Ordered consumption
     suspend_current_queue_time_ms: int = field(default=1_000, metadata=PERIOD)
-    """How long a queue waits whose listener wants its messages again: 10 to 30,000."""
+    """How long a queue pauses when its listener requests that: 10 to 30,000."""
     max_time_consume_continuously_ms: int = field(default=60_000, metadata=PERIOD)
-    """After that a queue lets others have its thread."""
+    """After this time a queue lets others use its thread."""
     lock_interval_ms: int = field(default=20_000, metadata=PERIOD)
-    """Between two renewals of queue locks; brokers forget them after 60 s."""
+    """The time between two renewals of queue locks; at brokers they expire after 60 s."""
     lock_max_live_time_ms: int = field(default=30_000, metadata=PERIOD)
-    """A lock that could not be renewed for that long isn't trusted any more."""
+    """A lock that wasn't renewed for this time is no longer trusted."""
     lock_timeout_ms: int = field(default=1_000, metadata=PERIOD)
-    """For a broker's answer."""
+    """The timeout for a broker's response."""
 
     # Pulling
     pull_batch_size: int = field(default=PULL_MESSAGES_MAX, metadata=within(1, 1_024))
@@ -97,33 +99,35 @@ class PushSettings:
     """How long a broker may hold a pull that finds nothing."""
     pull_timeout_ms: int = field(default=30_000, metadata=PERIOD)
     post_subscription_when_pull: bool = False
-    """Send the subscription with each pull, too. Without it brokers filter by the group's heartbeats."""
+    """Send the subscription with each pull, too. Otherwise brokers filter by the group's heartbeats."""
     offset_illegal_pause_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
-    """Between dropping a queue whose offset a broker refused and correcting it; RocketMQ 5.3: 0."""
+    """The time from dropping a queue with an illegal offset to correcting that offset; RocketMQ 5.3: 0."""
 
     # Sharing and progress
     pull_idle_ms_max: int = field(default=120_000, metadata=PERIOD)
-    """A queue that was not pulled for that long is dropped and taken anew."""
+    """A queue that wasn't pulled for this time is dropped and taken again."""
     offset_timeout_ms: int = field(default=5_000, metadata=PERIOD)
     persist_first_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
     persist_interval_ms: int = field(default=5_000, metadata=PERIOD)
     local_offset_store_dir: str = ".rocketmq_offsets"
-    """Where BROADCASTING keeps its offsets: <dir>/<ip@instance>/<group>/offsets.json."""
+    """The folder of the offsets with BROADCASTING: <dir>/<ip@instance>/<group>/offsets.json."""
 
     # POP
     client_rebalance: bool = True
-    """Members share queues among themselves. False: brokers say who has which, and whether they are popped or pulled,
-    as `Admin.set_consume_mode` has set it; not in BROADCASTING, and not in order. RocketMQ: clientRebalance."""
+    """Members distribute queues themselves. False: brokers assign queues, and decide whether they are popped or pulled,
+    as set with `Admin.set_consume_mode`; not in BROADCASTING, and not for ordered consumption. RocketMQ:
+    clientRebalance.
+    """
     pop_invisible_time_ms: int = field(default=60_000, metadata=within(5_000, 300_000))
-    """How long nobody else gets a popped message: a listener that takes longer gets it again."""
+    """How long a popped message is invisible to others. If its listener takes longer, it is redelivered."""
     pop_batch_nums: int = field(default=32, metadata=within(1, POP_MESSAGES_MAX))
     pop_threshold_for_queue: int = field(default=96, metadata=within(1, 65_535))
-    """With more messages of a broker in hand, it isn't popped."""
+    """If a consumer holds more messages of a broker, it doesn't pop from it."""
     pop_dead_letters: bool = True
-    """A popped message that has failed too often is a dead letter. RocketMQ drops it."""
+    """Whether a popped message that failed too often becomes a dead letter. RocketMQ drops it."""
 
     enable_trace: bool = False
-    """Write what was consumed to `trace_topic`, in RocketMQ's form. RocketMQ: enableMsgTrace."""
+    """Write traces of consumption to `trace_topic`, in RocketMQ's format. RocketMQ: enableMsgTrace."""
     trace_topic: str = TRACE_TOPIC
 
     def __post_init__(self) -> None:
@@ -131,15 +135,15 @@ class PushSettings:
 
     @property
     def is_assigned_by_brokers(self) -> bool:
-        """Whether brokers say who has which queues, unless they are consumed in order."""
+        """Whether brokers assign the queues, unless consumption is ordered."""
         return not self.client_rebalance and self.message_model is MessageModel.CLUSTERING
 
     @property
     def retries_max(self) -> int:
-        """After how many failures a message is dead."""
+        """How many retries a message has before it is a dead letter."""
         return RECONSUME_TIMES_MAX if self.max_reconsume_times == -1 else self.max_reconsume_times
 
     @property
     def ordered_retries_max(self) -> int:
-        """After how many failures a message is dead that is consumed in order."""
+        """How many retries a message has before it is a dead letter, in ordered consumption."""
         return ORDERED_RECONSUME_TIMES_MAX if self.max_reconsume_times == -1 else self.max_reconsume_times

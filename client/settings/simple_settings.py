@@ -11,20 +11,20 @@ from staticfire.runtime.ranges import PERIOD, PERIOD_OR_NONE, check_ranges, with
 
 @dataclass(frozen=True, slots=True)
 class SimpleSettings:
-    """How a simple consumer receives, where a call doesn't say it."""
+    """How a simple consumer receives; the parameters of a call override some of these."""
 
     client: ClientSettings = field(default_factory=ClientSettings)
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
-    """Where a group begins that has no offset yet; with LAST_OFFSET, a young queue gives all that it has."""
+    """Where a group without an offset starts; with LAST_OFFSET, a young queue delivers all its messages."""
     max_messages: int = field(default=16, metadata=within(1, POP_MESSAGES_MAX))
     invisible_ms: int = field(default=30_000, metadata=PERIOD_OR_NONE)
-    """How long nobody else gets what was received; after that it comes again, unless it is acknowledged."""
+    """How long received messages are invisible to others; after that they are redelivered, unless acknowledged."""
     await_ms: int = field(default=15_000, metadata=PERIOD_OR_NONE)
     """How long `receive` waits for a first message."""
     hold_margin_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
-    """How much longer than it may be held an answer is waited for."""
+    """How much longer than the hold time to wait for a response."""
     ack_timeout_ms: int = field(default=3_000, metadata=PERIOD)
-    """For the answer to an acknowledgement, or to a changed invisible time."""
+    """The timeout for acknowledgements and changes of the invisible time."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

@@ -1,4 +1,4 @@
-"""The simple consumer: a program receives messages, acknowledges each, and extends its time.
+"""The simple consumer: a program receives messages, acknowledges each, and can extend its invisible time.
 
-- simple_consumer.py: the class that programs use; simple_admin.py: what it answers to administrators
+- simple_consumer.py: the class that programs use; simple_admin.py: its responses to administrators
 """

@@ -1,9 +1,9 @@
-"""What a simple consumer answers to administrators.
+"""A simple consumer's responses to administrators.
 
 Behaviour
-- What it is doing: answered; it may receive from all brokers of its topics, and when it asked last. How much it has,
-  and where it stands, they know and it doesn't. A message that it should consume now: refused. An order to go on
-  elsewhere: ignored, they do.
+- Running info gets a response: the consumer may receive from all brokers of its topics; it contains the time of its
+  last request. Only the brokers know how much it has, and its positions. Direct consumption of a message is refused. A
+  notification to continue at other offsets is ignored, because brokers do that.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,14 +28,14 @@ class SimpleAdmin:
     def __init__(
         self, client: ClusterClient, describe: Callable[[], ConsumerData], popped_ms: Mapping[str, UptimeMs]
     ) -> None:
-        """`describe`: what heartbeats say of it. `popped_ms`: when each topic was asked for last."""
+        """`describe`: returns the content of heartbeats. `popped_ms`: the time of the last request for each topic."""
         self._client = client
         self._describe = describe
         self._popped_ms = popped_ms
         self._began_ms = client.machine.clock.wall_ms()
 
     def running_info(self, with_stacks: bool) -> ConsumerRunningInfo:
-        """Return what it is doing."""
+        """Return its running info."""
         data = self._describe()
         return ConsumerRunningInfo(
             properties=properties_of(self._client, data, self._began_ms),
@@ -67,4 +67,4 @@ class SimpleAdmin:
         raise not_here(self._describe().group_name)
 
     async def go_on_at(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Do nothing."""
+        """Do nothing: brokers move the offsets."""

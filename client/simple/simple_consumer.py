@@ -1,4 +1,4 @@
-"""The simple consumer: a program receives messages, and says of each that it is done, or needs more time.
+"""The simple consumer: a program receives messages, and acknowledges each or extends its time.
 
     async with SimpleConsumer("billing", namesrv="127.0.0.1:9876") as consumer:
         consumer.subscribe("orders", "paid || refunded")
@@ -7,9 +7,10 @@
                 await bill(message)
                 await consumer.ack(message)
 
-Nobody else gets a received message for its invisible time. After that it comes again, to whichever member asks, with
-one more in `reconsume_times`; `change_invisible` puts that off, or with 0 lets it come again now. Members need no share
-of the queues: there may be more of them than queues, and one that is slow holds nobody up. RocketMQ 5: SimpleConsumer.
+A received message is invisible to the other members for its invisible time. After that it is redelivered to any member
+that receives, with `reconsume_times` increased by one. `change_invisible` extends the time, or with 0 causes redelivery
+now. Members don't share the queues among them: there may be more members than queues, and a slow member doesn't block
+others. RocketMQ 5: SimpleConsumer.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ CONSUME_TYPE, MESSAGE_MODEL = "CONSUME_ACTIVELY", "CLUSTERING"
 
 
 class SimpleConsumer(ClientService):
-    """One member of a consumer group that receives messages one by one. Tasks may use it at once."""
+    """One member of a consumer group that receives messages one by one. Several tasks may use it at once."""
 
     def __init__(
         self,
@@ -47,11 +48,11 @@ class SimpleConsumer(ClientService):
         machine: Machine | None = None,
         client: ClusterClient | None = None,
     ) -> None:
-        """`client`: one that is shared, instead of `namesrv`. Raises: UsageError, ClientError."""
+        """`client`: a shared client, instead of `namesrv`. Raises: UsageError, ClientError."""
         self.settings = settings or SimpleSettings()
         super().__init__(namesrv, self.settings.client, machine, client)
         self.group = self.client.namespace.wrap(checked_group(group))
-        """Its whole name, as brokers know it."""
+        """The full name of the group, as brokers know it."""
         self._subscriptions = Subscriptions(self.client.namespace)
         self._working: Receiving | None = None
 
@@ -59,18 +60,20 @@ class SimpleConsumer(ClientService):
         return BlockingSimpleConsumer.enter(self)
 
     def subscribe(self, topic: str, expression: str = ALL_TAGS, expression_type: str = TAG) -> None:
-        """Receive a topic: all of it, some tags (`paid || refunded`), or with `expression_type="SQL92"` what fulfils a
-        condition over properties (`price > 100 AND region = 'eu'`). Of several topics, each has its turn.
+        """Subscribe to a topic. Several topics take turns.
 
-        What doesn't match is passed over for the whole group, so all members should want the same.
-        Raises: ClientError (no such topic or expression).
+        Without an `expression` it receives all messages, otherwise those with some tags (`paid || refunded`), or, with
+        `expression_type="SQL92"`, those that match a condition over properties (`price > 100 AND region = 'eu'`).
+
+        Messages that don't match are skipped for the whole group, so all members should have the same subscription.
+        Raises: ClientError (invalid topic or expression).
         """
         topic = self.client.namespace.wrap(topic)
         self._subscriptions.put(subscribe(topic, expression, expression_type, self.client.version_ms()))
         self._subscriptions_changed()
 
     def unsubscribe(self, topic: str) -> None:
-        """Receive a topic no more."""
+        """Unsubscribe from a topic."""
         self._subscriptions.by_topic.pop(self.client.namespace.wrap(topic), None)
         self._subscriptions_changed()
 
@@ -83,14 +86,14 @@ class SimpleConsumer(ClientService):
     async def receive(
         self, max_messages: int | None = None, invisible_ms: int | None = None, await_ms: int | None = None
     ) -> list[PoppedMessage]:
-        """Return up to so many messages of one topic, as soon as there are some; an empty list when none come in time.
+        """Return up to `max_messages` messages of one topic, as soon as there are some; an empty list after `await_ms`.
 
-        What isn't said is as in the settings: 16 messages, invisible for 30 s, waited for for 15 s. A call that is
-        cancelled leaves no message hidden: the next call that wants the same gets what it was about to get; without
-        one it is handed back, and is redelivered at once, with one more in `reconsume_times`.
+        Defaults are in the settings: 16 messages, invisible for 30 s, a wait of 15 s. If a call is cancelled, no
+        message is left hidden: the next call with the same parameters gets the messages that arrive for it. Without
+        such a call they are put back and redelivered at once, with `reconsume_times` increased by one.
 
-        Raises: ClientError (not running, nothing subscribed, a number out of range), TopicNotFound (no topic is there),
-        BrokerAnswer, NetworkError, and what its event loop has crashed with.
+        Raises: ClientError (not running, nothing subscribed, a number out of range), TopicNotFound (none of the topics
+        exists), BrokerAnswer, NetworkError, and what its event loop has crashed with.
         """
         settings = self.settings
         count = _within("max_messages", max_messages, settings.max_messages, 1, POP_MESSAGES_MAX)
@@ -104,21 +107,22 @@ class SimpleConsumer(ClientService):
         return await working.receive(count, invisible_ms, await_ms)
 
     async def ack(self, message: PoppedMessage) -> None:
-        """Say that a message is done: it comes to nobody of this group again.
+        """Acknowledge a message: it is done, and isn't delivered to this group again.
 
-        Brokers take the handle of a message whose invisible time was over, too; that it has come again they don't say.
-        Raises: ClientError (not running, or not received by pops), BrokerAnswer, NetworkError.
+        Brokers also accept the handle of a message whose invisible time has ended, and don't report that it was
+        redelivered.
+        Raises: ClientError (not running, or not a popped message), BrokerAnswer, NetworkError.
         """
         await self._at_work().acknowledging.ack(_popped(message))
 
     async def ack_all(self, messages: Iterable[PoppedMessage]) -> None:
-        """Say of many messages that they are done, with one request per broker. Raises: as `ack`."""
+        """Acknowledge many messages, with one request per broker. Raises: as `ack`."""
         await self._at_work().acknowledging.ack_all([_popped(message) for message in messages])
 
     async def change_invisible(self, message: PoppedMessage, invisible_ms: int) -> None:
-        """Let nobody else have a message for so long, from now on; 0: it comes again at once.
+        """Set how long a message remains invisible to other members, from now on; 0: it is redelivered at once.
 
-        The message has another handle then, and the one before is spent. Raises: as `ack`.
+        The message gets a new handle; the old one is no longer valid. Raises: as `ack`.
         """
         wanted_ms = _within("invisible_ms", invisible_ms, invisible_ms, 0, INT32_MAX)
         await self._at_work().acknowledging.change(_popped(message), wanted_ms)
@@ -126,20 +130,20 @@ class SimpleConsumer(ClientService):
     # -- start and stop ------------------------------------------------------------------------------------------
 
     def describe(self) -> ConsumerData:
-        """Return what heartbeats say of this consumer."""
+        """Return the content of this consumer's heartbeats."""
         self._subscriptions.stamp(self.client.version_ms())
         data = [subscription.data for subscription in self._subscriptions.by_topic.values()]
         from_where = self.settings.consume_from_where.value
         return ConsumerData(self.group, CONSUME_TYPE, MESSAGE_MODEL, from_where, data, consume_orderly=False)
 
     async def _join(self) -> None:
-        """Make this member known to every broker of its topics."""
+        """Register with every broker of its topics."""
         client, topics = self.client, list(self._subscriptions.by_topic)
         client.join_consumers(self.group, self.describe)
         outcomes = await asyncio.gather(*map(client.routes.fetch, topics), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException) and not isinstance(outcome, BrokerAnswer):
-                raise outcome  # An answer that says no is told by `receive`: the topic may come to be.
+                raise outcome  # `receive` reports a missing topic: it may be created later.
         await check_conditions(client, self.group, self._subscriptions.by_topic.values())
         await client.announce()
         self._working = working = Receiving(
@@ -148,7 +152,7 @@ class SimpleConsumer(ClientService):
         AdminRequests.of(client).consumers[self.group] = SimpleAdmin(client, self.describe, working.popped_ms)
 
     async def _part(self) -> None:
-        """Wait for nothing more, and say goodbye. What was received and isn't done comes again in its time."""
+        """Stop waiting for messages, and unregister. Unfinished messages are redelivered after their time."""
         working, self._working = self._working, None
         AdminRequests.of(self.client).consumers.pop(self.group, None)
         if working is not None:
@@ -162,7 +166,7 @@ class SimpleConsumer(ClientService):
 
 
 def _within(name: str, value: int | None, default: int, least: int, most: int) -> int:
-    """Return a number that was asked for. Raises: ClientError when it is out of range."""
+    """Return a parameter, or its default. Raises: ClientError if it is out of range."""
     chosen = default if value is None else value
     if not least <= chosen <= most:
         raise ClientError(f"{name}={chosen!r}: a whole number from {least} to {most}")
@@ -170,7 +174,7 @@ def _within(name: str, value: int | None, default: int, least: int, most: int) -
 
 
 def _popped(message: PoppedMessage) -> PoppedMessage:
-    """Return a message that can be acknowledged. Raises: ClientError."""
+    """Check that a message can be acknowledged. Raises: ClientError."""
     if not isinstance(message, PoppedMessage):
         raise ClientError(
             f"{message!r:.200} wasn't received by a simple consumer: there is nothing to acknowledge it by"

@@ -1,8 +1,8 @@
 """How a program's listener is called.
 
-- concurrent_consumption.py: in any order; ordered_consumption.py, ordered_calls.py: queue by queue
+- concurrent_consumption.py: in any order; ordered_consumption.py, ordered_calls.py: in order, per queue
 - threaded_calls.py: plain functions, in threads; worker_pool.py: how many run at once
-- hooked_listener.py: with hooks around it; consumer_tracing.py: the hook that writes traces;
-  unexpired_listener.py: without popped messages whose time is over
-- send_back.py: failed messages are sent back to their broker
+- hooked_listener.py: with hooks around it; consumer_tracing.py: the hook that writes traces; unexpired_listener.py: not
+  for popped messages whose invisible time has ended
+- send_back.py: sends failed messages back to their broker
 """

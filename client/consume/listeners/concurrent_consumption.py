@@ -1,11 +1,12 @@
-"""Listeners called as messages come, many at once, and what becomes of their answers.
+"""Calls listeners as messages arrive, many at once, and processes their results.
 
-RocketMQ: ConsumeMessageConcurrentlyService. A message is done when its listener says so, or when it has been sent back:
-then it leaves the process queue, which tells how far the group has come; nothing else moves progress. Listeners of a
-queue that was lost meanwhile have worked in vain: their results count for nothing, and the new owner gets the messages.
+RocketMQ: ConsumeMessageConcurrentlyService. A message is done when its listener reports success, or when it has been
+sent back. Then it is removed from the process queue, which determines the group's offset; nothing else moves that
+offset. If a queue is lost while its listeners run, their results are ignored, and the new owner gets the messages.
 
-A coroutine function is awaited by one of `consume_threads` tasks; one that never waits goes through a whole pull
-without a task per message. A plain function runs in the machine's workers, several messages per visit to a thread.
+A coroutine function is awaited by up to `consume_threads` tasks. If it never suspends, one task consumes a whole pull,
+without a task per message. A plain function runs in the machine's worker threads, several messages per visit to a
+thread.
 """
 
 import asyncio
@@ -34,19 +35,19 @@ from staticfire.runtime.service import Spawn
 log = logger("client")
 
 Send = Callable[[ReceivedMessage, int], Awaitable[None]]
-"""Hands a failed message, with a delay level, to a broker. Raises: StaticfireError."""
+"""Sends a failed message to a broker, with a delay level. Raises: StaticfireError."""
 
+# After this many calls that didn't suspend, other tasks of the event loop get a turn.
 CALLS_IN_A_ROW_MAX = 32
-# Of listeners that never wait: then everybody else of the event loop has a turn.
+# How long threads may be busy before one more is used. One thread is enough for fast functions.
 RAMP_MS = 1
-# How long threads may be busy before another one helps. Quick functions are done by one.
 
 _SUCCESS = ConsumeStatus.CONSUME_SUCCESS
 _LATER = ConsumeStatus.RECONSUME_LATER
 
 
 class ConcurrentConsumption:
-    """The listener of one consumer at work."""
+    """Runs the listener of one consumer."""
 
     def __init__(
         self,
@@ -79,21 +80,21 @@ class ConcurrentConsumption:
 
     @property
     def waiting(self) -> int:
-        """How many listener calls have not begun."""
+        """The number of listener calls that have not begun."""
         return len(self._waiting)
 
     @property
     def threads(self) -> int:
-        """How many listeners may run at once."""
+        """How many listener calls may run at once."""
         return self._pool.size
 
     def resize(self, threads: int) -> None:
-        """Let that many listeners run at once from now on."""
+        """Allow this many concurrent listener calls from now on."""
         self._pool.resize(threads)
         self._call()
 
     def submit(self, queue: Queue, messages: Sequence[ReceivedMessage]) -> None:
-        """Take messages to consume, in batches as the settings say."""
+        """Accept messages to consume, in batches of the size in the settings."""
         if self._pool.is_leaving:
             return
         batch_max = self._settings.consume_message_batch_max_size
@@ -104,7 +105,7 @@ class ConcurrentConsumption:
         self._call()
 
     def _call(self) -> None:
-        """Get somebody to do what waits."""
+        """Let a worker process the waiting calls."""
         if self._plain is None or self._pool.busy == 0:
             if self._waiting:
                 self._pool.call()
@@ -112,7 +113,7 @@ class ConcurrentConsumption:
             self._ramp = self._loop.call_later(RAMP_MS / 1000, self._help)
 
     def _help(self) -> None:
-        """Threads have been busy for a while: use one more."""
+        """Use one more thread: the others have been busy for a while."""
         self._ramp = None
         if self._waiting:
             self._pool.call()
@@ -120,7 +121,7 @@ class ConcurrentConsumption:
                 self._ramp = self._loop.call_later(RAMP_MS / 1000, self._help)
 
     async def leave(self) -> None:
-        """Begin nothing new and wait for the listeners that run, as long as the settings say."""
+        """Start no new calls, and wait for the running ones, up to the limit of the settings."""
         self._waiting.clear()
         if self._ramp is not None:
             self._ramp.cancel()
@@ -133,7 +134,7 @@ class ConcurrentConsumption:
         report_cancelled(self._group, self._listener, cancelled, 0 if self._plain is None else self._plain.running)
 
     def give_back(self, queue: Queue, overdue: GiveBack) -> None:
-        """Hand messages to a broker whose listener takes too long; what it says of them later counts for nothing."""
+        """Send overdue messages back to a broker. The results of their running calls will be ignored."""
         task = self._spawn(self._give_back_overdue(queue, overdue), f"overdue in {queue.queue}")
         self._giving_back[task] = None
         task.add_done_callback(self._giving_back.pop)
@@ -141,7 +142,7 @@ class ConcurrentConsumption:
     # -- calling -------------------------------------------------------------------------------------------------
 
     async def _work(self) -> None:
-        """Await the listener for one call after the other until nothing waits."""
+        """Await the listener for one call after another until none waits."""
         waiting, pool, listener, uptime_ms = self._waiting, self._pool, self._listener, self._uptime_ms
         own = asyncio.current_task()
         in_a_row = 0
@@ -151,7 +152,7 @@ class ConcurrentConsumption:
             if queue.is_dropped:
                 continue
             if not pool.is_called and waiting:
-                pool.call()  # It gets its turn when this one waits.
+                pool.call()  # It runs when this one suspends.
             context = ConsumeContext(queue.queue, queue.max_offset)
             for message in messages:
                 message.consume_started_ms = started_ms
@@ -167,9 +168,9 @@ class ConcurrentConsumption:
             tally.calls += 1
             if ended_ms != started_ms:
                 tally.consume_ms += ended_ms - started_ms
-                started_ms = ended_ms  # The next call begins where this one has ended.
+                started_ms = ended_ms  # The next call begins now.
             if status is _SUCCESS and context.ack_index is None:
-                if queue.finished:  # It is `_done` without the call: this is the hot path.
+                if queue.finished:  # The same as `_done`, without a function call: this is the hot path.
                     queue.finished += messages
                 else:
                     self._done(queue, messages)
@@ -183,7 +184,7 @@ class ConcurrentConsumption:
                 started_ms = uptime_ms()
 
     async def _work_in_threads(self) -> None:
-        """Visit a thread until nothing waits; each visit consumes as much as it can in a few milliseconds."""
+        """Visit a thread until no call waits. Each visit consumes as much as it can in a few milliseconds."""
         plain, pool = self._plain, self._pool
         assert plain is not None
         while self._waiting and not pool.is_shrinking:
@@ -210,7 +211,7 @@ class ConcurrentConsumption:
     # -- results -------------------------------------------------------------------------------------------------
 
     def _done(self, queue: Queue, messages: Sequence[ReceivedMessage]) -> None:
-        """Take messages as done. They are let go at the end of this tick, with the others of their queue."""
+        """Mark messages as done. They are reported at the end of this tick, with the others of their queue."""
         if not queue.finished:
             if not self._finished:
                 self._loop.call_soon(self.settle)
@@ -218,11 +219,11 @@ class ConcurrentConsumption:
         queue.finished += messages
 
     def _let_go(self, queue: Queue, messages: Sequence[ReceivedMessage]) -> None:
-        """Let go of messages that have failed, and that are somebody else's now."""
+        """Remove failed messages that a broker has accepted, or that are dropped."""
         self._driver.carry_out(queue, queue.let_go(list(messages), self._uptime_ms()))
 
     def settle(self) -> None:
-        """Tell queues what is done of them."""
+        """Report to the queues which of their messages are done."""
         finished, self._finished = self._finished, []
         uptime_ms = self._uptime_ms()
         for queue in finished:
@@ -231,7 +232,7 @@ class ConcurrentConsumption:
             self._driver.carry_out(queue, queue.done(messages, uptime_ms))
 
     async def _judge(self, call: ListenerCall) -> None:
-        """Do what follows from any answer of a listener."""
+        """Process a result of the listener, whatever it is."""
         queue, status = call.queue, call.status
         if queue.is_dropped:
             return
@@ -257,7 +258,7 @@ class ConcurrentConsumption:
                 self._driver.carry_out(queue, [instruction])
 
     async def _give_back(self, queue: Queue, failed: GiveBack) -> None:
-        """Send messages back one by one, and tell the queue of those that nobody takes."""
+        """Send messages back one by one, and report to the queue which ones no broker accepted."""
         kept = []
         for message in failed.messages:
             if queue.is_dropped:
@@ -274,7 +275,7 @@ class ConcurrentConsumption:
         self._driver.carry_out(queue, queue.policy.kept(kept, self._uptime_ms()))
 
     async def _give_back_overdue(self, queue: Queue, overdue: GiveBack) -> None:
-        """Do what is to be done about messages that took too long."""
+        """Process messages that took too long."""
         for message in overdue.messages:
             took_ms = self._uptime_ms() - message.consume_started_ms
             log.warning("message_overdue", group=self._group, message_id=message.message_id, took_ms=took_ms)

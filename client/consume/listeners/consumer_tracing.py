@@ -1,4 +1,4 @@
-"""What a consumer writes of its messages. RocketMQ: ConsumeMessageTraceHookImpl."""
+"""Writes traces of consumption. RocketMQ: ConsumeMessageTraceHookImpl."""
 
 import asyncio
 
@@ -24,17 +24,17 @@ class ConsumerTracing(ConsumerHook):
         identity: Identity,
         namespace: Namespace,
     ) -> None:
-        """`namespace`: traces have plain names, as RocketMQ's."""
+        """`namespace`: removed from names, as in RocketMQ's traces."""
         self.writer = writer
         self._plain = namespace.unwrap
         self._loop = loop
         self._clock = clock
         self._random = identity.random
+        # The request ids of running calls, by the id() of the call.
         self._under_way: dict[int, str] = {}
-        # Request ids, by the call.
 
     def before_consume(self, call: ConsumeCall) -> None:
-        """Write that a listener is called."""
+        """Write that the listener is being called."""
         messages = _traced(call)
         if not messages:
             return
@@ -48,7 +48,7 @@ class ConsumerTracing(ConsumerHook):
             self._write(message, trace)
 
     def after_consume(self, call: ConsumeCall) -> None:
-        """Write how it ended."""
+        """Write how the call ended."""
         request_id = self._under_way.pop(id(call), None)
         messages = _traced(call)
         if request_id is None or not messages:
@@ -63,7 +63,7 @@ class ConsumerTracing(ConsumerHook):
             self._write(message, trace)
 
     def _write(self, message: ReceivedMessage, trace: SubBeforeTrace | SubAfterTrace) -> None:
-        # A plain listener, and what is around it, runs in a thread.
+        # A plain listener and its hooks run in a thread.
         traced = Traced(message.topic, (message.message_id, *message.keys), trace)
         self._loop.call_soon_threadsafe(self.writer.write, traced)
 

@@ -1,4 +1,4 @@
-"""A listener with hooks around each of its calls. Without hooks there is none of this around it."""
+"""Calls hooks before and after each call of a listener. Without hooks the listener isn't wrapped."""
 
 from functools import wraps
 from typing import Any
@@ -11,7 +11,7 @@ from staticfire.runtime.machine import Clock
 
 
 def with_hooks(listener: Any, group: str, hooks: ConsumerHooks, limits: TimeLimits, clock: Clock) -> Any:
-    """Return the listener itself, or one of its kind that tells hooks before and after; it raises what that raises."""
+    """Return the listener or, if there are hooks, a wrapper of the same kind that calls them and raises the same."""
     if not hooks.hears_of("consume"):
         return listener
     around = _Around(group, hooks, limits, clock)

@@ -1,7 +1,7 @@
-"""Calls of a listener of ordered consumption, one after the other: in the event loop, or in a thread.
+"""Calls a listener of ordered consumption, one call after another: in the event loop, or in a thread.
 
-A visit to a thread costs more than most calls, so one visit makes several of them for its queue, for a few milliseconds
-and only as long as each answer is a plain success; what comes of the calls is settled in the event loop.
+A visit to a thread costs more than most calls. So one visit makes several calls for its queue, for a few milliseconds,
+and stops at a result that isn't a plain success. The results are processed in the event loop.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Queue = AssignedQueue[OrderedPolicy]
 
 
 class OrderedCall:
-    """One call that was made. A listener may return anything."""
+    """One finished call. A listener may return anything."""
 
     __slots__ = ("context", "error", "messages", "status", "took_ms")
 
@@ -37,30 +37,30 @@ class OrderedCall:
 
     @property
     def is_plain_success(self) -> bool:
-        """Whether nothing has to be looked at before the next call."""
+        """Whether the next call may follow without a look at this result."""
         return self.status is OrderedStatus.SUCCESS and self.context.auto_commit
 
 
 class OrderedThreadedCalls:
-    """The listener, for threads."""
+    """Calls the listener in threads."""
 
     def __init__(self, listener: Any, clock: Clock) -> None:
         self.is_leaving = False
         self._listener = listener
         self._clock = clock
-        self._in_threads: set[int] = set()  # Of queues, by id(). Never iterated.
+        self._in_threads: set[int] = set()  # By id() of the queue. Never iterated.
 
     @property
     def running(self) -> int:
-        """How many threads are in the listener, also when nothing waits for them any more."""
+        """How many threads are in the listener, including those that are no longer waited for."""
         return len(self._in_threads)
 
     def is_calling(self, queue: Queue) -> bool:
-        """Whether a thread is in the listener with messages of a queue, also when nobody waits for it any more."""
+        """Whether a thread is in the listener with messages of a queue, including one that is no longer waited for."""
         return id(queue) in self._in_threads
 
     def visit(self, queue: Queue, batches: Sequence[Messages]) -> list[OrderedCall]:
-        """Make calls, until one of them isn't a plain success or the visit has taken long enough. Runs in a thread."""
+        """Make calls until one isn't a plain success, or the time of a visit is over. Runs in a thread."""
         self._in_threads.add(id(queue))
         try:
             return self._visit(queue, batches)

@@ -1,11 +1,11 @@
-"""Listeners called queue by queue, each queue in order. RocketMQ: ConsumeMessageOrderlyService.
+"""Calls listeners queue by queue, each queue in order. RocketMQ: ConsumeMessageOrderlyService.
 
-A queue is worked on by one member of the pool at a time, and a message is given to the listener only after the one
-before it is done, or together with it. A failed message comes again, and its queue waits for it. When a queue's lock
-isn't sure, nothing of it is consumed: whoever renews the lock submits the queue again.
+One worker at a time works on a queue, and the listener gets a message only after the previous one is done, or together
+with it. A failed message is consumed again, and its queue waits for it. While a queue's lock isn't certain, nothing of
+it is consumed; when the lock is renewed, the queue is submitted again.
 
-Calls that run when a queue is given away are waited for by whoever unlocks it, so their results count. RocketMQ's do
-not: there the next owner consumes those messages again.
+Before a queue that is given away is unlocked, its running call is waited for, so that its result counts. RocketMQ
+doesn't wait: there the next owner consumes those messages again.
 """
 
 import asyncio
@@ -45,11 +45,11 @@ from staticfire.runtime.service import Spawn
 log = logger("client")
 
 GiveUp = Callable[[ReceivedMessage, int], Awaitable[None]]
-"""Hands a message that failed too often, with how often it may fail, to a broker. Raises: StaticfireError."""
+"""Sends a message that failed too often, with the allowed number of failures, to a broker. Raises: StaticfireError."""
 
 
 class OrderedConsumption:
-    """The listener of one consumer at work."""
+    """Runs the listener of one consumer."""
 
     def __init__(
         self,
@@ -77,35 +77,35 @@ class OrderedConsumption:
 
     @property
     def waiting(self) -> int:
-        """How many queues wait for somebody to work on them."""
+        """The number of queues that wait for a worker."""
         return len(self._ready)
 
     @property
     def threads(self) -> int:
-        """How many listeners may run at once."""
+        """How many listener calls may run at once."""
         return self._pool.size
 
     def resize(self, threads: int) -> None:
-        """Let that many listeners run at once from now on."""
+        """Allow this many concurrent listener calls from now on."""
         self._pool.resize(threads)
         if self._ready:
             self._pool.call()
 
     def submit(self, queue: Queue, _: Sequence[ReceivedMessage]) -> None:
-        """Let somebody consume what is next in a queue."""
+        """Let a worker consume the next messages of a queue."""
         if self._pool.is_leaving or self._is_over:
             return
         self._ready.append(queue)
         self._pool.call()
 
     def give_back(self, queue: Queue, overdue: GiveBack) -> None:
-        """Do nothing: a message of a queue that is consumed in order takes what it takes."""
+        """Do nothing: messages of an ordered queue have no time limit."""
 
     def settle(self) -> None:
-        """Do nothing: what is done is counted at once."""
+        """Do nothing: results are processed at once."""
 
     async def leave(self) -> None:
-        """Begin nothing new and wait for the listeners that run, as long as the settings say."""
+        """Start no new calls, and wait for the running ones, up to the limit of the settings."""
         self._ready.clear()
         if self._plain is not None:
             self._plain.is_leaving = True
@@ -115,27 +115,29 @@ class OrderedConsumption:
     # -- calling -------------------------------------------------------------------------------------------------
 
     async def _work(self) -> None:
-        """Work on one queue after the other until none is ready."""
+        """Work on one queue after another until none is ready."""
         ready, pool = self._ready, self._pool
         while ready and not pool.is_shrinking and not self._is_over:
             queue = ready.popleft()
             if not pool.is_called and ready:
-                pool.call()  # It gets its turn when this one waits.
+                pool.call()  # It runs when this one suspends.
             queue.policy.is_running = True
             pause_ms: int | None = None
             try:
                 pause_ms = await self._turn(queue)
             except BaseException:
-                self._is_over = True  # The consumer ends. What comes next in this queue isn't its turn.
+                # The consumer ends. No later message of this queue may be consumed before the current one.
+                self._is_over = True
                 queue.policy.roll_back()
                 raise
             finally:
                 self._end_turn(queue, pause_ms)
         if ready:
-            self._loop.call_soon(pool.call)  # This member leaves; if one has become idle just now, it goes on.
+            # This worker leaves; if another one has become idle just now, it continues.
+            self._loop.call_soon(pool.call)
 
     async def _turn(self, queue: Queue) -> int | None:
-        """Consume a queue until nothing of it waits or may be consumed; return how long it has to wait, if it has."""
+        """Consume a queue until no message of it waits or may be consumed. Return the pause that the queue needs."""
         uptime_ms = self._uptime_ms()
         end_ms = uptime_ms + self._settings.max_time_consume_continuously_ms
         in_a_row = 0
@@ -158,12 +160,12 @@ class OrderedConsumption:
         return None
 
     def _end_turn(self, queue: Queue, pause_ms: int | None) -> None:
-        """Leave a queue, unless a thread is still in its listener, which nobody could wait for any longer."""
+        """End the turn. If a thread is still in the listener, which isn't waited for any more, the queue stays busy."""
         if self._plain is None or not self._plain.is_calling(queue):
             self._driver.carry_out(queue, queue.turn_ended(pause_ms, self._uptime_ms()))
 
     async def _call(self, queue: Queue, uptime_ms: UptimeMs) -> OrderedCall:
-        """Await the listener once."""
+        """Await one call of the listener."""
         own = asyncio.current_task()
         messages = queue.policy.take(self._settings.consume_message_batch_max_size)
         context = OrderedContext(queue.queue, queue.max_offset)
@@ -179,7 +181,7 @@ class OrderedConsumption:
         return call
 
     async def _visit(self, queue: Queue) -> list[OrderedCall]:
-        """Call the listener in a thread, several times if that is quick."""
+        """Call the listener in a thread, several times if the calls are fast."""
         assert self._plain is not None
         batch_max = self._settings.consume_message_batch_max_size
         batches = [batch for _ in range(CALLS_PER_VISIT_MAX) if (batch := queue.policy.take(batch_max))]
@@ -192,7 +194,7 @@ class OrderedConsumption:
     # -- results -------------------------------------------------------------------------------------------------
 
     async def _judge(self, queue: Queue, call: OrderedCall) -> int | None:
-        """Do what follows from an answer of the listener; return how long the queue has to wait, if it has."""
+        """Process a result of the listener. Return the pause the queue needs; None for none."""
         if queue.is_dropped and not queue.policy.is_given_away:
             return None
         status = self._status(call)
@@ -212,9 +214,9 @@ class OrderedConsumption:
         return suspension_ms(call.context, self._settings.suspend_current_queue_time_ms)
 
     def _status(self, call: OrderedCall) -> OrderedStatus:
-        """Return what a listener said; whatever is no status means that its messages come again.
+        """Return the listener's status. A value that isn't a status means that the messages are consumed again.
 
-        Raises: what ended the listener in a thread, and ends the consumer.
+        Raises: an exception of the listener's thread that ends the consumer.
         """
         status: OrderedStatus = call.status
         if type(status) is not OrderedStatus:
@@ -230,7 +232,7 @@ class OrderedConsumption:
         return status
 
     async def _suspend(self, queue: Queue, call: OrderedCall) -> OrderedVerdict:
-        """Let messages of a call come again; those that have failed too often go to the dead letters."""
+        """Consume messages of a call again after a pause; those that failed too often are sent to the dead letters."""
         times_max = self._settings.ordered_retries_max
         again, exhausted = split_failed(call.messages, times_max)
         for message in exhausted:
@@ -247,6 +249,6 @@ class OrderedConsumption:
         return OrderedVerdict.SUSPEND
 
     def _commit(self, queue: Queue, call: OrderedCall) -> None:
-        """Count what was taken up to this call: a visit to a thread has made more of them, which may have failed."""
+        """Commit up to this call: the visit has made more calls, which may have failed."""
         offset = queue.policy.commit(call.messages[-1])
         self._driver.carry_out(queue, queue.removed(offset, self._uptime_ms(), may_go_back=True))

@@ -1,8 +1,8 @@
-"""Messages whose consumption failed go back to a broker, which delivers them again later.
+"""Sends failed messages back to a broker, which redelivers them later.
 
-RocketMQ: DefaultMQPushConsumerImpl.sendMessageBack. The broker that stores the message is asked first: it looks the
-message up and stores a copy for the retry topic. If it can't, the message itself is sent to the retry topic, which any
-broker takes; the delay is then the one that the broker would have chosen.
+RocketMQ: DefaultMQPushConsumerImpl.sendMessageBack. The first request goes to the broker that stores the message: it
+finds the message and stores a copy in the retry topic. If it can't, the client sends the message itself to the retry
+topic, which any broker accepts, with the delay that the broker would have chosen.
 """
 
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -37,19 +37,19 @@ _NOT_COPIED = frozenset({DELAY, WAIT, TRAN_MSG})
 
 
 class SendBacks:
-    """The failed messages of one consumer."""
+    """Sends back the failed messages of one consumer."""
 
     def __init__(self, group: str, client: ClusterClient, retries_max: int) -> None:
-        """`retries_max`: after so many failures a message is dead."""
+        """`retries_max`: after this many retries a message is a dead letter."""
         self._group = group
         self._client = client
         self._retries_max = retries_max
         self._inner: Sender | None = None
 
     async def send_back(self, message: ReceivedMessage, delay_level: int) -> None:
-        """Return when a broker has taken the message. `delay_level`: 0 the broker decides, -1 dead letter.
+        """Send a message back; return when a broker has accepted it.
 
-        Raises: StaticfireError when no broker took it.
+        `delay_level`: 0 the broker decides, -1 dead letter. Raises: StaticfireError if no broker accepted it.
         """
         try:
             await self._ask(message, delay_level)
@@ -58,12 +58,13 @@ class SendBacks:
             await self._resend(message)
 
     async def bury(self, message: ReceivedMessage) -> None:
-        """Return when a broker has put a message to the group's dead letters. Raises: StaticfireError."""
+        """Let a broker move a message to the group's dead letters; return after that. Raises: StaticfireError."""
         await self._ask(message, DEAD_LETTER_LEVEL)
 
     async def give_up(self, message: ReceivedMessage, retries_max: int) -> None:
-        """Send a message that was consumed in order, and failed too often, to the retry topic: the broker sees that
-        the group holds queue locks, and puts it to the dead letters. Raises: StaticfireError.
+        """Send a message of an ordered queue that failed too often to the retry topic.
+
+        The broker sees that the group holds queue locks, and moves it to the dead letters. Raises: StaticfireError.
         """
         retry = self._as_retry(message, retries_max)
         retry.system_properties[ORIGIN_MESSAGE_ID] = message.get(ORIGIN_MESSAGE_ID) or message.message_id
@@ -96,11 +97,12 @@ class SendBacks:
             settings = ProducerSettings(client=self._client.settings, send_msg_timeout_ms=RESEND_TIMEOUT_MS)
             self._inner = Sender(INNER_PRODUCER_GROUP, self._client, settings)
         result = await self._inner.post(retry)
-        if result.status is not SendStatus.SEND_OK:  # It comes twice rather than never, if the broker loses it.
+        # If the broker loses the retry, the message would be lost. A duplicate is better.
+        if result.status is not SendStatus.SEND_OK:
             raise ClientError(f"a retry in {retry.topic} isn't safe yet: {result.status.value}")
 
     async def close(self) -> None:
-        """Wait for what is under way."""
+        """Wait for the sends that are under way."""
         inner, self._inner = self._inner, None
         if inner is not None:
             await inner.backpressure.idle()
@@ -108,9 +110,9 @@ class SendBacks:
 
 
 def as_retry(message: ReceivedMessage, group: str, retries_max: int, topic: str = "") -> Message:
-    """Return a failed message as its next attempt: what a broker would have made of it, but for its origin.
+    """Return a retry of a failed message, as a broker would have made it, except for its origin.
 
-    `topic`: the whole name of its topic, where the message has a plain one.
+    `topic`: the topic's full name, if the message has its plain name.
     """
     times = message.reconsume_times
     retry = Message(

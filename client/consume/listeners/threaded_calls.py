@@ -1,7 +1,7 @@
-"""Calls of a listener that is a plain function, in a thread.
+"""Calls a listener that is a plain function, in threads.
 
-A visit to a thread costs more than most calls, so one visit makes as many as fit into a few milliseconds. Several
-threads share the deque of what waits; the event loop only appends to it, and what comes of the calls is settled there.
+A visit to a thread costs more than most calls, so one visit makes as many calls as fit into a few milliseconds. The
+threads share the deque of waiting calls. The event loop only appends to it, and processes the results.
 """
 
 from collections import deque
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 Queue: TypeAlias = "AssignedQueue[ConcurrentPolicy] | PopQueue"
 Waiting: TypeAlias = "tuple[Queue, Messages]"
-"""One call to come."""
+"""A call that has not begun."""
 
 CALLS_PER_VISIT_MAX = 32
+# After this time the visit ends with its current call, so that finished calls don't wait long for the others.
 VISIT_MS = 5
-# After that a visit ends with the call it is at, so that results don't wait for each other for long.
 
 
 class ListenerCall:
-    """One call that was made. A listener may return anything."""
+    """One finished call. A listener may return anything."""
 
     __slots__ = ("context", "error", "messages", "queue", "status", "took_ms")
 
@@ -47,22 +47,23 @@ class ListenerCall:
 
 
 class ThreadedCalls:
-    """The listener with what waits for it."""
+    """The listener and the calls that wait for it."""
 
     def __init__(self, listener: Any, waiting: deque[Waiting], clock: Clock) -> None:
         self.is_leaving = False
-        self._visits: dict[int, None] = {}  # Of threads that are in the listener, by id() of what they have made.
+        # The threads that are in the listener, by id() of their list of calls.
+        self._visits: dict[int, None] = {}
         self._listener = listener
         self._waiting = waiting
         self._clock = clock
 
     @property
     def running(self) -> int:
-        """How many threads are in the listener, also when nothing waits for them any more."""
+        """How many threads are in the listener, including those that are no longer waited for."""
         return len(self._visits)
 
     def visit(self) -> list[ListenerCall]:
-        """Make calls until nothing waits or the visit has taken long enough. Runs in a thread."""
+        """Make calls until none waits, or the time of a visit is over. Runs in a thread."""
         made: list[ListenerCall] = []
         self._visits[id(made)] = None
         try:
@@ -85,7 +86,7 @@ class ThreadedCalls:
             made.append(call)
             ended_ms = self._clock.uptime_ms()
             call.took_ms = ended_ms - began_ms
-            began_ms = ended_ms  # The next call begins where this one has ended.
+            began_ms = ended_ms  # The next call begins now.
             if ended_ms >= end_ms:
                 break
 

@@ -1,4 +1,4 @@
-"""A listener that isn't called for popped messages whose invisible time is over: somebody has them by now."""
+"""Doesn't call the listener for popped messages whose invisible time has ended: another consumer may have them."""
 
 from functools import wraps
 from typing import Any
@@ -10,11 +10,11 @@ from staticfire.runtime.machine import Clock
 
 
 def without_expired(listener: Any, clock: Clock) -> Any:
-    """Return a listener of the same kind, which answers RECONSUME_LATER for what is too late."""
+    """Return a listener of the same kind, which returns RECONSUME_LATER for expired messages."""
     uptime_ms = clock.uptime_ms
 
     def is_late(messages: Messages) -> bool:
-        """They were popped together."""
+        """Look at the first message only: all were popped together."""
         first = messages[0]
         return isinstance(first, PoppedMessage) and uptime_ms() >= first.invisible_until_ms
 

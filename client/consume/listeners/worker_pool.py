@@ -1,7 +1,7 @@
-"""Tasks that do the same work, as many as it takes and never more than a limit. RocketMQ: a consumer's thread pool.
+"""Tasks that do the same work: as many as needed, up to a limit. RocketMQ: a consumer's thread pool.
 
-A member works until there is nothing left, then it waits to be called. Work that never waits for anything is done by
-one member in a row, without a task per piece; as soon as that one waits, the next one, called meanwhile, goes on.
+A member works until nothing is left, then waits to be called. If the work never suspends, one member does all of it,
+without a task per piece. When it suspends, the next member, which has been called meanwhile, continues.
 """
 
 import asyncio
@@ -12,31 +12,31 @@ from staticfire.runtime.service import Spawn
 
 
 class WorkerPool:
-    """Members of one kind. Lives in the running event loop."""
+    """The members of one pool. It uses the running event loop."""
 
     def __init__(self, size: int, work: Callable[[], Awaitable[None]], spawn: Spawn, name: str) -> None:
-        """`work`: does what there is and returns; it stops early when the pool `is_shrinking`."""
+        """`work`: works until nothing is left; it returns early if the pool `is_shrinking`."""
         self.size = size
         self.is_leaving = False
         self.is_called = False
-        """A member is on its way."""
+        """Whether a member has been called and hasn't begun yet."""
         self.is_shrinking = False
-        """There are more members than there should be: whoever is done with a piece leaves."""
+        """Whether there are too many members: the next one to finish a piece leaves."""
         self._work = work
         self._spawn = spawn
         self._name = name
         self._members = 0
         self._idle: list[asyncio.Future[bool]] = []
-        """Of those that wait: True means work, False means leave."""
+        """The members that wait: True means work, False means leave."""
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     @property
     def busy(self) -> int:
-        """How many members work."""
+        """The number of members that work."""
         return self._members - len(self._idle)
 
     def call(self) -> None:
-        """Let one more member work, unless one is on its way already, or all of them work."""
+        """Let one more member work, unless one has been called already, or all of them work."""
         if self.is_called or self.is_leaving:
             return
         if self._idle:
@@ -50,7 +50,7 @@ class WorkerPool:
             task.add_done_callback(self._tasks.pop)
 
     def resize(self, size: int) -> None:
-        """Change the limit; members above it leave now if they wait, else after what they are at."""
+        """Change the limit. Members above it leave: at once if they are idle, otherwise after their current piece."""
         self.size = size
         while self._idle and self._members > size:
             self._members -= 1
@@ -73,7 +73,7 @@ class WorkerPool:
             raise
 
     async def _at_work(self) -> None:
-        """Work. Raises: ClientError when somebody else cancels that: nobody would ever end the piece at hand."""
+        """Work. Raises: ClientError if something else cancels the task: the current piece of work would never end."""
         try:
             await self._work()
         except asyncio.CancelledError as error:
@@ -82,7 +82,7 @@ class WorkerPool:
             raise ClientError(f"{self._name}: its task was cancelled while it was at work") from error
 
     async def _called(self) -> bool:
-        """Wait for a call; return False when it says to leave."""
+        """Wait for a call. Return False if the member must leave."""
         idle: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._idle.append(idle)
         try:
@@ -94,7 +94,7 @@ class WorkerPool:
             raise
 
     async def leave(self, timeout_ms: int) -> int:
-        """Let the members finish what they are at; return how many had to be cancelled after `timeout_ms`."""
+        """Let the members finish their work. Return how many had to be cancelled after `timeout_ms`."""
         self.is_leaving = True
         self.resize(0)
         if not self._tasks:

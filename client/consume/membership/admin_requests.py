@@ -1,9 +1,9 @@
-"""What administrators ask of a client, by way of a broker. RocketMQ: ClientRemotingProcessor, MQClientInstance.
+"""Serves administrators' requests to a client, forwarded by a broker. RocketMQ: ClientRemotingProcessor,
+MQClientInstance.
 
 Behaviour
-- What a consumer is doing, where it stands, one message consumed now: answered. To go on elsewhere: done, without an
-  answer.
-- A group that isn't here: SYSTEM_ERROR, and for positions an empty table, as RocketMQ's client says.
+- Running info, positions, and direct consumption of a message get a response. A change of offsets is done without one.
+- Unknown group: SYSTEM_ERROR, but an empty table for positions, as RocketMQ's client responds.
 """
 
 from collections.abc import Mapping
@@ -21,31 +21,31 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 
 
 def not_here(group: str) -> BrokerAnswer:
-    """Return the refusal that RocketMQ's client gives."""
+    """Return the error that RocketMQ's client returns."""
     return BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"The Consumer Group <{group}> not exist in this consumer")
 
 
 class Asked(Protocol):
-    """A consumer that can be asked."""
+    """A consumer that administrators can send requests to."""
 
     def running_info(self, with_stacks: bool) -> connections.ConsumerRunningInfo:
-        """Return what it is doing."""
+        """Return its running info."""
 
     def positions(self, topic: str) -> dict[MessageQueue, int]:
-        """Return where it stands in a topic, as far as it knows by itself."""
+        """Return its positions in a topic, from memory."""
 
     async def consume_directly(self, message: ReceivedMessage) -> connections.ConsumedDirectly:
-        """Let the listener have one message, whatever its queue; no offset moves."""
+        """Call the listener with one message, of any queue. No offset changes."""
 
     async def go_on_at(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Go on elsewhere in those of the queues that it owns."""
+        """Continue at these offsets, in the queues that it owns."""
 
 
 class AskedForClients(Protocol):
-    """What speaks for clients that aren't this one: an endpoint."""
+    """Serves requests for clients other than this one: the gRPC endpoint."""
 
     async def running_info(self, request: connections.GetConsumerRunningInfo) -> connections.ConsumerRunningInfo:
-        """Return what a client is doing. Raises: BrokerAnswer."""
+        """Return the running info of a client. Raises: BrokerAnswer."""
 
     async def consume_directly(
         self, request: connections.ConsumeDirectly, message: ReceivedMessage
@@ -54,11 +54,11 @@ class AskedForClients(Protocol):
 
 
 class AdminRequests:
-    """Passes them on to the consumers of one client."""
+    """Passes administrators' requests to the consumers of one client."""
 
     @classmethod
     def of(cls, client: ClusterClient) -> "AdminRequests":
-        """Return those of a client. Its consumers share them."""
+        """Return the instance of a client. Its consumers share it."""
         return client.part(cls._made_for)
 
     @classmethod
@@ -67,9 +67,9 @@ class AdminRequests:
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.consumers: dict[str, Asked] = {}
-        """By group."""
+        """The consumers of this client, by group."""
         self.endpoints: list[AskedForClients] = []
-        """One, where this is the client of an endpoint: it has no consumers of its own."""
+        """The endpoint, if this is the client of one; it has no consumers of its own. Otherwise empty."""
         dispatcher.handle(RequestCode.GET_CONSUMER_RUNNING_INFO, self._running_info)
         dispatcher.handle(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, self._positions)
         dispatcher.handle(RequestCode.CONSUME_MESSAGE_DIRECTLY, self._consume_directly)

@@ -1,9 +1,9 @@
 """The queues that a consumer owns: taken, moved, given away. RocketMQ: RebalanceImpl.processQueueTable.
 
-A queue is dropped in this order: the flag first, so that nothing of it is consumed and no result counts any more; as
-soon as nobody is busy with it, its offset is stored for the next owner; then it is unlocked; then it leaves the table.
-It is taken in this order: it is locked; whatever was known of its offset is forgotten, the stored one is asked for, and
-the first pull leaves at once. When each of these has its time says the queue: client/consume/queues/queue_decisions.py.
+A queue is taken in these steps: it is locked; its known offset is forgotten, and the stored one is queried; the first
+pull is sent at once. It is dropped in these steps: the flag is set, so that nothing of it is consumed and no result
+counts any more; when no worker is busy with it, its offset is stored for the next owner; it is unlocked; it is removed
+from the table. client/consume/queues/queue_decisions.py decides when each step happens.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ MakePolicy = Callable[[ProcessQueue, HeldLock | None], Policy]
 
 
 class AssignedQueues:
-    """The table of one consumer."""
+    """The queues of one consumer."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class AssignedQueues:
         is_locking: bool,
         spawn: Spawn,
     ) -> None:
-        """`listen`: makes the listener's part. `make_policy`: how the messages of a queue are consumed."""
+        """`listen`: makes the listener's part. `make_policy`: makes the policy for the messages of a queue."""
         self._state = state
         self._client = client
         self._offsets = offsets
@@ -65,26 +65,26 @@ class AssignedQueues:
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """What this consumer owns, sorted."""
+        """The queues that this consumer owns, sorted."""
         return sorted(self._table)
 
     @property
     def is_over(self) -> bool:
-        """Whether this consumer is leaving: nothing is taken any more."""
+        """Whether this consumer is leaving: no queue is taken any more."""
         return self._state.is_over
 
     def last_pulls(self, topic: str) -> dict[MessageQueue, UptimeMs]:
-        """Return when each queue of a topic was pulled last."""
+        """Return the time of the last pull of each queue of a topic."""
         return {queue: held.last_pull_ms for queue, held in self._table.items() if queue.topic == topic}
 
     def find(self, queue: MessageQueue) -> Queue | None:
-        """Return a queue that this consumer owns."""
+        """Return a queue that this consumer owns; None if it doesn't own it."""
         return self._table.get(queue)
 
     # -- taking --------------------------------------------------------------------------------------------------
 
     async def take(self, queues: Sequence[MessageQueue]) -> int:
-        """Begin to consume queues; return how many could be taken."""
+        """Start to consume queues. Return how many could be taken."""
         async with self._locks.locked(queues) as granted:
             return sum(await asyncio.gather(*(self._take(queue, lock) for queue, lock in granted.items())))
 
@@ -110,9 +110,9 @@ class AssignedQueues:
         self.driver.carry_out(taken, taken.assigned(uptime_ms))
 
     def restart(self, queue: MessageQueue, start: int) -> bool:
-        """Go on at once at an offset in a queue that is owned: nothing is stored for it, and no lock is asked for.
+        """Continue at an offset in an owned queue at once: no offset is stored, and no lock is requested.
 
-        What is cached or under way is forgotten. Return False where it isn't owned now.
+        Cached messages and pulls under way are forgotten. Return False if the queue isn't owned now.
         """
         held = self._table.get(queue)
         if held is None or self._state.is_over:
@@ -126,22 +126,22 @@ class AssignedQueues:
     # -- giving away ---------------------------------------------------------------------------------------------
 
     async def drop(self, queues: Sequence[MessageQueue]) -> None:
-        """Give queues away; those whose listener has to end first, when it has."""
+        """Give queues away; those with a running listener call that must end first, after it."""
         await self._revoke(dict.fromkeys(queues))
 
     async def move(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """Go on at these offsets in those of the queues that are owned: they are dropped and taken anew."""
+        """Continue at these offsets, in the queues that are owned: they are dropped and taken again."""
         await self._revoke(offsets)
         RebalanceLoop.of(self._client).wake()
 
     async def move_to_time(self, stored_ms: int) -> None:
-        """Go on with what was stored at that time or later, but for retries. Raises: BrokerAnswer, NetworkError."""
+        """Continue with messages stored at this time or later, without retries. Raises: BrokerAnswer, NetworkError."""
         queues = [queue for queue in self.queues if not is_retry_topic(queue.topic)]
         offsets = await asyncio.gather(*(self.starts.at_time(queue, stored_ms) for queue in queues))
         await self.move(dict(zip(queues, offsets, strict=True)))
 
     async def _revoke(self, offsets: Mapping[MessageQueue, int | None]) -> None:
-        """Give queues away, with the offsets to store if they are told."""
+        """Give queues away, with the offsets to store if they are given."""
         self.driver.listening.settle()
         uptime_ms, leaving = self._uptime_ms(), []
         for queue, queue_offset in offsets.items():
@@ -156,7 +156,7 @@ class AssignedQueues:
         await self._let_go(leaving)
 
     def _leave_soon(self, queue: Queue, leave: Leave) -> None:
-        """Let a queue go that had to wait for its time, or for its listener; then it can be taken anew."""
+        """Remove a queue whose pause or listener call is over. After that it can be taken again."""
         task = self._spawn(self._let_go_and_tell(queue, leave), f"give away {queue.queue}")
         self._leaving[task] = None
         task.add_done_callback(self._leaving.pop)
@@ -166,7 +166,7 @@ class AssignedQueues:
         RebalanceLoop.of(self._client).wake()
 
     async def _let_go(self, leaving: list[tuple[Queue, Leave]]) -> None:
-        """Store offsets, unlock, remove."""
+        """Store offsets, unlock, remove from the table."""
         uptime_ms, sure = self._uptime_ms(), []
         for held, leave in leaving:
             if leave.queue_offset is not None:
@@ -185,35 +185,36 @@ class AssignedQueues:
     # -- all of them ---------------------------------------------------------------------------------------------
 
     async def persist(self) -> None:
-        """Store the offsets of the queues that nobody else can have."""
+        """Store the offsets of the queues that no other client can own."""
         uptime_ms = self._uptime_ms()
         await self._offsets.persist([queue for queue in self.queues if self._table[queue].policy.is_sure(uptime_ms)])
 
     def resume(self) -> None:
-        """Pull again at once, whatever each queue waits for."""
+        """Pull every queue at once, whatever it waits for."""
         for queue in list(self._table):
             self.hurry(queue)
 
     def hurry(self, queue: MessageQueue) -> None:
-        """Pull one queue again at once, if it is owned and waits for something."""
+        """Pull one queue at once, if it is owned and pauses."""
         held = self._table.get(queue)
         if held is not None:
             self.driver.carry_out(held, held.hurry(self._uptime_ms()))
 
     def limits_changed(self) -> None:
-        """Look now whether messages have taken too long."""
+        """Look now for messages that took too long."""
         for held in list(self._table.values()):
             held.policy.limits_changed(self._uptime_ms())
             self.driver.carry_out(held, held.time(self._uptime_ms()))
 
     def stop_pulling(self) -> None:
-        """Pull nothing more. What is cached can be consumed."""
+        """Stop pulling. Cached messages may still be consumed."""
         self._state.is_over = True
 
     async def leave(self) -> None:
-        """Give everything away."""
+        """Give all queues away."""
         self._locks.stop()
-        if self._client.settings.codec_byte != NATIVE:  # Ours does one thing of a connection after the other.
+        # Our brokers process the requests of a connection one after another, so no wait is needed there.
+        if self._client.settings.codec_byte != NATIVE:
             await self.driver.let_pulls_commit(self._table.values())
         await self.drop(self.queues)
         if self._leaving:

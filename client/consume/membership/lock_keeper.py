@@ -1,11 +1,11 @@
-"""Locks of the queues of a consumer that consumes in order: had, renewed, lost, given back.
+"""Locks of the queues of an ordered consumer: acquired, renewed, lost, released.
 RocketMQ: RebalancePushImpl, ConsumeMessageOrderlyService.lockMQPeriodically.
 
-Nobody else works on a queue while this consumer does. So a queue is locked at its broker before it is taken, and its
-lock is renewed until nobody is busy with it. A lock is trusted for 30 s from its last renewal (brokers keep it for 60),
-and as long as the connection lives over which it was had: a broker that restarts has forgotten its locks. When it can
-be had again, the stored offset tells whether somebody else has been at work; then what is cached here is worthless,
-and the queue is taken anew.
+While this consumer works on a queue, no other client may. So a queue is locked at its broker before it is taken, and
+the lock is renewed until no worker is busy with it. A lock is trusted for 30 s after its last renewal (brokers keep it
+for 60), and only while the connection it was granted on is open: a broker that restarts has lost its locks. When the
+lock is granted again, the stored offset shows whether another client has consumed meanwhile. If so, the cached messages
+are worthless, and the queue is taken again.
 """
 
 import asyncio
@@ -34,17 +34,18 @@ log = logger("client")
 
 Queue = AssignedQueue[OrderedPolicy]
 
+# The pause before the next request for a queue that another client has locked. RocketMQ: 500. Our brokers notify
+# clients when it is unlocked.
 REFUSED_PAUSE_MS = 250
-# Until a queue is asked for again that somebody else holds. RocketMQ: 500. Our brokers tell when it is unlocked.
+# The pause before locks are requested again whose broker didn't respond. RocketMQ waits for its next round (20 s).
 RENEW_PAUSE_MS = 1_000
-# Until locks are asked for again whose broker didn't answer. RocketMQ waits for its next round, 20 s later.
+# How long no new queue is taken from a broker whose connection was lost and is back. If it restarted it has lost its
+# locks, and the previous holders must get theirs first.
 RECLAIM_MS = 2_000
-# How long nothing new is taken from a broker that was lost and is back: if it restarted it has forgotten its locks, and
-# whoever held one has to be first.
 
 
 class NoLocks:
-    """Where members needn't keep each other from working on a queue."""
+    """For consumers that need no locks."""
 
     @asynccontextmanager
     async def locked(self, queues: Sequence[MessageQueue]) -> AsyncIterator[Mapping[MessageQueue, HeldLock | None]]:
@@ -69,7 +70,7 @@ class LockKeeper:
         driver: Driver,
         spawn: Spawn,
     ) -> None:
-        """`table`: the queues that the consumer owns; it changes while this one looks on."""
+        """`table`: the queues that the consumer owns. It changes while this object uses it."""
         self._state = state
         self._client = client
         self._table = table
@@ -78,8 +79,10 @@ class LockKeeper:
         self._questions = QueueOffsets(client, state.settings.offset_timeout_ms)
         self._uptime_ms = client.machine.clock.uptime_ms
         self._asking = asyncio.Lock()
-        self._refused: set[MessageQueue] = set()  # A warning has told of them. Never iterated.
-        self._back_ms: dict[str, float] = {}  # By address, since when a broker that was lost is back.
+        # A warning was logged for these queues. Never iterated.
+        self._refused: set[MessageQueue] = set()
+        # By address: the time since which a lost broker is back.
+        self._back_ms: dict[str, float] = {}
         self._again: asyncio.TimerHandle | None = None
         self._renewal = Wakeup()
         client.broker_lost.append(self._broker_lost)
@@ -90,7 +93,7 @@ class LockKeeper:
 
     @asynccontextmanager
     async def locked(self, queues: Sequence[MessageQueue]) -> AsyncIterator[Mapping[MessageQueue, HeldLock | None]]:
-        """Lock those that nobody else has; those of them that aren't in the table afterwards are unlocked."""
+        """Lock those queues that no other client has. Unlock those of them that aren't in the table afterwards."""
         async with self._asking:
             free = [queue for queue in queues if queue not in self._table and self._may_take(queue)]
             if self._state.is_over:
@@ -135,17 +138,17 @@ class LockKeeper:
     # -- giving back ---------------------------------------------------------------------------------------------
 
     async def release(self, queues: Sequence[Queue]) -> None:
-        """Unlock queues, but for those whose listener could not be waited for any longer."""
+        """Unlock queues, except those whose listener call is no longer waited for."""
         over = [held.queue for held in queues if not held.policy.is_busy]
         if len(over) < len(queues):
-            # Its thread can't be ended, and whoever gets the queue now would work beside it.
+            # The thread can't be stopped. The next owner of the queue would work at the same time.
             log.warning("queues_stay_locked", group=self._state.group, queues=len(queues) - len(over))
         if over:
             async with self._asking:
                 await self._locks.unlock(over)
 
     def stop(self) -> None:
-        """Lock nothing more."""
+        """Stop acquiring locks."""
         self._client.broker_lost.remove(self._broker_lost)
         self._client.broker_connected.remove(self._broker_connected)
         if self._again is not None:
@@ -160,7 +163,7 @@ class LockKeeper:
             pause_ms = interval_ms if await self._renew() else RENEW_PAUSE_MS
 
     async def _renew(self) -> bool:
-        """Renew all locks that are in use; return whether every broker answered."""
+        """Renew all locks that are in use. Return whether every broker responded."""
         async with self._asking:
             used = {queue: held for queue, held in self._table.items() if not held.is_dropped or held.policy.is_busy}
             outcome = await self._locks.lock(used)
@@ -177,7 +180,7 @@ class LockKeeper:
         return done
 
     async def _renewed(self, held: Queue, asked_ms: UptimeMs) -> bool:
-        """Trust a lock again, or know that somebody else was at work meanwhile; return False when neither is clear."""
+        """Trust a lock again, or note that another client has consumed meanwhile. Return False if that is unclear."""
         if not held.policy.is_sure(self._uptime_ms()):
             queue = held.queue
             try:
@@ -198,7 +201,7 @@ class LockKeeper:
         return True
 
     def _lose(self, held: Queue) -> None:
-        """Give up a queue that somebody else works on, or has worked on."""
+        """Give up a queue that another client owns or owned."""
         log.warning("queue_lock_lost", group=self._state.group, queue=str(held.queue))
         held.policy.lock_lost()
         self._driver.carry_out(held, held.revoked(self._uptime_ms()))
@@ -206,7 +209,7 @@ class LockKeeper:
     # -- connections ---------------------------------------------------------------------------------------------
 
     def _broker_lost(self, address: str) -> None:
-        """Trust no lock of a broker that may be restarting."""
+        """Stop trusting the locks of a broker that may be restarting."""
         broker_name = self._locks.granted_by.get(address)
         if broker_name is not None:
             self._back_ms[address] = math.inf

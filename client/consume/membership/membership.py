@@ -1,7 +1,7 @@
-"""What the start and the end of a consumer consist of, whatever it does between them. RocketMQ: MQConsumerInner.
+"""The start and the end of a consumer, of any kind. RocketMQ: MQConsumerInner.
 
-Joined, the group's members and every broker know of it, it has its share of the queues and pulls. Left, offsets are
-stored, and the brokers have heard of the goodbye and told the other members.
+After it has joined, the group's members and every broker know it, and it has its share of the queues and pulls. After
+it has left, its offsets are stored, and the brokers have removed it and notified the other members.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from staticfire.runtime.service import Service
 
 
 class Membership:
-    """That of one consumer, from its start to its end."""
+    """The membership of one consumer, from its start to its end."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Membership:
         offsets: OffsetStore,
         sharing: Rebalanced,
     ) -> None:
-        """`service`: whose loops it adds to. `sharing`: keeps `held` at what it should be."""
+        """`service`: runs its loops. `sharing`: keeps the owned queues (`held`) up to date."""
         self._service = service
         self._client = client
         self._state = state
@@ -45,10 +45,10 @@ class Membership:
         self._is_joined = False
 
     async def join(self, describe: DescribeConsumer, admin: Asked) -> None:
-        """Load offsets, make this member known to every broker, take its share, pull.
+        """Load offsets, register with every broker, take this member's share of the queues, and pull.
 
-        `admin`: what administrators ask. Raises: ClientError (this client has such a group already, a broker doesn't
-        filter by a condition), NetworkError.
+        `admin`: serves administrators' requests. Raises: ClientError (this client has a consumer of this group already,
+        or a broker doesn't filter by a condition), NetworkError.
         """
         client, group = self._client, self._state.group
         await self._offsets.load()
@@ -74,7 +74,7 @@ class Membership:
         self._service.spawn(self._sample_loop(), f"statistics of {group}")
 
     def stop_pulling(self) -> None:
-        """Take and pull nothing more. Fine when it has never joined."""
+        """Stop taking and pulling queues. Allowed if it has never joined."""
         client, group = self._client, self._state.group
         self._held.stop_pulling()
         if self._is_joined:
@@ -86,35 +86,36 @@ class Membership:
                 client.routes.listeners.remove(self._route_changed)
 
     async def leave(self) -> None:
-        """Say goodbye."""
+        """Unregister from the brokers."""
         if self._is_joined:
             self._is_joined = False
             await self._client.leave_consumers(self._state.group)
 
     def try_again(self) -> None:
-        """Rebalance soon: not all could be done."""
+        """Rebalance soon: not everything could be done."""
         RebalanceLoop.of(self._client).wake()
 
     def subscriptions_changed(self) -> None:
-        """Tell every broker, share queues anew, and pull again what waited because nobody wanted it."""
+        """Inform every broker, rebalance, and pull the queues that paused because their topic wasn't subscribed."""
         if self._is_joined:
             self._client.send_heartbeats()
             RebalanceLoop.of(self._client).wake()
             self._held.resume()
 
     async def _fetch_routes(self) -> None:
-        """Learn where the topics are. Raises: NetworkError when no nameserver answers."""
+        """Fetch the routes of the topics. Raises: NetworkError if no nameserver responds."""
         routes = [self._client.routes.fetch(topic) for topic in self._state.wanted]
         for outcome in await asyncio.gather(*routes, return_exceptions=True):
             if isinstance(outcome, BaseException) and not isinstance(outcome, BrokerAnswer):
-                raise outcome  # An answer that says no is the rebalance's to tell of: the topic may come to be.
+                # The rebalance reports a missing topic: it may be created later.
+                raise outcome
 
     def _route_changed(self, topic: str, _: TopicRouteData) -> None:
         if topic in self._state.wanted:
             RebalanceLoop.of(self._client).wake()
 
     def _connected(self, _: str) -> None:
-        """Compare offsets with a broker that is back: until then it isn't told any."""
+        """Compare offsets with a broker that is connected again; before that, none are stored there."""
         self._service.spawn(self._held.persist(), f"offsets of {self._state.group}")
 
     async def _persist_loop(self) -> None:
@@ -131,7 +132,7 @@ class Membership:
 
 
 def checked_group(group: str) -> str:
-    """Return the name of a group that programs may consume in. Raises: ClientError."""
+    """Check the name of a consumer group, and return it. Raises: ClientError."""
     fault = group_fault(group)
     if fault is not None or group == DEFAULT_CONSUMER_GROUP:
         raise ClientError(fault or f"consumer group {group} belongs to RocketMQ: choose another name")

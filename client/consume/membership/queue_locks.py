@@ -1,6 +1,6 @@
-"""Queue locks, asked of the brokers. RocketMQ: RebalanceImpl.lock, lockAll, unlock.
+"""Requests for queue locks. RocketMQ: RebalanceImpl.lock, lockAll, unlock.
 
-A broker holds a lock for 60 s from its last renewal. Locks are asked for and given back in one request per broker.
+A broker holds a lock for 60 s after its last renewal. There is one request to lock or unlock per broker.
 """
 
 import asyncio
@@ -21,27 +21,28 @@ log = logger("client")
 
 @dataclass
 class LockOutcome:
-    """What became of a request for locks. A queue of a broker that didn't answer is in neither."""
+    """The result of a request for locks. A queue whose broker didn't respond is in neither set."""
 
     asked_ms: UptimeMs
-    """When it was sent: locks count from then."""
+    """When the request was sent: the time of a lock counts from then."""
     granted: set[MessageQueue] = field(default_factory=set)  # Never iterated.
     refused: set[MessageQueue] = field(default_factory=set)  # Never iterated.
 
 
 class LockRequests:
-    """Those of one consumer."""
+    """The lock requests of one consumer."""
 
     def __init__(self, group: str, client: ClusterClient, timeout_ms: int) -> None:
         self._group = group
         self._client = client
         self._timeout_ms = timeout_ms
         self.granted_by: dict[str, str] = {}
-        """The broker name of each address that has answered."""
-        self._silent: set[str] = set()  # Brokers that a warning has told of. Never iterated.
+        """The broker name of each address that has responded."""
+        # Brokers that a warning was logged for. Never iterated.
+        self._silent: set[str] = set()
 
     def address(self, broker_name: str) -> str | None:
-        """Return where a broker grants locks: its master."""
+        """Return the address of a broker's master, which grants locks."""
         return address_to_write(self._client.routes.addresses, broker_name)
 
     async def lock(self, queues: Iterable[MessageQueue]) -> LockOutcome:
@@ -71,7 +72,7 @@ class LockRequests:
         outcome.refused.update(queue for queue in queues if queue not in granted)
 
     async def unlock(self, queues: Iterable[MessageQueue]) -> None:
-        """Give locks back and wait for the brokers' answers. One that can't be reached lets them go by itself."""
+        """Release locks, and wait for the brokers' responses. At a broker that can't be reached, the locks expire."""
         requests = [self._unlock_at(name, some) for name, some in by_broker(queues).items()]
         await asyncio.gather(*requests)
 
@@ -90,7 +91,7 @@ class LockRequests:
 
 
 def by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
-    """Return queues by the names of their brokers."""
+    """Return queues grouped by broker name."""
     found: dict[str, list[MessageQueue]] = {}
     for queue in queues:
         found.setdefault(queue.broker_name, []).append(queue)

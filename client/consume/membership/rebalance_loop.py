@@ -1,8 +1,8 @@
-"""Who gets which queues, again and again: the plan for one topic, and the loop of a client. RocketMQ: RebalanceService.
+"""Rebalances again and again: the plan for one topic, and the loop of a client. RocketMQ: RebalanceService.
 
-The loop runs every 20 s, at once when a broker tells that the members of a group have changed, when a connection to a
-broker is new or a route has changed, and 1 s after a round that could not do everything. Two rounds are at least 100 ms
-apart, however often it is woken. One consumer or topic that fails stops no other.
+The loop runs every 20 s. It runs at once when a broker notifies that the members of a group have changed, when a broker
+connection is new, and when a route has changed; and 1 s after a round that could not do everything. Two rounds are at
+least 100 ms apart, however often it is woken. If one consumer or topic fails, the others continue.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ log = logger("client")
 
 
 class RebalancePlan(NamedTuple):
-    """What to do about one topic. A queue in both lists is dropped and taken anew."""
+    """The queues of a topic to drop and to take. A queue in both lists is dropped and taken again."""
 
     drop: list[MessageQueue]
     take: list[MessageQueue]
@@ -33,9 +33,10 @@ class RebalancePlan(NamedTuple):
 def plan_rebalance(
     held: Mapping[MessageQueue, UptimeMs], assigned: Iterable[MessageQueue], uptime_ms: UptimeMs, idle_ms_max: int
 ) -> RebalancePlan:
-    """Return what leads from the queues that are held to those that are assigned, each list sorted.
+    """Return the change from the held to the assigned queues, each list sorted.
 
-    `held`: when each was last pulled; one that wasn't for more than `idle_ms_max` is stuck, and taken anew.
+    `held`: the time of each queue's last pull. A queue that wasn't pulled for more than `idle_ms_max` is stuck, and is
+    taken again.
     """
     wanted = set(assigned)
     drop = [queue for queue, pulled_ms in held.items() if queue not in wanted or uptime_ms - pulled_ms > idle_ms_max]
@@ -47,11 +48,11 @@ class Rebalanced(Protocol):
     """A consumer, as the loop sees it."""
 
     async def rebalance(self) -> bool:
-        """Bring its queues up to date; return whether everything could be done."""
+        """Update its queues. Return whether everything could be done."""
 
 
 class RebalanceLoop:
-    """The loop of one client, over all its consumers. It runs from the first consumer on."""
+    """The loop of one client, for all its consumers. It starts with the first consumer."""
 
     @classmethod
     def of(cls, client: ClusterClient) -> "RebalanceLoop":
@@ -88,7 +89,7 @@ class RebalanceLoop:
             self._spawn(self._rebalance_loop(), "rebalance")
 
     def remove(self, group: str) -> None:
-        """Leave a consumer alone."""
+        """Stop rebalancing a consumer."""
         self._consumers.pop(group, None)
 
     def wake(self) -> None:
@@ -96,7 +97,7 @@ class RebalanceLoop:
         self._wakeup.wake()
 
     def notified(self, _: Call) -> None:
-        """Take a broker's word that the members of a group have changed. It is one-way."""
+        """Handle a broker's notification that the members of a group have changed. It is one-way."""
         self._wakeup.wake()
 
     async def _rebalance_loop(self) -> None:

@@ -1,9 +1,10 @@
 """One consumer's share of the queues of its topics. RocketMQ: RebalanceImpl, RebalancePushImpl.
 
-CLUSTERING: sorted queues and sorted members go through the strategy, at every member with the same outcome. The members
-are asked of one broker of the topic. Whatever can't be learnt changes nothing: it is tried again a second later.
-BROADCASTING: every member has all queues. With client_rebalance=False brokers say who has which (server_assignment.py),
-and whether they are popped; of a topic that is pulled, then, the retries of what was popped before are pulled, too.
+CLUSTERING: the strategy gets the sorted queues and the sorted members, so every member computes the same result. The
+list of members comes from one broker of the topic. If a request fails, nothing changes, and it is tried again a second
+later. BROADCASTING: every member has all queues. With client_rebalance=False brokers assign the queues
+(server_assignment.py), and decide whether they are popped. If they aren't, the retries of messages that were popped
+before are pulled, too.
 """
 
 import asyncio
@@ -34,11 +35,11 @@ from staticfire.runtime.log import logger
 log = logger("client")
 
 QueuesChanged = Callable[[str, list[MessageQueue], list[MessageQueue]], None]
-"""Told of a change: the topic, all its queues, and those that are this consumer's now."""
+"""Called after a change, with the topic, all its queues, and those that this consumer owns now."""
 
 
 def with_plain_names(listener: QueuesChanged, namespace: Namespace) -> QueuesChanged:
-    """Return a listener that is told the plain names of topics."""
+    """Return a listener that is called with the topics' plain names."""
     if not namespace.name:
         return listener
     plain = namespace.unwrapped
@@ -54,20 +55,20 @@ class OwnedQueues(Protocol):
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """What is in it, sorted."""
+        """The queues in it, sorted."""
 
     def last_pulls(self, topic: str) -> dict[MessageQueue, UptimeMs]:
-        """Return when each queue of a topic was last pulled, or popped."""
+        """Return when each queue of a topic was last pulled or popped."""
 
     async def take(self, queues: Sequence[MessageQueue]) -> int:
-        """Begin with queues; return how many could be taken."""
+        """Start to consume queues. Return how many could be taken."""
 
     async def drop(self, queues: Sequence[MessageQueue]) -> None:
         """Give queues away."""
 
 
 class Rebalancer:
-    """Keeps `held` at what the members of the group agree on, or `held` and `popped` at what brokers say."""
+    """Keeps `held` as the group's members agree, or `held` and `popped` as brokers assign."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class Rebalancer:
         listeners: list[QueuesChanged],
         popped: OwnedQueues | None = None,
     ) -> None:
-        """`listeners`: told of each change; more of them may come. `popped`: where brokers say who has which queues."""
+        """`listeners`: called after each change; more may be added. `popped`: set if brokers assign the queues."""
         self._state = state
         self._group = state.group
         self._client = client
@@ -87,12 +88,13 @@ class Rebalancer:
         self._tables: list[OwnedQueues] = [held] if popped is None else [held, popped]
         self._brokers = None if popped is None else ServerAssignment(state.group, client, state.settings)
         self._listeners = listeners
-        self._missing: set[str] = set()  # Topics without a route that have been told of. Never iterated.
+        # Topics without a route that a warning was logged for. Never iterated.
+        self._missing: set[str] = set()
+        # A round waits for responses before it changes anything: two rounds at once would take a queue twice.
         self._round = asyncio.Lock()
-        # A round waits for answers between looking and changing: two at once would take a queue twice.
 
     async def rebalance(self) -> bool:
-        """Bring the queues of all topics up to date; return whether everything could be done."""
+        """Update the queues of all topics. Return whether everything could be done."""
         async with self._round:
             if self._state.is_suspended:
                 return True
@@ -111,16 +113,17 @@ class Rebalancer:
             if topic not in self._missing and not is_retry_topic(topic):
                 self._missing.add(topic)
                 log.warning("topic_has_no_route", group=self._group, topic=topic, reason=error.remark)
-            return topic in self._state.own_topics  # Most topics have no retries that belong to them alone.
+            return topic in self._state.own_topics  # Most topics have no retry topic of their own.
         except StaticfireError as error:
             if self._held.is_over:
-                return False  # Asked while the goodbye was under way: RocketMQ answers that there is no such group.
+                # The request was sent while the consumer was leaving: RocketMQ responds that there is no such group.
+                return False
             log.warning("topic_not_rebalanced", group=self._group, topic=topic, reason=str(error))
             return False
         except BaseException as error:
             if ends_consumer(error):
                 raise
-            # It is a strategy of the program's: other topics go on.
+            # The program's own strategy failed; the other topics continue.
             log.error("strategy_failed", group=self._group, topic=topic, error=repr(error))
             return False
         if topic not in self._subscriptions.by_topic:
@@ -134,7 +137,7 @@ class Rebalancer:
         return done
 
     async def _route(self, topic: str) -> TopicRouteData:
-        """Return a topic's route, which a producer may only have guessed. Raises: TopicNotFound, NetworkError."""
+        """Return a topic's route; fetch it if it is only a producer's guess. Raises: TopicNotFound, NetworkError."""
         routes = self._client.routes
         return await (routes.fetch(topic) if topic in routes.guessed else routes.route(topic))
 
@@ -160,7 +163,7 @@ class Rebalancer:
         return sorted(set(answer.body.consumer_id_list))
 
     def _pull_own_retries(self, topic: str, is_wanted: bool) -> None:
-        """Subscribe to the retries of what was popped of a topic that isn't popped now, or leave them alone again."""
+        """Subscribe to the retries of popped messages if the topic isn't popped now; otherwise unsubscribe."""
         retries = pop_retry_topic(topic, self._group)
         if is_wanted is (retries in self._subscriptions.by_topic):
             return
@@ -177,7 +180,7 @@ class Rebalancer:
     async def _carry_out(
         self, table: OwnedQueues, topic: str, queues: list[MessageQueue], assigned: list[MessageQueue]
     ) -> bool:
-        """Drop and take what has to be; return whether all of it could be taken."""
+        """Drop and take queues as planned. Return whether all of them could be taken."""
         uptime_ms = self._client.machine.clock.uptime_ms()
         plan = plan_rebalance(table.last_pulls(topic), assigned, uptime_ms, self._settings.pull_idle_ms_max)
         if not plan.drop and not plan.take:
@@ -215,7 +218,7 @@ class Rebalancer:
                 self._state.hooks.call("after_rebalance", call)
 
     def _forget_own_retries(self) -> None:
-        """Leave the retries alone of what was popped of a topic that nobody subscribes to any more."""
+        """Unsubscribe from the retries of popped messages if their topic is no longer subscribed."""
         wanted = self._subscriptions.by_topic
         for retries, topic in list(self._state.own_topics.items()):
             if topic not in wanted and wanted.pop(retries, None) is not None:

@@ -1,4 +1,4 @@
-"""What a consumer says of its queues when it is asked what it is doing. RocketMQ: ProcessQueue.fillProcessQueueInfo."""
+"""What a consumer reports about its queues in its running info. RocketMQ: ProcessQueue.fillProcessQueueInfo."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ MIB = 1024 * 1024
 
 
 def properties_of(client: ClusterClient, data: ConsumerData, began_ms: int) -> dict[str, str]:
-    """Return what consumers of all kinds say of themselves. `data`: what heartbeats say."""
+    """Return the properties that consumers of all kinds report. `data`: the content of heartbeats."""
     return {
         "PROP_NAMESERVER_ADDR": str(client.nameservers),
         CONSUME_TYPE: data.consume_type or "",
@@ -32,13 +32,13 @@ def properties_of(client: ClusterClient, data: ConsumerData, began_ms: int) -> d
 
 
 def queue_table(held: AssignedQueues, offsets: OffsetStore, clock: Clock) -> dict[WireQueue, ProcessQueueInfo]:
-    """Return what a consumer has of its queues."""
+    """Return the state of the queues that a consumer pulls."""
     queues = {queue: held.find(queue) for queue in held.queues}
     return {WireQueue(*queue): _queue_info(one, offsets, clock) for queue, one in queues.items() if one is not None}
 
 
 def pop_table(popped: "PopQueues | None", clock: Clock) -> dict[WireQueue, PopQueueInfo]:
-    """Return what a consumer has of the queues that it pops."""
+    """Return the state of the queues that a consumer pops."""
     if popped is None:
         return {}
     wall_before_ms = clock.wall_ms() - clock.uptime_ms()

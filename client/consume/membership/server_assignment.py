@@ -1,7 +1,7 @@
-"""Which queues a member has, as brokers say it. RocketMQ: MQClientAPIImpl.queryAssignment, RebalanceImpl.
+"""Queries brokers which queues a member has. RocketMQ: MQClientAPIImpl.queryAssignment, RebalanceImpl.
 
-Each member asks by itself, one broker of the topic. The answer says, too, whether the queues are popped or pulled. A
-broker that doesn't know the question leaves the queues to the members, as they share them otherwise.
+Each member queries one broker of the topic. The response also states whether the queues are popped or pulled. If a
+broker doesn't support this request, the members share the queues by themselves.
 """
 
 from typing import NamedTuple
@@ -33,16 +33,17 @@ class Share(NamedTuple):
 
 
 class ServerAssignment:
-    """That of one consumer."""
+    """The queries of one consumer."""
 
     def __init__(self, group: str, client: ClusterClient, settings: PushSettings) -> None:
         self._group = group
         self._client = client
         self._settings = settings
-        self._unable: set[str] = set()  # Brokers that the log has told of. Never iterated.
+        # Brokers that a warning was logged for. Never iterated.
+        self._unable: set[str] = set()
 
     async def ask(self, topic: str, route: TopicRouteData) -> Share | None:
-        """Return this member's share, None where the members have to find it out. Raises: StaticfireError."""
+        """Return this member's share; None if the members must compute it. Raises: StaticfireError."""
         address = any_broker(topic, route, self._client.machine.clock.wall_ms())
         settings = self._settings
         question = AssignmentQuestion(
@@ -67,7 +68,7 @@ class ServerAssignment:
 
 
 def any_broker(topic: str, route: TopicRouteData, turn: int) -> str:
-    """Return the address of a broker of a topic: another one now and then. Raises: ClientError (there is none)."""
+    """Return the address of a broker of a topic, which varies with `turn`. Raises: ClientError (there is none)."""
     brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
     if not brokers:
         raise ClientError(f"the route of {topic} names no broker")

@@ -1,4 +1,4 @@
-"""What an event loop is at: the place of RocketMQ's `jstack` in a consumer's running info."""
+"""What the tasks of an event loop wait for: it replaces RocketMQ's `jstack` in a consumer's running info."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ STACK_FRAMES_MAX = 8
 
 
 def stacks() -> str:
-    """Return what the tasks of this event loop wait for."""
+    """Return what each task of this event loop waits for."""
     lines = []
     for task in sorted(asyncio.all_tasks(), key=lambda one: one.get_name()):
         lines.append(task.get_name())

@@ -1,7 +1,7 @@
-"""A member whose subscription is outdated takes over its group's version, shares queues anew, and goes on.
+"""A member whose subscription is outdated adopts its group's version, rebalances, and continues.
 
-Brokers with fenceOlderSubscriptions refuse its pulls until then. It doesn't raise the version: that would make others
-outdated in turn, who want something else for good.
+Until then, brokers with fenceOlderSubscriptions refuse its pulls. It doesn't raise the version: that would make other
+members outdated, whose different subscription may be intended.
 """
 
 from staticfire.client.consume.membership.assigned_queues import AssignedQueues
@@ -15,7 +15,7 @@ log = logger("client")
 
 
 class VersionAdoption:
-    """What one consumer makes of news of its group."""
+    """Processes news of one consumer's group."""
 
     def __init__(self, state: ConsumerState, held: AssignedQueues, sharing: Rebalanced, spawn: Spawn) -> None:
         self._state = state
@@ -24,7 +24,7 @@ class VersionAdoption:
         self._spawn = spawn
 
     def told(self, news: GroupNews) -> None:
-        """Take over newer versions, if there are any."""
+        """Adopt newer versions, if there are any."""
         state = self._state
         adopted = [topic for topic, version in news.newer_versions.items() if state.subscriptions.adopt(topic, version)]
         if adopted and not state.is_over:

@@ -1,6 +1,6 @@
-"""Carries out what is decided about queues that are popped: pops over connections, timers, acknowledgements, log lines.
+"""Executes the instructions for popped queues: pops over connections, timers, acknowledgements, log lines.
 
-It decides nothing: `pop_queue.py` does. RocketMQ: DefaultMQPushConsumerImpl.popMessage.
+`pop_queue.py` makes all decisions. RocketMQ: DefaultMQPushConsumerImpl.popMessage.
 """
 
 import asyncio
@@ -42,12 +42,12 @@ from staticfire.runtime.service import Spawn
 
 log = logger("client")
 
+# How much longer to wait for a pop's response than the broker may hold it.
 HOLD_MARGIN_MS = 10_000
-# How much longer than a pop may be held its answer is waited for.
 
 
 class PopDriver:
-    """That of one consumer's popped queues."""
+    """The driver of one consumer's popped queues."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class PopDriver:
         listen: Callable[[Driver], Listening],
         spawn: Spawn,
     ) -> None:
-        """`listen`: makes the listener's part, which tells its results here."""
+        """`listen`: makes the listener's part, which reports its results here."""
         self.listening = listen(self)
         self._state = state
         self._client = client
@@ -68,7 +68,7 @@ class PopDriver:
         self._spawn = spawn
         self._timers = QueueTimers(self._clock, lambda queue, now_ms: self.carry_out(queue, queue.time(now_ms)))
         self._saying: dict[asyncio.Task[None], None] = {}
-        """What is being said to brokers about messages."""
+        """Requests to brokers about messages that are under way."""
         self._acts: dict[type, Callable[[PopQueue, Any], None]] = {
             Ack: lambda _, ack: self._say(self._ack(ack.messages), "acknowledge"),
             Announce: lambda *_: client.send_heartbeats(),
@@ -82,16 +82,16 @@ class PopDriver:
         }
 
     def carry_out(self, queue: Any, instructions: Instructions) -> None:
-        """Do what was decided about a queue, in that order."""
+        """Execute the instructions for a queue, in order."""
         for instruction in instructions:
             self._acts[type(instruction)](queue, instruction)
 
     def uptime_ms(self) -> UptimeMs:
-        """Return the time that events come with."""
+        """Return the clock's time, which events are passed with."""
         return self._clock.uptime_ms()
 
     def forget(self, queue: PopQueue) -> None:
-        """Have no timer for a queue any more."""
+        """Cancel a queue's timer."""
         self._timers.forget(queue)
 
     # -- pops ----------------------------------------------------------------------------------------------------
@@ -167,6 +167,6 @@ class PopDriver:
                 raise outcome
 
     async def idle(self) -> None:
-        """Return when brokers have been told everything, or can't be."""
+        """Return when all requests to brokers have ended, successful or not."""
         while self._saying:
             await asyncio.wait(list(self._saying))

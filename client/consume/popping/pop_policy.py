@@ -1,8 +1,9 @@
-"""What becomes of messages that were popped. Pure. RocketMQ: ConsumeMessagePopConcurrentlyService.
+"""Decides what happens to popped messages. Pure. RocketMQ: ConsumeMessagePopConcurrentlyService.
 
-Nobody has to give them back: what isn't acknowledged comes again after its invisible time, to whichever member asks.
-A message whose listener has failed is put off: it comes again when the new invisible time is over. One that has failed
-too often is a dead letter; with pop_dead_letters=False it is tried once more and then dropped, as RocketMQ does.
+Messages needn't be given back: if one isn't acknowledged, it is redelivered after its invisible time, to any member
+that pops. When a listener fails, the message's invisible time is changed, and it is redelivered after that. A message
+that failed too often is a dead letter; with pop_dead_letters=False it is tried once more and then dropped, as in
+RocketMQ.
 """
 
 from collections.abc import Iterable
@@ -17,43 +18,44 @@ from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.times import MessageMs, UptimeMs
 
 DELAYS_S = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1_200, 1_800, 3_600, 7_200)
-"""How long a failed message waits, by its level; that is how often it has come again, unless the listener says one."""
+"""How long a failed message waits, by level. The level is the number of redeliveries, unless the listener sets one."""
 TRIED_MS_MAX = 2 * DELAYS_S[-1] * 1_000
 
 
 class PopCache:
-    """What was popped and isn't done."""
+    """The popped messages that aren't done."""
 
     __slots__ = ("_held", "bytes")
 
     def __init__(self) -> None:
         self.bytes = 0
-        """Of the bodies."""
-        self._held: dict[int, ReceivedMessage] = {}  # By identity: a message can come again while it is held.
+        """The total size of the bodies."""
+        # By identity: a message can be redelivered while it is held.
+        self._held: dict[int, ReceivedMessage] = {}
 
     def __len__(self) -> int:
         return len(self._held)
 
     def put(self, messages: Iterable[ReceivedMessage]) -> None:
-        """Take in messages."""
+        """Add messages."""
         for message in messages:
             self._held[id(message)] = message
             self.bytes += len(message.body)
 
     def remove(self, messages: Iterable[ReceivedMessage]) -> None:
-        """Let go of messages."""
+        """Remove messages."""
         for message in messages:
             if self._held.pop(id(message), None) is not None:
                 self.bytes -= len(message.body)
 
     def take_all(self) -> list[ReceivedMessage]:
-        """Let go of everything; return it."""
+        """Remove and return all messages."""
         held, self._held, self.bytes = list(self._held.values()), {}, 0
         return held
 
 
 class PopPolicy:
-    """That of one queue."""
+    """The policy of one queue."""
 
     __slots__ = ("_cache", "_settings")
 
@@ -62,7 +64,7 @@ class PopPolicy:
         self._settings = settings
 
     def answered(self, messages: Messages, status: ConsumeStatus, context: ConsumeContext) -> Instructions:
-        """Say what follows from any answer of a listener."""
+        """Return the instructions that follow from a listener's result."""
         honours = self._settings.reconsume_later_honours_ack_index
         done = count_done(status, context.ack_index, len(messages), honours)
         out: Instructions = [Count(messages[:done])] if done else []
@@ -71,15 +73,15 @@ class PopPolicy:
         return out
 
     def is_to_give_back(self, message: ReceivedMessage) -> bool:
-        """Yes: nobody else has done so."""
+        """Return True: no other code has sent it back."""
         return True
 
     def overdue_sent(self, message: ReceivedMessage, is_taken: bool, uptime_ms: UptimeMs) -> Instructions:
-        """Do nothing: what takes too long comes again by itself."""
+        """Do nothing: a message that takes too long is redelivered by the broker."""
         return []
 
     def kept(self, messages: list[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
-        """Have nothing to do with messages that couldn't be put off: they come again by themselves."""
+        """Remove messages whose invisible time couldn't be changed: the broker redelivers them."""
         self._cache.remove(messages)
         return []
 
@@ -89,31 +91,33 @@ class PopPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
-    """Drop it: it was tried for long enough."""
+    """Acknowledge the message, which drops it: it was tried for long enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bury:
-    """Put it to the dead letters, then acknowledge it."""
+    """Move the message to the dead letters, then acknowledge it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PutOff:
-    """Let it come again in so long."""
+    """Redeliver the message after this time."""
 
     invisible_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveAlone:
-    """Its invisible time is over: it was redelivered, unless message time is frozen. RocketMQ's brokers would redeliver
-    it twice if that time was changed."""
+    """Do nothing: its invisible time is over. It was redelivered, unless message time is frozen.
+
+    RocketMQ's brokers would redeliver it twice if the invisible time was changed now.
+    """
 
 
 def judge_failed(
     message: PoppedMessage, delay_level: int, settings: PushSettings, wall_ms: MessageMs, uptime_ms: UptimeMs
 ) -> Acknowledge | Bury | PutOff | LeaveAlone:
-    """Return what becomes of a message whose listener has failed. `delay_level`: 0 unless the listener said one."""
+    """Return what happens to a message whose listener failed. `delay_level`: 0 unless the listener set one."""
     if uptime_ms >= message.invisible_until_ms:
         return LeaveAlone()
     is_spent = message.reconsume_times >= settings.retries_max

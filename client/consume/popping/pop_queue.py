@@ -1,18 +1,19 @@
-"""What is done next about a broker's queues that a consumer pops. Sans-IO, as `queue_decisions.py` is for pulls.
+"""Decides what to do next with a broker's queues that a consumer pops. Sans-IO, like `queue_decisions.py` for pulls.
 
     event         while        then
     assigned      -            pop
-    popped        UNDER WAY    deliver what is wanted, acknowledge what only looks so; pop again
-    pop_failed    UNDER WAY    pause; forgotten by the broker: announce
-    done          any          acknowledge; PAUSED because it was full, and there is room: pop
-    let_go        any          the same without acknowledging: somebody has put it off, or it comes by itself
+    popped        UNDER WAY    deliver subscribed messages, acknowledge those that only have the same tag hash; pop
+    again
+    pop_failed    UNDER WAY    pause; registration lost by the broker: announce
+    done          any          acknowledge; if PAUSED because it was full, and there is room now: pop
+    let_go        any          the same without acknowledging: its time was changed, or the broker redelivers it
     time          PAUSED, due  pop
     hurry         PAUSED       pop
     revoked       any          pop no more
-    left          any          what isn't done is put back: it comes again at once, to somebody else
+    left          any          put back what isn't done: it is redelivered at once, to another member
 
-The queue id is -1, all queues of the topic on the broker, or that of one; other members may pop the same ones. So
-nothing changes for what was popped when the queue is given away: it is consumed here, and acknowledged.
+The queue id is -1 for all queues of the topic on the broker, or that of one queue. Other members may pop the same
+queues. So messages that were popped before the queue is given away are still consumed and acknowledged here.
 """
 
 import math
@@ -40,17 +41,17 @@ from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.times import UptimeMs
 
 NEVER = math.inf
+# If an empty pop returns sooner than this, the broker didn't hold it: wait a little before the next one.
 SHORT_MS = 20
-# A pop that came back sooner and brought nothing wasn't held: the next one waits a little.
 
 
 class PopQueue:
-    """From when it is taken on. Each event returns what is to be done, in this order."""
+    """One queue, from when it is taken. Each event returns the instructions to execute, in order."""
 
     is_dropped = False
-    """What was popped is consumed, whoever pops next."""
+    """Always False: messages that were popped are consumed here, whoever pops next."""
+    # Always unknown for popped messages.
     max_offset = -1
-    # Nobody knows how far behind its end a message is.
 
     def __init__(self, queue: MessageQueue, state: ConsumerState, uptime_ms: UptimeMs) -> None:
         self.queue = queue
@@ -58,7 +59,7 @@ class PopQueue:
         self.policy = PopPolicy(self.cache, state.settings)
         self.tally = state.statistics.tally(queue.topic)
         self.finished: list[ReceivedMessage] = []
-        """Done, and not yet told."""
+        """Messages that are done but not yet reported."""
         self.last_pop_ms = uptime_ms
         self.is_revoked = False
         self._state = state
@@ -69,13 +70,13 @@ class PopQueue:
     # -- popping -------------------------------------------------------------------------------------------------
 
     def assigned(self, uptime_ms: UptimeMs) -> Instructions:
-        """Begin."""
+        """Begin to pop."""
         out: Instructions = []
         self._decide_pop(out, uptime_ms)
         return out
 
     def _decide_pop(self, out: Instructions, uptime_ms: UptimeMs) -> None:
-        """Pop, or find out why not and until when."""
+        """Pop; if that isn't allowed now, decide until when to pause."""
         state = self._state
         settings = state.settings
         self._paused_until_ms, self._is_full = None, False
@@ -98,14 +99,14 @@ class PopQueue:
         out.append(Wait(until_ms))
 
     def hurry(self, uptime_ms: UptimeMs) -> Instructions:
-        """End a pause, if there is one."""
+        """End the current pause, if there is one."""
         out: Instructions = []
         if self._paused_until_ms is not None:
             self._decide_pop(out, uptime_ms)
         return out
 
     def popped(self, result: PopResult, uptime_ms: UptimeMs) -> Instructions:
-        """Take in an answer."""
+        """Process a pop's response."""
         self._is_asked = False
         state, settings = self._state, self._state.settings
         out: Instructions = []
@@ -144,7 +145,7 @@ class PopQueue:
             out.append(Deliver(messages))
 
     def pop_failed(self, error: StaticfireError, uptime_ms: UptimeMs) -> Instructions:
-        """Tell what went wrong and try again later."""
+        """Log the problem and try again later."""
         self._is_asked = False
         state, topic = self._state, self.queue.topic
         if self.is_revoked or state.is_over:
@@ -163,12 +164,12 @@ class PopQueue:
     # -- results -------------------------------------------------------------------------------------------------
 
     def done(self, messages: Sequence[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
-        """Acknowledge messages, also those whose invisible time is over: the broker may not have noticed yet."""
+        """Acknowledge messages, even if their invisible time is over: the broker may not have noticed yet."""
         out: Instructions = [Ack(messages)]
         return out + self.let_go(messages, uptime_ms)
 
     def let_go(self, messages: Sequence[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
-        """Know that somebody has put messages off, or that they come again by themselves."""
+        """Remove messages whose invisible time was changed, or that the broker redelivers."""
         out: Instructions = []
         self.cache.remove(messages)
         if self._is_full and len(self.cache) * 2 <= self._state.settings.pop_threshold_for_queue:
@@ -178,7 +179,7 @@ class PopQueue:
     # -- time, and the end ---------------------------------------------------------------------------------------
 
     def time(self, uptime_ms: UptimeMs) -> Instructions:
-        """Do what is due, and say when to come again."""
+        """Do what is due, and return when to be called next."""
         out: Instructions = []
         due_ms = self._paused_until_ms
         if due_ms is not None and uptime_ms >= due_ms:
@@ -188,11 +189,11 @@ class PopQueue:
         return out
 
     def revoked(self) -> Instructions:
-        """Pop no more."""
+        """Stop popping."""
         self.is_revoked, self._paused_until_ms = True, None
         return [Tell("queue_dropped", {"group": self._state.group, "queue": str(self.queue)}, is_warning=False)]
 
     def left(self) -> Instructions:
-        """Put back what isn't done: nobody here works on it any more."""
+        """Put back what isn't done: no listener works on it any more."""
         held = self.cache.take_all()
         return [PutBack(held)] if held else []

@@ -1,4 +1,4 @@
-"""The queues that a consumer pops: taken, given away. Others may pop them, too, so nothing is stored or unlocked.
+"""The queues that a consumer pops. Other members may pop them, too, so no offsets are stored and no locks released.
 
 RocketMQ: RebalanceImpl.popProcessQueueTable.
 """
@@ -17,7 +17,7 @@ log = logger("client")
 
 
 class PopQueues:
-    """The table of one consumer."""
+    """The popped queues of one consumer."""
 
     def __init__(self, state: ConsumerState, client: ClusterClient, driver: PopDriver) -> None:
         self.driver = driver
@@ -27,19 +27,19 @@ class PopQueues:
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """What this consumer pops, sorted."""
+        """The queues that this consumer pops, sorted."""
         return sorted(self._table)
 
     def find(self, queue: MessageQueue) -> PopQueue | None:
-        """Return a queue that this consumer pops."""
+        """Return a queue that this consumer pops; None if it doesn't pop it."""
         return self._table.get(queue)
 
     def last_pulls(self, topic: str) -> dict[MessageQueue, UptimeMs]:
-        """Return when each queue of a topic was popped last."""
+        """Return the time of the last pop of each queue of a topic."""
         return {queue: held.last_pop_ms for queue, held in self._table.items() if queue.topic == topic}
 
     async def take(self, queues: Sequence[MessageQueue]) -> int:
-        """Begin to pop queues; return how many could be taken."""
+        """Start to pop queues. Return how many could be taken."""
         taken = 0
         for queue in queues:
             if self._state.is_over or queue in self._table:
@@ -51,7 +51,7 @@ class PopQueues:
         return taken
 
     async def drop(self, queues: Sequence[MessageQueue]) -> None:
-        """Pop queues no more. What was popped is consumed here."""
+        """Stop popping queues. Messages that were popped are still consumed here."""
         for queue in queues:
             held = self._table.pop(queue, None)
             if held is not None:
@@ -59,12 +59,12 @@ class PopQueues:
                 self.driver.carry_out(held, held.revoked())
 
     def resume(self) -> None:
-        """Pop again at once, whatever each queue waits for."""
+        """Pop every queue at once, whatever it waits for."""
         for held in list(self._table.values()):
             self.driver.carry_out(held, held.hurry(self._uptime_ms()))
 
     async def leave(self) -> None:
-        """Let what isn't done come to others at once; return when brokers know. The listeners have ended."""
+        """Make unfinished messages visible to others at once; return when brokers have responded. No listener runs."""
         for held in self._table.values():
             self.driver.carry_out(held, held.left())
         await self.drop(self.queues)

@@ -1,4 +1,4 @@
-"""Popped messages that nobody consumes now: put off, put back, buried. `pop_policy.py` says which."""
+"""Popped messages that aren't consumed now: delayed, put back, or moved to dead letters, as `pop_policy.py` decides."""
 
 from collections.abc import Awaitable, Callable
 
@@ -14,12 +14,12 @@ from staticfire.runtime.machine import Clock
 log = logger("client")
 
 AT_ONCE_MS = 0
+# The pause before the redelivery of a message that no broker accepted as a dead letter.
 UNBURIED_MS = 10_000
-# When a message comes again that no broker would take as a dead letter.
 
 
 class PopReturns:
-    """Those of one consumer."""
+    """Returns the popped messages of one consumer."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class PopReturns:
         bury: Callable[[ReceivedMessage], Awaitable[None]],
         ignores_spent: bool,
     ) -> None:
-        """`bury`: puts a message to the group's dead letters. Raises: StaticfireError.
+        """`bury`: moves a message to the group's dead letters. Raises: StaticfireError.
 
-        `ignores_spent`: brokers do nothing for a message that has been redelivered since, as ours. RocketMQ's would
+        `ignores_spent`: brokers do nothing for a message that was redelivered meanwhile, as ours do. RocketMQ's would
         redeliver it once more.
         """
         self._group = group
@@ -43,7 +43,7 @@ class PopReturns:
         self._ignores_spent = ignores_spent
 
     async def give_back(self, message: ReceivedMessage, delay_level: int) -> None:
-        """Do what is to be done about a message whose listener has failed. Raises: StaticfireError."""
+        """Process a message whose listener failed. Raises: StaticfireError."""
         assert isinstance(message, PoppedMessage)
         clock = self._clock
         verdict = judge_failed(message, delay_level, self._settings, clock.wall_ms(), clock.uptime_ms())
@@ -58,7 +58,10 @@ class PopReturns:
             await self.put_back(message)
 
     async def _buried(self, message: PoppedMessage) -> None:
-        """Raises: StaticfireError: then the message comes again, since it isn't acknowledged."""
+        """Move a message to the dead letters. If that fails, it isn't acknowledged and so is redelivered.
+
+        Raises: StaticfireError.
+        """
         try:
             await self._bury(message)
         except StaticfireError as error:
@@ -68,7 +71,7 @@ class PopReturns:
             await self._acknowledging.ack(message)
 
     async def give_up(self, message: PoppedMessage) -> None:
-        """Do what is to be done about a message that came once more than it may. Raises: StaticfireError."""
+        """Process a message that was redelivered too often. Raises: StaticfireError."""
         if self._settings.pop_dead_letters:
             await self._buried(message)
         else:
@@ -76,9 +79,9 @@ class PopReturns:
             await self._acknowledging.ack(message)
 
     async def put_back(self, message: PoppedMessage) -> None:
-        """Let a message be redelivered at once, unless it has been. Raises: StaticfireError.
+        """Make a message visible again at once, unless it already is. Raises: StaticfireError.
 
-        Its invisible time is message time. While that is frozen it isn't over, however long the message was here.
+        Its invisible time is in message time. While that is frozen it doesn't end, however long the message was here.
         """
         if self._ignores_spent or self._clock.uptime_ms() < message.invisible_until_ms:
             await self._acknowledging.change(message, AT_ONCE_MS)

@@ -1,4 +1,4 @@
-"""What the queues of one consumer have in common, as far as decisions depend on it. Pure."""
+"""The state that the queues of one consumer share, and that decisions depend on. Pure."""
 
 from typing import NamedTuple
 
@@ -18,9 +18,9 @@ class PullWay(NamedTuple):
     request: type[PullMessage]
     flags: int
     sends_version: bool
-    """The version of a subscription to tags goes along, so that the broker can tell that its own is older."""
+    """Whether the version of a tag subscription is sent, so that the broker can see that its own is older."""
     keeps_illegal: bool
-    """A queue whose offset is illegal is pulled on from where its broker says, and nothing is committed for that."""
+    """Whether a queue with an illegal offset continues at the offset that the broker returned, without a commit."""
 
 
 PUSH = PullWay(PullMessage, FLAG_SUSPEND, sends_version=True, keeps_illegal=False)
@@ -28,7 +28,7 @@ LITE_PULL = PullWay(LitePullMessage, FLAG_SUSPEND | FLAG_LITE_PULL, sends_versio
 
 
 class ConsumerState:
-    """One consumer: what it wants, how much it takes, and whether it pulls at all."""
+    """One consumer: its subscriptions, its limits, and whether it pulls at all."""
 
     def __init__(
         self,
@@ -40,30 +40,31 @@ class ConsumerState:
         flow: Flow | None = None,
         hooks: ConsumerHooks | None = None,
     ) -> None:
-        """`topic_retry_ms`: after that a queue is taken anew whose topic its broker didn't have.
+        """`topic_retry_ms`: if a broker doesn't have a queue's topic, the queue is taken again after this time.
 
-        `flow`: how much is taken, if not what the settings say of each queue.
+        `flow`: the flow control, if it isn't the limits per queue of the settings.
         """
         self.group = group
         self.settings = settings
         self.subscriptions = subscriptions
         self.wanted = subscriptions.by_topic
-        """What is wanted of each topic now."""
+        """The current subscription of each topic."""
         self.topic_retry_ms = topic_retry_ms
         self.way = way
         self.limits = TimeLimits(settings)
         self.statistics = ConsumerStatistics()
         self.hooks = hooks or ConsumerHooks(group)
         self.flow = flow or FlowControl(settings)
-        self.lost_topics: set[str] = set()  # A warning has told of them. Never iterated.
+        # A warning was logged for these topics. Never iterated.
+        self.lost_topics: set[str] = set()
         self.own_topics: dict[str, str] = {}
-        """The topics of retries that belong to one topic each: those of messages that were popped."""
+        """Retry topics that belong to one topic each (retries of popped messages), with that topic."""
         self.is_suspended = False
         self.paused: dict[MessageQueue, None] = {}
-        """Queues that aren't pulled for now."""
+        """Queues that aren't pulled at the moment."""
         self.is_over = False
-        """It is leaving: nothing is taken or pulled any more."""
+        """Whether the consumer is leaving: no queue is taken or pulled any more."""
 
     def is_paused(self, queue: MessageQueue) -> bool:
-        """Whether a queue isn't pulled for now, by itself or with all others."""
+        """Whether a queue isn't pulled at the moment: it is paused, or the whole consumer is suspended."""
         return self.is_suspended or (bool(self.paused) and queue in self.paused)

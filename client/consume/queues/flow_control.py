@@ -1,4 +1,6 @@
-"""How much of a queue a consumer caches before it waits. Pure. RocketMQ: DefaultMQPushConsumerImpl.pullMessage."""
+"""How much of a queue a consumer caches before it pauses its pulls. Pure. RocketMQ:
+DefaultMQPushConsumerImpl.pullMessage.
+"""
 
 from typing import Protocol
 
@@ -9,20 +11,20 @@ NO_LIMIT = -1
 
 
 class Flow(Protocol):
-    """How much a consumer caches."""
+    """Limits how much a consumer caches."""
 
     def share(self, queue_count: int) -> None:
-        """Know how many queues there are."""
+        """Set the number of queues that share the limits."""
 
     def fullness(self, cache: ProcessQueue, is_in_order: bool) -> str | None:
-        """Return why a queue isn't pulled now, None when it is."""
+        """Return why the queue must not be pulled now; None if it may be."""
 
     def has_room(self, cache: ProcessQueue, is_in_order: bool) -> bool:
-        """Whether a queue that was full is worth pulling again."""
+        """Whether a queue that was full has enough room to be pulled again."""
 
 
 class FlowControl:
-    """The thresholds of one consumer. Those of topics are shared by the queues that it owns."""
+    """The limits of one consumer. The limits per topic are divided among the queues that it owns."""
 
     def __init__(self, settings: PushSettings) -> None:
         self._settings = settings
@@ -31,7 +33,7 @@ class FlowControl:
         self._bytes_max = settings.pull_threshold_size_for_queue_mib * MIB
 
     def share(self, queue_count: int) -> None:
-        """Spread the thresholds of topics over the queues of this consumer."""
+        """Divide the limits per topic among the queues of this consumer."""
         settings, count = self._settings, max(1, queue_count)
         if settings.pull_threshold_for_topic != NO_LIMIT:
             self._messages_max = max(1, settings.pull_threshold_for_topic // count)
@@ -39,9 +41,9 @@ class FlowControl:
             self._bytes_max = max(1, settings.pull_threshold_size_for_topic_mib // count) * MIB
 
     def fullness(self, cache: ProcessQueue, is_in_order: bool) -> str | None:
-        """Return why a queue isn't pulled now, None when it is.
+        """Return why the queue must not be pulled now; None if it may be.
 
-        `is_in_order`: what is done can't run ahead of a message that is stuck, so the span of offsets is no measure.
+        `is_in_order`: the span of offsets isn't limited, because no message can overtake one that is stuck.
         """
         if len(cache) > self._messages_max:
             return f"{len(cache)} messages are cached, {self._messages_max} is the limit"
@@ -53,7 +55,7 @@ class FlowControl:
         return None
 
     def has_room(self, cache: ProcessQueue, is_in_order: bool) -> bool:
-        """Whether a queue that was full is worth pulling again: half of each limit is free, so that pulls are whole."""
+        """Whether a queue that was full may be pulled again: half of each limit is free, so that a whole batch fits."""
         return (
             len(cache) * 2 <= self._messages_max
             and cache.bytes * 2 <= self._bytes_max

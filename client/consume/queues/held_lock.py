@@ -1,15 +1,15 @@
-"""How long a queue's lock can be relied on. Pure. RocketMQ: ProcessQueue.isLocked, isLockExpired.
+"""How long a consumer may rely on the lock of a queue. Pure. RocketMQ: ProcessQueue.isLocked, isLockExpired.
 
-A lock is trusted for a while from its last renewal, counted from when that was asked for. The broker keeps it for
-longer: until then nobody else can have had the queue, even if this client doesn't trust its lock any more.
+A lock is trusted for a limited time after its last renewal, counted from when the request was sent. The broker keeps it
+longer: until that ends, no other client can have owned the queue, even if this client no longer trusts its lock.
 """
 
 import math
 
 from staticfire.protocol.times import UptimeMs
 
+# RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime. After this time another client may have owned the queue.
 BROKER_LOCK_MS = 60_000
-# RocketMQ: rocketmq.broker.rebalance.lockMaxLiveTime. After that somebody else may have had the queue.
 NOT_LOCKED = -math.inf
 
 
@@ -23,11 +23,11 @@ class HeldLock:
         self._until_ms: float = asked_ms + live_ms
 
     def granted(self, asked_ms: UptimeMs) -> None:
-        """Trust it again."""
+        """Trust the lock again."""
         self._until_ms = asked_ms + self._live_ms
 
     def lost(self) -> None:
-        """Trust it no more, and know nothing of who had the queue."""
+        """Stop trusting the lock. Another client may have owned the queue."""
         self._until_ms = NOT_LOCKED
 
     def is_trusted(self, uptime_ms: UptimeMs) -> bool:
@@ -35,5 +35,5 @@ class HeldLock:
         return uptime_ms < self._until_ms
 
     def is_sure(self, uptime_ms: UptimeMs) -> bool:
-        """Whether nobody else can have had the queue."""
+        """Whether it is certain that no other client has owned the queue."""
         return uptime_ms < self._until_ms - self._live_ms + BROKER_LOCK_MS

@@ -1,4 +1,4 @@
-"""What is to be done about one queue, as the deciding object says it: plain values. `queue_driver.py` carries them out.
+"""The instructions that queue_decisions.py returns for one queue: plain values, which `queue_driver.py` executes.
 
 They are made per pull and per tick, not per message.
 """
@@ -14,22 +14,22 @@ from staticfire.protocol.times import UptimeMs
 
 
 class Pull(msgspec.Struct, frozen=True, gc=False):
-    """Ask for messages from `queue_offset` on; the answer, whatever it is, is the queue's next event about pulling."""
+    """Pull messages from `queue_offset` on. The response or error is the queue's next pull event."""
 
     queue_offset: int
     broker_id: int
     subscription: Subscription
-    """What is wanted: an answer is read with what its pull left with."""
+    """The subscription of this pull. Its response is read with these tags, even if they change meanwhile."""
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
-    """Let the listener have messages. In order there are none in it: whoever is free takes what is next."""
+    """Deliver messages to the listener. Empty for ordered queues: a free worker takes the next messages itself."""
 
     messages: Sequence[ReceivedMessage] = ()
 
 
 class Commit(msgspec.Struct, frozen=True, gc=False):
-    """Note how far the group has come; `is_drained`: everything that was pulled is done, so tell the broker soon."""
+    """Store the group's offset. `is_drained`: every pulled message is done, so the broker is informed soon."""
 
     queue_offset: int
     is_drained: bool
@@ -37,72 +37,72 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):
-    """Hand these back as done, together with what else of the queue is done in this tick."""
+    """Mark these messages as done, together with the others of the queue that end in this tick."""
 
     messages: Sequence[ReceivedMessage]
     is_ok: bool = True
-    """False: they have failed, and nobody consumes them here any more."""
+    """False: they failed, and this consumer doesn't consume them again."""
 
 
 class GiveBack(msgspec.Struct, frozen=True, gc=False):
-    """Hand messages to a broker, which delivers them again later; each is told back as sent back or as kept."""
+    """Send messages back to a broker, which redelivers them later. Each is reported as sent back, or as kept."""
 
     messages: Sequence[ReceivedMessage]
     delay_level: int
     is_overdue: bool = False
-    """Their listener is still at work on them, for too long."""
+    """They took too long, and their listener is still running."""
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False):
-    """Tell the queue the time when it is `until_ms`. The earliest of several is enough: the queue says so again."""
+    """Call the queue's `time` at `until_ms`. Of several, the earliest is enough: the queue then returns the next."""
 
     until_ms: UptimeMs
 
 
 class Leave(msgspec.Struct, frozen=True, gc=False):
-    """Let the queue go: nobody works on it any more. Its offset is stored first: `queue_offset` where one is given."""
+    """Remove the queue: nothing works on it any more. Its offset (`queue_offset` if set) is stored first."""
 
     queue_offset: int | None = None
 
 
 class Announce(msgspec.Struct, frozen=True, gc=False):
-    """Send heartbeats: a broker has forgotten what this consumer told it."""
+    """Send heartbeats: a broker has lost this consumer's registration."""
 
 
 class FindBrokers(msgspec.Struct, frozen=True, gc=False):
-    """Fetch routes anew: a broker couldn't be reached."""
+    """Fetch the routes again: a broker couldn't be reached."""
 
 
 class ForgetOffset(msgspec.Struct, frozen=True, gc=False):
-    """Know nothing of the queue's offset any more: its topic is gone."""
+    """Forget the queue's offset: its topic is gone."""
 
 
 class Pop(msgspec.Struct, frozen=True, gc=False):
-    """Take messages for a while; the answer is the queue's next event about popping."""
+    """Pop messages: they are invisible to other clients for a while. The response is the queue's next pop event."""
 
     subscription: Subscription
 
 
 class Ack(msgspec.Struct, frozen=True, gc=False):
-    """Acknowledge popped messages. Nobody waits for that."""
+    """Acknowledge popped messages, without waiting for the response."""
 
     messages: Sequence[ReceivedMessage]
 
 
 class PutBack(msgspec.Struct, frozen=True, gc=False):
-    """Let popped messages come again at once: nobody here consumes them."""
+    """Make popped messages visible again at once: this consumer won't consume them."""
 
     messages: Sequence[ReceivedMessage]
 
 
 class GiveUp(msgspec.Struct, frozen=True, gc=False):
-    """Consume popped messages no more: they have failed too often."""
+    """Stop consuming popped messages: they have failed too often."""
 
     messages: Sequence[ReceivedMessage]
 
 
 class Tell(msgspec.Struct, frozen=True, gc=False):
-    """Log something that a person may want to know."""
+    """Log something that a user may want to see."""
 
     event: str
     fields: dict[str, Any]
@@ -110,7 +110,7 @@ class Tell(msgspec.Struct, frozen=True, gc=False):
 
 
 def tell(event: str, **fields: Any) -> Tell:
-    """Return a warning."""
+    """Return a warning to log."""
     return Tell(event, fields)
 
 

@@ -1,15 +1,15 @@
-"""Which message of a queue is next when it is consumed in order, and what may be committed. Pure.
-RocketMQ: ProcessQueue, its half for orderly consumption.
+"""Decides which message of an ordered queue is next, and which offset may be committed. Pure.
+RocketMQ: ProcessQueue, the part for orderly consumption.
 
-Messages are taken in the order of their offsets, and stay taken until they are committed or put back to their place.
-Each is either waiting or taken, and what may be committed never passes one that waits.
+Messages are taken in the order of their offsets, and are kept until they are committed or put back in their place. Each
+is either waiting or taken. The committed offset never passes a waiting message.
 
     waiting --take--> taken --commit--> gone
        ^                |
        +---put_back-----+
 
-One turn at a time: from `Deliver` (somebody is to take what is next) until `turn_ended`, which says whether there is
-another one, now or after a pause.
+A queue has one turn at a time. A turn begins with `Deliver` (a worker is to take the next messages) and ends with
+`turn_ended`, which decides whether another turn follows, at once or after a pause.
 """
 
 import math
@@ -25,21 +25,22 @@ from staticfire.protocol.times import UptimeMs
 
 
 class OrderedPolicy:
-    """That of one queue."""
+    """The policy of one queue."""
 
     __slots__ = ("_cache", "_is_at_work", "_resume_ms", "_taken", "_waiting", "is_given_away", "is_running", "lock")
 
     is_in_order = True
 
     def __init__(self, cache: ProcessQueue, lock: HeldLock | None) -> None:
-        """`lock`: None where nobody else wants the queue, in broadcasting."""
+        """`lock`: None in broadcasting mode, where no other client competes for the queue."""
         self.lock = lock
         self.is_running = False
-        """Its listener runs, or what it said is being carried out."""
+        """Whether its listener is running, or the listener's result is being applied."""
         self.is_given_away = False
-        """Dropped, but still locked: the call that runs counts, and the next owner begins behind it."""
+        """Whether it is dropped but still locked: the running call counts, and the next owner starts after it."""
         self._cache = cache
-        self._is_at_work = False  # Somebody consumes it, is about to, or will after a pause.
+        # Whether a worker consumes the queue, is about to, or will after a pause.
+        self._is_at_work = False
         self._resume_ms = math.inf
         self._waiting: deque[ReceivedMessage] = deque()
         self._taken: list[ReceivedMessage] = []
@@ -48,41 +49,41 @@ class OrderedPolicy:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the queue has to stay locked: its listener runs."""
+        """Whether the queue must remain locked because its listener is running."""
         return self.is_running and self.lock is not None
 
     @property
     def due_ms(self) -> float:
-        """When a pause is over that the listener asked for."""
+        """When the pause that the listener requested is over."""
         return self._resume_ms
 
     def is_trusted(self, uptime_ms: UptimeMs) -> bool:
-        """Whether the queue's lock is. Threads ask, too."""
+        """Whether the queue's lock is trusted. Also called from threads."""
         return self.lock is None or self.lock.is_trusted(uptime_ms)
 
     def is_sure(self, uptime_ms: UptimeMs) -> bool:
-        """Whether the broker has kept the lock for this client."""
+        """Whether the broker has kept the lock for this client all the time."""
         return self.lock is None or self.lock.is_sure(uptime_ms)
 
     def pulled(self, new: list[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
-        """Let new messages wait in their place."""
+        """Add new messages to the waiting ones, in order of their offsets."""
         self._wait(new)
         turn = self.next_turn()
         return [] if turn is None else [turn]
 
     def revoked(self, uptime_ms: UptimeMs) -> None:
-        """Give it away: what runs counts if nobody else can have the queue meanwhile."""
+        """Give the queue away. The running call still counts if no other client can own the queue meanwhile."""
         self.is_given_away = self.lock is not None and self.lock.is_sure(uptime_ms)
 
     def time(self, uptime_ms: UptimeMs) -> Instructions:
-        """Go on after a pause."""
+        """Continue after a pause."""
         self._resume_ms = math.inf
         self._is_at_work = False
         turn = self.next_turn()
         return [] if turn is None else [turn]
 
     def limits_changed(self, uptime_ms: UptimeMs) -> None:
-        """Do nothing: a message of a queue that is consumed in order takes what it takes."""
+        """Do nothing: messages of an ordered queue have no time limit."""
 
     def lock_granted(self, asked_ms: UptimeMs) -> None:
         """Trust the lock again."""
@@ -90,26 +91,26 @@ class OrderedPolicy:
             self.lock.granted(asked_ms)
 
     def distrust(self) -> None:
-        """Stand still until the lock is granted again: its broker may have forgotten it."""
+        """Stop until the lock is granted again: its broker may have lost it."""
         if self.lock is not None:
             self.lock.lost()
 
     def lock_lost(self) -> None:
-        """Know that somebody else works on the queue, or has: nothing that is done here counts any more."""
+        """Note that another client owns or owned the queue: results here no longer count."""
         self.is_given_away = False
         self.distrust()
 
     # -- turns ---------------------------------------------------------------------------------------------------
 
     def next_turn(self) -> Deliver | None:
-        """Let somebody work on the queue, unless somebody is at it or nothing waits."""
+        """Start a turn, unless there is one already or no message waits."""
         if self._is_at_work or not self._waiting:
             return None
         self._is_at_work = True
         return Deliver()
 
     def turn_ended(self, pause_ms: int | None, uptime_ms: UptimeMs, may_go_on: bool) -> Instructions:
-        """Leave the queue: for a pause, until its next turn, or (`may_go_on` is False) until it is locked again."""
+        """End the turn. Next: a pause, another turn, or (`may_go_on` is False) nothing until the lock is renewed."""
         self._is_at_work = self.is_running = False
         if pause_ms is not None:
             self._is_at_work = True
@@ -122,7 +123,7 @@ class OrderedPolicy:
 
     @property
     def waiting(self) -> int:
-        """How many messages can be taken."""
+        """The number of messages that can be taken."""
         return len(self._waiting)
 
     @property
@@ -140,7 +141,7 @@ class OrderedPolicy:
             self._waiting = deque(sorted(waiting, key=_offset))
 
     def take(self, count: int) -> Messages:
-        """Take up to `count` messages, the next ones in order."""
+        """Take up to `count` messages, in order."""
         waiting = self._waiting
         if count == 1 and waiting:
             message = waiting.popleft()
@@ -151,7 +152,7 @@ class OrderedPolicy:
         return taken
 
     def commit(self, last: ReceivedMessage | None = None) -> int:
-        """Let go of what is taken, as far as `last` if that is told; return the offset to commit, -1 for none."""
+        """Remove the taken messages, up to `last` if it is given. Return the offset to commit, -1 for none."""
         taken, self._taken = self._taken, []
         if last is not None and taken and taken[-1] is not last:
             end = next((at for at, message in enumerate(taken, 1) if message is last), len(taken))
@@ -159,7 +160,7 @@ class OrderedPolicy:
         return self._cache.remove(taken) if taken else NOTHING_HELD
 
     def put_back(self, messages: Sequence[ReceivedMessage]) -> None:
-        """Let messages that are taken wait again, in their place."""
+        """Put taken messages back in their place among the waiting ones."""
         back = {message.queue_offset for message in messages}
         self._taken = [message for message in self._taken if message.queue_offset not in back]
         later = self._waiting
@@ -167,7 +168,7 @@ class OrderedPolicy:
         self._wait(later)
 
     def roll_back(self) -> None:
-        """Let all that is taken wait again."""
+        """Put all taken messages back."""
         self.put_back(self._taken)
 
 

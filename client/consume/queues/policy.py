@@ -1,4 +1,4 @@
-"""How the messages of a queue are consumed, as far as the queue has to know: what a policy is asked and told."""
+"""The interface between a queue and its policy, which defines how messages are consumed."""
 
 from typing import Protocol
 
@@ -8,37 +8,37 @@ from staticfire.protocol.times import UptimeMs
 
 
 class Policy(Protocol):
-    """How the messages of a queue are consumed."""
+    """Defines how the messages of a queue are consumed."""
 
     @property
     def is_in_order(self) -> bool:
-        """Whether no message passes one that isn't done."""
+        """Whether no message may overtake one that isn't done."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether somebody works on it whose end has to be waited for before another member may have the queue."""
+        """Whether work is in progress that must end before another member may own the queue."""
 
     @property
     def due_ms(self) -> float:
-        """When `time` should be told, NEVER for not at all."""
+        """When to call `time`; NEVER for not at all."""
 
     def is_trusted(self, uptime_ms: UptimeMs) -> bool:
-        """Whether more may be pulled and consumed now."""
+        """Whether the queue may be pulled and consumed now."""
 
     def is_sure(self, uptime_ms: UptimeMs) -> bool:
-        """Whether nobody else can have had the queue since it was taken: then its offset may be stored."""
+        """Whether no other client can have owned the queue since it was taken: then its offset may be stored."""
 
     def pulled(self, new: list[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
-        """Take in new messages, which are in the cache already."""
+        """Accept new messages, which are in the cache already."""
 
     def revoked(self, uptime_ms: UptimeMs) -> None:
-        """Know that the queue is given away."""
+        """Note that the queue is being given away."""
 
     def time(self, uptime_ms: UptimeMs) -> Instructions:
-        """Do what is due."""
+        """Do the work that is due."""
 
     def limits_changed(self, uptime_ms: UptimeMs) -> None:
-        """Know that messages may take another time than before."""
+        """Apply changed time limits for messages."""
 
     def turn_ended(self, pause_ms: int | None, uptime_ms: UptimeMs, may_go_on: bool) -> Instructions:
-        """Know that nobody works on the queue now. `pause_ms`: how long its listener wants it to wait."""
+        """Note that no worker is busy with the queue now. `pause_ms`: the pause that its listener requested."""

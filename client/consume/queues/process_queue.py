@@ -1,10 +1,10 @@
-"""The messages of one queue between their pull and the end of their consumption. RocketMQ: ProcessQueue.
+"""The messages of one queue between their pull and the end of their consumption. RocketMQ: ProcessQueue. Pure.
 
-What may be committed is the smallest offset that is still held; with nothing held, the offset behind everything that
-was pulled. So a message that takes long holds the offset back, and none is skipped, whatever order they end in.
+The offset to commit is the smallest one that is still held. If nothing is held, it is the offset after the last pulled
+message. So a slow message holds the offset back, and no message is skipped, in whatever order they finish.
 
-A dict holds the messages and a deque their offsets: offsets arrive in order, so the smallest one is found by dropping
-from the deque's left what isn't held any more. Pure.
+A dict holds the messages, and a deque holds their offsets. Offsets arrive in order, so the smallest held offset is
+found by removing offsets from the left of the deque that are no longer in the dict.
 """
 
 from collections import deque
@@ -17,20 +17,20 @@ NOTHING_HELD = -1
 
 
 class ProcessQueue:
-    """What is held of one queue."""
+    """The messages that are held of one queue."""
 
     __slots__ = ("_held", "_order", "bytes", "next_offset")
 
     def __init__(self, next_offset: int = 0) -> None:
         self.bytes = 0
-        """Of the bodies that are held."""
+        """The total size of the held bodies."""
         self.next_offset = next_offset
-        """Everything below was pulled: it is held, done, or was never wanted."""
+        """Everything below this offset was pulled: it is held, done, or was filtered out."""
         self._held: dict[int, ReceivedMessage] = {}
         self._order: deque[int] = deque()
 
     def __len__(self) -> int:
-        """How many messages are held."""
+        """The number of held messages."""
         return len(self._held)
 
     def __contains__(self, message: ReceivedMessage) -> bool:
@@ -38,36 +38,36 @@ class ProcessQueue:
 
     @property
     def span(self) -> int:
-        """How far the largest held offset is from the smallest."""
+        """The distance from the smallest held offset to the largest."""
         order = self._order
         return order[-1] - order[0] if order else 0
 
     @property
     def smallest_offset(self) -> int | None:
-        """The smallest offset that is held."""
+        """The smallest held offset; None if nothing is held."""
         return self._order[0] if self._order else None
 
     def corrected(self, next_offset: int) -> int:
-        """Return where to go on when a broker says that its queue goes on there.
+        """Return the offset to continue at, when a broker has returned `next_offset` for an illegal one.
 
-        One that a crash has made shorter still has what was pulled before its new end and isn't done. RocketMQ's
-        consumers go on behind that.
+        If the queue became shorter in a crash, unfinished messages may lie before its new end: continue at the first of
+        them. RocketMQ's consumers continue at `next_offset` and skip these.
         """
         first = self.smallest_offset
         return next_offset if first is None or next_offset >= self.next_offset else min(next_offset, first)
 
     def messages(self) -> Iterable[ReceivedMessage]:
-        """Return what is held, in no order."""
+        """Return the held messages, in no particular order."""
         return self._held.values()
 
     def first(self, count: int) -> list[ReceivedMessage]:
-        """Return what is held with the smallest offsets, in their order."""
+        """Return the `count` held messages with the smallest offsets, in order."""
         return [self._held[offset] for offset in islice(filter(self._held.__contains__, self._order), count)]
 
     def put(self, messages: Sequence[ReceivedMessage], next_offset: int | None = None) -> list[ReceivedMessage]:
-        """Take in pulled messages and return those that are new here.
+        """Add pulled messages, and return those that weren't held already.
 
-        `next_offset`: where the next pull starts; offsets below it that aren't held are dealt with, too.
+        `next_offset`: where the next pull starts. Offsets below it that aren't held are done, or were filtered out.
         """
         offsets = [message.record.queue_offset for message in messages]
         if not offsets:
@@ -86,19 +86,19 @@ class ProcessQueue:
         return new
 
     def _put_among(self, messages: Sequence[ReceivedMessage]) -> list[ReceivedMessage]:
-        """Take in messages that don't lie behind those that are held: a pull went back. What is held stays."""
+        """Add messages whose offsets aren't all after the held ones: a pull went back. Held messages are kept."""
         new = [message for message in messages if message not in self]
         self._held.update((message.record.queue_offset, message) for message in new)
         self._order = deque(sorted(self._held))
         return new
 
     def advance(self, next_offset: int) -> None:
-        """Note that a pull got to `next_offset`: what lies below and isn't held was not wanted."""
+        """Note that a pull reached `next_offset`: the offsets below it that aren't held were filtered out."""
         if next_offset > self.next_offset:
             self.next_offset = next_offset
 
     def remove(self, messages: Sequence[ReceivedMessage]) -> int:
-        """Let go of messages that are done; return the offset to commit, -1 when nothing was held."""
+        """Remove messages that are done. Return the offset to commit, -1 if nothing was held."""
         held = self._held
         if not held:
             return NOTHING_HELD
@@ -114,7 +114,7 @@ class ProcessQueue:
         return order[0]
 
     def clear(self) -> None:
-        """Forget everything that is held."""
+        """Forget all held messages."""
         self._held.clear()
         self._order.clear()
         self.bytes = 0

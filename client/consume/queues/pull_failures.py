@@ -1,4 +1,4 @@
-"""What follows from a pull that failed. Pure. RocketMQ: DefaultMQPushConsumerImpl's PullCallback.onException."""
+"""Decides what to do after a failed pull. Pure. RocketMQ: DefaultMQPushConsumerImpl's PullCallback.onException."""
 
 from typing import NamedTuple
 
@@ -16,19 +16,19 @@ from staticfire.protocol.errors import (
     StaticfireError,
 )
 
+# The pause after a broker's FLOW_CONTROL.
 BUSY_PAUSE_MS = 20
-# After a broker's FLOW_CONTROL.
+# Brokers return these codes when they have lost this consumer's registration. A heartbeat registers it again.
 FORGOTTEN_CODES = (
     ResponseCode.SUBSCRIPTION_NOT_EXIST,
     ResponseCode.SUBSCRIPTION_NOT_LATEST,
     ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
     ResponseCode.TOPIC_NOT_EXIST,
 )
-# A broker that says so has forgotten what this consumer told it; heartbeats tell it again.
 
 
 class PullFailure(NamedTuple):
-    """What is to be done, how long the queue then waits, and what the failure says of its topic and its broker."""
+    """The instructions, the pause before the next pull, and whether the topic or the broker is lost."""
 
     instructions: Instructions
     pause_ms: int
@@ -39,13 +39,13 @@ class PullFailure(NamedTuple):
 def judge_failure(
     error: StaticfireError, queue: MessageQueue, state: ConsumerState, asked: Subscription | None
 ) -> PullFailure:
-    """Return what follows from the error. `asked`: the subscription that the pull left with."""
+    """Return what follows from the error. `asked`: the subscription that the pull was sent with."""
     pause_ms = state.settings.pull_error_pause_ms
     code = error.code if isinstance(error, BrokerAnswer) else None
     if code == ResponseCode.FLOW_CONTROL:
         return PullFailure([], BUSY_PAUSE_MS)
     if code == ResponseCode.SUBSCRIPTION_NOT_LATEST and state.wanted.get(queue.topic) is not asked:
-        return PullFailure([], 0)  # It has been changed since.
+        return PullFailure([], 0)  # It has changed since the pull was sent.
     out: Instructions = [Announce()] if code in FORGOTTEN_CODES else []
     if code == ResponseCode.TOPIC_NOT_EXIST:
         return PullFailure(out, pause_ms, has_lost_topic=True)
@@ -56,7 +56,7 @@ def judge_failure(
 
 
 def kind_of(error: StaticfireError) -> str:
-    """Return how far a pull came that failed."""
+    """Return how far the failed pull got."""
     if isinstance(error, ConnectFailed):
         return "not sent"
     if isinstance(error, AnswerTimeout):

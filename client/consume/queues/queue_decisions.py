@@ -1,25 +1,27 @@
-"""What is done next about one queue that a consumer owns. Sans-IO: events come in with the time, instructions go out.
+"""Decides what to do next with one queue that a consumer owns. Sans-IO: events with times in, instructions out.
 
-Here, and nowhere else, it is decided whether a queue is pulled again, when, and from where; what of an answer counts;
-when a queue that is given away may leave. `queue_driver.py` has the connections and timers, `concurrent_consumption.py`
-and `ordered_consumption.py` the listeners; they tell this object what happened and carry out what it says.
+Only this module decides whether, when and from which offset a queue is pulled again, which part of a response counts,
+and when a queue that is given away may leave. `queue_driver.py` has the connections and timers,
+`concurrent_consumption.py` and `ordered_consumption.py` the listeners. They report events here and execute the
+instructions.
 
     event                      while         then
     assigned                   -             pull
-    pulled                     UNDER WAY     deliver what is new, pull again; of an answer that isn't for now (another
-                                             subscription since, suspended): only pull again, from the same offset
-    pull_failed                UNDER WAY     pause; forgotten by the broker: announce; no such topic: drop
-    done                       any           commit; PAUSED because it was full, and half of it is free: pull
+    pulled                     UNDER WAY     deliver new messages, pull again; if the response is outdated (the
+                                             subscription has changed, or the consumer is suspended): ignore it, and
+                                             pull again from the same offset
+    pull_failed                UNDER WAY     pause; registration lost by the broker: announce; no such topic: drop
+    done                       any           commit; if PAUSED because it was full, and half of it is free now: pull
     time                       PAUSED, due   pull
     hurry                      PAUSED        pull
-    revoked, offset illegal,   any           DROPPED: nothing of it is delivered or counted any more; leave as soon as
-    topic lost, lock lost                    nobody is busy with it, or when the time has come
+    revoked, offset illegal,   any           DROPPED: nothing of it is delivered or counted any more; leave when no
+    topic lost, lock lost                    worker is busy with it, or when the pause is over
 
-"pull" means: look whether that may be. A consumer that is suspended, a lock that isn't trusted, a full cache, a topic
-that isn't wanted are PAUSED instead. There is at most one pull under way; an event that comes too late finds DROPPED
-and leads to nothing.
+"pull" means: check first whether a pull is allowed. If the consumer is suspended, the lock isn't trusted, the cache is
+full, or the topic isn't subscribed, the queue is PAUSED instead. At most one pull is under way. An event that arrives
+too late finds the queue DROPPED, and has no effect.
 
-What is the same however messages are consumed stands here. The rest is the business of a policy that a queue is given:
+This class contains what doesn't depend on the order of consumption. The rest is in the policy of the queue:
 `concurrent_policy.py` (any order), `ordered_policy.py` (in order, under a lock).
 """
 
@@ -52,8 +54,8 @@ from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.properties import RETRY_TOPIC
 from staticfire.protocol.times import UptimeMs
 
+# One in this many pauses of a full queue is logged.
 TOLD_EVERY = 1_000
-# Pauses of a queue that is full: one in so many is told.
 NEVER = math.inf
 
 
@@ -61,29 +63,29 @@ P = TypeVar("P", bound=Policy)
 
 
 class AssignedQueue(Generic[P]):
-    """One queue, from when it is taken until it has left. Each event returns what is to be done, in this order."""
+    """One queue, from when it is taken until it has left. Each event returns the instructions to execute, in order."""
 
     def __init__(
         self, queue: MessageQueue, cache: ProcessQueue, policy: P, state: ConsumerState, uptime_ms: UptimeMs
     ) -> None:
-        """`cache`: empty, where the queue starts; the policy has the same."""
+        """`cache`: empty, at the queue's start offset; the policy uses the same object."""
         self.queue = queue
         self.cache = cache
         self.policy = policy
         self.is_dropped = False
-        """It is no longer ours: what it holds isn't consumed, and results of what is being consumed are ignored."""
+        """Whether the queue is no longer owned: nothing of it is delivered, and results are ignored."""
         self.tally = state.statistics.tally(queue.topic)
-        """Where it is noted how fast its topic is consumed."""
+        """The statistics of the queue's topic."""
         self.finished: list[ReceivedMessage] = []
-        """Done, and not yet told: one event for many costs little more than one for a single message."""
+        """Messages that are done but not yet reported: one event for many costs little more than for one."""
         self.last_pull_ms = uptime_ms
         self.next_offset = cache.next_offset
-        """Where the next pull starts."""
+        """The offset of the next pull."""
         self.max_offset = -1
-        """Where the queue ended when it was pulled last."""
+        """The end of the queue at the last pull."""
         self._state = state
-        self._is_retry = is_retry_topic(queue.topic)  # Its messages get their own topic back.
-        self._asked: Subscription | None = None  # What the pull under way left with.
+        self._is_retry = is_retry_topic(queue.topic)  # Retries get their original topic back.
+        self._asked: Subscription | None = None  # The subscription of the pull under way.
         self._broker_id = MASTER_ID
         self._paused_until_ms: float | None = None
         self._is_full = False
@@ -93,17 +95,17 @@ class AssignedQueue(Generic[P]):
     # -- pulling -------------------------------------------------------------------------------------------------
 
     def assigned(self, uptime_ms: UptimeMs) -> Instructions:
-        """Begin."""
+        """Begin to pull."""
         out: Instructions = []
         self._decide_pull(out, uptime_ms)
         return out
 
     def _decide_pull(self, out: Instructions, uptime_ms: UptimeMs) -> None:
-        """Pull again, or find out why not and until when."""
+        """Pull again; if that isn't allowed now, decide until when to pause."""
         state = self._state
         self._paused_until_ms, self._is_full = None, False
         if self._asked is not None or self.is_dropped or state.is_over:
-            return  # Beside one that is under way another would bring the same messages, and go on for good.
+            return  # A second pull would bring the same messages, and both would be repeated for ever.
         settings = state.settings
         self.last_pull_ms = uptime_ms
         if state.is_paused(self.queue):
@@ -135,29 +137,29 @@ class AssignedQueue(Generic[P]):
         out.append(Wait(until_ms))
 
     def hurry(self, uptime_ms: UptimeMs) -> Instructions:
-        """End a pause, if there is one."""
+        """End the current pause, if there is one."""
         out: Instructions = []
         if self._paused_until_ms is not None:
             self._decide_pull(out, uptime_ms)
         return out
 
     def connected(self, uptime_ms: UptimeMs) -> Instructions:
-        """Decide anew: the pull under way had no connection and hasn't left; now there is one."""
+        """Decide again: the pull couldn't be sent without a connection, and now there is one."""
         self._asked = None
         return self.assigned(uptime_ms)
 
     # -- after a pull --------------------------------------------------------------------------------------------
 
     def pulled(self, result: PullResult, uptime_ms: UptimeMs) -> Instructions:
-        """Take in an answer."""
+        """Process a pull's response."""
         asked, self._asked = self._asked, None
         state = self._state
         out: Instructions = []
         if self.is_dropped or state.is_over:
             return out
         if state.is_paused(self.queue) or state.wanted.get(self.queue.topic) is not asked:
-            # The broker may have filtered by either subscription, and an answer doesn't say by which: what it goes
-            # past isn't known to be unwanted.
+            # The broker may have filtered by the old or the new subscription, and the response doesn't say by which. So
+            # the messages that it skipped may be wanted.
             self._decide_pull(out, uptime_ms)
             return out
         self._broker_id = result.suggested_broker_id
@@ -188,14 +190,14 @@ class AssignedQueue(Generic[P]):
             out += self.policy.pulled(new, uptime_ms)
 
     def _passed(self, out: Instructions, next_offset: int) -> None:
-        """Go past messages that aren't wanted; with nothing in hand, the group has come that far."""
+        """Skip filtered messages. If nothing is held, commit the new offset."""
         self.next_offset = next_offset
         self.cache.advance(next_offset)
         if not self.cache:
             out.append(Commit(next_offset, is_drained=True))
 
     def pull_failed(self, error: StaticfireError, uptime_ms: UptimeMs) -> Instructions:
-        """Tell what went wrong and try again later."""
+        """Log the problem and try again later."""
         asked, self._asked = self._asked, None
         if self.is_dropped or self._state.is_over:
             return []
@@ -210,17 +212,17 @@ class AssignedQueue(Generic[P]):
         return out
 
     def may_consume(self, uptime_ms: UptimeMs) -> bool:
-        """Whether the next message may go to the listener. Threads ask, too."""
+        """Whether the next message may be passed to the listener. Also called from threads."""
         return not self.is_dropped and self.policy.is_trusted(uptime_ms)
 
     # -- results -------------------------------------------------------------------------------------------------
 
     def done(self, messages: list[ReceivedMessage], uptime_ms: UptimeMs) -> Instructions:
-        """Let go of messages whose consumption is over, in whatever order."""
+        """Remove messages whose consumption is over, in any order."""
         return [] if self.is_dropped else self.removed(self.cache.remove(messages), uptime_ms)
 
     def removed(self, offset: int, uptime_ms: UptimeMs, may_go_back: bool = False) -> Instructions:
-        """Commit what a removal from the cache led to, -1 for nothing, and pull if there was no room before it."""
+        """Commit the offset after a removal from the cache (-1: none), and pull if the queue was full before."""
         if offset < 0:
             return []
         out: Instructions = [Commit(offset, not self.cache, may_go_back)]
@@ -228,12 +230,12 @@ class AssignedQueue(Generic[P]):
             self._decide_pull(out, uptime_ms)
         return out
 
-    let_go = done  # Of messages that have failed, and that are somebody else's now.
+    let_go = done  # For failed messages that a broker has accepted, or that are dropped.
 
     # -- time ----------------------------------------------------------------------------------------------------
 
     def time(self, uptime_ms: UptimeMs) -> Instructions:
-        """Do what is due, and say when to come again."""
+        """Do what is due, and return when to be called next."""
         out: Instructions = []
         if uptime_ms >= self._departure.at_ms:
             return self._departure.leave(self.policy.is_busy)
@@ -252,9 +254,9 @@ class AssignedQueue(Generic[P]):
     # -- leaving -------------------------------------------------------------------------------------------------
 
     def revoked(self, uptime_ms: UptimeMs, at_once: bool = False, queue_offset: int | None = None) -> Instructions:
-        """Give the queue away: now, or when nobody is busy with it any more.
+        """Give the queue away: now, or when no worker is busy with it any more.
 
-        `at_once`: nobody can be waited for. `queue_offset`: where the next owner goes on, whatever counts until then.
+        `at_once`: don't wait for workers. `queue_offset`: where the next owner starts, whatever is committed before.
         """
         out: Instructions = []
         if not self.is_dropped:
@@ -265,7 +267,7 @@ class AssignedQueue(Generic[P]):
         return out + self._departure.leave(self.policy.is_busy and not at_once)
 
     def turn_ended(self, pause_ms: int | None, uptime_ms: UptimeMs) -> Instructions:
-        """Know that nobody is busy with it any more: it may leave now, or there is another turn."""
+        """Note that no worker is busy with the queue: it may leave now, or its next turn begins."""
         may_go_on = self.may_consume(uptime_ms)
         out = self.policy.turn_ended(None if self.is_dropped else pause_ms, uptime_ms, may_go_on)
         return out + self._departure.leave(is_busy=False) if self._departure.waits_for_rest else out
@@ -277,9 +279,9 @@ class AssignedQueue(Generic[P]):
             out.append(Tell("queue_dropped", fields, is_warning=False))
 
     def _correct(self, out: Instructions, next_offset: int, uptime_ms: UptimeMs, is_reset: bool) -> None:
-        """Give up a queue whose offset is illegal, and put that right when nobody works on it any more.
+        """Drop a queue with an illegal offset; the correct offset is stored when the queue leaves.
 
-        A consumer that commits nothing by itself goes on at once: what it has counts, unless the group was reset.
+        A consumer that doesn't commit by itself continues at once at the broker's offset, unless the group was reset.
         """
         out.append(tell("offset_illegal", queue=str(self.queue), asked=self.next_offset, next=next_offset))
         if self._state.way.keeps_illegal:
@@ -296,7 +298,7 @@ class AssignedQueue(Generic[P]):
         self._drop_for(out, uptime_ms, self._state.settings.offset_illegal_pause_ms)
 
     def _lose_topic(self, out: Instructions, uptime_ms: UptimeMs) -> None:
-        """Forget a queue whose topic is gone, and let it be taken anew in a while: offsets may begin again at 0."""
+        """Drop a queue whose topic is gone, and let it be taken again later: its offsets may restart at 0."""
         state, topic = self._state, self.queue.topic
         if topic not in state.lost_topics:
             state.lost_topics.add(topic)
@@ -305,14 +307,14 @@ class AssignedQueue(Generic[P]):
         self._drop_for(out, uptime_ms, state.topic_retry_ms)
 
     def _drop_for(self, out: Instructions, uptime_ms: UptimeMs, pause_ms: int) -> None:
-        """Drop now, leave after a pause; then the rebalance may take it anew."""
+        """Drop the queue now and remove it after a pause. After that a rebalance may take it again."""
         self._drop(out)
         self._departure.at_ms = at_ms = UptimeMs(uptime_ms + pause_ms)
         out.append(Wait(at_ms))
 
 
 def name_topics(messages: list[ReceivedMessage], is_retry: bool, state: ConsumerState) -> None:
-    """Let messages have the topics that programs know. `is_retry`: they are out of the group's retries."""
+    """Set the topics as programs know them. `is_retry`: the messages come from the group's retry topic."""
     if is_retry:
         give_own_topics(messages, state.own_topics)
     if state.subscriptions.namespace.name:
@@ -320,30 +322,30 @@ def name_topics(messages: list[ReceivedMessage], is_retry: bool, state: Consumer
 
 
 def give_own_topics(messages: list[ReceivedMessage], own_topics: Mapping[str, str]) -> None:
-    """Give retries the topic that they were sent to. `own_topics`: of topics of retries that belong to one each."""
+    """Set the topic that each retry was first sent to. `own_topics`: retry topics that belong to one topic each."""
     for message in messages:
         topic = message.get(RETRY_TOPIC) or message.topic
         message.topic = own_topics.get(topic, topic) if own_topics else topic
 
 
 def give_plain_names(messages: list[ReceivedMessage], namespace: Namespace) -> None:
-    """Take the namespace from the names of topics."""
+    """Remove the namespace from the names of topics."""
     for message in messages:
         message.topic = namespace.unwrap(message.topic)
 
 
 class Departure:
-    """How a queue leaves: once, when it is time, and when nobody is busy with it any more."""
+    """How a queue leaves: once, after its pause, and when no worker is busy with it."""
 
     def __init__(self) -> None:
         self.at_ms: float = NEVER
         self.queue_offset: int | None = None
-        """What is stored for the next owner; None for what the group has come to."""
+        """The offset to store for the next owner; None for the group's progress."""
         self.waits_for_rest = False
         self._is_over = False
 
     def leave(self, is_busy: bool) -> Instructions:
-        """Leave now, or when nobody is busy any more."""
+        """Leave now, or when no worker is busy any more."""
         self.at_ms = NEVER
         if self._is_over:
             return []

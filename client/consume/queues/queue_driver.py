@@ -1,8 +1,9 @@
-"""Carries out what is decided about queues: pulls over connections, timers, offsets, log lines. RocketMQ:
-PullMessageService, DefaultMQPushConsumerImpl.pullMessage.
+"""Executes the instructions for queues: pulls over connections, timers, offsets, log lines.
+RocketMQ: PullMessageService, DefaultMQPushConsumerImpl.pullMessage.
 
-It decides nothing: `queue_decisions.py` does. No task per queue: an answer's callback tells the queue, which says that
-it is pulled again. A pull that finds nothing is held by the broker, so a new message is here as soon as it is stored.
+`queue_decisions.py` makes all decisions. There is no task per queue: the callback of a response passes it to the queue,
+which usually returns the instruction to pull again. The broker holds a pull that finds nothing, so a new message
+arrives here as soon as it is stored.
 """
 
 import asyncio
@@ -50,37 +51,37 @@ Queue = AssignedQueue[Any]
 
 
 class Driver(Protocol):
-    """Whom results of listeners are told."""
+    """Receives the instructions that follow from the results of listeners."""
 
     def carry_out(self, queue: Any, instructions: Instructions) -> None:
-        """Do what was decided about a queue, of the kind that the listener was given."""
+        """Execute the instructions for a queue. Its type is that of the queues that the listener was given."""
 
 
 class Listening(Protocol):
-    """A consumer's listener at work."""
+    """Runs a consumer's listener."""
 
     @property
     def waiting(self) -> int:
-        """How much has not begun."""
+        """The number of calls that have not begun."""
 
     @property
     def threads(self) -> int:
-        """How many listeners may run at once."""
+        """How many listener calls may run at once."""
 
     def resize(self, threads: int) -> None:
-        """Let that many listeners run at once from now on."""
+        """Allow this many concurrent listener calls from now on."""
 
     def submit(self, queue: Any, messages: Sequence[ReceivedMessage]) -> None:
-        """Consume these, or in order whatever is next."""
+        """Consume these messages; for an ordered queue, consume its next ones."""
 
     def give_back(self, queue: Any, overdue: GiveBack) -> None:
-        """Hand messages to a broker whose listener takes too long. Nothing is ever overdue in order."""
+        """Send overdue messages back to a broker. Messages of ordered queues are never overdue."""
 
     def settle(self) -> None:
-        """Count what is done."""
+        """Report what is done to the queues."""
 
     async def leave(self) -> None:
-        """Begin nothing new and wait for the listeners that run, as long as the settings say."""
+        """Start no new calls, and wait for the running ones, up to the limit of the settings."""
 
 
 class QueueDriver:
@@ -95,7 +96,7 @@ class QueueDriver:
         leave: Callable[[Queue, Leave], None],
         spawn: Spawn,
     ) -> None:
-        """`listen`: makes the listener's part, which tells its results here. `leave`: lets a queue go."""
+        """`listen`: makes the listener's part, which reports its results here. `leave`: removes a queue."""
         self.listening = listen(self)
         self._state = state
         self._client = client
@@ -119,7 +120,7 @@ class QueueDriver:
         }
 
     def carry_out(self, queue: Queue, instructions: Instructions) -> None:
-        """Do what was decided about a queue, in that order."""
+        """Execute the instructions for a queue, in order."""
         for instruction in instructions:
             kind = type(instruction)
             if kind is Pull:
@@ -132,24 +133,24 @@ class QueueDriver:
                 self._seldom[kind](queue, instruction)
 
     def uptime_ms(self) -> UptimeMs:
-        """Return the time that events come with."""
+        """Return the clock's time, which events are passed with."""
         return self._clock.uptime_ms()
 
     def forget(self, queue: Queue) -> None:
-        """Have nothing to do with a queue any more. What is under way is ignored when it comes."""
+        """Remove a queue. Responses that are still to come are ignored."""
         self._requests.pop(queue, None)
         self._timers.forget(queue)
 
     # -- pulls ---------------------------------------------------------------------------------------------------
 
     def _pull(self, queue: Queue, pull: Pull) -> None:
-        """Send a pull soon: a listener that waits for what this one's forerunner brought is called before."""
+        """Send a pull at the end of this tick: the listener gets the messages of the previous pull first."""
         if not self._pulls:
             self._loop.call_soon(self._send_pulls)
         self._pulls.append((queue, pull))
 
     def _send_pulls(self) -> None:
-        """Send those of this turn of the loop, with one write."""
+        """Send the pulls of this tick, with one write per connection."""
         pulls, self._pulls = self._pulls, []
         used: dict[Connection, None] = {}
         for queue, pull in pulls:
@@ -160,7 +161,7 @@ class QueueDriver:
             connection.flush()
 
     def _send_pull(self, queue: Queue, pull: Pull) -> Connection | None:
-        """Ask, and return the connection to flush; connect first where that has to be."""
+        """Send a pull, and return the connection to flush; None if it must be opened first, or if the pull failed."""
         client = self._client
         address = address_to_read(client.routes.addresses, queue.queue.broker_name, pull.broker_id)
         connection = client.pool.open_connection(address) if address is not None else None
@@ -182,7 +183,7 @@ class QueueDriver:
         return connection
 
     async def _connect(self, queue: Queue, pull: Pull) -> None:
-        """Find the broker and connect; then it is decided anew."""
+        """Find the broker and connect; then let the queue decide again."""
         client = self._client
         try:
             await client.pool.connection(await client.address_to_read(queue.queue, pull.broker_id))
@@ -252,7 +253,7 @@ class QueueDriver:
     def _told_after(
         self, call: PullCall | None, queue: Queue, result: PullResult | None = None, error: Exception | None = None
     ) -> None:
-        """Tell hooks what came of a pull, if they hear of pulls at all."""
+        """Report the result of a pull to hooks, if there are hooks for pulls."""
         if call is None or self._hooks is None:
             return
         call.error, call.took_ms = error, self._clock.uptime_ms() - queue.last_pull_ms
@@ -272,7 +273,7 @@ class QueueDriver:
             self._offsets.drained(queue.queue)
 
     async def let_pulls_commit(self, queues: Iterable[Queue]) -> None:
-        """Wait for pulls under way that carry an older offset: RocketMQ stores what comes last, not what is most."""
+        """Wait for pulls under way that carry an older offset: RocketMQ stores the last offset, not the highest."""
         self.listening.settle()
         behind = [
             (queue, request)
@@ -283,9 +284,10 @@ class QueueDriver:
         await asyncio.gather(*(self._overtake(queue, request.sub_version) for queue, request in behind))
 
     async def _overtake(self, queue: Queue, sub_version: int) -> None:
-        """Wait until the broker has worked on the last pull, which it may be holding.
+        """Wait until the broker has processed the last pull, which it may be holding.
 
-        Pulls wait in one line there. So one that isn't held is answered when those before it have been looked at.
+        The broker processes pulls in order. So the response to a pull that may not be held comes after the earlier
+        ones.
         """
         request = PullMessage(
             consumer_group=self._state.group,

@@ -1,4 +1,4 @@
-"""A timer per queue: when it is looked at again. The earliest time that it has asked for counts; then it asks anew."""
+"""One timer per queue. The earliest time that a queue requests counts; when it rings, the queue sets the next."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,17 +9,17 @@ from staticfire.runtime.machine import Clock
 
 
 class QueueTimers:
-    """Those of one consumer's queues."""
+    """The timers of one consumer's queues."""
 
     def __init__(self, clock: Clock, ring: Callable[[Any, UptimeMs], None]) -> None:
-        """`ring`: tells a queue what time it is, at or after the one that it has asked for."""
+        """`ring`: called with a queue and the time, at or after the requested time."""
         self._clock = clock
         self._ring = ring
         self._loop = asyncio.get_running_loop()
         self._timers: dict[Any, tuple[UptimeMs, asyncio.TimerHandle]] = {}
 
     def set(self, queue: Any, until_ms: UptimeMs) -> None:
-        """Have a queue's timer ring then, unless it rings before that."""
+        """Set a queue's timer, unless it already rings earlier."""
         if queue in self._timers:
             rings_ms, timer = self._timers[queue]
             if rings_ms <= until_ms:
@@ -29,7 +29,7 @@ class QueueTimers:
         self._timers[queue] = (until_ms, self._loop.call_later(delay_s, self._rings, queue, until_ms))
 
     def forget(self, queue: Any) -> None:
-        """Have no timer for a queue any more."""
+        """Cancel a queue's timer."""
         if queue in self._timers:
             self._timers.pop(queue)[1].cancel()
 

@@ -1,7 +1,7 @@
-"""How fast a consumer is, topic by topic. Pure. RocketMQ: ConsumerStatsManager.
+"""How fast a consumer is, per topic. Pure. RocketMQ: ConsumerStatsManager.
 
-What happens is noted in plain numbers: once per pull that found something, once per call of a listener, once per tick
-for what is done. Every 10 s they are sampled, so what is told of the last minute lags by up to that.
+Events are counted in plain numbers: once per pull that found messages, once per call of a listener, once per tick for
+messages that are done. The numbers are sampled every 10 s, so the values for the last minute lag by up to 10 s.
 """
 
 from staticfire.protocol.requests.connections import TopicConsumption
@@ -10,15 +10,15 @@ from staticfire.runtime.sampled_counter import SampledCounter
 
 
 class Tally:
-    """What one consumer has noted of one topic."""
+    """The counts of one consumer and one topic."""
 
     __slots__ = ("calls", "consume_ms", "failed", "ok", "pull_ms", "pulled", "pulls")
 
     def __init__(self) -> None:
         self.pulls = 0
-        """That found something."""
+        """Pulls that found messages."""
         self.pulled = 0
-        """Messages of these."""
+        """The messages of these pulls."""
         self.pull_ms = 0
         self.calls = 0
         self.consume_ms = 0
@@ -26,13 +26,13 @@ class Tally:
         self.failed = 0
 
     def pull_found(self, messages: int, took_ms: int) -> None:
-        """Note a pull that found messages."""
+        """Count a pull that found messages."""
         self.pulls += 1
         self.pulled += messages
         self.pull_ms += took_ms
 
     def called(self, took_ms: int) -> None:
-        """Note a call of the listener."""
+        """Count a call of the listener."""
         self.calls += 1
         self.consume_ms += took_ms
 
@@ -49,7 +49,7 @@ class TopicStatistics:
         self._failed = SampledCounter()
 
     def sample(self, uptime_ms: UptimeMs, turn: int) -> None:
-        """Take a sample of each number."""
+        """Sample each number."""
         tally = self.tally
         for counter, value, times in (
             (self._pull_rt, tally.pull_ms, tally.pulls),
@@ -62,7 +62,7 @@ class TopicStatistics:
             counter.sample(uptime_ms, turn)
 
     def consumption(self) -> TopicConsumption:
-        """Return how fast the consumer was in the last minute, and how many messages failed in the last hour.
+        """Return the rates of the last minute, and the number of messages that failed in the last hour.
 
         RocketMQ: ConsumerStatsManager.consumeStatus.
         """
@@ -80,18 +80,18 @@ class TopicStatistics:
 
 
 class ConsumerStatistics:
-    """Those of one consumer. Topics that it has left stay: it may come back to them."""
+    """The statistics of one consumer. Topics that it has left are kept: it may subscribe to them again."""
 
     def __init__(self) -> None:
         self._topics: dict[str, TopicStatistics] = {}
         self._turn = 0
 
     def tally(self, topic: str) -> Tally:
-        """Return where a topic's numbers are noted."""
+        """Return the counts of a topic."""
         return self._topics.setdefault(topic, TopicStatistics()).tally
 
     def sample(self, uptime_ms: UptimeMs) -> None:
-        """Take samples; call it every SAMPLE_MS."""
+        """Sample all topics; call it every SAMPLE_MS."""
         for topic in self._topics.values():
             topic.sample(uptime_ms, self._turn)
         self._turn += 1

@@ -1,11 +1,11 @@
-"""Messages that are in consumption for too long. Pure. RocketMQ: ProcessQueue.cleanExpiredMsg.
+"""Finds messages whose consumption takes too long. Pure. RocketMQ: ProcessQueue.cleanExpiredMsg.
 
-Every message is looked at when its own time is over, and no message has a timer. A look goes through what is held: it
-finds what is overdue, and the next one is due when the first of the others will be. What begins after a look isn't
-overdue before a whole limit has passed; so that is when the next look is at the latest, and nothing is found late.
+No message has a timer. A look goes through all held messages and finds the overdue ones; the next look is when the
+first of the others will be overdue. A message whose consumption begins after a look is overdue a whole limit later at
+the earliest, and the next look is not later than that. So every message is found on time.
 
-RocketMQ's way (`consume_timeout_scans`): a look per limit, at the head of the queue only, and at 16 messages at most.
-So a message can be late by a whole limit, and wait for as long as it isn't the head.
+RocketMQ's way (`consume_timeout_scans`): one scan per limit, from the head of the queue, of 16 messages at most. A
+message can be found late by a whole limit, and isn't found while an earlier one isn't overdue.
 """
 
 import math
@@ -17,14 +17,14 @@ from staticfire.client.settings.push_settings import PushSettings
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.times import UptimeMs
 
+# The level that RocketMQ's consumer requests.
 OVERDUE_DELAY_LEVEL = 3
-# What RocketMQ's consumer asks for.
 BROKER_DECIDES = 0
 SCANNED_MAX = 16
 
 
 class TimeLimits:
-    """Those of one consumer. They can be changed while it runs."""
+    """The time limits of one consumer. They can be changed while it runs."""
 
     def __init__(self, settings: PushSettings) -> None:
         self.consume_timeout_ms = settings.consume_timeout_ms
@@ -33,16 +33,16 @@ class TimeLimits:
 
     @property
     def precise_ms(self) -> float:
-        """After that a message is overdue to the millisecond."""
+        """After this time a message is overdue, exact to the millisecond."""
         return min(self._resend_after_ms, math.inf if self.is_scanning else self.consume_timeout_ms)
 
     def delay_level(self, took_ms: int) -> int:
-        """Return how long a broker keeps a message that is overdue."""
+        """Return the delay level for an overdue message."""
         return OVERDUE_DELAY_LEVEL if took_ms >= self.consume_timeout_ms else BROKER_DECIDES
 
 
 class Overdue:
-    """The messages of one queue that took too long, from when that is found until a broker has them."""
+    """The overdue messages of one queue, from when they are found until a broker has them."""
 
     __slots__ = ("_cache", "_limits", "_look_ms", "_scan_ms", "_sending")
 
@@ -52,7 +52,7 @@ class Overdue:
         self._look_ms = math.inf
         self._scan_ms = math.inf
         self._sending: dict[int, bool] = {}
-        """By offset: whether the listener has given up on it meanwhile."""
+        """By offset: whether the listener has failed meanwhile."""
 
     @property
     def due_ms(self) -> float:
@@ -60,7 +60,7 @@ class Overdue:
         return min(self._look_ms, self._scan_ms)
 
     def arrived(self, uptime_ms: UptimeMs) -> bool:
-        """Know that there are messages; return whether `due_ms` was set by that."""
+        """Note that there are messages. Return whether that has set `due_ms`."""
         if self._look_ms < math.inf or self._scan_ms < math.inf:
             return False
         self._look_ms = uptime_ms + self._limits.precise_ms
@@ -69,12 +69,12 @@ class Overdue:
         return self.due_ms < math.inf
 
     def limits_changed(self, uptime_ms: UptimeMs) -> None:
-        """Look now."""
+        """Look at the next opportunity."""
         if self._cache and not self._limits.is_scanning:
             self._look_ms = uptime_ms
 
     def look(self, uptime_ms: UptimeMs) -> list[GiveBack]:
-        """Return what is overdue, to be given back, and know when to look next."""
+        """Return the overdue messages, to be sent back, and set the time of the next look."""
         found: list[ReceivedMessage] = []
         if uptime_ms >= self._look_ms:
             found += self._look(uptime_ms)
@@ -113,16 +113,17 @@ class Overdue:
         return GiveBack((message,), self._limits.delay_level(uptime_ms - message.consume_started_ms), is_overdue=True)
 
     def failed(self, message: ReceivedMessage) -> bool:
-        """Know that the listener has given up on a message; return whether it is being given back already."""
+        """Note that the listener has failed. Return whether the message is being sent back already."""
         if message.queue_offset in self._sending:
             self._sending[message.queue_offset] = True
             return True
         return False
 
     def sent(self, message: ReceivedMessage, is_taken: bool, again_ms: UptimeMs) -> bool:
-        """Know what came of giving a message back; return whether nobody is at work on it any more, and nobody has it.
+        """Note the result of sending a message back. Return whether it must be consumed here again: its listener has
+        ended, and no broker accepted it.
 
-        `again_ms`: when to look again at one that no broker took, and that its listener is still at work on.
+        `again_ms`: when to look again, if no broker accepted it and its listener is still running.
         """
         is_given_up = self._sending.pop(message.queue_offset, False)
         if is_taken or message not in self._cache:

@@ -1,4 +1,4 @@
-"""What listeners say, what they are told, and what follows from their answers. Pure.
+"""What listeners receive and return, and what follows from their results. Pure.
 
 RocketMQ: ConsumeConcurrentlyStatus, ConsumeConcurrentlyContext, ConsumeMessageConcurrentlyService.processConsumeResult.
 """
@@ -18,19 +18,21 @@ class ConsumeStatus(Enum):
 
 
 class ConsumeContext:
-    """What a listener is told beside its messages, and may set."""
+    """What a listener receives next to its messages, and may set."""
 
     __slots__ = ("ack_index", "delay_level_when_next_consume", "max_offset", "queue")
 
     def __init__(self, queue: MessageQueue, max_offset: int = -1) -> None:
         self.queue = queue
         self.max_offset = max_offset
-        """The offset of the queue's next message, as the newest pull has told: how far behind its end a message is.
-        -1 where nobody knows. RocketMQ: the property MAX_OFFSET of each message."""
+        """The end of the queue at its last pull: the offset of its next message. It shows how far a message lags. -1 if
+        unknown. RocketMQ: the property MAX_OFFSET of each message.
+        """
         self.delay_level_when_next_consume = 0
-        """When failed messages come again: 0 the broker decides, 1..18 that level, -1 never (dead letter)."""
+        """When failed messages are redelivered: 0 the broker decides, 1..18 that delay level, -1 never (dead letter).
+        """
         self.ack_index: int | None = None
-        """On success, the last message that is done: those behind it are retried. None: all are done."""
+        """On success, the index of the last message that is done: those after it are retried. None: all are done."""
 
 
 Messages = tuple[ReceivedMessage, ...]
@@ -42,9 +44,9 @@ Listener = AsyncListener | PlainListener
 def count_done(
     status: ConsumeStatus, ack_index: int | None, message_count: int, later_honours_ack_index: bool = False
 ) -> int:
-    """Return how many messages of a batch, from the first on, are done; the others are to be retried.
+    """Return how many messages of a batch are done, from the first; the others must be retried.
 
-    `later_honours_ack_index`: RECONSUME_LATER retries only what is behind an ack_index that was set.
+    `later_honours_ack_index`: RECONSUME_LATER retries only the messages after an ack_index that was set.
     """
     if status is ConsumeStatus.CONSUME_SUCCESS:
         return message_count if ack_index is None else max(0, min(ack_index + 1, message_count))
@@ -54,5 +56,5 @@ def count_done(
 
 
 def split_into_batches(messages: Sequence[ReceivedMessage], batch_max: int) -> list[Messages]:
-    """Return what the listener gets, call by call."""
+    """Return the batches to call the listener with."""
     return [tuple(messages[at : at + batch_max]) for at in range(0, len(messages), batch_max)]

@@ -1,4 +1,4 @@
-"""What a program can have called around pulls, rebalances and consumption. RocketMQ: ConsumeMessageHook.
+"""Hooks that a program can add around pulls, rebalances and consumption. RocketMQ: ConsumeMessageHook.
 
     class Spans(ConsumerHook):
         def after_consume(self, call: ConsumeCall) -> None:
@@ -6,8 +6,8 @@
 
     consumer.add_hook(Spans())
 
-A hook has the methods that it overrides; the others cost nothing. What it raises is swallowed, and told in the log.
-Those around consumption are called where the listener is: for a plain function that is a thread.
+Only the methods that a hook overrides are called; the others cost nothing. What a hook raises is logged and ignored.
+Hooks around consumption run where the listener runs: for a plain function that is a thread.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,18 +30,18 @@ class ConsumeReturnType(Enum):
 
     SUCCESS = "SUCCESS"
     TIME_OUT = "TIME_OUT"
-    """It took the consume timeout or longer, whatever it said then."""
+    """It took the consume timeout or longer, whatever it returned then."""
     EXCEPTION = "EXCEPTION"
     RETURNNULL = "RETURNNULL"
     FAILED = "FAILED"
-    """It said that its messages are to come again, or something that is no status."""
+    """It returned that its messages must be redelivered, or something that is no status."""
 
 
 _SUCCESSES = (ConsumeStatus.CONSUME_SUCCESS, OrderedStatus.SUCCESS, OrderedStatus.COMMIT)
 
 
 def return_type(status: object, error: BaseException | None, took_ms: int, timeout_ms: int) -> ConsumeReturnType:
-    """Return how a call ended that said `status` or raised `error`."""
+    """Return how a call ended that returned `status` or raised `error`."""
     if took_ms >= timeout_ms:
         return ConsumeReturnType.TIME_OUT
     if error is not None:
@@ -52,7 +52,7 @@ def return_type(status: object, error: BaseException | None, took_ms: int, timeo
 
 
 class ConsumeCall:
-    """A call of the listener, or a poll. Before it, nothing is known of its end. RocketMQ: ConsumeMessageContext."""
+    """A call of the listener, or a poll. Its results are set after the call. RocketMQ: ConsumeMessageContext."""
 
     __slots__ = ("error", "group", "messages", "outcome", "queue", "status", "took_ms")
 
@@ -69,12 +69,12 @@ class ConsumeCall:
 
     @property
     def is_success(self) -> bool:
-        """Whether the listener said that its messages are done, however long it took."""
+        """Whether the listener reported success, however long it took."""
         return self.status in _SUCCESSES
 
 
 class PullCall:
-    """A pull that leaves, and what came of it."""
+    """A pull and its result."""
 
     __slots__ = ("error", "group", "messages", "next_offset", "queue", "queue_offset", "status", "took_ms")
 
@@ -82,18 +82,18 @@ class PullCall:
         self.group = group
         self.queue = queue
         self.queue_offset = queue_offset
-        """From where on."""
+        """The offset that the pull starts at."""
         self.status: PullStatus | None = None
-        """None before the answer, and where there was none."""
+        """None before the response, and if there was none."""
         self.error: BaseException | None = None
-        """Why there was none."""
+        """Why there was no response, or an error one."""
         self.messages = 0
         self.next_offset = -1
         self.took_ms = 0
 
 
 class RebalanceCall:
-    """A change of which queues of a topic are this member's."""
+    """A change of the queues of a topic that this member owns."""
 
     __slots__ = ("dropped", "group", "owned", "queues", "taken", "topic")
 
@@ -101,34 +101,34 @@ class RebalanceCall:
         self.group = group
         self.topic = topic
         self.queues = queues
-        """All of the topic."""
+        """All queues of the topic."""
         self.owned = owned
-        """Before it what was owned, after it what is."""
+        """The queues that are owned: before the change the old ones, after it the new ones."""
         self.dropped: Sequence[MessageQueue] = ()
         self.taken: Sequence[MessageQueue] = ()
-        """Before it what is to be taken, after it what could be."""
+        """Before the change the queues to take, after it those that could be taken."""
 
 
 class ConsumerHook:
-    """Override what you want to hear of."""
+    """Override the methods that you need."""
 
     def before_pull(self, call: PullCall) -> None:
-        """Hear of a pull that leaves."""
+        """Called before a pull is sent."""
 
     def after_pull(self, call: PullCall) -> None:
-        """Hear of its answer, or that there is none."""
+        """Called after the response to a pull, or its failure."""
 
     def before_rebalance(self, call: RebalanceCall) -> None:
-        """Hear of a change that is decided."""
+        """Called before a change of queues that has been decided."""
 
     def after_rebalance(self, call: RebalanceCall) -> None:
-        """Hear that it is done."""
+        """Called after the change."""
 
     def before_consume(self, call: ConsumeCall) -> None:
-        """Hear of a call of the listener."""
+        """Called before a call of the listener."""
 
     def after_consume(self, call: ConsumeCall) -> None:
-        """Hear how it ended."""
+        """Called after a call of the listener."""
 
 
 Heard = Callable[[Any], None]
@@ -144,18 +144,18 @@ class ConsumerHooks:
         self._failed = 0
 
     def add(self, hook: ConsumerHook) -> None:
-        """Call whatever it overrides, behind the hooks that are there."""
+        """Add the methods that a hook overrides, after those of earlier hooks."""
         for kind in KINDS:
             for name in (f"before_{kind}", f"after_{kind}"):
                 if getattr(type(hook), name) is not getattr(ConsumerHook, name) or name in vars(hook):
                     self._methods.setdefault(name, []).append(getattr(hook, name))
 
     def hears_of(self, kind: str) -> bool:
-        """Whether any hook is called around this kind of thing."""
+        """Whether any hook has methods for this kind of call."""
         return f"before_{kind}" in self._methods or f"after_{kind}" in self._methods
 
     def call(self, name: str, call: Any) -> None:
-        """Call the hooks' methods of that name."""
+        """Call the hooks' methods of this name."""
         for method in self._methods.get(name, ()):
             try:
                 method(call)
@@ -168,7 +168,7 @@ class ConsumerHooks:
                     log.warning("hook_raised", group=self._group, hook=name, error=words, times=times, at=at)
 
     def consumed(self, call: ConsumeCall, status: object, error: BaseException | None, limit_ms: int) -> None:
-        """Tell of the end of a listener's call, whose `took_ms` is set."""
+        """Report the end of a listener's call, whose `took_ms` is set."""
         call.status, call.error = status, error
         call.outcome = return_type(status, error, call.took_ms, limit_ms)
         self.call("after_consume", call)

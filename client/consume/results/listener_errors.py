@@ -1,8 +1,8 @@
-"""What a program's own code is and raises: a failed call, or the end of the consumer.
+"""What a program's listener raises: a failed call, or the end of the consumer.
 
-Whatever a listener raises means that its messages come again: `SystemExit` of an argument parser and the outcome that
-`pytest.fail()` raises, too, which are no `Exception`s. Two things aren't the listener's doing, and end the consumer:
-KeyboardInterrupt, and the cancellation of the task that the listener runs in.
+Whatever a listener raises means that its messages are redelivered. This includes exceptions that are no `Exception`:
+`SystemExit` of an argument parser, and what `pytest.fail()` raises. Two exceptions don't come from the listener, and
+end the consumer: KeyboardInterrupt, and the cancellation of the task that the listener runs in.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from staticfire.runtime.log import logger
 
 log = logger("client")
 
+# The maximum number of characters of a listener's object that are logged.
 WORDS_MAX = 1_000
-# Characters of a listener's object that are logged.
 
 
 def ends_consumer(error: BaseException, is_leaving: bool = False, own: "asyncio.Task[object] | None" = None) -> bool:
-    """Whether to raise an exception on. Asked in the task that caught it, or of what a thread caught.
+    """Whether to re-raise an exception. Called in the task that caught it, or for what a thread caught.
 
-    `is_leaving`: the consumer cancels its listeners now; `own`: the task that awaited the listener.
+    `is_leaving`: the consumer is cancelling its listeners; `own`: the task that awaited the listener.
     """
     if isinstance(error, Exception):
         return False
@@ -28,9 +28,10 @@ def ends_consumer(error: BaseException, is_leaving: bool = False, own: "asyncio.
         return True
     if isinstance(error, asyncio.CancelledError):
         task = _running_task()
-        return is_leaving or task is None or task.cancelling() > 0  # Else it was something that the listener awaited.
+        # Otherwise something was cancelled that the listener awaited.
+        return is_leaving or task is None or task.cancelling() > 0
     running = _running_task()
-    # Nobody runs, or another task, in whose turn garbage is collected: the coroutine is thrown away.
+    # No task is running, or another one, during which garbage is collected: the coroutine is being discarded.
     return isinstance(error, GeneratorExit) and (running is None or (own is not None and running is not own))
 
 
@@ -42,7 +43,7 @@ def _running_task() -> "asyncio.Task[object] | None":
 
 
 class ListenerFaults:
-    """What goes wrong in one consumer's listener: told at the 1st, 10th, 100th and every 1,000th time."""
+    """The faults of one consumer's listener, logged at the 1st, 10th, 100th and every 1,000th time."""
 
     def __init__(self, group: str) -> None:
         self._group = group
@@ -56,19 +57,19 @@ class ListenerFaults:
             log.warning("listener_raised", group=self._group, error=words_of(error), times=times, at=place_of(error))
 
     def answered(self, status: object, taken_for: str) -> None:
-        """Note an answer that isn't one of those that are meant here."""
+        """Count a result that isn't valid here."""
         self._strange = times = self._strange + 1
         if is_told(times):
             log.warning("listener_answer", group=self._group, answer=words_of(status), taken_for=taken_for, times=times)
 
 
 def is_async(listener: object) -> bool:
-    """Whether calling it returns something to await: a coroutine function, or an object with such a `__call__`."""
+    """Whether calling it returns an awaitable: it is a coroutine function, or an object with such a `__call__`."""
     return iscoroutinefunction(listener) or iscoroutinefunction(getattr(listener, "__call__", None))  # noqa: B004
 
 
 def report_cancelled(group: str, listener: object, cancelled: int, running: int) -> None:
-    """Log which listener didn't end while its consumer left. `running`: threads that are still in it."""
+    """Log which listener didn't end when its consumer left. `running`: threads that are still in it."""
     if running:
         words = "its thread can't be ended: it goes on, and the process ends without it"
         log.error("listener_still_runs", group=group, listener=name_of(listener), threads=running, reason=words)
@@ -77,14 +78,14 @@ def report_cancelled(group: str, listener: object, cancelled: int, running: int)
 
 
 def name_of(listener: object) -> str:
-    """Return the name of a program's listener, which may be wrapped."""
+    """Return the name of a program's listener, even if it is wrapped."""
     function = inspect.unwrap(listener) if callable(listener) else listener
     name = getattr(function, "__qualname__", None)
     return name if isinstance(name, str) else words_of(function)
 
 
 def words_of(value: object) -> str:
-    """Return the repr of a listener's object, which is the listener's own code: it may raise, or have no end."""
+    """Return the repr of a listener's object. It is the program's code: it may raise, or be very long."""
     try:
         words = repr(value)
     except Exception as error:  # noqa: BLE001 (whatever it is)
@@ -93,7 +94,7 @@ def words_of(value: object) -> str:
 
 
 def is_told(times: int) -> bool:
-    """Whether something that happens again and again is told of this time."""
+    """Whether to log a repeated event this time."""
     return times in (1, 10, 100) or times % 1_000 == 0
 
 

@@ -1,13 +1,13 @@
-"""What listeners of ordered consumption say, what they are told, and what follows from their answers. Pure.
+"""What listeners of ordered consumption receive and return, and what follows from their results. Pure.
 
 RocketMQ: ConsumeOrderlyStatus, ConsumeOrderlyContext, ConsumeMessageOrderlyService.processConsumeResult.
 
-    answer     auto_commit                 without
-    SUCCESS    commit                      go on, nothing is committed
-    COMMIT     commit                      commit all that was taken so far
-    ROLLBACK   commit                      all that was taken so far comes again after a pause
-    SUSPEND_   the messages come again     the messages come again
-               after a pause               after a pause
+    result     auto_commit                  without
+    SUCCESS    commit                       continue, commit nothing
+    COMMIT     commit                       commit all messages taken so far
+    ROLLBACK   commit                       redeliver all messages taken so far after a pause
+    SUSPEND_   redeliver these messages     redeliver these messages
+               after a pause                after a pause
 """
 
 from collections.abc import Awaitable, Callable
@@ -31,18 +31,19 @@ class OrderedStatus(Enum):
 
 
 class OrderedContext:
-    """What a listener of ordered consumption is told beside its messages, and may set."""
+    """What a listener of ordered consumption receives next to its messages, and may set."""
 
     __slots__ = ("auto_commit", "max_offset", "queue", "suspend_current_queue_time_ms")
 
     def __init__(self, queue: MessageQueue, max_offset: int = -1) -> None:
         self.queue = queue
         self.max_offset = max_offset
-        """The offset of the queue's next message, as the newest pull has told; -1 where nobody knows."""
+        """The end of the queue at its last pull: the offset of its next message. -1 if unknown."""
         self.auto_commit = True
-        """False: SUCCESS commits nothing, COMMIT commits what was taken since the last one, ROLLBACK brings it back."""
+        """False: SUCCESS commits nothing, COMMIT commits all messages since the last commit, ROLLBACK redelivers them.
+        """
         self.suspend_current_queue_time_ms = -1
-        """How long the queue waits when it has to: 10 to 30,000; -1 as the settings say."""
+        """How long the queue pauses when it must: 10 to 30,000 ms; -1 as in the settings."""
 
 
 AsyncOrderedListener = Callable[[Messages, OrderedContext], Awaitable[OrderedStatus | None]]
@@ -51,7 +52,7 @@ OrderedListener = AsyncOrderedListener | PlainOrderedListener
 
 
 class OrderedVerdict(Enum):
-    """What becomes of the messages of a call."""
+    """What happens to the messages of a call."""
 
     COMMIT = "they are done, with all that were taken before"
     KEEP = "they stay taken, and the next ones follow"
@@ -60,7 +61,7 @@ class OrderedVerdict(Enum):
 
 
 def decide(status: OrderedStatus, auto_commit: bool) -> OrderedVerdict:
-    """Return what follows from a listener's answer."""
+    """Return what follows from a listener's status."""
     if status is OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT:
         return OrderedVerdict.SUSPEND
     if auto_commit or status is OrderedStatus.COMMIT:
@@ -69,12 +70,12 @@ def decide(status: OrderedStatus, auto_commit: bool) -> OrderedVerdict:
 
 
 def suspension_ms(context: OrderedContext, settings_ms: int) -> int:
-    """Return how long a queue waits."""
+    """Return how long a queue pauses."""
     asked_ms = context.suspend_current_queue_time_ms
     return max(SUSPEND_MS_MIN, min(settings_ms if asked_ms == -1 else asked_ms, SUSPEND_MS_MAX))
 
 
 def split_failed(messages: Messages, reconsume_times_max: int) -> tuple[list[ReceivedMessage], list[ReceivedMessage]]:
-    """Return which messages of a call are tried again, and which have been tried often enough."""
+    """Return the messages of a call to try again, and those that have been tried often enough."""
     again = [message for message in messages if message.reconsume_times < reconsume_times_max]
     return again, [message for message in messages if message.reconsume_times >= reconsume_times_max]
