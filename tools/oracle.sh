@@ -101,5 +101,5 @@ case ${1:-} in
   admin) jars; shift; export ROCKETMQ_HOME=${ROCKETMQ_HOME:-/tmp/rocketmq-oracle} NAMESRV_ADDR=${NAMESRV_ADDR:-127.0.0.1:$namesrv_port}
     exec java -Xmx256m -cp "$cache/lib/*" org.apache.rocketmq.tools.command.MQAdminStartup "$@" ;;
   classpath) jars; echo "$cache/lib/*" ;;
-  *) sed -n '2,13p' "$0" | cut -c3-; exit 2 ;;
+  *) sed -n '2,11p' "$0" | cut -c3-; exit 2 ;;
 esac
