@@ -22,6 +22,7 @@ from tests.broker.two_brokers import (
     IPV4,
     IPV6,
     PLAIN,
+    RETRY_TOPIC,
     SEGMENT_BYTES,
     TOPICS,
     UNIQUE_ID,
@@ -56,7 +57,7 @@ properties = st.one_of(
     st.lists(st.sampled_from([*NAMES, "\x01", "\x02", UNIQUE_ID])).map("".join),
 )
 bodies = st.binary(min_size=1, max_size=40) | st.sampled_from([b"", bytes(900), bytes(BODY_BYTES_MAX + 1)])
-topics = st.sampled_from([*TOPICS, "orders", "orders", "unknown", "%RETRY%billing", ""])
+topics = st.sampled_from([*TOPICS, "orders", "orders", "unknown", RETRY_TOPIC, ""])
 usually = {
     "topic": topics, "queue_id": st.integers(-1, 5), "sys_flag": st.just(0) | st.sampled_from([0, 1, 2, 4]),
     "flag": st.just(0) | INT32, "born_timestamp": INT64, "properties": properties, "body": bodies,
