@@ -81,7 +81,8 @@ def _of_records(twin: Twin) -> Iterator[Entry]:
         return twin.pulled_frame([data, data], inputs.STORE_HOST, b"{}", RECORD_BYTES_MAX)
 
     def prove(data: bytes, callbacks: Callbacks) -> object:
-        place = [inputs.POSITION], [len(data)], inputs.QUEUE_ID, inputs.TOPIC, 0, 100
+        size = int.from_bytes(data[4:8], "big")  # What the record itself says: of one that was cut it is too much.
+        place = [inputs.POSITION], [size], inputs.QUEUE_ID, inputs.TOPIC, 0, 100
         return twin.are_proven([data], *place, callbacks.crc32)
 
     def columns(data: bytes, _: Callbacks) -> object:

@@ -23,7 +23,7 @@ IS_SANITIZED = hasattr(_process, "__asan_poison_memory_region")
 def guarded(data: bytes, is_array: bool) -> "Iterator[bytes | array[int]]":
     """Yield the same bytes in memory of their own, with nothing readable behind them while the sanitizer watches."""
     if is_array:
-        yield array("B", data)
+        yield array("B", data)[:]  # A slice has room for its items only; what is made of bytes has more.
         return
     own = bytes(bytearray(data))
     if not IS_SANITIZED or len(own) <= SHARED_BYTES_MAX:

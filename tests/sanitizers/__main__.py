@@ -18,7 +18,7 @@ TESTS = (
     "tests/fuzz/test_compiled_parts.py",
     "tests/fuzz/test_compiled_memory.py",
 )
-"""All that enter compiled functions in their own process; tests/pipeline/test_columns.py does, too, but needs pyarrow."""
+"""All that enter compiled functions in their own process; tests/pipeline/test_columns.py does so, but needs pyarrow."""
 OPTIONS = {
     # CPython keeps memory until the process ends; tests/fuzz/test_compiled_memory.py looks for what leaks.
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
@@ -38,8 +38,8 @@ class Fault(NamedTuple):
 
 
 FAULTS = (
-    Fault("canary.read_bytes(array('B', b'text'), 4)", "canary.read_bytes(array('B', b'text'), 5)", "heap-buffer-overflow"),
-    Fault("read_guarded(8)", "read_guarded(9)", "use-after-poison"),
+    Fault("read_guarded(8, True)", "read_guarded(9, True)", "heap-buffer-overflow"),
+    Fault("read_guarded(8, False)", "read_guarded(9, False)", "use-after-poison"),
     Fault("canary.write_bytes(20, 20)", "canary.write_bytes(20, 22)", "heap-buffer-overflow"),
     Fault("check_ends(canary.write_bytes(20, 20))", "check_ends(canary.write_bytes(20, 21))", "written beyond the end"),
     Fault("canary.read_freed(False)", "canary.read_freed(True)", "heap-use-after-free"),
@@ -47,7 +47,6 @@ FAULTS = (
     Fault("canary.copy_nothing(True)", "canary.copy_nothing(False)", "null pointer passed"),
 )  # fmt: skip
 PRELUDE = f"""
-from array import array
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from tests.fuzz.guarded import check_ends, guarded
@@ -55,8 +54,8 @@ from tests.fuzz.guarded import check_ends, guarded
 loader = ExtensionFileLoader("canary", {str(CANARY)!r})
 canary = module_from_spec(spec_from_loader("canary", loader))
 
-def read_guarded(count):
-    with guarded(bytes(8), is_array=False) as data:
+def read_guarded(count, is_array):
+    with guarded(bytes(8), is_array) as data:
         canary.read_bytes(data, count)
 """
 
