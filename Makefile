@@ -196,6 +196,10 @@ test-http2: $(READY) $(H2SPEC) ## the gRPC endpoint's HTTP/2: h2spec, and floods
 test-fuzz: $(READY) ## frames and records, spoilt: 200,000 of each codec (FRAMES=1000000: more; SEED=2: others)
 	$(BIN)/python -m tests.fuzz $(if $(FRAMES),--frames $(FRAMES)) $(if $(SEED),--seed $(SEED))
 
+.PHONY: test-sanitizers
+test-sanitizers: $(READY) ## the compiled parts under the address and undefined-behaviour sanitizers, fed spoilt input (needs gcc and its libasan)
+	$(BIN)/python -m tests.sanitizers $(ARGS)
+
 .PHONY: test-crash
 test-crash: $(READY) ## a broker killed, or without power, at any step: 170 seeds (SEEDS=1000: more; FIRST=7: from that one)
 	$(BIN)/python -m tests.crash --seeds $(or $(SEEDS),170) $(if $(FIRST),--first $(FIRST))

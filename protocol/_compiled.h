@@ -46,8 +46,10 @@ static inline uint8_t *put64(uint8_t *at, uint64_t value) {
     return put32(put32(at, (uint32_t)(value >> 32)), (uint32_t)value);
 }
 
+/* `from` may be NULL for no bytes, as in a span without a value: memcpy may not have that. */
 static inline uint8_t *put(uint8_t *at, const void *from, size_t bytes) {
-    memcpy(at, from, bytes);
+    if (bytes != 0)
+        memcpy(at, from, bytes);
     return at + bytes;
 }
 

@@ -20,7 +20,7 @@ enum { PACKED_TOPIC_HEAD_BYTES = 3, SEND_MANY_TAKEN_MAX = 16384, HEADER_BYTES_MA
 /* ---- bytes that grow ------------------------------------------------------------------------------------------------ */
 
 uint8_t *grow(Growing *growing, size_t more) {
-    if (growing->size + more > growing->room) {
+    if (growing->size + more > growing->room || growing->bytes == NULL) {  /* Room for no bytes has an address, too. */
         size_t room = growing->size + more > 2 * growing->room ? growing->size + more : 2 * growing->room;
         if (growing->bytes == NULL)
             growing->bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)room);

@@ -131,6 +131,7 @@ static int read_half(const uint8_t *record, size_t size, Half *half) {
         return 0;
     *half = (Half){
         .properties = {record + properties_at, properties_bytes}, .body = {record + body_at, size - body_at},
+        .group = {record, 0},  /* none; memcmp may not have NULL even for no bytes */
         .queue_offset = (int64_t)get64(record + QUEUE_OFFSET_AT), .born_ms = (int64_t)get64(record + BORN_MS_AT), .record = record,
     };
     const uint8_t *at = half->properties.at, *end = at + properties_bytes;
@@ -146,11 +147,16 @@ static int read_half(const uint8_t *record, size_t size, Half *half) {
     return half->real_topic.bytes > 0 && half->real_queue.bytes > 0 && half->real_queue.bytes < 10;
 }
 
-/* Where a committed message goes. */
+/* The place of a committed message; -1 if there is none, or with an error set. `read_half` has checked that the queue has
+   at most 9 digits, so that its number fits. */
 static int final_place(Run *run, const Half *half) {
     Send final = {.topic = half->real_topic};
-    for (size_t at = 0; at < half->real_queue.bytes; at++)
-        final.queue_id = 10 * final.queue_id + (half->real_queue.at[at] - '0');
+    for (size_t at = 0; at < half->real_queue.bytes; at++) {
+        uint8_t digit = half->real_queue.at[at];
+        if (digit < '0' || digit > '9')
+            return -1;
+        final.queue_id = 10 * final.queue_id + (digit - '0');
+    }
     return place_of(run, &final);
 }
 

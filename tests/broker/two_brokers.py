@@ -22,6 +22,8 @@ from staticfire.runtime.dispatcher import Call, failure
 from staticfire.runtime.live import live_machine
 
 TOPICS = {"orders": "SINGLE_TAG", "größer": "SINGLE_TAG", "many": "MULTI_TAG", "x" * 127: "SINGLE_TAG"}
+RETRY_TOPIC = "%RETRY%billing"
+"""Known, too: to create it, its broker would have to run."""
 IPV4 = pack_host("10.0.0.2", 10911), pack_host("10.0.0.9", 4711)
 IPV6 = pack_host("fd00::2", 10911), pack_host("fd00::9", 4711)
 SEGMENT_BYTES = 16 * 1024
@@ -61,7 +63,7 @@ class Side:
         self.broker = broker
         self.state = broker.state
         self.state.store.open()
-        for name, kind in TOPICS.items():
+        for name, kind in (TOPICS | {RETRY_TOPIC: "SINGLE_TAG"}).items():
             self.state.topics.topics[name] = TopicConfig(name, 4, 4, topic_filter_type=kind)
         # A retry topic that has to be made would be announced to nameservers, in an event loop that isn't there.
         self.state.topics.topics[RETRY_TOPIC] = TopicConfig(RETRY_TOPIC, 1, 1)

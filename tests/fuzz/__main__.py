@@ -9,6 +9,8 @@ import time
 import traceback
 from collections.abc import Callable
 
+from staticfire.protocol.compiled import twin
+from tests.fuzz.compiled_parts import CompiledParts
 from tests.fuzz.conversations import Conversations
 from tests.fuzz.corpus import CODECS
 from tests.fuzz.live import attack_cluster
@@ -39,7 +41,7 @@ async def read_many(read: Callable[[], None], count: int) -> float:
     return resident_mib(os.getpid()) - warm_mib
 
 
-def fuzz(name: str, reader: Reader | Records | Conversations, count: int) -> bool:
+def fuzz(name: str, reader: Reader | Records | Conversations | CompiledParts, count: int) -> bool:
     """Play one kind, and say what came of it; return whether it was fine."""
     begin_s = time.monotonic()
 
@@ -68,6 +70,8 @@ def main() -> int:
     os.environ["STATICFIRE_LOG_LEVEL"] = "error"
     outcomes = [fuzz(name, Reader(codec, arguments.seed), arguments.frames) for name, codec in CODECS.items()]
     outcomes.append(fuzz("records", Records(arguments.seed), arguments.frames // 2))
+    if twin is not None:
+        outcomes.append(fuzz("compiled parts", CompiledParts(twin, arguments.seed), arguments.frames))
     outcomes.append(fuzz("gRPC", Conversations(arguments.seed), arguments.frames // 10))
     outcomes.append(attack_cluster(arguments.frames // 20, arguments.seed))
     print(f"fuzz: {len(outcomes)} kinds, {outcomes.count(False)} failed")
