@@ -2,8 +2,8 @@
 
 | module | what |
 | --- | --- |
-| `build` | compiles an instrumented twin, and a canary, into .venv/.sanitized; the ordinary build stays as it is |
+| `build.py` | compiles an instrumented twin, and a canary, into .venv/.sanitized; the ordinary build stays as it is |
 | `canary.c` | a module with one fault of each kind, to show that each of them ends a run |
-| `plugin` | has pytest load the instrumented twin instead of the ordinary one |
-| `__main__` | checks the canary, then runs the tests that enter compiled functions |
+| `plugin.py` | has pytest load the instrumented twin instead of the ordinary one |
+| `__main__.py` | checks the canary, then runs the tests that enter compiled functions |
 """
