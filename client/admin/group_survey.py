@@ -1,7 +1,7 @@
 """Collects everything about a consumer group: queries all brokers and all its members at the same time.
 
-It works with RocketMQ's brokers, too. Findings and a journal exist only at staticfire's; there, as far as possible,
-they are derived from what the members report.
+It works with RocketMQ's brokers, too. Only staticfire's have findings and a journal. For others, the problems are
+derived from what the members report, as far as possible.
 """
 
 import asyncio

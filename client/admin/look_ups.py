@@ -46,10 +46,9 @@ async def find_by_offset_id(
 ) -> list[ReceivedMessage]:
     """Return the message at the place that an offset message id names; none if it isn't such an id.
 
-    `masters`: addresses by broker name. The id contains the address by which some client reached the broker. If it
-    isn't in
-    `masters`, all brokers are queried: then several messages may match. In that case unreachable brokers are skipped,
-    because a unique id has the same form. Raises: NetworkError.
+    `masters`: addresses by broker name. The id contains the address by which some client reached the broker. If
+    `masters` doesn't have it, all brokers are queried: then several messages may match. In that case unreachable
+    brokers are skipped, because a unique id has the same form. Raises: NetworkError.
     """
     try:
         host, position = parse_offset_id(text)

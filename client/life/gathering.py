@@ -1,7 +1,7 @@
 """Queries all facts about a message. It works with RocketMQ's brokers, too, which keep no journal.
 
 A message is followed by its unique id, which delayed forms, its half message, retries and its dead letter share. A
-message without one, which only clients other than RocketMQ's and ours send, has only its own record.
+message without one, which only some other clients send, has only its own record.
 """
 
 from staticfire.client.admin.admin import FOREVER, LOOK_UP_TIMEOUT_MS, Admin

@@ -55,22 +55,21 @@ class PushSettings:
     """How many listener calls run at once: coroutines as tasks, plain functions in threads."""
     consume_message_batch_max_size: int = field(default=1, metadata=within(1, 1_024))
     max_reconsume_times: int = field(default=-1, metadata=within(-1, INT32_MAX))
-    """How often a message is retried before it is a dead letter; -1 means 16, and without limit in ordered consumption.
-    """
+    """How often a message is retried before it is a dead letter; -1: 16 times, without limit if ordered."""
     reconsume_later_honours_ack_index: bool = False
     """With an ack_index, RECONSUME_LATER retries only the messages after it. RocketMQ retries all."""
     consume_timeout_ms: int = field(default=15 * 60_000, metadata=PERIOD)
     """A message whose listener takes longer is sent back, unless consumption is ordered. RocketMQ: consumeTimeout."""
     consume_timeout_scans: bool = False
-    """Check timeouts as RocketMQ: once per timeout, and only the first 16 messages of a queue, in order."""
+    """As RocketMQ: check once per timeout, of each queue at most 16 messages, up to the first with time left."""
     resend_after_ms: int = field(default=0, metadata=PERIOD_OR_NONE)
-    """If a message isn't done after this time, it is sent back, and its queue continues without it. So after a restart
-    only this message is redelivered, not those after it. 0: off. RocketMQ has no such setting.
+    """If a message isn't done this long after its listener began, it is sent back, and its queue continues without it.
+    So after a restart only this message is redelivered, not those after it. 0: off. RocketMQ has no such setting.
     """
     retry_here_ms: int = field(default=5_000, metadata=PERIOD)
     """The pause before a message is consumed here again, if no broker accepted it for redelivery."""
     await_termination_ms: int = field(default=10_000, metadata=PERIOD_OR_NONE)
-    """How long to wait for running listener calls at the end. RocketMQ doesn't wait: it delivers them twice."""
+    """How long to wait for running listener calls at the end. RocketMQ doesn't wait: the messages come twice."""
 
     # Ordered consumption
     suspend_current_queue_time_ms: int = field(default=1_000, metadata=PERIOD)

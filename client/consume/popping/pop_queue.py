@@ -2,8 +2,7 @@
 
     event         while        then
     assigned      -            pop
-    popped        UNDER WAY    deliver subscribed messages, acknowledge those that only have the same tag hash; pop
-    again
+    popped        UNDER WAY    deliver subscribed messages; acknowledge others, which have the same tag hash; pop again
     pop_failed    UNDER WAY    pause; registration lost by the broker: announce
     done          any          acknowledge; if PAUSED because it was full, and there is room now: pop
     let_go        any          the same without acknowledging: its time was changed, or the broker redelivers it
