@@ -52,6 +52,24 @@ def test_the_architectures_paths_are_there() -> None:
     assert not missing, ", ".join(missing)
 
 
+def test_contributing_names_each_folder_of_tests() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    folders = [folder.name for folder in (ROOT / "tests").iterdir() if list(folder.glob("*.py"))]
+    missing = [name for name in folders if f"`{name}`" not in text and f"`tests/{name}`" not in text]
+    assert not missing, ", ".join(sorted(missing))
+
+
+def test_no_row_of_a_table_is_there_twice() -> None:
+    """In a table of two columns, the first cell is what a reader looks up."""
+    twice = []
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        for table in re.split(r"\n(?!\|)", page.read_text()):
+            rows = [row.split("|") for row in re.findall(r"^\|.*$", table, re.MULTILINE)[2:]]
+            cells = [row[1].strip() for row in rows if len(row) == 4]
+            twice += [f"{page.name}: {cell}" for cell in {cell for cell in cells if cell and cells.count(cell) > 1}]
+    assert not twice, ", ".join(twice)
+
+
 def test_rows_and_marks_fit_together() -> None:
     wrong = complaints(read_rows(), read_marks())
     assert not wrong, "\n".join(wrong)
