@@ -108,7 +108,7 @@ class ProducerSettings:
     False, only brokers that couldn't be reached are avoided, for avoid_broker_ms.
     """
     start_detector_enable: bool = False
-    """Needs send_latency_fault_enable: brokers that failed are the last choice until the detector reaches them."""
+    """Needs send_latency_fault_enable: if all brokers are avoided, prefer those that the detector can reach."""
     detect_timeout_ms: int = field(default=200, metadata=PERIOD)
     detect_interval_ms: int = field(default=2_000, metadata=PERIOD)
     """The time between two such checks of a broker; every 3 s the detector looks which brokers are due."""

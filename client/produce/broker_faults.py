@@ -27,7 +27,7 @@ class BrokerFaults:
         self.avoided: dict[str, UptimeMs] = {}
         """The time until which other brokers are preferred to these. May contain entries whose time is over."""
         self.unreachable: dict[str, UptimeMs] = {}
-        """Brokers that are chosen last, until a send or the detector reaches them; with the time of the next check."""
+        """If all brokers are avoided, these are chosen last, until one is reached; with the time of the next check."""
 
     def avoid(self, broker_name: str, for_ms: int, uptime_ms: UptimeMs) -> None:
         """Prefer other brokers for this time."""

@@ -1,7 +1,7 @@
 """Messages of one `send_many` that are sent to one broker in one request.
 
-They have no futures and no objects except their encoded form; these are most of the cost of a send. Nearly all of them
-succeed. One that fails continues as a send of its own (`alone`), with its own attempts.
+They have no futures and no objects except their encoded form; otherwise these are most of the cost of a send.
+Nearly all of them succeed. One that fails continues as a send of its own (`alone`), with its own attempts.
 """
 
 import asyncio
