@@ -7,6 +7,7 @@
   that leave tell; `dead_letters.py`: after how many retries; `copies.py`: how many retries and dead letters there are
 - `lateness.py`: nothing is late while nothing is broken; `returning.py`: nor what comes again; `asking.py`: nor are
   questions about transactions, and no send fails then; `busy.py`: whether members have time
+- `placing.py`: the queue of what waited for its time or its transaction; when half messages are put aside
 - `popping.py`: whose a popped message is, and for how long
 - `filters.py`: groups that want some messages only
 - `broadcast.py`: groups in which each member gets all messages
@@ -39,12 +40,14 @@ from staticfire.simulation.checkers.handing_over import HandsOver
 from staticfire.simulation.checkers.lateness import ArrivesInTime
 from staticfire.simulation.checkers.offsets import BeginsWhereItStands, OffsetsGrow, OffsetsSaved
 from staticfire.simulation.checkers.order import InOrder, LocksHeld, OneOwner, OwnersAgree
+from staticfire.simulation.checkers.placing import AskedOften, InItsQueue
 from staticfire.simulation.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
 from staticfire.simulation.checkers.returning import RetriedInTime, ReturnsInTime
 
 CHECKERS: tuple[type[Checker], ...] = (
     NothingLost,
     Intact,
+    InItsQueue,
     StoredOnce,
     ReachesAll,
     OwnTopicsOnly,
@@ -70,6 +73,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     DeadAfterMax,
     CopiedOnce,
     TransactionsKept,
+    AskedOften,
     RecallsKept,
     RepliesKept,
     ForbiddenKept,
