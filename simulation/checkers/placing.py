@@ -69,7 +69,7 @@ class InItsQueue(Checker):
 
 
 class AskedOften(Checker):
-    """A half message is put aside when its producers were asked as often as the brokers' settings say, and not before."""
+    """A half message is put aside when its producers were asked as often as settings say, and not before."""
 
     promise = "nobody gives a transaction up before it was asked about transactionCheckMax times"
     hears = (SendAcknowledged, MessageFound, FaultBegan)
