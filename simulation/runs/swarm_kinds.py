@@ -94,7 +94,7 @@ def _bursts(chance: Random, workload: Workload) -> Workload:
 def with_some(chance: Random, workload: Workload, names: Sequence[str]) -> Workload:
     """Return the workload with the kinds of these names."""
     for name in names:
-        workload = KINDS[name](chance, workload)
+        workload = (KINDS.get(name) or MORE_KINDS[name])(chance, workload)
     return workload
 
 
@@ -224,3 +224,6 @@ KINDS: dict[str, Kind] = {
     "losses": _losses,
 }
 """Those that make groups and programs come first: the last ones change what there is."""
+
+MORE_KINDS: dict[str, Kind] = {"late": _late, "bursts": _bursts}
+"""Those that may come on top of all."""
