@@ -19,6 +19,7 @@ from staticfire.broker.pulls.held_pulls import HeldPull, HeldPulls
 from staticfire.broker.store.store import MessageStore
 from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions import forms
+from staticfire.client.cluster.routes import subscribe_queues
 from staticfire.client.consume.membership import rebalancer
 from staticfire.client.consume.queues.concurrent_policy import ConcurrentPolicy
 from staticfire.client.consume.queues.instructions import Count, GiveBack
@@ -60,7 +61,7 @@ def _unknown_is_true(patch: Patch) -> None:
         whole(self, wanted)
         evaluate = self._evaluate
         patch_evaluate: Callable[[bytes], Any] = lambda properties: evaluate(properties) is not False  # noqa: E731
-        self._evaluate = patch_evaluate  # type: ignore[assignment]
+        self._evaluate = patch_evaluate
 
     patch.setattr(Choice, "__init__", init)
 
@@ -221,12 +222,11 @@ def _full_queues_wait_long(patch: Patch) -> None:
 
 
 def _queues_as_first_seen(patch: Patch) -> None:
-    whole = rebalancer.subscribe_queues
     first: dict[tuple[str, tuple[str, ...]], Any] = {}
 
     def queues_of(topic: str, route: Any) -> Any:
         names = tuple(sorted(data.broker_name for data in route.queue_datas))
-        return first.setdefault((topic, names), whole(topic, route))
+        return first.setdefault((topic, names), subscribe_queues(topic, route))
 
     patch.setattr(rebalancer, "subscribe_queues", queues_of)
 
@@ -235,7 +235,7 @@ def _reset_by_time_one_too_far(patch: Patch) -> None:
     whole = MessageStore.search_offset
 
     def search(self: MessageStore, queue: Any, *others: Any) -> int:
-        return min(whole(self, queue, *others) + 1, queue.max_offset)
+        return int(min(whole(self, queue, *others) + 1, queue.max_offset))
 
     patch.setattr(MessageStore, "search_offset", search)
 
