@@ -8,6 +8,7 @@
 - `dead_letters.py`: after how many retries; `copies.py`: the number of stored retries and dead letters
 - `lateness.py`: nothing is late without a fault; `returning.py`: nor are redeliveries; `asking.py`: nor are transaction
   checks, and no send fails; `busy.py`: whether members have time
+- `placing.py`: the queue of delayed and half messages; when half messages are set aside
 - `popping.py`: who has a popped message, and for how long
 - `filters.py`: groups with filters
 - `broadcast.py`: groups in which each member gets all messages
@@ -40,12 +41,14 @@ from staticfire.simulation.checkers.handing_over import HandsOver
 from staticfire.simulation.checkers.lateness import ArrivesInTime
 from staticfire.simulation.checkers.offsets import BeginsWhereItStands, OffsetsGrow, OffsetsSaved
 from staticfire.simulation.checkers.order import InOrder, LocksHeld, OneOwner, OwnersAgree
+from staticfire.simulation.checkers.placing import AskedOften, InItsQueue
 from staticfire.simulation.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
 from staticfire.simulation.checkers.returning import RetriedInTime, ReturnsInTime
 
 CHECKERS: tuple[type[Checker], ...] = (
     NothingLost,
     Intact,
+    InItsQueue,
     StoredOnce,
     ReachesAll,
     OwnTopicsOnly,
@@ -71,6 +74,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     DeadAfterMax,
     CopiedOnce,
     TransactionsKept,
+    AskedOften,
     RecallsKept,
     RepliesKept,
     ForbiddenKept,

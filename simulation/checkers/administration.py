@@ -17,7 +17,7 @@ from staticfire.simulation.checkers.events import (
     SendAcknowledged,
     SendBegan,
 )
-from staticfire.simulation.checkers.unrest import TroubledTimes
+from staticfire.simulation.checkers.unrest import TroubledTimes, senders_of
 from staticfire.simulation.workload.description import Workload
 from staticfire.simulation.workload.strikes import ADMINISTRATION
 
@@ -26,6 +26,10 @@ ROUTES_KNOWN_MS = 40_000
 # A reset is carried out by brokers and members together. Members are notified within the time of a rebalance, and a
 # fault until then may prevent it.
 AROUND_RESET_MS = 60_000
+
+
+KEEPS_FROM_READING = ("forbid reading", "fewer read queues", "switch off group")
+# What an administrator does to a topic or a group so that a member may not read what its offsets were reset to.
 
 
 class ForbiddenKept(Checker):
@@ -85,7 +89,8 @@ class ResetsCarriedOut(Checker):
     """After a reset, a group gets again what it had consumed from there on, and the reset begins early enough.
 
     A fault from a moment before the reset until all members must be notified excuses a lost reset: the administrator
-    sees that in the group's offsets. Members that come and go excuse nothing.
+    sees that in the group's offsets. Members that come and go excuse nothing, and neither do actions on other topics
+    and groups.
     """
 
     promise = "after a reset of its offsets a group gets again all that was stored since that time"
@@ -97,7 +102,11 @@ class ResetsCarriedOut(Checker):
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._times = TroubledTimes()
+        self._forbidden: dict[str, TroubledTimes] = {}
+        """When a topic or a group could not be read, by its name."""
         self._members = {member for group in workload.groups for member in group.member_names}
+        self._senders = frozenset(senders_of(workload))
+        self._had_begun: set[str] = set()
         self._began_ms: dict[str, int] = {}
         self._lies: dict[QueuePlace, dict[int, str]] = {}
         self._calls: dict[int, CallBegan] = {}
@@ -107,10 +116,12 @@ class ResetsCarriedOut(Checker):
 
     def see(self, event: RunEvent) -> None:
         match event:
-            case SendBegan(at_ms=at_ms, name=name):
-                self._began_ms[name] = at_ms
+            case SendBegan(at_ms=at_ms, name=name, due_ms=due_ms, is_half=is_half):
+                if not due_ms and not is_half:  # What waits has another offset at first.
+                    self._began_ms[name] = at_ms
             case SendAcknowledged(name=name, place=place, offset=offset):
-                self._lies.setdefault(place, {})[offset] = name
+                if name in self._began_ms:
+                    self._lies.setdefault(place, {})[offset] = name
             case CallBegan(call=call, group=group, place=place):
                 self._calls[call] = event
                 for reset, due in self._due:
@@ -124,11 +135,18 @@ class ResetsCarriedOut(Checker):
                 self._reset(event)
             case NotSettled():
                 self._has_settled = False
-            case FaultBegan(what=what) | FaultEnded(what=what) if what in ADMINISTRATION or what.endswith("member"):
-                if not what.startswith(("kill", "restart", "reset offsets")):
+            case FaultBegan(what=what, target=who) | FaultEnded(what=what, target=who) if what in ADMINISTRATION:
+                if what in KEEPS_FROM_READING:
+                    self._forbidden.setdefault(who, TroubledTimes()).see(event)
+            case FaultBegan(what=what) | FaultEnded(what=what) if what.endswith("member"):
+                if not what.startswith(("kill", "restart")):
                     self._times.see(event)
-            case ProcessBegan(who=who) | ProcessEnded(who=who) if who in self._members:
+            case FaultBegan(target=who) | FaultEnded(target=who) if who in self._senders:
                 pass
+            case ProcessBegan(who=who) | ProcessEnded(who=who) if who in self._members or who in self._senders:
+                pass
+            case ProcessBegan(who=who) if who not in self._had_begun:
+                self._had_begun.add(who)
             case _:
                 self._times.see(event)
 
@@ -153,8 +171,9 @@ class ResetsCarriedOut(Checker):
 
     def finish(self) -> None:
         for reset, due in self._due if self._has_settled else ():
-            until_ms = reset.at_ms + AROUND_RESET_MS
-            if due and self._times.during(reset.asked_ms - AROUND_RESET_MS, until_ms) is None:
+            from_ms, until_ms = reset.asked_ms - AROUND_RESET_MS, reset.at_ms + AROUND_RESET_MS
+            forbidden = [self._forbidden[name] for name in (reset.topic, reset.group) if name in self._forbidden]
+            if due and not any(times.during(from_ms, until_ms) for times in (self._times, *forbidden)):
                 place, offset = min(due)
                 words = f"{len(due)} messages didn't come again, the first one offset {offset} of {place}"
                 self.broken(reset.at_ms, f"{reset.group} was reset in {reset.topic}, and {words}")

@@ -15,7 +15,6 @@ from staticfire.simulation.workload.description import (
     LITE_PULL,
     SIMPLE,
     Group,
-    Nemesis,
     Producers,
     Topic,
     Workload,
@@ -65,7 +64,8 @@ def _with_more(chance: Random, workload: Workload) -> Workload:
         workload = _bursts(chance, workload)
     share = chance.random()
     if share < CALM_SHARE:
-        return replace(workload, nemesis=Nemesis(may=()))
+        acts = tuple(kind for kind in workload.nemesis.kinds if kind in ADMINISTRATION)
+        return replace(workload, nemesis=replace(workload.nemesis, may=acts))
     if share < CALM_SHARE + RARE_SHARE:
         return replace(workload, nemesis=replace(workload.nemesis, every_seconds=RARE_S))
     return workload
@@ -75,6 +75,8 @@ def _late(chance: Random, workload: Workload) -> Workload:
     """A further group joins when there are messages already; it gets them from the first on."""
     topics = _plain_topics(workload)
     words: dict[str, Any] = {"ordered": True} if chance.random() < 0.3 else {}
+    if not words and any(producers.properties for producers in workload.producers):
+        words = {"condition": chance.choice(CONDITIONS), "settings": {"pull_batch_size": chance.choice((1, 4))}}
     joins_s, members = chance.choice((8.0, 25.0)), chance.choice((1, 2))
     group = Group("audit", topics[0], members, **words, takes_ms=(0, 5), joins_after_seconds=joins_s)
     return replace(workload, groups=[*workload.groups, group])
@@ -91,7 +93,7 @@ def _bursts(chance: Random, workload: Workload) -> Workload:
 def with_some(chance: Random, workload: Workload, names: Sequence[str]) -> Workload:
     """Return the workload with these kinds."""
     for name in names:
-        workload = KINDS[name](chance, workload)
+        workload = (KINDS.get(name) or MORE_KINDS[name])(chance, workload)
     return workload
 
 
@@ -108,6 +110,8 @@ def _filtering(chance: Random, workload: Workload) -> Workload:
     if len(groups) == len(workload.groups) or chance.random() < 0.7:
         condition = chance.choice(CONDITIONS)
         groups.append(Group("matching", topics[0], chance.choice((1, 2)), popped=is_first_popped, condition=condition))
+        if chance.random() < 0.5:
+            groups[-1] = replace(groups[-1], settings={"pull_batch_size": 1, "pop_batch_nums": 1})
     producers = [replace(one, tags=TAGS, properties=PROPERTIES) for one in workload.producers]
     return replace(workload, groups=groups, producers=producers)
 
@@ -219,3 +223,6 @@ KINDS: dict[str, Kind] = {
     "losses": _losses,
 }
 """Kinds that create groups and programs come first, because the last ones change what exists."""
+
+MORE_KINDS: dict[str, Kind] = {"late": _late, "bursts": _bursts}
+"""Those that may come on top of all."""

@@ -14,6 +14,7 @@ from staticfire.simulation.runs.swarm import plain_workload
 from staticfire.simulation.runs.swarm_kinds import with_some
 from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Transactions, Workload
 from staticfire.simulation.workload.loading import WorkloadMaker
+from tests.mutants.foreign_mutants import FOREIGN_KINDS
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KINDS_OF
 from tests.mutants.mutants import MUTANTS
@@ -166,13 +167,13 @@ QUIET_SETTINGS = {
 RARELY_S = 60.0
 
 
-def kind_workload(kind: str) -> WorkloadMaker:
-    """Return what makes workloads of the swarm that are of this kind, too, with no other faults than it brings."""
+def kind_workload(*kinds: str) -> WorkloadMaker:
+    """Return what makes workloads of the swarm that are of these kinds, too, with no other faults than they bring."""
 
     def make(chance: Random) -> Workload:
-        may = ("kill member", "restart member") if kind == "broadcast" else ()
+        may = ("kill member", "restart member") if "broadcast" in kinds else ()
         workload = replace(plain_workload(chance), nemesis=Nemesis(may, EVERY_S, LASTS_S))
-        return with_some(Random(chance.getrandbits(64)), workload, [kind])
+        return with_some(Random(chance.getrandbits(64)), workload, kinds)
 
     return make
 
@@ -221,6 +222,12 @@ LEANS: dict[str, WorkloadMaker] = {
     "what was just stored is removed as old": small_files_workload,
     "offsets are never saved": restarting_workload,
     **{name: kind_workload(kind) for name, kind in KINDS_OF.items()},
+    **{name: kind_workload(*kinds) for name, kinds in FOREIGN_KINDS.items()},
+    "an offset counts the message at work": members_workload,
+    "the last acknowledgement ends the whole pop": popping_workload,
+    "a popped message that is put off is due as before, too": calm_workload,
+    "who unlocks one queue unlocks all": members_workload,
+    "saved offsets of two queues are mixed up": restarting_workload,
 }
 """What is too rare in the swarm; the others are found there."""
 

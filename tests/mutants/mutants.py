@@ -33,6 +33,7 @@ from staticfire.client.offsets.offset_store import RemoteOffsets
 from staticfire.client.produce.producer import Producer
 from staticfire.client.settings.allocation import Averagely, AveragelyByCircle
 from staticfire.simulation.world.files import SimulatedFile, SimulatedFiles
+from tests.mutants.foreign_mutants import FOREIGN_MUTANTS
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KIND_MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
@@ -305,4 +306,5 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     **MISSED_MUTANTS,
     **FURTHER_MUTANTS,
     **KIND_MUTANTS,
+    **FOREIGN_MUTANTS,
 }  # fmt: skip

@@ -1,0 +1,92 @@
+"""Where messages lie that wait at first: for their time, for the end of a transaction, for somebody who ends it."""
+
+from staticfire.broker.settings import BrokerSettings
+from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
+from staticfire.simulation.checkers.checker import Checker
+from staticfire.simulation.checkers.events import (
+    FaultBegan,
+    MessageFound,
+    NotSettled,
+    ProcessEnded,
+    QueuePlace,
+    RecallEnded,
+    RunEvent,
+    SendAcknowledged,
+    SendBegan,
+)
+from staticfire.simulation.workload.description import Workload
+
+CHANGED_INTERVAL_MS = 2_000
+# The shortest transactionCheckInterval that an administrator gives to brokers while they run.
+
+
+class InItsQueue(Checker):
+    """A message lies in the queue that its producer was told, also when it had to wait before it came there.
+
+    A send that was tried again lies in two queues, and a broker that is killed may lose the one that was told: what was
+    sent before its end isn't looked at, nor what was called back.
+    """
+
+    promise = "a message comes to the queue that its producer was told, also after a delay or a transaction"
+    hears = (SendBegan, SendAcknowledged, MessageFound, NotSettled, ProcessEnded, RecallEnded)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        self._began_ms: dict[str, int] = {}
+        self._sent: dict[str, SendAcknowledged] = {}
+        self._found: dict[str, set[QueuePlace]] = {}
+        self._killed_ms: dict[str, int] = {}
+        self._has_settled = True
+
+    def see(self, event: RunEvent) -> None:
+        match event:
+            case SendBegan(at_ms=at_ms, name=name):
+                self._began_ms[name] = at_ms
+            case SendAcknowledged(name=name):
+                self._sent[name] = event
+            case MessageFound(name=name, place=place) if name in self._sent and place[1] == self._sent[name].place[1]:
+                self._found.setdefault(name, set()).add(place)
+            case RecallEnded(name=name, outcome="recalled" | "unknown"):
+                self._sent.pop(name, None)
+            case ProcessEnded(at_ms=at_ms, who=who, how=how) if how not in ("stopping", "stopped"):
+                self._killed_ms[who] = at_ms
+            case NotSettled():
+                self._has_settled = False
+            case _:
+                pass
+
+    def finish(self) -> None:
+        for name, places in self._found.items() if self._has_settled else ():
+            sent = self._sent.get(name)
+            if sent is None or sent.place in places or self._began_ms.get(name, 0) <= self._last_kill_ms(sent):
+                continue
+            queues = sorted(queue_id for broker, _, queue_id in places if broker == sent.place[0])
+            if queues:
+                self.broken(sent.at_ms, f"{name} was acknowledged in {sent.place} and lies in queue {queues[0]} of it")
+
+    def _last_kill_ms(self, sent: SendAcknowledged) -> int:
+        return self._killed_ms.get(sent.place[0], -1)
+
+
+class AskedOften(Checker):
+    """A half message is put aside when its producers were asked as often as settings say, and not before."""
+
+    promise = "nobody gives a transaction up before it was asked about transactionCheckMax times"
+    hears = (SendAcknowledged, MessageFound, FaultBegan)
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__(workload)
+        settings = BrokerSettings(**workload.brokers.settings)
+        self._questions, self._interval_ms = settings.transaction_check_max, settings.transaction_check_interval
+        self._sent: dict[str, SendAcknowledged] = {}
+
+    def see(self, event: RunEvent) -> None:
+        if isinstance(event, SendAcknowledged):
+            self._sent[event.name] = event
+        elif isinstance(event, FaultBegan) and event.what == "change settings":
+            self._interval_ms = min(self._interval_ms, CHANGED_INTERVAL_MS)
+        elif isinstance(event, MessageFound) and event.place[1] == CHECK_MAX_TIME_TOPIC and event.name in self._sent:
+            waited_ms, least_ms = event.at_ms - self._sent[event.name].at_ms, self._questions * self._interval_ms
+            if waited_ms < least_ms:
+                words = f"{event.name} was put aside within {waited_ms} ms; {self._questions} questions take {least_ms}"
+                self.broken(event.at_ms, words)
