@@ -1,18 +1,13 @@
 """Messages from brokers to gRPC clients, and what becomes of them: received, acknowledged, held, given up."""
 
-import asyncio
 from hashlib import md5
 from typing import Any
 
 import pytest
 
-from staticfire.protocol.codes import RequestCode
-from staticfire.protocol.command import refusal
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
-from staticfire.proxy.services.client_table import SETTINGS_WITHIN_MS
 from staticfire.proxy.services.packed_answers import SHARE_BYTES
-from staticfire.simulation.world import SimulatedWorld
 from tests.proxy.grpc_stand import GROUP, TOPIC, GrpcStand, moment, ready, resource, sent
 
 pytestmark = pytest.mark.row("G3")
@@ -374,29 +369,3 @@ async def test_a_changed_receipt_keeps_the_message_away_for_as_long(stand: GrpcS
     assert (await stand.ack(message)).status.code == pb.Code.OK
     await stand.world.run_for(seconds=90)
     assert await stand.bodies() == []
-
-
-async def test_a_brokers_unknown_code_without_a_remark_is_passed_on(stand: GrpcStand) -> None:
-    await stand.put_topic()
-    await stand.consumer()
-    await stand.send()
-    (message,) = (await stand.receive()).messages
-    dispatcher = stand.cluster.services["broker-a"].dispatcher
-    dispatcher.precede(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, lambda _: lambda _: refusal(4_321, ""))
-    status = (await stand.change(message, 10)).status
-    assert (status.code, status.message) == (50001, "unknown response code 4321")
-
-
-async def test_each_receive_waits_its_own_moment_for_the_settings(world: SimulatedWorld, stand: GrpcStand) -> None:
-    await stand.put_topic()
-    await stand.send()
-    first = asyncio.ensure_future(stand.receive(poll_s=0))
-    await world.run_for(SETTINGS_WITHIN_MS - 100)
-    second = asyncio.ensure_future(stand.receive(poll_s=0))
-    await world.run_for(200)
-    assert first.done()
-    await stand.consumer()
-    began_ms = world.uptime_ms
-    assert [message.body for message in (await second).messages] == [b"x"]
-    assert world.uptime_ms - began_ms < 100  # It doesn't wait until its own limit.
-    assert (await first).messages == []

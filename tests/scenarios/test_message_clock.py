@@ -20,7 +20,7 @@ async def test_a_failed_write_closes_the_file_and_keeps_the_time(
     now_ms = clock.message_ms()
     clock.set(ClockReading(1, FROZEN, 0.0, now_ms))
     world.disk("broker").fail_write()
-    with pytest.raises(StorageError, match="clock.json can't be written"):
+    with pytest.raises(StorageError, match=r"clock\.json can't be written"):
         clock.set(ClockReading(2, FROZEN, 0.0, now_ms + 1_000))
     assert len(closed) == 1
     assert (clock.epoch, clock.message_ms()) == (1, now_ms)

@@ -1,6 +1,7 @@
 """Messages that wait for their time are called back: before it, after it, twice, with forged handles."""
 
 import errno
+from typing import Any
 
 import pytest
 
@@ -119,7 +120,7 @@ async def test_a_forged_recall_does_no_harm(world: SimulatedWorld, stand: Broker
     assert await stand.bodies("orders") == [b"x"]
 
 
-def same_id_twice(stand: BrokerStand) -> tuple[dict[str, str], str]:
+def same_id_twice(stand: BrokerStand) -> tuple[dict[str, Any], str]:
     """Return the properties of two messages of one id, and the handle of both."""
     due_ms = stand.message_ms // 1000 * 1000 + 5_900
     properties = {"UNIQ_KEY": "U1", "TIMER_DELIVER_MS": str(due_ms)}
