@@ -105,9 +105,10 @@ def checked(rule: FaultRule) -> FaultRule:
         raise UsageError(f"probability={rule.probability}: a number above 0, up to 1, is needed")
     numbers = {
         "times": rule.times, "lifetime": rule.lifetime_ms, "delay": rule.delay_ms, "jitter": rule.jitter_ms,
-        "from": rule.from_ms, "until": rule.until_ms + 1,
+        "from": rule.from_ms, "until": rule.until_ms,
     }  # fmt: skip
-    wrong = next((name for name, number in numbers.items() if number < 0), None)
+    lowest = {"until": -1}  # -1: the rule has no end.
+    wrong = next((name for name, number in numbers.items() if number < lowest.get(name, 0)), None)
     if wrong is not None:
         raise UsageError(f"{wrong}={numbers[wrong]}: it can't be below zero")
     if rule.jitter_ms > rule.delay_ms:

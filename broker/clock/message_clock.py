@@ -119,8 +119,10 @@ class MessageClock:
                 self._files.replace(self._path, line)
                 return
             file = self._files.open(self._path)
-            file.write(0, line)
-            file.close()
+            try:
+                file.write(0, line)
+            finally:
+                file.close()
         except OSError as error:
             raise StorageError(f"{self._path} can't be written: {error}") from None
 

@@ -12,8 +12,8 @@ Different from RocketMQ
 
 from typing import TYPE_CHECKING
 
+from staticfire.broker.handlers.queues import find_queue
 from staticfire.broker.state import BrokerState
-from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.time_search import Boundary
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
@@ -53,13 +53,6 @@ class OffsetHandlers:
         dispatcher.handle(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, self.search)
         dispatcher.handle(RequestCode.GET_EARLIEST_MSG_STORETIME, self.earliest)
 
-    def _find_queue(self, topic: str, queue_id: int) -> Queue | None:
-        """Return a queue of a topic. None if the topic doesn't have it: a query must not create queues."""
-        config = self._state.topics.get(topic)
-        if config is None or not 0 <= queue_id < max(config.read_queue_nums, config.write_queue_nums):
-            return None
-        return self._store.queue(topic, queue_id)
-
     def query(self, call: Call) -> Answer:
         """Return the offset of a group in a queue."""
         request: QueryConsumerOffset = call.request
@@ -70,7 +63,7 @@ class OffsetHandlers:
             self._began(call, -1)
             remark = "Not found, do not set to zero, maybe this group boot first"
             return refusal(ResponseCode.QUERY_NOT_FOUND, remark)
-        queue = self._find_queue(request.topic, request.queue_id)
+        queue = find_queue(self._state, request.topic, request.queue_id)
         if queue is not None and queue.min_offset <= 0 < queue.max_offset:
             self._began(call, 0)
             return OffsetAnswer(0)
@@ -86,7 +79,7 @@ class OffsetHandlers:
         topic, queue_id = request.topic, request.queue_id
         self._state.surprises.began(group.name, topic, queue_id, offset, group.consume_from_where)
         member = group.channel_info_table.get(call.connection)
-        queue = self._find_queue(topic, queue_id)
+        queue = find_queue(self._state, topic, queue_id)
         if offset < 0 and member is not None and queue is not None and self._state.settings.remember_first_offsets:
             self._first_offsets().has_none(group, member, queue, self._uptime_ms())
 
@@ -119,7 +112,7 @@ class OffsetHandlers:
     def max_offset(self, call: Call) -> Answer:
         """Return the offset that the next message will get; 0 for an unknown queue."""
         request: GetMaxOffset = call.request
-        queue = self._find_queue(request.topic, request.queue_id)
+        queue = find_queue(self._state, request.topic, request.queue_id)
         if queue is None:
             return OffsetAnswer(0)
         first_offsets = self._state.first_offsets
@@ -130,13 +123,13 @@ class OffsetHandlers:
     def min_offset(self, call: Call) -> Answer:
         """Return the oldest offset; 0 for an unknown queue."""
         request: GetMinOffset = call.request
-        queue = self._find_queue(request.topic, request.queue_id)
+        queue = find_queue(self._state, request.topic, request.queue_id)
         return OffsetAnswer(0 if queue is None else queue.min_offset)
 
     def search(self, call: Call) -> Answer:
         """Return the offset at a stored time; 0 for an unknown queue."""
         request: SearchOffset = call.request
-        queue = self._find_queue(request.topic, request.queue_id)
+        queue = find_queue(self._state, request.topic, request.queue_id)
         if queue is None:
             return OffsetAnswer(0)
         upper = (request.boundary_type or "").lower() == "upper"
@@ -146,6 +139,6 @@ class OffsetHandlers:
     def earliest(self, call: Call) -> Answer:
         """Return when a queue's oldest message was stored; -1 if it has none."""
         request: GetEarliestStoreTime = call.request
-        queue = self._find_queue(request.topic, request.queue_id)
+        queue = find_queue(self._state, request.topic, request.queue_id)
         stored_ms = None if queue is None else self._store.stored_ms_of(queue, queue.min_offset)
         return TimestampAnswer(-1 if stored_ms is None else stored_ms)

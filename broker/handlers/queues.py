@@ -6,7 +6,7 @@ from staticfire.protocol.requests.locks import MessageQueue
 
 
 def find_queue(state: BrokerState, topic: str, queue_id: int) -> Queue | None:
-    """Return a queue of a topic; None if the topic has no such queue."""
+    """Return a queue of a topic. None if the topic doesn't have it: a query must not create queues."""
     config = state.topics.get(topic)
     if config is None or not 0 <= queue_id < max(config.read_queue_nums, config.write_queue_nums):
         return None

@@ -10,6 +10,8 @@ REBUILT_QUEUE = "rebuilt_queue"
 RECORD_BEYOND = "record_beyond"
 # The number of findings that are reported. Later ones are only counted.
 TOLD_MAX = 1_000
+# The number of places that are remembered, so that each is counted once.
+PLACES_MAX = 65_536
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -36,7 +38,8 @@ class Findings:
     def __init__(self, tell: Callable[[Finding], None]) -> None:
         """`tell` is called for each finding that wasn't reported before."""
         self._tell = tell
-        self._told: set[tuple[str, int, str, int, int]] = set()
+        self._places: set[tuple[str, int, str, int, int]] = set()
+        self._reports = 0
         self.damaged_records = 0
         self.mended_entries = 0
         self.rebuilt_queues = 0
@@ -69,12 +72,13 @@ class Findings:
             self._say(finding)
 
     def _is_new(self, *what: *tuple[str, int, str, int, int]) -> bool:
-        if what in self._told:
+        if what in self._places:
             return False
-        if len(self._told) < TOLD_MAX:
-            self._told.add(what)
+        if len(self._places) < PLACES_MAX:
+            self._places.add(what)
         return True
 
     def _say(self, finding: Finding) -> None:
-        if len(self._told) < TOLD_MAX:
+        if self._reports < TOLD_MAX:
+            self._reports += 1
             self._tell(finding)

@@ -47,11 +47,15 @@ class WaitingRecords:
         return [(entry.log_position, entry.record_bytes) for entry in entries if entry.record_bytes > 0]
 
     def one(self, offset: int) -> StoredRecord:
-        """Return a record. Raises: ProtocolError, StorageError (there is none), OSError."""
+        """Return a record.
+
+        Raises: ProtocolError (it is gone or damaged), StorageError (the queue can't be read now), OSError (the record
+        can't be read now).
+        """
         entries = self._store.entries(self.queue, offset, 1)
         data = self._store.record_at(entries[0].log_position) if entries and entries[0].record_bytes else None
         if data is None:
-            raise StorageError(f"the record of offset {offset} is gone or damaged")
+            raise ProtocolError(f"the record of offset {offset} is gone or damaged")
         record = decode_record(data)
         if record.topic != WHEEL_TIMER_TOPIC or record.queue_offset != offset:
             raise ProtocolError(f"the record at {record.log_position} is another one")

@@ -165,14 +165,16 @@ class TimerService:
     # -- recall --------------------------------------------------------------------------------------------------
 
     def find(self, handle: RecallHandle) -> list[Due]:
-        """Return the waiting messages that a handle refers to. Raises: StorageError."""
+        """Return the waiting messages that a handle refers to. Raises: StorageError (one can't be read now)."""
         out_ms, hash_bits = handle.timestamp_ms - 1, forms.hash_of(handle.topic, handle.unique_id)
         found: list[Due] = []
         for due_ms, offset in self._index.candidates(out_ms, hash_bits):
             try:
                 properties = self._records.one(offset).properties
-            except (ProtocolError, OSError):
-                continue
+            except ProtocolError:
+                continue  # A damaged message is never delivered, so there is nothing to recall.
+            except OSError as error:
+                raise StorageError(f"a message that may be the one to recall can't be read: {error}") from error
             named = text_property(properties, UNIQ_KEY), text_property(properties, REAL_TOPIC)
             if named == (handle.unique_id, handle.topic):
                 found.append((due_ms, offset, hash_bits))

@@ -84,5 +84,9 @@ class Ending:
             on_stored(call, queue_offset, log_position, outcome)
 
     def forget(self) -> None:
-        """Reset everything, because the queues were deleted."""
+        """Reset everything, because the queues were deleted. Callers that still wait get a failure."""
+        waiting, self._waiting = self._waiting, []
         self._noted.clear()
+        self.offsets.clear()
+        for on_stored, call in waiting:
+            on_stored(call, -1, -1, PutOutcome.FAILED)

@@ -15,6 +15,8 @@ from staticfire.protocol.errors import UsageError, broker_answer
 from staticfire.protocol.requests.journal import KINDS, GetJournal, JournalAnswer, JournalPage, JournalRecord
 
 PAGE_RECORDS = 2_000
+# A number with more digits is no request code. Python refuses to convert one with thousands of digits.
+CODE_DIGITS_MAX = 9
 
 
 class JournalRecords(list[JournalRecord]):
@@ -34,6 +36,12 @@ def events_wanted(
         if kind not in KINDS:
             raise UsageError(f"{kind!r} is no kind of event; there are {', '.join(KINDS)}")
     return GetJournal(kinds=",".join(kinds) or None, client=client, group=group, topic=topic, queue_id=queue_id)
+
+
+def code_of(text: str) -> str | int:
+    """Return the request code in a text: its number, or its name as it is."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= CODE_DIGITS_MAX
+    return int(text) if is_number else text
 
 
 def requests_wanted(

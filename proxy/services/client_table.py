@@ -54,7 +54,8 @@ class ClientTable:
         self._clients: dict[str, KnownClient] = {}
         self._publishers: dict[str, dict[str, KnownClient]] = {}
         self._turns: dict[str, int] = {}
-        self._expected: dict[str, asyncio.Event] = {}
+        # By client id, an event for each call that waits for the settings.
+        self._expected: dict[str, list[asyncio.Event]] = {}
 
     def __len__(self) -> int:
         return len(self._clients)
@@ -66,20 +67,25 @@ class ClientTable:
     async def expected(self, client_id: str) -> KnownClient | None:
         """Like `get`, but wait a moment for the settings: some clients don't wait for the response to theirs."""
         if client_id not in self._clients:
-            arrived = self._expected.setdefault(client_id, asyncio.Event())
+            arrived, waiting = asyncio.Event(), self._expected.setdefault(client_id, [])
+            waiting.append(arrived)
             try:
                 async with asyncio.timeout(SETTINGS_WITHIN_MS / 1000):
                     await arrived.wait()
             except TimeoutError:
-                self._expected.pop(client_id, None)
+                pass
+            finally:
+                waiting.remove(arrived)
+                if not waiting:
+                    del self._expected[client_id]
         return self._clients.get(client_id)
 
     def put(self, client: KnownClient) -> None:
         """Add a client; it replaces an earlier one with the same id."""
         self.remove(client.client_id)
         self._clients[client.client_id] = client
-        if client.client_id in self._expected:
-            self._expected.pop(client.client_id).set()
+        for arrived in self._expected.get(client.client_id, ()):
+            arrived.set()
         for topic in client.topics:
             self._publishers.setdefault(topic, {})[client.client_id] = client
 

@@ -5,7 +5,7 @@ A client may use the first handle of a renewed receipt; `taken` returns the newe
 
 import asyncio
 
-from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.codes import name_of_response
 from staticfire.protocol.command import SUCCESS, Answer
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.requests.pop import AckMessage, ChangeInvisibleAnswer, ChangeInvisibleTime
@@ -177,5 +177,5 @@ class ReceiptWork:
 
 
 def _refusal(answer: Answer) -> StatusError:
-    status = refused(answer.code, answer.remark or ResponseCode(answer.code).name)
+    status = refused(answer.code, answer.remark or name_of_response(answer.code))
     return StatusError(status.code, status.message)

@@ -48,6 +48,7 @@ def journal(
     and clockSet; none means all. `up`, `run` and `Cluster` keep a journal; a broker that is started by itself does with
     journalEnable=true, and records requests with recordRequests=true.
     """
+    from staticfire.client.admin.journal import code_of
     from staticfire.protocol.requests.journal import KINDS
 
     if of_requests and kinds:
@@ -61,8 +62,7 @@ def journal(
 
     async def ask(admin: "Admin") -> "JournalRecords":
         if of_requests:
-            number = int(code) if code and code.isdecimal() else code
-            return await admin.requests(number, client, group, topic, queue_id, broker)
+            return await admin.requests(code_of(code) if code else None, client, group, topic, queue_id, broker)
         chosen = {"client": client, "group": group, "topic": topic, "broker_name": broker}
         return await admin.journal(*kinds, queue_id=queue_id, **chosen)
 

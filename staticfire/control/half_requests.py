@@ -13,10 +13,6 @@ from aiohttp import web
 
 # The limit for the first byte of a connection, for the rest of a request line with its headers, and for a body.
 HALF_REQUEST_S = 10.0
-TOO_SLOW = (
-    b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 56\r\n\r\n"
-    b'{"error": "the request was not whole after 10 seconds"}\n'
-)
 
 
 class HalfRequests:
@@ -112,5 +108,12 @@ class TimedConnection(asyncio.Protocol):
         self._timer = None
         if self._transport is not None:
             if self._has_spoken:
-                self._transport.write(TOO_SLOW)
+                self._transport.write(_too_slow(HALF_REQUEST_S))
             self._transport.close()
+
+
+def _too_slow(limit_s: float) -> bytes:
+    """Return the response to a request that stayed incomplete for that long."""
+    body = b'{"error": "the request was not whole after %.0f seconds"}\n' % limit_s
+    head = b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    return head + b"Content-Length: %d\r\n\r\n" % len(body) + body

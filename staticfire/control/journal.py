@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from staticfire.client import JournalRecords
+from staticfire.client.admin.journal import code_of
 from staticfire.control.routes import ControlCall, Parameter, Reply, Route
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 
 QUEUE_MAX = (1 << 31) - 1
-CODE_DIGITS_MAX = 9
 _CHOSEN = (
     Parameter("client", "a client's id, or one part of it"),
     Parameter("group", "a consumer group"),
@@ -40,10 +40,9 @@ async def events(asked: ControlCall) -> Reply:
 async def requests(asked: ControlCall) -> Reply:
     """Return the recorded requests."""
     code: str = asked.query.get("code", "")
-    is_number = code.isascii() and code.isdecimal() and len(code) <= CODE_DIGITS_MAX
     async with asked.cluster.admin() as admin:
         try:
-            return _shown(await admin.requests(int(code) if is_number else code or None, **_wanted(asked)), asked)
+            return _shown(await admin.requests(code_of(code) if code else None, **_wanted(asked)), asked)
         except BrokerAnswer as error:
             return _none_kept(error)
 

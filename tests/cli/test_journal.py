@@ -102,6 +102,7 @@ def test_the_command_shows_requests(cluster: Cluster) -> None:
         (["--requests", "joined"], "--requests goes with --code"),
         (["--code", "PULL_MESSAGE"], "--code goes with --requests"),
         (["--requests", "--code", "PUSH"], "'PUSH' is no request code; write its name"),
+        (["--requests", "--code", "9" * 5_000], "9' is no request code; write its name"),
         (["--broker", "broker-z"], "no master of broker broker-z"),
     ],
 )

@@ -141,3 +141,8 @@ def test_what_makes_no_sense_is_told(said: dict[str, Any], words: str) -> None:
 def test_rules_made_by_others_are_checked_too(fields: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         checked(FaultRule(**fields))
+
+
+def test_a_number_below_zero_is_reported_as_it_was_written() -> None:
+    with pytest.raises(UsageError, match="until=-5: it can't be below zero"):
+        checked(FaultRule(action="drop", until_ms=-5))

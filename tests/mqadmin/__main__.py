@@ -78,7 +78,8 @@ def lacking_flags(admin: Admin) -> list[str]:
 
 
 def main() -> int:
-    with Cluster(brokers=2) as cluster, tempfile.TemporaryDirectory() as folder:
+    # The current folder is a temporary one: our consumerStatus writes its files there, as RocketMQ's does.
+    with Cluster(brokers=2) as cluster, tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         (broker, address), (_, other_address) = sorted(cluster.addresses.items())
         with Admin(cluster.namesrv, folder) as admin:
             run = Run(admin, Facts(cluster.namesrv, broker, address, other_address))

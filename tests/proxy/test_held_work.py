@@ -2,6 +2,8 @@
 
 import pytest
 
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import refusal
 from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from tests.proxy.grpc_stand import GROUP, TOPIC, GrpcStand, ready, resource
@@ -129,3 +131,14 @@ async def test_work_without_end_ends_after_three_hours(stand: GrpcStand) -> None
     await keep_alive(stand, 185, "c1", "c2", every_s=100)
     await keep_alive(stand, 65, "c1", "c2", every_s=100)
     assert (await stand.receive(client_id="c2", auto_renew=True)).attempts == [2]
+
+
+async def test_a_brokers_unknown_code_without_a_remark_is_passed_on(stand: GrpcStand) -> None:
+    await stand.put_topic()
+    await stand.consumer()
+    await stand.send()
+    (message,) = (await stand.receive()).messages
+    dispatcher = stand.cluster.services["broker-a"].dispatcher
+    dispatcher.precede(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, lambda _: lambda _: refusal(4_321, ""))
+    status = (await stand.change(message, 10)).status
+    assert (status.code, status.message) == (50001, "unknown response code 4321")

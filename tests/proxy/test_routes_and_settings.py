@@ -1,12 +1,15 @@
 """What clients learn before they send or receive: routes, assignments, their own settings."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from staticfire.protocol.requests.groups import ExponentialRetryPolicy, GroupRetryPolicy
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
+from staticfire.proxy.services.client_table import SETTINGS_WITHIN_MS
 from staticfire.proxy.transport.calls import GrpcError, GrpcStatus
+from staticfire.simulation.world import SimulatedWorld
 from tests.proxy.grpc_stand import GROUP, GrpcStand, consumer_settings, producer_settings, resource, seconds
 
 pytestmark = pytest.mark.row("G3")
@@ -212,3 +215,18 @@ async def test_silent_clients_are_forgotten(stand: GrpcStand) -> None:
         assert (await stand.call("Heartbeat", group=resource(GROUP))).status.code == pb.Code.OK
     assert stand.service.clients.get("quiet") is None
     assert stand.service.clients.get("c1") is not None
+
+
+async def test_each_receive_waits_its_own_moment_for_the_settings(world: SimulatedWorld, stand: GrpcStand) -> None:
+    await stand.put_topic()
+    await stand.send()
+    first = asyncio.ensure_future(stand.receive(poll_s=0))
+    await world.run_for(SETTINGS_WITHIN_MS - 100)
+    second = asyncio.ensure_future(stand.receive(poll_s=0))
+    await world.run_for(200)
+    assert first.done()
+    await stand.consumer()
+    began_ms = world.uptime_ms
+    assert [message.body for message in (await second).messages] == [b"x"]
+    assert world.uptime_ms - began_ms < 100  # It doesn't wait until its own limit.
+    assert (await first).messages == []

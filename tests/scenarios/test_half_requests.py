@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from staticfire.control import half_requests
 from staticfire.control.half_requests import HALF_REQUEST_S, HalfRequests
 from staticfire.simulation.world import SimulatedWorld
 from tests.proxy.raw_client import RawClient
@@ -68,6 +69,15 @@ async def test_a_request_that_never_becomes_whole_is_closed(served: HalfServed, 
     assert client.said.startswith(b"HTTP/1.1 408 ") == bool(said)
     head, _, body = client.said.partition(b"\r\n\r\n")
     assert not said or f"Content-Length: {len(body)}".encode() in head
+
+
+async def test_the_response_names_the_limit_that_was_used(served: HalfServed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(half_requests, "HALF_REQUEST_S", 120.0)
+    client = await served.client(b"GET")
+    await served.world.run_for(seconds=121)
+    head, _, body = client.said.partition(b"\r\n\r\n")
+    assert b"not whole after 120 seconds" in body
+    assert b"Content-Length: %d" % len(body) in head
 
 
 async def test_a_byte_now_and_then_makes_no_difference(served: HalfServed) -> None:

@@ -1,5 +1,8 @@
 """Messages that wait for their time are called back: before it, after it, twice, with forged handles."""
 
+import errno
+from typing import Any
+
 import pytest
 
 from staticfire.protocol.names import WHEEL_TIMER_TOPIC
@@ -8,6 +11,7 @@ from staticfire.protocol.requests.send import SendMessage
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import NAME, TIMER_ILLEGAL_WORDS, BrokerStand, text
+from tests.scenarios.test_damage import rot
 
 pytestmark = pytest.mark.row("D4")
 
@@ -114,6 +118,43 @@ async def test_a_forged_recall_does_no_harm(world: SimulatedWorld, stand: Broker
     assert refused.code == ILLEGAL
     await world.run_for(seconds=6)
     assert await stand.bodies("orders") == [b"x"]
+
+
+def same_id_twice(stand: BrokerStand) -> tuple[dict[str, Any], str]:
+    """Return the properties of two messages of one id, and the handle of both."""
+    due_ms = stand.message_ms // 1000 * 1000 + 5_900
+    properties = {"UNIQ_KEY": "U1", "TIMER_DELIVER_MS": str(due_ms)}
+    return properties, encode_handle(RecallHandle("orders", NAME, (due_ms - 1) // 1000 * 1000 + 1, "U1"))
+
+
+async def test_a_damaged_message_of_the_same_id_prevents_no_recall(world: SimulatedWorld, stand: BrokerStand) -> None:
+    properties, handle = same_id_twice(stand)
+    for body in (b"x", b"y"):
+        await stand.send("orders", body, **properties)
+    first = (await stand.stored(WHEEL_TIMER_TOPIC))[0]
+    rot(stand, first.log_position)
+    answer = await stand.recall(handle)
+    assert (answer.code, answer.remark) == (OK, "not set any response code")
+    await world.run_for(seconds=8)
+    assert await stand.bodies("orders") == []
+
+
+async def test_a_recall_whose_message_cant_be_read_now_fails(world: SimulatedWorld, stand: BrokerStand) -> None:
+    """A refused recall can be tried again; "no message" would be the last word."""
+    properties, handle = same_id_twice(stand)
+    await stand.send("orders", b"x", **properties)
+
+    def fail(path: str, position: int, size: int, is_map: bool) -> int:
+        if "commitlog" in path:
+            raise OSError(errno.ENFILE, "too many open files", path)
+        return position
+
+    world.disk(NAME).on_read = fail
+    assert (await stand.recall(handle)).code != OK
+    world.disk(NAME).on_read = None
+    assert (await stand.recall(handle)).code == OK
+    await world.run_for(seconds=8)
+    assert await stand.bodies("orders") == []
 
 
 async def test_a_recall_that_cant_be_stored_is_none(world: SimulatedWorld, stand: BrokerStand) -> None:

@@ -19,8 +19,11 @@ from staticfire.client import (
 )
 from staticfire.client.consume.results.consume_results import ConsumeContext, ConsumeStatus
 from staticfire.protocol.codecs import codec_for
+from staticfire.protocol.command import Request
+from staticfire.protocol.requests.imports import ImportedMessage, ImportMessages
 from staticfire.protocol.requests.offsets import GetMaxOffset
 from staticfire.protocol.requests.pull import PullMessage
+from staticfire.protocol.requests.send import SendMany
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.simulation.world import SimulatedWorld
@@ -97,6 +100,18 @@ async def test_many_sends_of_one_read_are_many_records(shop: Shop) -> None:
     await shop.producer.send_many([Message(TOPIC, b"%d" % number) for number in range(500)])
     messages = [message for one in await shop.admin.requests("SEND_MANY") for message in one.details["body"]]
     assert len(messages) == 500
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ("IMPORT_MESSAGES", ImportMessages(TOPIC, 0, body=[ImportedMessage(b"", b"x", 1, b"\0" * 8)])),
+        ("SEND_MANY", SendMany("shop", "TBW102", 4, body=[])),
+    ],
+)
+async def test_a_body_whose_messages_name_no_topic_is_shown(shop: Shop, code: str, wanted: Request) -> None:
+    await shop.producer.client.pool.ask(BROKER_A, wanted, 3_000)
+    assert [one.code for one in await shop.admin.requests(code)] == [code]
 
 
 async def test_what_is_refused_or_unknown_is_recorded_too(shop: Shop) -> None:

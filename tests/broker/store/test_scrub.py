@@ -3,6 +3,7 @@
 import pytest
 
 from staticfire.broker.scrubbing import pause_after_step_ms
+from staticfire.broker.store.findings import DAMAGED_RECORD, TOLD_MAX, Finding, Findings
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.protocol.times import UptimeMs
 from tests.broker.store.stand import StoreStand
@@ -123,3 +124,13 @@ def test_records_behind_the_end_of_their_queue_are_told_once_per_queue(is_in_use
     for _ in range(2):
         scrub(stand)
     assert [(finding.kind, finding.queue_offset) for finding in stand.told] == [("record_beyond", 7)]
+
+
+def test_as_many_findings_are_reported_as_the_limit_says_and_all_records_are_counted_once() -> None:
+    told: list[Finding] = []
+    findings = Findings(told.append)
+    for _ in ("the scrub", "a read"):
+        for position in range(TOLD_MAX + 5):
+            findings.damaged(Finding(DAMAGED_RECORD, position, "rotten"))
+    assert [finding.log_position for finding in told] == list(range(TOLD_MAX))
+    assert findings.damaged_records == TOLD_MAX + 5
