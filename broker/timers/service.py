@@ -232,17 +232,24 @@ class TimerService:
             # The messages wait until there is room. None of them is skipped.
             raise StorageError(str(self._store.refusal))
         slices = _Slice()
-        trouble: OSError | None = None
+        trouble: OSError | StorageError | None = None
         reached = 0
         records = self._records.many([offset for _, offset, _ in due])
         for one, record in zip(due, records or repeat(None), strict=False):
             try:
-                self._put_delivery(record or self._records.one(one[1]), slices)
-            except (ProtocolError, StorageError) as error:
-                log.error("timer_skipped", offset=one[1], due_ms=one[0], error=str(error))
-            except OSError as error:
+                waited = record or self._records.one(one[1])
+            except (OSError, StorageError) as error:
+                # It can't be read now. This message and the later ones are retried.
                 trouble = error
                 break
+            except ProtocolError as error:
+                _skip(one, error)
+                reached += 1
+                continue
+            try:
+                self._put_delivery(waited, slices)
+            except (ProtocolError, StorageError) as error:
+                _skip(one, error)
             reached += 1
         self._settle()
         self._changes += 1
@@ -259,7 +266,7 @@ class TimerService:
     def _put_delivery(self, waited: StoredRecord, slices: "_Slice") -> None:
         """Add a message to the burst.
 
-        Raises: ProtocolError, StorageError (impossible), OSError (impossible at the moment).
+        Raises: ProtocolError, StorageError (it can't be delivered at all).
         """
         place = real_place(waited.properties)
         if place is None:
@@ -283,6 +290,10 @@ class TimerService:
             if self._changes != self._saved_changes or (has_grown and self._index.next_due_ms() is not None):
                 self._saved_changes = self._changes
                 self._kept.save()
+
+
+def _skip(due: Due, error: Exception) -> None:
+    log.error("timer_skipped", offset=due[1], due_ms=due[0], error=str(error))
 
 
 class _Slice:

@@ -1,6 +1,7 @@
 """Messages that wait for their time are called back: before it, after it, twice, with forged handles."""
 
 import errno
+import os
 from typing import Any
 
 import pytest
@@ -170,3 +171,21 @@ async def test_a_half_message_with_a_time_that_cant_be_is_refused_at_once(stand:
     properties = "UNIQ_KEY\x01A\x02PGROUP\x01producers\x02TRAN_MSG\x01true\x02TIMER_DELAY_SEC\x01x\x02"
     answer = await stand.ask(SendMessage("producers", "orders", "TBW102", 4, 0, 4, 0, 0, properties, body=b"x"))
     assert (answer.code, answer.remark) == (ILLEGAL, TIMER_ILLEGAL_WORDS)
+
+
+@pytest.mark.parametrize(("unreadable", "error"), [("commitlog", errno.ENFILE), ("consumequeue", errno.EIO)])
+async def test_a_message_that_cant_be_read_when_it_is_due_is_delivered_later(
+    world: SimulatedWorld, stand: BrokerStand, unreadable: str, error: int
+) -> None:
+    await stand.send("orders", b"x", TIMER_DELAY_SEC="5")
+
+    def fail(path: str, position: int, size: int, is_map: bool) -> int:
+        if unreadable in path:
+            raise OSError(error, os.strerror(error), path)
+        return position
+
+    world.disk(NAME).on_read = fail
+    await world.run_for(seconds=8)
+    world.disk(NAME).on_read = None
+    await world.run_for(seconds=8)
+    assert await stand.bodies("orders") == [b"x"]
