@@ -178,6 +178,8 @@ async def test_a_message_that_cant_be_read_when_it_is_due_is_delivered_later(
     world: SimulatedWorld, stand: BrokerStand, unreadable: str, error: int
 ) -> None:
     await stand.send("orders", b"x", TIMER_DELAY_SEC="5")
+    await world.run_for(seconds=2)
+    await stand.restart()
 
     def fail(path: str, position: int, size: int, is_map: bool) -> int:
         if unreadable in path:
