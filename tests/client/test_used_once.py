@@ -60,8 +60,8 @@ def test_a_client_that_is_shared_is_entered_once_as_well() -> None:
         with pytest.raises(ClientError, match=RUNS.format("ClusterClient")):
             client.__enter__()
         with Producer("shop", client=client) as producer:
-            producer.send(Message("orders", b"1"))
-        assert "orders" in admin.topics()
+            assert producer.send(Message("orders", b"1")).queue_offset == 0
+        assert list(admin.masters()) == ["broker-a"]
 
 
 async def test_a_second_start_with_async_is_refused_as_well(world: SimulatedWorld) -> None:
