@@ -117,9 +117,11 @@ check-house: $(READY)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest -q tests/house
 
+# The memory of the compiled parts is looked at in `make test-sanitizers`.
 .PHONY: test
 test: $(READY) $(FLIGHTS_DATA) ## all tests of the program but those of foreign toolchains and of Spark (ARGS='-k pull' and the like)
 	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/house --ignore tests/docs --ignore tests/benchmarks \
+	  --ignore tests/fuzz/test_compiled_memory.py \
 	  -m 'not foreign and not spark' $(ARGS)
 
 .PHONY: test-docs
