@@ -8,5 +8,6 @@
 - nameservers.py, route_cache.py, routes.py: which brokers there are, and what a topic's route means
 - pull_answers.py: reads the response to a pull; condition_check.py: whether brokers filter by conditions
 - blocking.py: the API without `await`
+- program_errors.py: what a program's own functions raise: a failed call, or the end of the consumer
 - settings.py, queues.py, subscriptions.py, namespaces.py: values; wakeup.py: wakes a loop
 """

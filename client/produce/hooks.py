@@ -19,8 +19,8 @@ With hooks, the messages of `send_many` are posted one by one.
 import asyncio
 from functools import partial
 
+from staticfire.client.cluster.program_errors import place_of, words_of
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.consume.results.listener_errors import place_of, words_of
 from staticfire.client.produce.send_result import SendResult
 from staticfire.protocol.messages import Message
 from staticfire.protocol.times import UptimeMs

@@ -22,8 +22,8 @@ import msgspec
 
 from staticfire.client.cluster.blocking import blocking
 from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.program_errors import ends_consumer
 from staticfire.client.cluster.settings import ProducerSettings
-from staticfire.client.consume.results.listener_errors import ends_consumer
 from staticfire.client.produce.hooks import EndTransactionCall
 from staticfire.client.produce.producer import BlockingProducer, Producer
 from staticfire.client.produce.send_result import SendResult, SendStatus

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.program_errors import ends_consumer, is_async, words_of
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.membership.running_info import pop_table, properties_of, queue_table
 from staticfire.client.consume.membership.stacks import stacks
 from staticfire.client.consume.results.consume_results import ConsumeContext, ConsumeStatus
-from staticfire.client.consume.results.listener_errors import ends_consumer, is_async, words_of
 from staticfire.client.consume.results.ordered_results import OrderedContext, OrderedStatus
 from staticfire.client.push.push_parts import PushParts
 from staticfire.client.settings.push_settings import PushSettings

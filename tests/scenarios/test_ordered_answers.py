@@ -9,7 +9,7 @@ from staticfire.client import (
     ClientSettings,
     OrderedStatus,
 )
-from staticfire.client.consume.results import listener_errors
+from staticfire.client.cluster import program_errors
 from staticfire.protocol.names import dead_letter_topic, retry_topic
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP
@@ -119,7 +119,7 @@ async def test_under_auto_commit_any_commit_is_a_success_and_no_exception(
     world: SimulatedWorld, group: Ordering, answer: OrderedStatus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = CapturingLogger()
-    monkeypatch.setattr(listener_errors, "log", log)
+    monkeypatch.setattr(program_errors, "log", log)
 
     async def react(turn: Turn) -> OrderedStatus:
         return answer

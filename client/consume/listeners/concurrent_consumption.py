@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from staticfire.client.cluster.program_errors import ListenerFaults, ends_consumer, is_async, report_cancelled
 from staticfire.client.consume.listeners.threaded_calls import ListenerCall, Queue, ThreadedCalls, Waiting
 from staticfire.client.consume.listeners.worker_pool import WorkerPool
 from staticfire.client.consume.queues.instructions import Count, GiveBack, Instructions
@@ -24,7 +25,6 @@ from staticfire.client.consume.results.consume_results import (
     Listener,
     split_into_batches,
 )
-from staticfire.client.consume.results.listener_errors import ListenerFaults, ends_consumer, is_async, report_cancelled
 from staticfire.client.settings.push_settings import MessageModel, PushSettings
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.messages import ReceivedMessage

@@ -3,10 +3,10 @@
 from functools import wraps
 from typing import Any
 
+from staticfire.client.cluster.program_errors import is_async
 from staticfire.client.consume.queues.time_limits import TimeLimits
 from staticfire.client.consume.results.consume_results import Messages
 from staticfire.client.consume.results.hooks import ConsumeCall, ConsumerHooks
-from staticfire.client.consume.results.listener_errors import is_async
 from staticfire.runtime.machine import Clock
 
 

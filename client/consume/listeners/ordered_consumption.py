@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
+from staticfire.client.cluster.program_errors import ListenerFaults, ends_consumer, is_async, report_cancelled
 from staticfire.client.consume.listeners.concurrent_consumption import CALLS_IN_A_ROW_MAX
 from staticfire.client.consume.listeners.ordered_calls import (
     CALLS_PER_VISIT_MAX,
@@ -24,7 +25,6 @@ from staticfire.client.consume.listeners.ordered_calls import (
 from staticfire.client.consume.listeners.worker_pool import WorkerPool
 from staticfire.client.consume.queues.instructions import GiveBack
 from staticfire.client.consume.queues.queue_driver import Driver
-from staticfire.client.consume.results.listener_errors import ListenerFaults, ends_consumer, is_async, report_cancelled
 from staticfire.client.consume.results.ordered_results import (
     OrderedContext,
     OrderedListener,

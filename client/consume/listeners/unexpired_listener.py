@@ -3,8 +3,8 @@
 from functools import wraps
 from typing import Any
 
+from staticfire.client.cluster.program_errors import is_async
 from staticfire.client.consume.results.consume_results import ConsumeContext, ConsumeStatus, Messages
-from staticfire.client.consume.results.listener_errors import is_async
 from staticfire.client.pop.popped import PoppedMessage
 from staticfire.runtime.machine import Clock
 

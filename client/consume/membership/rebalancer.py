@@ -13,6 +13,7 @@ from typing import Protocol
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.namespaces import Namespace
+from staticfire.client.cluster.program_errors import ends_consumer
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import subscribe_queues
 from staticfire.client.cluster.subscriptions import Subscription
@@ -21,7 +22,6 @@ from staticfire.client.consume.membership.rebalance_loop import RebalanceLoop, p
 from staticfire.client.consume.membership.server_assignment import ServerAssignment, Share, any_broker
 from staticfire.client.consume.queues.consumer_state import ConsumerState
 from staticfire.client.consume.results.hooks import RebalanceCall
-from staticfire.client.consume.results.listener_errors import ends_consumer
 from staticfire.client.settings.push_settings import MessageModel
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import ClientError, StaticfireError, TopicNotFound

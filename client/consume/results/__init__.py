@@ -1,5 +1,5 @@
 """What a listener returns and raises, and the hooks around it. Values; pure.
 
 - consume_results.py, ordered_results.py: what listeners receive and return
-- listener_errors.py: what they raise; hooks.py: hooks around pulls, rebalances and consumption
+- hooks.py: hooks around pulls, rebalances and consumption
 """

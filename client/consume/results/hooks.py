@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
+from staticfire.client.cluster.program_errors import is_told, place_of, words_of
 from staticfire.client.cluster.pull_answers import PullStatus
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.consume.results.consume_results import ConsumeStatus
-from staticfire.client.consume.results.listener_errors import is_told, place_of, words_of
 from staticfire.client.consume.results.ordered_results import OrderedStatus
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.runtime.log import logger
