@@ -54,9 +54,7 @@ EXPLAINED = [
     Explained("topic {run}made without topicFilterType", "*", "SINGLE_TAG when nothing is said"),
     Explained("topic {run}made with topicFilterType=''", "*", "SINGLE_TAG when nothing is said"),
     # Static topics
-    Explained("static topic*", "remark", "a success has no remark of a failure", "not set any response code"),
     Explained("static topic *", "remark", "the refusal says of which queue, and what would be accepted"),
-    Explained("m?? *of static queue*", "remark", "no remark instead of an empty one", ""),
     Explained("pull *stati*", "remark", "the remark says what was found there", "None"),
     Explained("pull *stretch*", "remark", "the remark says what was found there", "None"),
     Explained("send to a static queue *", "remark", "the refusal says which broker leads the queue"),
