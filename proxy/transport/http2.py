@@ -379,6 +379,8 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             frames.check_dependency(stream_id, payload)
         elif (stream := self.streams.get(stream_id)) is not None:
             self._break(stream, H2Code.FRAME_SIZE_ERROR)
+        else:  # No stream is left to reset.
+            raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"PRIORITY of {len(payload)} bytes: it has 5")
 
     def _on_push_promise(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
         raise Http2Fault(H2Code.PROTOCOL_ERROR, "PUSH_PROMISE from a client")
