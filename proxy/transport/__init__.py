@@ -5,7 +5,8 @@
 - `first_bytes.py`: recognises the client's protocol; `tls.py`, `certificate.py`: TLS on the same port
 - `grpc_connection.py`: one client's calls; `running_call.py`: one call; `grpc_words.py`: message lengths, deadlines,
   status fields
-- `http2.py`: an HTTP/2 server without input and output; `outflow.py`: what it sends, and when; `frames.py`: frames
+- `http2.py`: an HTTP/2 server without input and output; `call_events.py`: what it returns; `outflow.py`: what it
+  sends, and when; `frames.py`: frames
 - `floods.py`: how many frames of a kind a client may send
 - `header_block.py`: decodes and encodes header fields
 """

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 from staticfire.protocol.times import UptimeMs
+from staticfire.proxy.transport.call_events import CallData, CallOpened
 from staticfire.proxy.transport.calls import GrpcError, GrpcStatus, Methods
 from staticfire.proxy.transport.first_bytes import HELLO
 from staticfire.proxy.transport.frames import H2Code, Http2Fault
 from staticfire.proxy.transport.grpc_words import ANSWER_FIELDS, CONTENT_TYPE, end_fields, timeout_ms
 from staticfire.proxy.transport.header_block import pack_field
-from staticfire.proxy.transport.http2 import CallData, CallOpened, Http2
+from staticfire.proxy.transport.http2 import Http2
 from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.proxy.transport.outflow import H2Stream
 from staticfire.proxy.transport.running_call import CallFacts, RunningCall

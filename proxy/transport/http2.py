@@ -15,10 +15,10 @@ connection, and then ignored. If the client had ended its side before, the frame
 """
 
 from collections import deque
-from typing import NamedTuple
 
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.transport import frames
+from staticfire.proxy.transport.call_events import CallData, CallOpened, CallReset, Event
 from staticfire.proxy.transport.floods import FrameAllowance
 from staticfire.proxy.transport.frames import H2Code, Http2Fault
 from staticfire.proxy.transport.header_block import HeaderBlock, HeaderDecoder, fault_of_fields
@@ -30,33 +30,6 @@ BEGINNING = UptimeMs(0)
 UPDATES_PER_FRAME = 4
 # How many closed streams, and how many ranges of unused stream ids, a connection remembers.
 REMEMBERED_MAX = 64
-
-
-class CallOpened(NamedTuple):
-    """A request has begun. `fits`: the fields are within the limit. `size`: their size as HTTP/2 counts it."""
-
-    stream: H2Stream
-    fields: dict[str, str]
-    fits: bool
-    ended: bool
-    size: int
-
-
-class CallData(NamedTuple):
-    """Bytes of a call's requests. `ended`: no more will follow."""
-
-    stream: H2Stream
-    data: bytes
-    ended: bool
-
-
-class CallReset(NamedTuple):
-    """The client has cancelled a call, or has broken a rule on its stream."""
-
-    stream: H2Stream
-
-
-Event = CallOpened | CallData | CallReset
 
 
 class Http2:  # house: the rules of a connection in one place: a few lines for each type of frame

@@ -7,10 +7,11 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 
 from staticfire.proxy.transport import frames
+from staticfire.proxy.transport.call_events import CallData
 from staticfire.proxy.transport.calls import GrpcError
 from staticfire.proxy.transport.frames import Http2Fault
 from staticfire.proxy.transport.grpc_words import RequestReader
-from staticfire.proxy.transport.http2 import CallData, Http2
+from staticfire.proxy.transport.http2 import Http2
 from staticfire.proxy.transport.limits import TransportLimits
 from tests.proxy.h2_client import OPEN, a_send, framed
 

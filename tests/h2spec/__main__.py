@@ -9,8 +9,9 @@ from unittest import mock
 
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.transport import grpc_connection
+from staticfire.proxy.transport.call_events import CallData, CallOpened, CallReset, Event
 from staticfire.proxy.transport.endpoint import GrpcEndpoint
-from staticfire.proxy.transport.http2 import BEGINNING, CallData, CallOpened, CallReset, Event, Http2
+from staticfire.proxy.transport.http2 import BEGINNING, Http2
 from staticfire.proxy.transport.outflow import H2Stream
 from staticfire.runtime.live import live_machine
 from tests.proxy.h2_client import EchoService

@@ -12,12 +12,13 @@ import pytest_asyncio
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.transport import frames
+from staticfire.proxy.transport.call_events import CallOpened
 from staticfire.proxy.transport.calls import GrpcStatus
 from staticfire.proxy.transport.endpoint import LOOK_MS, GrpcEndpoint
 from staticfire.proxy.transport.floods import FrameAllowance
 from staticfire.proxy.transport.frames import H2Code, Http2Fault
 from staticfire.proxy.transport.grpc_words import RequestReader
-from staticfire.proxy.transport.http2 import CallOpened, Http2
+from staticfire.proxy.transport.http2 import Http2
 from staticfire.proxy.transport.limits import Rate, TransportLimits
 from staticfire.simulation.world import SimulatedWorld
 from tests.proxy.attacks import ATTACKS, BEGIN, CALL, CHUNK_BYTES, Attack, block_of, headers, opened

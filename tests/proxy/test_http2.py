@@ -7,12 +7,13 @@ import pytest
 from hpack import Encoder
 
 from staticfire.proxy.transport import frames
+from staticfire.proxy.transport.call_events import CallData, CallOpened, CallReset
 from staticfire.proxy.transport.calls import GrpcError
 from staticfire.proxy.transport.first_bytes import Speaks, recognise
 from staticfire.proxy.transport.frames import H2Code, Http2Fault
 from staticfire.proxy.transport.grpc_words import percent_encoded, timeout_ms
 from staticfire.proxy.transport.header_block import HeaderDecoder, pack_field
-from staticfire.proxy.transport.http2 import CallData, CallOpened, CallReset, Http2
+from staticfire.proxy.transport.http2 import Http2
 from staticfire.proxy.transport.limits import TransportLimits
 from tests.fuzz.conversations import Conversations
 from tests.proxy.h2_client import OPEN
