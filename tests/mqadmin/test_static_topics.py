@@ -19,4 +19,6 @@ def test_the_tool_maps_logical_queues_and_clients_follow(tmp_path: Path) -> None
         arguments = [cluster.namesrv, "DefaultCluster", brokers]
         command = java("StaticTopics.java", *arguments, folder=str(tmp_path), namesrv=cluster.namesrv)
         played = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
+    failed = [line for line in played.stdout.splitlines() if line.startswith("FAILED ")]
+    assert not failed, "\n".join(failed)
     assert "static topics: as expected" in played.stdout, played.stdout[-4_000:] + played.stderr[-2_000:]
