@@ -135,6 +135,8 @@ public class StaticTopics {
         consumer.setInstanceName("consumer-" + topic + System.nanoTime());
         consumer.setPollNameServerInterval(500);
         consumer.setPersistConsumerOffsetInterval(500);
+        // Without it, the offset of a message whose listener is about to return is not committed at the end.
+        consumer.setAwaitTerminationMillisWhenShutdown(TimeUnit.SECONDS.toMillis(PATIENCE_S));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
         if (inOrder) {
