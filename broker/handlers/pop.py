@@ -49,9 +49,9 @@ class PopHandlers:
         """`settle`: writes the burst."""
         self._tables = tables
         self._state = tables.state
-        self._journal = None if tables.state.journals is None else tables.state.journals.pulls
+        self._journal = tables.journal
         self._wall_ms = tables.state.machine.clock.wall_ms
-        self._checks = PopChecks(tables.state)
+        self._checks = PopChecks(tables.state, tables.topics, tables.groups.configs)
         self._taker = Taker(tables)
         self._looker = Looker(tables)
         self.holding = Holding(tables.state, settle, self._pop_again, self._notify_again)

@@ -16,6 +16,7 @@ from itertools import repeat
 from typing import Any
 
 from staticfire.broker.clock.due_loop import DueLoop
+from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.stored_form import real_place
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
@@ -53,7 +54,7 @@ Due = tuple[int, int, int]
 class TimerService:
     """The messages with a delivery time of one broker."""
 
-    def __init__(self, state: BrokerState, settle: Callable[[], None]) -> None:
+    def __init__(self, state: BrokerState, config_files: ConfigFiles, settle: Callable[[], None]) -> None:
         """`settle` writes the burst."""
         self._state = state
         self._store = state.store
@@ -61,7 +62,7 @@ class TimerService:
         self._settle = settle
         self._index = TimerIndex()
         self._records = WaitingRecords(state.store)
-        self._kept = KeptTimers(state.config_files, state.store, self._index)
+        self._kept = KeptTimers(config_files, state.store, self._index)
         self._changes = 0
         self._saved_changes = 0
         self._tasks: list[asyncio.Task[None]] = []

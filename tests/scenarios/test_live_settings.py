@@ -77,7 +77,7 @@ async def test_when_and_how_often_a_producer_is_asked(world: SimulatedWorld, sta
     await switch(stand, "transactionTimeOut=100000", "transactionCheckInterval=1000", "transactionCheckMax=2")
     assert (await stand.send("orders", b"x", UNIQ_KEY="U1", TRAN_MSG="true", PGROUP="shop")).code == 0
     await world.run_for(seconds=99)
-    assert stand.broker.transactions.questions.next_due_ms() == stand.message_ms + 1_000
+    assert stand.broker.transactions.next_due_ms() == stand.message_ms + 1_000
     await world.run_for(seconds=5)
     assert [record.body for record in await stand.stored(CHECK_MAX_TIME_TOPIC)] == [b"x"]
     await switch(stand, "rejectTransactionMessage=true")
