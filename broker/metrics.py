@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 
 from staticfire.broker.groups.consumers import ConsumerGroup
 from staticfire.broker.groups.tables import GroupTables
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
 from staticfire.broker.statistics import Statistics
 from staticfire.broker.store.consume_queue import Queue
@@ -63,7 +63,7 @@ class BrokerMetrics:
         topics: TopicTable,
         groups: GroupTables,
         statistics: Statistics,
-        pops: PopDoor,
+        pops: LazyPopService,
         waiting: WaitingMessages,
     ) -> None:
         self._state = state

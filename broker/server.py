@@ -11,7 +11,7 @@ from functools import partial
 
 from staticfire.broker.core import BrokerCore
 from staticfire.broker.delay.service import DelayService
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.request_families import Surface
 from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import BrokerState
@@ -98,7 +98,7 @@ class Broker(Service):
         return self._core.waiting.transactions
 
     @property
-    def pops(self) -> PopDoor:
+    def pops(self) -> LazyPopService:
         return self._core.pops
 
     # -- start and stop ------------------------------------------------------------------------------------------

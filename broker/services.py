@@ -9,7 +9,7 @@ from staticfire.broker.disk_watch import DiskWatch
 from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.handlers.runtime_info import RuntimeInfo
 from staticfire.broker.key_index import KeyIndexer
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.registration import Registration
 from staticfire.broker.sends.intake import Intake
 from staticfire.broker.sends.new_topics import NewTopics
@@ -34,7 +34,7 @@ class BrokerServices(NamedTuple):
     dead_letters: DeadLetters
     intake: Intake
     waiting: WaitingMessages
-    pops: PopDoor
+    pops: LazyPopService
     disk_watch: DiskWatch
     administration: Administration
 
@@ -60,7 +60,7 @@ def make_services(
         dead_letters=dead_letters,
         intake=intake,
         waiting=waiting,
-        pops=PopDoor(state, lambda topic: _pop_tables(tables, topic), dead_letters, settle, spawn, pause),
+        pops=LazyPopService(state, lambda topic: _pop_tables(tables, topic), dead_letters, settle, spawn, pause),
         disk_watch=DiskWatch(
             state, pause, waiting.keep_within_bounds, index.forget_old, timers.first_waiting_position
         ),

@@ -9,7 +9,7 @@ import asyncio
 from staticfire.broker.clock.progress import ProgressTable
 from staticfire.broker.clock.quiescence import QuiescenceWatch
 from staticfire.broker.disk_watch import DiskWatch
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
 from staticfire.broker.waiting import WaitingMessages
 from staticfire.protocol.codes import RequestCode
@@ -36,7 +36,7 @@ class ClockControl:
         quiescence: QuiescenceWatch,
         progress: ProgressTable,
         waiting: WaitingMessages,
-        pops: PopDoor,
+        pops: LazyPopService,
         disk_watch: DiskWatch,
     ) -> None:
         self._state = state

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from staticfire.broker.groups.consumers import ConsumerGroup
 from staticfire.broker.groups.findings import findings_of
 from staticfire.broker.groups.tables import GroupTables
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.pulls.held_pulls import HeldPulls
 from staticfire.broker.state import BrokerState
 from staticfire.broker.topics import TopicTable
@@ -40,7 +40,7 @@ class GroupStateHandlers:
         topics: TopicTable,
         groups: GroupTables,
         held: HeldPulls,
-        pops: PopDoor,
+        pops: LazyPopService,
         waiting: WaitingMessages,
     ) -> None:
         self._state = state

@@ -12,7 +12,7 @@ Behaviour
 from staticfire.broker.config_files import GROUPS_FILE, OFFSETS_FILE, ConfigFiles
 from staticfire.broker.groups.subscription_groups import changed_group
 from staticfire.broker.groups.tables import GroupTables
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.requests.groups import (
@@ -33,7 +33,7 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 class GroupHandlers:
     """Handles requests that administer consumer groups."""
 
-    def __init__(self, groups: GroupTables, config_files: ConfigFiles, pops: PopDoor) -> None:
+    def __init__(self, groups: GroupTables, config_files: ConfigFiles, pops: LazyPopService) -> None:
         self._groups = groups
         self._config_files = config_files
         self._pops = pops

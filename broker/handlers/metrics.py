@@ -3,7 +3,7 @@
 import asyncio
 
 from staticfire.broker.groups.tables import GroupTables
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
 from staticfire.broker.statistics import Statistics
 from staticfire.broker.topics import TopicTable
@@ -27,7 +27,7 @@ class MetricHandlers:
         topics: TopicTable,
         groups: GroupTables,
         statistics: Statistics,
-        pops: PopDoor,
+        pops: LazyPopService,
         waiting: WaitingMessages,
     ) -> None:
         self._parts = (state, topics, groups, statistics, pops, waiting)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from staticfire.broker.config_files import OFFSETS_FILE, ConfigFiles
 from staticfire.broker.groups.tables import GroupTables
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import NotForGood
 from staticfire.broker.topics import TopicTable
@@ -47,7 +47,7 @@ class ResetHandlers:
         topics: TopicTable,
         groups: GroupTables,
         config_files: ConfigFiles,
-        pops: PopDoor,
+        pops: LazyPopService,
         forget: Forget,
     ) -> None:
         self._state = state

@@ -23,7 +23,7 @@ from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.handlers.connections import ask_member
 from staticfire.broker.handlers.pull import PullHandlers
 from staticfire.broker.handlers.queues import TopicQueues
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.time_search import Boundary
@@ -67,7 +67,7 @@ class ResetOffsetHandlers:
         groups: GroupTables,
         config_files: ConfigFiles,
         pulls: PullHandlers,
-        pops: PopDoor,
+        pops: LazyPopService,
     ) -> None:
         self._state = state
         self._topics = topics

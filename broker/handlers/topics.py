@@ -16,7 +16,7 @@ import msgspec
 
 from staticfire.broker.config_files import OFFSETS_FILE, TOPICS_FILE, ConfigFiles
 from staticfire.broker.groups.offsets import OffsetTable
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.registration import Registration
 from staticfire.broker.state import BrokerState
 from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE, StaticTopicTable
@@ -65,7 +65,7 @@ class TopicHandlers:
         offsets: OffsetTable,
         config_files: ConfigFiles,
         registration: Registration,
-        pops: PopDoor,
+        pops: LazyPopService,
     ) -> None:
         self._state = state
         self._topics = topics

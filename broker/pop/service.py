@@ -10,8 +10,8 @@ from staticfire.broker.handlers.acks import AckHandlers
 from staticfire.broker.handlers.pop import PopHandlers
 from staticfire.broker.pop.events import GroupQueue
 from staticfire.broker.pop.in_flight import GIVEN_BACK, NEVER_MS, NOBODY, CheckPoint, PoppedQueue, joined_runs
-from staticfire.broker.pop.kept import KeptPops
 from staticfire.broker.pop.orders import UNUSED_MS_MAX, is_blocked
+from staticfire.broker.pop.recovery import PopRecovery
 from staticfire.broker.pop.returning import Returner
 from staticfire.broker.pop.tables import PopTables
 from staticfire.broker.store.consume_queue import Queue
@@ -38,7 +38,7 @@ class PopService:
         self._state = state = tables.state
         self._tables = tables
         self.log = tables.log
-        self._kept = KeptPops(tables, settle)
+        self._recovery = PopRecovery(tables, settle)
         self.pops = PopHandlers(tables, settle)
         self.holding = self.pops.holding
         self.acks = AckHandlers(tables, self.holding)
@@ -53,7 +53,7 @@ class PopService:
 
     def restore(self) -> None:
         """Restore what is in flight. Raises: StorageError."""
-        self._kept.restore()
+        self._recovery.restore()
         if self._tables.in_flight.check_points:
             log.info("pops_in_flight", check_points=self._tables.in_flight.check_points, next_due_ms=self.next_due_ms())
 
@@ -208,7 +208,7 @@ class PopService:
         rounds = 0
         while True:
             await pause(UPKEEP_MS)
-            await self._kept.round_if_due(pause)
+            await self._recovery.round_if_due(pause)
             rounds += 1
             if rounds % UPKEEPS_PER_CLEANING == 0:
                 self._forget_unused()

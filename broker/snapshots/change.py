@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from staticfire.broker.snapshots.folder import SnapshotFolder, check_name
 from staticfire.broker.snapshots.gate import Gate
-from staticfire.broker.snapshots.going_on import move_groups
 from staticfire.broker.snapshots.info import clock_then, describe
+from staticfire.broker.snapshots.reset_consumers import reset_consumers
 from staticfire.broker.tables import BrokerTables
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
@@ -77,7 +77,7 @@ async def change(
     reading = clock_then(info, state.clock, machine.clock.wall_ms()) if is_back else None
     now = await core.begin(reading)
     handles = [gate.open(own) for gate, (_, own) in zip(gates, core.dispatchers(), strict=True)]
-    moved = move_groups(now, tables.groups.offsets) if is_back else 0
+    moved = reset_consumers(now, tables.groups.offsets) if is_back else 0
     for handle in handles:
         handle()
     if trouble is not None:

@@ -25,11 +25,11 @@ from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.broker.topics import TopicTable
 from staticfire.broker.transactions import forms
-from staticfire.broker.transactions.aside import SetAside
+from staticfire.broker.transactions.checks import HalfMessageChecks
 from staticfire.broker.transactions.ending import Ending
-from staticfire.broker.transactions.kept import KeptTransactions
+from staticfire.broker.transactions.expired_halves import ExpiredHalves
 from staticfire.broker.transactions.open_halves import RECENT_BODY_BYTES_MAX, OpenHalf, OpenHalves, RecentHalves
-from staticfire.broker.transactions.questions import Questions
+from staticfire.broker.transactions.recovery import TransactionRecovery
 from staticfire.broker.transactions.runs import TransactionRuns
 from staticfire.protocol.errors import ProtocolError, StorageError
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
@@ -64,10 +64,10 @@ class TransactionService:
         self._intake = intake
         self._open = OpenHalves()
         self._recent = RecentHalves()
-        self._aside = SetAside(state.store)
-        self._checks = Questions(state, producers, self._open, self._half_now, self._set_aside, settle)
+        self._expired = ExpiredHalves(state.store)
+        self._checks = HalfMessageChecks(state, producers, self._open, self._half_now, self._set_aside, settle)
         self._ending = Ending(state.store, state.clock, self._ended, self._checks.not_ended)
-        self._kept = KeptTransactions(config_files, state.store, self._open)
+        self._recovery = TransactionRecovery(config_files, state.store, self._open)
         self._tasks: list[asyncio.Task[None]] = []
         self.runs = TransactionRuns(state, self._open, self._recent, self._ending, self._checks.expect)
         """Handles transactions that come in runs of sends."""
@@ -84,7 +84,7 @@ class TransactionService:
 
     def restore(self) -> None:
         """Find the open half messages. Raises: StorageError."""
-        for half, checks in self._kept.restore():
+        for half, checks in self._recovery.restore():
             self._begin(half.queue_offset, half.log_position, half.stored_ms, half.properties, checks)
         self._checks.restored()
         if len(self._open):
@@ -92,23 +92,26 @@ class TransactionService:
 
     def start(self, spawn: Spawn, pause: Pause) -> None:
         """Start to check."""
-        self._tasks = [spawn(self._checks.run(), "transactions"), spawn(self._kept.loop(pause), "transactions_saved")]
+        self._tasks = [
+            spawn(self._checks.run(), "transactions"),
+            spawn(self._recovery.loop(pause), "transactions_saved"),
+        ]
 
     async def stop(self) -> None:
         """Stop checking."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._kept.save()
+        self._recovery.save()
 
     def forget(self) -> None:
         """Reset everything, because the queues were deleted."""
         self._open.forget()
         self._recent.clear()
         self._ending.forget()
-        self._aside.forget()
+        self._expired.forget()
         self._checks.forget()
-        self._kept.forget()
+        self._recovery.forget()
 
     def flush(self) -> None:
         """Add the ends of half messages to the burst."""
@@ -194,7 +197,7 @@ class TransactionService:
 
     def was_set_aside(self, half: StoredRecord) -> bool:
         """Tell whether a half message was set aside, and not committed since."""
-        return half.queue_offset not in self._ending.offsets and self._aside.has(half.properties)
+        return half.queue_offset not in self._ending.offsets and self._expired.has(half.properties)
 
     def end(self, half: StoredRecord, is_commit: bool, on_stored: OnStored, context: Any) -> None:
         """Commit a half message, or roll it back. Raises: BrokerAnswer, StorageError, ProtocolError."""
@@ -206,13 +209,13 @@ class TransactionService:
                 self._checks.not_ended([half.queue_offset])
                 raise
             self._ending.note(half.queue_offset)
-            self._aside.commit(half.queue_offset, half.properties)
+            self._expired.commit(half.queue_offset, half.properties)
         else:
             self._ending.note(half.queue_offset, on_stored, context)
 
     def _ended(self, offsets: list[int]) -> None:
         self._open.end_all(offsets)
-        self._aside.committed(offsets)
+        self._expired.committed(offsets)
         self._checks.ended(offsets)
 
     def _set_aside(self, half: StoredRecord, checks: int) -> None:
@@ -227,7 +230,7 @@ class TransactionService:
         half, checks = context
         if outcome is PutOutcome.FAILED:
             return
-        self._aside.add(half.properties)
+        self._expired.add(half.properties)
         log.warning(
             "transaction_set_aside",
             group=forms.producer_group(half.properties),

@@ -38,10 +38,10 @@ async def min_offset(stand: BrokerStand) -> int:
 
 
 def test_the_start_is_the_only_reader_of_none_of_them() -> None:
-    """What is read from the settings of the start can't change: those of the broker itself, of `make_state`."""
+    """What is read from the settings of the start can't change: those of the broker itself, of `make_tables`."""
     server = (ROOT / "broker/server.py").read_text().replace("state.settings", "")
-    state = (ROOT / "broker/state.py").read_text()
-    frozen = [name for name in sorted(LIVE) if f"self.settings.{name}" in server or f"={name}" in state]
+    tables = (ROOT / "broker/tables.py").read_text()
+    frozen = [name for name in sorted(LIVE) if f"self.settings.{name}" in server or f"={name}" in tables]
     assert not frozen
 
 

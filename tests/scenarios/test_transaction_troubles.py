@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.broker.transactions.questions import RETURN_MS_MAX
+from staticfire.broker.transactions.checks import RETURN_MS_MAX
 from staticfire.client import ClientSettings, Message, ProducerHook, ReceivedMessage, SendCall
 from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.scenarios.logged import LogLine

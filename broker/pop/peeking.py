@@ -14,7 +14,7 @@ from staticfire.protocol.names import pop_retry_topic
 from staticfire.protocol.requests.pop import Notification, PeekMessage, PopAnswer
 
 
-class Looker:
+class PopPeeker:
     """Reads queues from where a group's pops would begin."""
 
     def __init__(self, tables: PopTables) -> None:

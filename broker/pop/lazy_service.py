@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Handler = Callable[[Call], Answer | None]
 
 
-class PopDoor:
+class LazyPopService:
     """POP of one broker, in use or not."""
 
     def __init__(

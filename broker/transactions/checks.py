@@ -37,7 +37,7 @@ RETURN_MS_MAX = 2_000
 HOUR_MS = 3_600_000
 
 
-class Questions:
+class HalfMessageChecks:
     """The check requests to the producers of one broker."""
 
     def __init__(

@@ -95,7 +95,7 @@ class OnePop:
             undo()
 
 
-class Taker:
+class PopFetcher:
     """Takes messages for groups."""
 
     def __init__(self, tables: PopTables) -> None:

@@ -49,7 +49,7 @@ class _Read(NamedTuple):
     events: list[Event]
 
 
-class KeptPops:
+class PopRecovery:
     """Restores the state of POP at the start, and limits how much of the log must be read."""
 
     def __init__(self, tables: PopTables, settle: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ from staticfire.protocol.requests.reset_offset import ResetClientOffset, ResetOf
 FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
 
 
-def move_groups(tables: BrokerTables, before: OffsetTable) -> int:
+def reset_consumers(tables: BrokerTables, before: OffsetTable) -> int:
     """Move the members of all groups; return the number of queues. `before`: the offsets of the last core."""
     moved = 0
     for group in tables.groups.consumers.consumer_table.values():
