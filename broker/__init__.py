@@ -1,13 +1,17 @@
 """The broker: stores messages, delivers them, and keeps the groups' offsets.
 
-`server.py` contains what clients are connected to. Behind it, `core.py` puts the parts together; `state.py` is the
-state that they share, `settings.py` their settings.
+`server.py` contains what clients are connected to. Behind it, `core.py` runs the parts in their order: what a start, a
+burst and a stop do. The parts are created in `tables.py` (what the broker knows), `services.py` (what it does by
+itself) and `request_families.py` (what it does for requests). Each part is given only those that it uses, and
+`state.py`: the machine, settings, clock and store. `settings.py` contains the settings, `restoring.py` what a start
+reads.
 
 A request goes to `handlers/`, one module per family, which uses these packages and modules:
 
 - `sends/`: checks of a new message, and its stored form
 - `delay/`: messages with a delay level
 - `timers/`: messages with a delivery time of their own, and their recall
+- `waiting.py`: delayed messages, timers and transactions as one
 - `transactions/`: messages in two halves, and checks of their outcome
 - `pop/`: messages that consumers take for a limited time
 - `pulls/`: the response to a pull, and the pulls that wait

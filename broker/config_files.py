@@ -18,6 +18,9 @@ from staticfire.runtime.state_file import read_state_file, replace_state_file
 
 log = logger("broker")
 
+TOPICS_FILE, GROUPS_FILE, OFFSETS_FILE = "topics.json", "subscriptionGroup.json", "consumerOffset.json"
+MODES_FILE = "messageRequestMode.json"
+
 # The first and the longest pause before a failed write is retried; it doubles each time.
 RETRY_MS = 1_000
 RETRY_MS_MAX = 30_000

@@ -19,13 +19,14 @@ Not implemented
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from staticfire.broker.delay.service import DelayService
 from staticfire.broker.groups.consumers import ConsumerGroup
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.groups.tables import GroupTables
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
+from staticfire.broker.statistics import Statistics
 from staticfire.broker.store.consume_queue import Queue
-from staticfire.broker.timers.service import TimerService
-from staticfire.broker.transactions.service import TransactionService
+from staticfire.broker.topics import TopicTable
+from staticfire.broker.waiting import WaitingMessages
 from staticfire.protocol.codes import LanguageCode
 from staticfire.protocol.names import (
     SCHEDULE_TOPIC,
@@ -59,28 +60,32 @@ class BrokerMetrics:
     def __init__(
         self,
         state: BrokerState,
-        delays: DelayService,
-        timers: TimerService,
-        transactions: TransactionService,
-        pops: PopDoor,
+        topics: TopicTable,
+        groups: GroupTables,
+        statistics: Statistics,
+        pops: LazyPopService,
+        waiting: WaitingMessages,
     ) -> None:
         self._state = state
         self._pops = pops
-        self._delays, self._timers, self._transactions = delays, timers, transactions
+        self._topics = topics
+        self._groups = groups
+        self._statistics = statistics
+        self._waiting = waiting
         cluster, name = state.cluster, state.settings.broker_name
         self._servers_own = (cluster, name, reply_topic(cluster))
         self._labels = {"cluster": cluster, "node_type": "broker", "node_id": name}
 
     def rows(self) -> Iterator[MetricRow]:
         """Yield every time series."""
-        for found in (self._messages(), self._broker(), self._storage(), self._clients(), self._groups()):
+        for found in (self._messages(), self._broker(), self._storage(), self._clients(), self._progress()):
             for name, value, labels in found:
                 yield MetricRow(f"rocketmq_{name}", float(value), {**self._labels, **labels})
 
     # -- messages ------------------------------------------------------------------------------------------------
 
     def _messages(self) -> Iterator[tuple[str, float, Labels]]:
-        statistics = self._state.statistics
+        statistics = self._statistics
         for topic, messages, size in list(statistics.puts()):
             labels = {"topic": topic, "message_type": self._type_of(topic), "is_system": self._is_system(topic)}
             yield "messages_in_total", messages, labels
@@ -97,14 +102,14 @@ class BrokerMetrics:
             labels = self._labels_of(group, topic, is_retry)
             yield "messages_out_total", messages, labels
             yield "throughput_out_total", size, labels
-        yield "timing_messages", sum(self._delays.queue.waiting().values()) + len(self._timers), _DISK
-        yield "half_messages", len(self._transactions), {}
+        yield "timing_messages", self._waiting.timing, _DISK
+        yield "half_messages", self._waiting.half, {}
 
     def _type_of(self, topic: str) -> str:
         """Return the type of a topic's messages, with RocketMQ's name."""
         if topic in (SCHEDULE_TOPIC, WHEEL_TIMER_TOPIC) or is_retry_topic(topic):
             return "delay"
-        config = self._state.topics.get(topic)
+        config = self._topics.get(topic)
         declared = config.attributes.get("message.type") if config is not None else None
         return (declared or "normal").lower()
 
@@ -116,8 +121,8 @@ class BrokerMetrics:
     def _broker(self) -> Iterator[tuple[str, float, Labels]]:
         state = self._state
         yield "broker_permission", state.permission, {}
-        yield "topic_number", len(state.topics.topics), {}
-        yield "consumer_group_number", len(state.groups.groups), {}
+        yield "topic_number", len(self._topics.topics), {}
+        yield "consumer_group_number", len(self._groups.configs.groups), {}
 
     def _storage(self) -> Iterator[tuple[str, float, Labels]]:
         store = self._state.store
@@ -131,16 +136,15 @@ class BrokerMetrics:
     # -- clients -------------------------------------------------------------------------------------------------
 
     def _clients(self) -> Iterator[tuple[str, float, Labels]]:
-        state = self._state
         producers = {
             connection: (_LANGUAGES.get(connection.peer.language, "other"), version_word(connection.peer.version))
-            for clients in state.producers.producer_table.values()
+            for clients in self._groups.producers.producer_table.values()
             for connection in clients
         }
         for (language, version), count in sorted(Counter(producers.values()).items()):
             labels = {"language": language, "version": version, "protocol_type": REMOTING}
             yield "producer_connections", count, labels
-        for group in list(state.consumers.consumer_table.values()):
+        for group in list(self._groups.consumers.consumer_table.values()):
             yield from self._members(group)
 
     def _members(self, group: ConsumerGroup) -> Iterator[tuple[str, float, Labels]]:
@@ -163,25 +167,24 @@ class BrokerMetrics:
 
     # -- progress of groups --------------------------------------------------------------------------------------
 
-    def _groups(self) -> Iterator[tuple[str, float, Labels]]:
+    def _progress(self) -> Iterator[tuple[str, float, Labels]]:
         for group, topics in sorted(self._topics_by_group().items()):
             rows: dict[tuple[str, bool], list[str]] = {}
             for topic in sorted(topics):
                 rows.setdefault(_asked_for(topic, group), []).append(topic)
             for (topic, is_retry), stored in rows.items():
-                configs = [config for config in map(self._state.topics.get, stored) if config is not None]
+                configs = [config for config in map(self._topics.get, stored) if config is not None]
                 if configs:
                     yield from self._lag(group, configs, self._labels_of(group, topic, is_retry))
 
     def _topics_by_group(self) -> dict[str, set[str]]:
         """Return for each group the topics in which it has an offset, or to which it is subscribed."""
-        state = self._state
         found: dict[str, set[str]] = {}
-        for group, topic in state.offsets.places():
-            online = state.consumers.consumer_table.get(group)
+        for group, topic in self._groups.offsets.places():
+            online = self._groups.consumers.consumer_table.get(group)
             if online is None or not online.subscriptions or asked_for(topic, group) in online.subscriptions:
                 found.setdefault(group, set()).add(topic)
-        for name, online in state.consumers.consumer_table.items():
+        for name, online in self._groups.consumers.consumer_table.items():
             if online.message_model == "CLUSTERING":  # Broadcasting members keep their offsets themselves.
                 found.setdefault(name, set()).update(online.subscriptions)
         return found
@@ -203,8 +206,8 @@ class BrokerMetrics:
         for topic, queue_id in places:
             queue = state.store.queue(topic, queue_id)
             popped, in_order = self._pops.in_flight(group, topic, queue_id)
-            committed = max(state.offsets.committed(group, topic, queue_id), queue.min_offset)
-            taken_to = max(state.offsets.pull_offset(group, topic, queue_id), committed + in_order)
+            committed = max(self._groups.offsets.committed(group, topic, queue_id), queue.min_offset)
+            taken_to = max(self._groups.offsets.pull_offset(group, topic, queue_id), committed + in_order)
             lag += max(0, queue.max_offset - committed) + popped
             in_flight += min(taken_to, max(queue.max_offset, committed)) - committed + popped
             first = max(committed - popped, queue.min_offset)

@@ -7,8 +7,11 @@ reachable again. RocketMQ: BrokerOuterAPI.registerBrokerAll.
 import asyncio
 from contextlib import suppress
 
+from staticfire.broker.config_files import TOPICS_FILE, ConfigFiles
 from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import BrokerState
+from staticfire.broker.static_topics.table import StaticTopicTable
+from staticfire.broker.topics import TopicTable
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
 from staticfire.protocol.permissions import INHERIT
 from staticfire.protocol.requests.brokers import (
@@ -40,8 +43,18 @@ ANNOUNCED_MS_MAX = 1_000
 class Registration:
     """The registrations of one broker at all its nameservers."""
 
-    def __init__(self, state: BrokerState, pool: ConnectionPool) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        topics: TopicTable,
+        static_topics: StaticTopicTable,
+        config_files: ConfigFiles,
+        pool: ConnectionPool,
+    ) -> None:
         self._state = state
+        self._topics = topics
+        self._static_topics = static_topics
+        self._config_files = config_files
         self._pool = pool
         self._port = 0
         text = state.settings.namesrv_addr
@@ -54,7 +67,7 @@ class Registration:
         self._full_wanted = 0
         """Counts the changes that need a full registration. If it has changed during one, another one is needed."""
         self._is_leaving = False
-        state.topics.on_change(self.topic_changed)
+        topics.on_change(self.topic_changed)
 
     def start(self, port: int) -> None:
         """Begin with the port that the broker listens on."""
@@ -162,7 +175,7 @@ class Registration:
 
     async def _register(self, address: str, names: list[str] | None) -> None:
         """Register all topics, or the named ones. A single one uses RocketMQ's incremental registration."""
-        topics = self._state.topics.topics
+        topics = self._topics.topics
         wanted = topics if names is None else {name: topics[name] for name in names if name in topics}
         if not wanted:
             return
@@ -183,9 +196,7 @@ class Registration:
                 clock=self._state.clock.reading().text() if address == self.nameservers[0] else None,
                 auto_create_groups=settings.auto_create_subscription_group,
                 body=RegistrationBody(
-                    TopicConfigTable(
-                        self._masked(wanted), self._state.topics.version, self._state.static_topics.infos(wanted)
-                    )
+                    TopicConfigTable(self._masked(wanted), self._topics.version, self._static_topics.infos(wanted))
                 ),
             ),
             TIMEOUT_MS,
@@ -239,10 +250,10 @@ class Registration:
     def _mark_ordered(self, table: dict[str, str]) -> None:
         """Mark topics with an order configuration as ordered. The flag is never removed."""
         for name in table:
-            topic = self._state.topics.get(name)
+            topic = self._topics.get(name)
             if topic is not None and not topic.order:
                 topic.order = True
-                self._state.config_files.changed("topics.json")
+                self._config_files.changed(TOPICS_FILE)
 
     async def unregister(self) -> None:
         """Remove the routes before the broker stops. A nameserver that doesn't respond can't prevent the stop."""

@@ -9,12 +9,14 @@ import asyncio
 import socket
 from functools import partial
 
-from staticfire.broker.core import BrokerCore, Surface
+from staticfire.broker.core import BrokerCore
 from staticfire.broker.delay.service import DelayService
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.pop.lazy_service import LazyPopService
+from staticfire.broker.request_families import Surface
 from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import BrokerState
 from staticfire.broker.statistics import CLOSE, CONNECT, IDLE
+from staticfire.broker.tables import BrokerTables
 from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.codes import ResponseCode
@@ -65,7 +67,7 @@ class Broker(Service):
         self.dispatcher.take_over(core.dispatcher)
         self._asked_by_nameservers.take_over(core.asked_by_nameservers)
         limits = ServerLimits(settings.unfinished_frame_bytes_max, settings.unfinished_frame_ms_max)
-        came = partial(core.state.statistics.channel, CONNECT)
+        came = partial(core.tables.statistics.channel, CONNECT)
         self._server = Server(machine, self.dispatcher, reach_of(settings), limits, self._disconnected, came)
 
     @property
@@ -75,23 +77,28 @@ class Broker(Service):
 
     @property
     def state(self) -> BrokerState:
-        """The state that the parts of the core share. It is replaced when a snapshot is saved or restored."""
-        return self._core.state
+        """What belongs to the broker as a whole. It is replaced when a snapshot is saved or restored."""
+        return self._core.tables.state
+
+    @property
+    def tables(self) -> BrokerTables:
+        """The tables of the core. They are replaced together with it."""
+        return self._core.tables
 
     @property
     def delays(self) -> DelayService:
-        return self._core.delays
+        return self._core.waiting.delays
 
     @property
     def timers(self) -> TimerService:
-        return self._core.timers
+        return self._core.waiting.timers
 
     @property
     def transactions(self) -> TransactionService:
-        return self._core.transactions
+        return self._core.waiting.transactions
 
     @property
-    def pops(self) -> PopDoor:
+    def pops(self) -> LazyPopService:
         return self._core.pops
 
     # -- start and stop ------------------------------------------------------------------------------------------
@@ -137,8 +144,8 @@ class Broker(Service):
             core.answer_held()
             await self._server.close()
             await core.dispatcher.close()
-            if core.state.journals is not None:
-                core.state.journals.close()
+            if core.tables.journals is not None:
+                core.tables.journals.close()
         await self._pool.close()
 
     # -- another core --------------------------------------------------------------------------------------------
@@ -156,7 +163,7 @@ class Broker(Service):
 
         try:
             core = NextCore(self._end_core, self._next_core, self._dispatchers)
-            answer = await change(call.request, self.state, core)
+            answer = await change(call.request, self.tables, core)
         except (StaticfireError, OSError) as error:
             call.answer(failure(error, call))
             if not self._has_core:
@@ -175,16 +182,16 @@ class Broker(Service):
         self._core.stop()
         await self._core.__aexit__()
 
-    async def _next_core(self, message_time: ClockReading | None) -> BrokerState:
-        before = self._core.state
-        self._core = core = BrokerCore(self._machine, before.settings, self._surface, before, message_time)
+    async def _next_core(self, message_time: ClockReading | None) -> BrokerTables:
+        before = self._core.tables
+        self._core = core = BrokerCore(self._machine, before.state.settings, self._surface, before, message_time)
         await self._begin(core)
-        return core.state
+        return core.tables
 
     # -- while running -------------------------------------------------------------------------------------------
 
     def _disconnected(self, connection: Connection) -> None:
-        self.state.statistics.channel(CLOSE)
+        self.tables.statistics.channel(CLOSE)
         self._core.disconnected(connection)
 
     def _lost_nameserver(self, address: str, _: Connection) -> None:
@@ -193,4 +200,4 @@ class Broker(Service):
     async def _idle_loop(self) -> None:
         while True:
             await self.pause_for(IDLE_MS_MAX)
-            self.state.statistics.channel(IDLE, times=self._server.close_idle())
+            self.tables.statistics.channel(IDLE, times=self._server.close_idle())

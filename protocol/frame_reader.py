@@ -89,18 +89,16 @@ class Routes:
         """The handlers of received codes whose body is raw bytes, by the bytes of the code in a native header."""
         self.known: set[int] = set()
         """The received codes that have a handler. It is never iterated."""
-        self._runs: SendRuns | None = None
+        self.runs: SendRuns | None = None
+        """Takes plain sends all at once, before calls are made for the rest. None if there is nothing that does so, and
+        under a guard."""
+        self._offered: SendRuns | None = None
         self._guard: Guard | None = None
         self._unguarded: dict[int, Handler] = {}
 
-    @property
-    def runs(self) -> SendRuns | None:
-        """The object that takes plain sends all at once, before calls are made for the rest."""
-        return self._runs
-
-    def offer_sends(self, runs: SendRuns) -> None:
-        """Offer each received send to `runs` first."""
-        self._runs = runs
+    def offer_sends(self, runs: SendRuns | None) -> None:
+        """Offer each received send to `runs` first. Not allowed under a guard."""
+        self.runs = self._offered = runs
 
     def add(self, code: int, handler: Handler) -> None:
         """Add a handler. Raises: ValueError if the code has one, or isn't declared."""
@@ -138,17 +136,14 @@ class Routes:
             self.handlers[code] = handler if guard is None else guard(code, handler)
             if code in self.known:
                 self._read_quickly(code, self.handlers[code])
-        if self._runs is not None:
-            self._runs.pause(guard is not None)
+        self.runs = self._offered if guard is None else None
 
     def take_over(self, others: "Routes") -> None:
         """Replace these handlers by others' in the tables that readers hold. Not allowed under a guard."""
         self.handlers.update(others.handlers)
         for code in sorted(self.known):
             self._read_quickly(code, self.handlers[code])
-        if self._runs is not None and others.runs is not None:
-            self._runs.become(others.runs)
-        self._runs = self._runs or others.runs
+        self.offer_sends(others.runs)
 
     def guarded(self, code: int, refusing: Handler) -> Handler:
         """Return the handler of a request that is refused before it is decoded."""
@@ -180,8 +175,8 @@ class FrameReader:
         self._is_recognised = False
         # The reason why nothing more can be read.
         self._ended_by = ""
-        self._native = HotNativeRequests(routes.hot, routes.runs, make_call, source)
-        self._json = HotJsonRequests(routes.handlers, routes.runs, make_call, source, self._heard_json)
+        self._native = HotNativeRequests(routes.hot, routes, make_call, source)
+        self._json = HotJsonRequests(routes.handlers, routes, make_call, source, self._heard_json)
         self._fast_path: FastPath = _nothing_is_alike
         self._offer: Offer | None = None
         self._offers = Offers()

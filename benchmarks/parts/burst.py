@@ -100,14 +100,13 @@ def without_answers(broker: Broker, connection: Connection) -> Callable[[], None
     return back
 
 
-def without_runs(_broker: Broker, connection: Connection) -> Callable[[], None]:
+def without_runs(broker: Broker, _connection: Connection) -> Callable[[], None]:
     """Leave everything, but process requests one by one, as without the compiled module's handling of runs."""
-    hot = connection._reader._native, connection._reader._json
-    runs = hot[0]._runs
-    hot[0]._runs = hot[1]._runs = None
+    routes = broker.dispatcher.routes
+    runs, routes.runs = routes.runs, None
 
     def back() -> None:
-        hot[0]._runs = hot[1]._runs = runs
+        routes.runs = runs
 
     return back
 

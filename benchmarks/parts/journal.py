@@ -75,7 +75,7 @@ async def measure(case: str, rounds: int) -> None:
                 receive[which](data)
                 spent[which].append(clock() - started)
             if index % COLLECT_ROUNDS == 0:
-                journals = both[1][0].state.journals
+                journals = both[1][0].tables.journals
                 assert journals is not None
                 started = clock()
                 journals.tidy()

@@ -6,12 +6,12 @@ them are at rest. The response to GET_REST is held until the broker is at rest, 
 
 import asyncio
 
-from staticfire.broker.delay.service import DelayService
+from staticfire.broker.clock.progress import ProgressTable
+from staticfire.broker.clock.quiescence import QuiescenceWatch
 from staticfire.broker.disk_watch import DiskWatch
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
-from staticfire.broker.timers.service import TimerService
-from staticfire.broker.transactions.questions import Questions
+from staticfire.broker.waiting import WaitingMessages
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.clock import (
@@ -33,16 +33,16 @@ class ClockControl:
     def __init__(
         self,
         state: BrokerState,
-        delays: DelayService,
-        timers: TimerService,
-        questions: Questions,
-        pops: PopDoor,
+        quiescence: QuiescenceWatch,
+        progress: ProgressTable,
+        waiting: WaitingMessages,
+        pops: LazyPopService,
         disk_watch: DiskWatch,
     ) -> None:
         self._state = state
-        self._delays = delays
-        self._timers = timers
-        self._questions = questions
+        self._quiescence = quiescence
+        self._progress = progress
+        self._delays, self._timers, self._transactions = waiting
         self._pops = pops
         self._disk_watch = disk_watch
         self._waiting: list[asyncio.Future[None]] = []
@@ -67,7 +67,7 @@ class ClockControl:
         """Deliver everything due by now, check transactions, return expired pops, and remove what is too old."""
         message_ms = self._state.clock.message_ms()
         delivered = await self._delays.deliver_until(message_ms) + await self._timers.deliver_until(message_ms)
-        checked = await self._questions.check_until(message_ms)
+        checked = await self._transactions.check_until(message_ms)
         expired = await self._pops.return_until(message_ms)
         await self._disk_watch.remove_passed()
         return DeliverAnswer(delivered, checked, expired)
@@ -88,12 +88,12 @@ class ClockControl:
         next_due_ms = _earliest(
             self._delays.next_due_ms(),
             self._timers.next_due_ms(),
-            self._questions.next_due_ms(),
+            self._transactions.next_due_ms(),
             self._pops.next_due_ms(),
         )
         return RestAnswer(
             not reasons,
-            self._state.progress.activity,
+            self._progress.activity,
             next_due_ms,
             self._state.clock.message_ms(),
             self._skips_to_ms(next_due_ms),
@@ -101,7 +101,7 @@ class ClockControl:
         )
 
     def _unrest(self) -> list[Unrest]:
-        return [*self._questions.unrest(), *self._pops.unrest(), *self._state.quiescence.unrest()]
+        return [*self._transactions.unrest(), *self._pops.unrest(), *self._quiescence.unrest()]
 
     def _skips_to_ms(self, next_due_ms: int) -> int:
         """Return when the next thing is due that a skipping clock may jump to; -1 for none.
@@ -109,15 +109,15 @@ class ClockControl:
         While a connected producer has an open transaction, or a consumer holds a popped message, it is working on it,
         and that takes real time.
         """
-        is_question_next = self._questions.next_due_ms() == next_due_ms
-        works = [self._questions.works_until_ms() if is_question_next else None, self._pops.works_until_ms()]
+        is_question_next = self._transactions.next_due_ms() == next_due_ms
+        works = [self._transactions.works_until_ms() if is_question_next else None, self._pops.works_until_ms()]
         return -1 if any(until_ms is not None and until_ms <= next_due_ms for until_ms in works) else next_due_ms
 
     def settled(self) -> None:
         """After a burst, check again if a request waits for rest."""
-        if not self._waiting or not self._state.quiescence.is_at_rest:
+        if not self._waiting or not self._quiescence.is_at_rest:
             return
-        if not self._questions.unrest() and not self._pops.unrest():
+        if not self._transactions.unrest() and not self._pops.unrest():
             self.look_now()
 
     def look_now(self) -> None:

@@ -45,8 +45,8 @@ class ProgressTable:
             progress = self._progress[key] = Progress()
         return progress
 
-    def asked_in_vain(self, group: str, topic: str, queue_id: int, offset: int) -> Progress:
-        """Note that a pull found nothing from an offset on. Return the group's progress in the queue."""
+    def found_end(self, group: str, topic: str, queue_id: int, offset: int) -> Progress:
+        """Note that a pull has come to the end of the queue. Return the group's progress in the queue."""
         progress = self._of(group, topic, queue_id)
         progress.asked_offset = offset
         return progress

@@ -1,6 +1,5 @@
 """Messages that are delivered later.
 
-- `door.py`: decides for sends and send-backs whether a message must wait
 - `stored_form.py`: the stored form of a waiting message
 - `queue.py`: which message is delivered next, and when
 - `delivery.py`: stores due messages again in their real queues

@@ -13,18 +13,22 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 
+from msgspec.structs import replace
+
 from staticfire.broker.clock.due_loop import DueLoop, wait_for
 from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.delivery import Delivery
 from staticfire.broker.delay.queue import DelayQueue, DueEntry
-from staticfire.broker.delay.stored_form import Mark, read_mark
+from staticfire.broker.delay.stored_form import Mark, delayed, read_mark
+from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import Entry
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.delay_levels import DelayLevels, level_of_queue, queue_of_level
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
 from staticfire.protocol.record import peek_prepared_position
+from staticfire.protocol.sys_flag import enters_consume_queue
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Spawn
@@ -69,6 +73,10 @@ class DelayService:
         self._saved_position = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._due = DueLoop(clock, self.next_due_ms, self._deliver_slice, "delayed_messages_not_delivered", RETRY_MS)
+
+    def __len__(self) -> int:
+        """The number of waiting messages."""
+        return sum(self.queue.waiting().values())
 
     # -- start and stop ------------------------------------------------------------------------------------------
 
@@ -115,7 +123,7 @@ class DelayService:
         incomplete: set[int] = set()  # Never iterated.
         for log_position, record in self._store.records_from(self._saved_position):
             mark = read_mark(peek_prepared_position(record))
-            if mark is None or mark.level == 0 or self._is_of_a_former_queue(mark, log_position):
+            if mark is None or mark.level == 0 or self._stored_levels.is_newer(mark, log_position):
                 continue
             if mark.level in incomplete:
                 self._delivery.is_delivered(mark)
@@ -128,14 +136,6 @@ class DelayService:
                 )
             else:
                 self.queue.take_in(mark)
-
-    def _is_of_a_former_queue(self, mark: Mark, log_position: int) -> bool:
-        """Tell whether the message at that offset was stored after the delivery: the log has lost the one delivered."""
-        waiting = self._store.queue(SCHEDULE_TOPIC, queue_of_level(mark.level))
-        if not waiting.min_offset <= mark.offset < waiting.max_offset:
-            return False
-        entries = self._store.entries(waiting, mark.offset, 1)
-        return bool(entries) and entries[0].log_position > log_position
 
     def _is_one_missing_before(self, mark: Mark) -> bool:
         """Tell whether a message before the marked one exists without a delivery; damaged ones were skipped."""
@@ -204,15 +204,25 @@ class DelayService:
             await asyncio.sleep(0)
         return delivered
 
-    def wake(self) -> None:
-        """Check the clock again, because it was set."""
-        self._due.wake()
+    def waits(self, record: NewRecord, stored_ms: MessageMs) -> NewRecord | None:
+        """Return the record in the form and queue in which it waits; None if it doesn't wait. Store it in this tick.
 
-    def expect(self, level: int, stored_ms: MessageMs) -> MessageMs:
-        """Return when a message of a level is due that is stored now, and wake the loop by then."""
-        due_ms = MessageMs(stored_ms + self.levels.delay_ms(level))
+        Raises: BrokerAnswer (its level is no number, or its properties get too long), StorageError.
+        """
+        if not enters_consume_queue(record.sys_flag):
+            return None  # The message was prepared or rolled back: no consumer may see it.
+        queue = record.queue
+        form = delayed(record.properties, queue.topic, queue.queue_id, self.levels)
+        if form is None:
+            return None
+        due_ms = MessageMs(stored_ms + self.levels.delay_ms(form.level))
         self._due.expect(due_ms)
-        return due_ms
+        home = self._store.queue(SCHEDULE_TOPIC, queue_of_level(form.level))
+        return replace(record, queue=home, properties=form.properties, tags_code=due_ms)
+
+    def keep_within_bounds(self) -> None:
+        """Skip messages that retention has removed."""
+        self.queue.keep_within_bounds()
 
     def forget(self) -> None:
         """Reset everything, because the schedule topic's queues were deleted."""
@@ -307,6 +317,14 @@ class _StoredLevels:
     def head(self, level: int, offset: int) -> Entry | None:
         found = self._store.entries(self._store.queue(SCHEDULE_TOPIC, queue_of_level(level)), offset, 1)
         return found[0] if found else None
+
+    def is_newer(self, mark: Mark, log_position: int) -> bool:
+        """Tell whether the message at that offset was stored after its delivery: the log has lost the one delivered."""
+        queue = self._store.queue(SCHEDULE_TOPIC, queue_of_level(mark.level))
+        if not queue.min_offset <= mark.offset < queue.max_offset:
+            return False
+        entries = self._store.entries(queue, mark.offset, 1)
+        return bool(entries) and entries[0].log_position > log_position
 
     def check(self, due: list[DueEntry]) -> None:
         """Let the store check these entries and repair wrong ones. Raises: StorageError."""

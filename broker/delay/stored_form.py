@@ -32,6 +32,9 @@ from staticfire.protocol.properties import (
 )
 from staticfire.protocol.tags import tags_code
 
+# Part of the name of every property that requests a delay: DELAY, TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS. A
+# message that contains it elsewhere is checked, too, and doesn't wait. So an ordinary message costs only one search.
+MAY_WAIT = "DEL"
 _LEVEL_BITS = 16
 
 

@@ -1,5 +1,6 @@
 """Groups: their members, how far they have consumed, and what happens to messages that they can't consume.
 
+- `tables.py`: all tables about groups, together
 - `subscription_groups.py`: the configuration of each consumer group
 - `consumers.py`, `producers.py`: the members that are online
 - `protection.py`: protection of a group against members that often join and leave

@@ -35,7 +35,7 @@ class AckHandlers:
         self._tables = tables
         self._state = tables.state
         self._holding = holding
-        self._checks = PopChecks(tables.state)
+        self._checks = PopChecks(tables.state, tables.topics, tables.groups.configs)
         self._acknowledger = Acknowledger(tables)
 
     def ack(self, call: Call) -> Answer | None:
@@ -99,7 +99,7 @@ class AckHandlers:
 
     def _within(self, place: GroupQueue, offsets: tuple[int, ...]) -> list[int]:
         """Return the offsets that the queue has; an empty list if the queue doesn't exist."""
-        config = self._state.topics.get(place.topic)
+        config = self._tables.topics.get(place.topic)
         if config is None or not 0 <= place.queue_id < config.read_queue_nums:
             return []
         queue = self._state.store.queue(place.topic, place.queue_id)

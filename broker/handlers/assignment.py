@@ -12,8 +12,11 @@ Different from RocketMQ
 
 from typing import TYPE_CHECKING
 
+from staticfire.broker.config_files import MODES_FILE, ConfigFiles
+from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.registration import Registration
-from staticfire.broker.state import MODES_FILE, BrokerState
+from staticfire.broker.state import BrokerState
+from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, NetworkError
@@ -47,8 +50,19 @@ CLUSTERING, BROADCASTING = "CLUSTERING", "BROADCASTING"
 class AssignmentHandlers:
     """Handles requests for assignments and for the mode (pull or pop) of a group."""
 
-    def __init__(self, state: BrokerState, registration: Registration, pool: ConnectionPool) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        topics: TopicTable,
+        groups: GroupTables,
+        config_files: ConfigFiles,
+        registration: Registration,
+        pool: ConnectionPool,
+    ) -> None:
         self._state = state
+        self._topics = topics
+        self._groups = groups
+        self._config_files = config_files
         self._registration = registration
         self._pool = pool
         self._modes: RequestModes | None = None
@@ -71,7 +85,7 @@ class AssignmentHandlers:
         if modes is None:
             from staticfire.broker.pop.request_modes import RequestModes  # imported here: few brokers need it
 
-            modes = self._modes = RequestModes(self._state.config_files)
+            modes = self._modes = RequestModes(self._config_files)
         return modes
 
     # -- modes ---------------------------------------------------------------------------------------------------
@@ -88,9 +102,9 @@ class AssignmentHandlers:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "a request mode needs a body with a topic and a group")
         if is_retry_topic(mode.topic):
             raise BrokerAnswer(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
-        if self._state.topics.get(mode.topic) is None:
+        if self._topics.get(mode.topic) is None:
             raise BrokerAnswer(ResponseCode.TOPIC_NOT_EXIST, f"topic[{mode.topic}] not exist")
-        if self._state.groups.find(mode.consumer_group or "") is None:
+        if self._groups.configs.find(mode.consumer_group or "") is None:
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
         if mode.mode not in (MODE_PULL, MODE_POP):
             mode.mode = None
@@ -121,7 +135,7 @@ class AssignmentHandlers:
             return None
         if asked.message_model == BROADCASTING or not settings.server_load_balancer_enable:
             return in_mode(queues, mode.mode)
-        client_ids = self._state.consumers.client_ids(group)
+        client_ids = self._groups.consumers.client_ids(group)
         return assigned(
             queues,
             Question(asked.client_id or "", client_ids, asked.strategy_name or "", mode.mode, mode.pop_share_queue_num),
@@ -140,7 +154,7 @@ class AssignmentHandlers:
 
     async def _route(self, topic: str) -> list[QueueData]:
         if not self._registration.nameservers:
-            config = self._state.topics.get(topic)
+            config = self._topics.get(topic)
             name = self._state.settings.broker_name
             return (
                 []

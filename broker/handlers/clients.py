@@ -13,8 +13,10 @@ Behaviour
 from collections.abc import Callable, Iterable
 
 from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup
+from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.handlers.group_watch import GroupWatch
 from staticfire.broker.state import BrokerState
+from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.names import retry_topic
@@ -44,12 +46,21 @@ LET_IN_STEP_MS = 250
 class ClientHandlers:
     """Handles heartbeats and maintains the tables of consumers and producers."""
 
-    def __init__(self, state: BrokerState, look_anew: Callable[[str, Iterable[str]], None]) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        topics: TopicTable,
+        groups: GroupTables,
+        watch: GroupWatch,
+        look_anew: Callable[[str, Iterable[str]], None],
+    ) -> None:
         """`look_anew`: tries the held pulls of a group again, on topics whose subscription has changed."""
         self._state = state
+        self._topics = topics
+        self._groups = groups
         self._look_anew = look_anew
         self._uptime_ms = state.machine.clock.uptime_ms
-        self._watch = GroupWatch(state)
+        self._watch = watch
         self._let_in = Alarm(state.machine.clock, LET_IN_STEP_MS)
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -70,13 +81,13 @@ class ClientHandlers:
         news = []
         for consumer in data.consumer_data_set:
             self._register_consumer(consumer, call.connection, data.client_id, uptime_ms, data.without_sub)
-            group = self._state.consumers.consumer_table.get(consumer.group_name)
+            group = self._groups.consumers.consumer_table.get(consumer.group_name)
             if group is not None:
                 self._wake_pulls(group)
                 group.fingerprint = data.heartbeat_fingerprint
                 news.append(self._watch.news(group, call.connection))
         for producer in data.producer_data_set:
-            self._state.producers.register(producer.group_name, call.connection, data.client_id, uptime_ms)
+            self._groups.producers.register(producer.group_name, call.connection, data.client_id, uptime_ms)
         answer = HeartbeatAnswer(is_sub_change=is_whole_wanted, is_support_heart_beat_v2=True)
         if data.wants_news:
             answer.broker_time_ms = self._state.machine.clock.wall_ms()
@@ -87,7 +98,7 @@ class ClientHandlers:
         """Return whether the client's next heartbeat must contain its subscriptions."""
         if data.heartbeat_fingerprint == 0:
             return True
-        groups = [self._state.consumers.consumer_table.get(consumer.group_name) for consumer in data.consumer_data_set]
+        groups = [self._groups.consumers.consumer_table.get(consumer.group_name) for consumer in data.consumer_data_set]
         return not all(
             group.knows(data.heartbeat_fingerprint, data.without_sub) if group is not None else not data.without_sub
             for group in groups
@@ -97,23 +108,23 @@ class ClientHandlers:
         self, data: ConsumerData, connection: Connection, client_id: str, uptime_ms: UptimeMs, without_sub: bool
     ) -> None:
         """Register a consumer in its group. A group that may not be created is skipped, as in RocketMQ, but logged."""
-        config = self._state.groups.find(data.group_name)
+        config = self._groups.configs.find(data.group_name)
         if config is None:
             log.warning(
                 "group_refused", group=data.group_name, client_id=client_id, reason="illegal name or no auto-creation"
             )
             return
-        if data.message_model != BROADCASTING or data.group_name not in self._state.consumers.consumer_table:
-            self._state.topics.create_for_group(
+        if data.message_model != BROADCASTING or data.group_name not in self._groups.consumers.consumer_table:
+            self._topics.create_for_group(
                 retry_topic(data.group_name), config.retry_queue_nums, unit_mode=data.unit_mode
             )
-        if self._state.consumers.register(data, connection, client_id, uptime_ms, keep_subscriptions=without_sub):
-            self.notify(self._state.consumers.consumer_table[data.group_name])
+        if self._groups.consumers.register(data, connection, client_id, uptime_ms, keep_subscriptions=without_sub):
+            self.notify(self._groups.consumers.consumer_table[data.group_name])
         self._look_again_later(uptime_ms)
 
     def notify(self, group: ConsumerGroup) -> None:
         """Notify a group's members to rebalance."""
-        config = self._state.groups.get(group.name)
+        config = self._groups.configs.get(group.name)
         allowed = config is None or config.notify_consumer_ids_changed_enable
         if (
             not self._state.settings.notify_consumer_ids_changed_enable
@@ -134,9 +145,9 @@ class ClientHandlers:
         """Unregister a client's producer or consumer."""
         request: UnregisterClient = call.request
         if request.producer_group:
-            self._state.producers.unregister(request.producer_group, call.connection)
+            self._groups.producers.unregister(request.producer_group, call.connection)
         if request.consumer_group:
-            group = self._state.consumers.unregister(request.consumer_group, call.connection, request.client_id)
+            group = self._groups.consumers.unregister(request.consumer_group, call.connection, request.client_id)
             if group is not None:
                 self.notify(group)
             self.let_in(self._uptime_ms())
@@ -145,28 +156,29 @@ class ClientHandlers:
     def consumer_list(self, call: Call) -> Answer:
         """Return the client ids of a group's members."""
         request: GetConsumerList = call.request
-        ids = self._state.consumers.client_ids(request.consumer_group)
+        ids = self._groups.consumers.client_ids(request.consumer_group)
         if not ids:
             return refusal(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {request.consumer_group}")
         return ConsumerListAnswer(body=ConsumerIdList(ids))
 
     def disconnected(self, connection: Connection) -> None:
         """Remove the clients of a closed connection and notify the remaining members of their groups."""
-        self._state.producers.disconnect(connection)
+        self._groups.producers.disconnect(connection)
+        self._groups.first_offsets.disconnected(connection)
         uptime_ms = self._uptime_ms()
-        for group in self._state.consumers.disconnect(connection, uptime_ms):
+        for group in self._groups.consumers.disconnect(connection, uptime_ms):
             self.notify(group)
         self.let_in(uptime_ms)
 
     def let_in(self, uptime_ms: UptimeMs) -> None:
         """Notify the groups in which the members that count have changed because time has passed."""
-        for group in self._state.consumers.let_in(uptime_ms):
+        for group in self._groups.consumers.let_in(uptime_ms):
             self._wake_pulls(group)
             self.notify(group)
         self._look_again_later(uptime_ms)
 
     def _look_again_later(self, uptime_ms: UptimeMs) -> None:
-        if self._state.consumers.awaits_time:
+        if self._groups.consumers.awaits_time:
             self._let_in.ring_by(UptimeMs(uptime_ms + 1))
 
     async def let_in_loop(self) -> None:
@@ -179,8 +191,8 @@ class ClientHandlers:
     def expire(self, uptime_ms: UptimeMs) -> None:
         """Remove the clients without a recent heartbeat and close their connections."""
         silent_ms_max = self._state.settings.channel_expired_timeout_ms
-        silent = self._state.consumers.expire(uptime_ms, silent_ms_max)
-        silent += self._state.producers.expire(uptime_ms, silent_ms_max)
+        silent = self._groups.consumers.expire(uptime_ms, silent_ms_max)
+        silent += self._groups.producers.expire(uptime_ms, silent_ms_max)
         for connection in dict.fromkeys(silent):
             log.warning("client_expired", client_id=connection.client_id, peer=connection.peer.address)
             connection.close()

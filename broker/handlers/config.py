@@ -19,6 +19,7 @@ from staticfire.broker.registration import Registration
 from staticfire.broker.retention import parse_hours
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
+from staticfire.broker.topics import TopicTable
 from staticfire.protocol.clock_words import clock_text, parse_clock_words
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, refusal
@@ -107,8 +108,11 @@ IN_ROUTES = frozenset({"auto_create_topic_enable", "auto_create_subscription_gro
 class ConfigHandlers:
     """Handles requests about the broker's settings."""
 
-    def __init__(self, state: BrokerState, registration: Registration, pool: ConnectionPool) -> None:
+    def __init__(
+        self, state: BrokerState, topics: TopicTable, registration: Registration, pool: ConnectionPool
+    ) -> None:
         self._state = state
+        self._topics = topics
         self._registration = registration
         self._pool = pool
         self._version = DataVersion()
@@ -162,7 +166,7 @@ class ConfigHandlers:
             return
         log.info("settings_updated", settings=change.changed)
         if IN_ROUTES & change.changed.keys():
-            state.topics.touch()
+            self._topics.touch()
             try:
                 async with asyncio.timeout(REGISTRATION_WAIT_MS_MAX / 1_000):
                     await self._registration.registered()

@@ -16,7 +16,8 @@ Not done
 
 from collections.abc import Callable
 
-from staticfire.broker.groups.consumers import Member
+from staticfire.broker.groups.consumers import ConsumerManager, Member
+from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.pulls.choosing import make_choice
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codecs import NATIVE
@@ -64,9 +65,10 @@ _LANGUAGES = {int(language): language.name for language in LanguageCode}
 class ConnectionHandlers:
     """Lists clients, and passes requests on to them."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, groups: GroupTables) -> None:
         self._state = state
-        self._consumers = state.consumers.consumer_table
+        self._groups = groups
+        self._consumers = groups.consumers.consumer_table
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -99,7 +101,7 @@ class ConnectionHandlers:
     def producers(self, call: Call) -> Answer:
         """Return the clients of a producer group."""
         request: GetProducerConnections = call.request
-        clients = self._state.producers.producer_table.get(request.producer_group)
+        clients = self._groups.producers.producer_table.get(request.producer_group)
         if not clients:
             return refusal(ResponseCode.SYSTEM_ERROR, f"the producer group[{request.producer_group}] not exist")
         shown = [_shown(client.client_id, client.connection) for client in clients.values()]
@@ -110,7 +112,7 @@ class ConnectionHandlers:
         clock = self._state.machine.clock
         wall_before_ms = clock.wall_ms() - clock.uptime_ms()
         table: dict[str, list[ProducerInfo]] = {}
-        for group, clients in self._state.producers.producer_table.items():
+        for group, clients in self._groups.producers.producer_table.items():
             table[group] = []
             for client in clients.values():
                 peer = client.connection.peer
@@ -122,14 +124,14 @@ class ConnectionHandlers:
     def groups_of_topic(self, call: Call) -> Answer:
         """Return the groups that consume a topic."""
         request: QueryGroupsOfTopic = call.request
-        stored = self._state.offsets.groups_of(request.topic)
+        stored = self._groups.offsets.groups_of(request.topic)
         online = [group.name for group in self._consumers.values() if request.topic in group.subscriptions]
         return GroupListAnswer(body=GroupList(sorted({*stored, *online})))
 
     def topics_of_group(self, call: Call) -> Answer:
         """Return the topics that a group consumes."""
         request: QueryTopicsOfGroup = call.request
-        topics = self._state.offsets.topics_of(request.group)
+        topics = self._groups.offsets.topics_of(request.group)
         return TopicListAnswer(body=TopicList(topics, host_text(call.connection.store_host)))
 
     def subscription(self, call: Call) -> Answer:
@@ -175,12 +177,12 @@ class ConnectionHandlers:
 
     async def _ask(self, group: str, client_id: str, passed_on: Callable[[Connection], Request]) -> Answer:
         """Send a request to a group's member, or to its gRPC endpoint. Raises: BrokerAnswer (not online)."""
-        if self._state.consumers.find_member(group, client_id) is None:
-            for connection in self._state.producers.connections_of(GRPC_ENDPOINTS_GROUP):
+        if self._groups.consumers.find_member(group, client_id) is None:
+            for connection in self._groups.producers.connections_of(GRPC_ENDPOINTS_GROUP):
                 answer = await ask_client(connection, client_id, group, passed_on(connection))
                 if answer.code != ResponseCode.CONSUMER_NOT_ONLINE:
                     return answer
-        member = find_member(self._state, group, client_id)
+        member = find_member(self._groups.consumers, group, client_id)
         return await ask_member(member, group, passed_on(member.connection))
 
     def _record(self, request: ConsumeDirectly) -> bytes:
@@ -212,9 +214,9 @@ async def ask_client(connection: Connection, client_id: str, group: str, request
         raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words) from None
 
 
-def find_member(state: BrokerState, group: str, client_id: str) -> Member:
+def find_member(consumers: ConsumerManager, group: str, client_id: str) -> Member:
     """Return a member of a group that can receive requests. Raises: BrokerAnswer (not online, or too old)."""
-    member = state.consumers.find_member(group, client_id)
+    member = consumers.find_member(group, client_id)
     if member is None:
         raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
     if member.connection.peer.version < VERSION_3_1_8:

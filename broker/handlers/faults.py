@@ -9,7 +9,10 @@ Behaviour
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from staticfire.broker.groups.tables import GroupTables
+from staticfire.broker.pulls.held_pulls import HeldPulls
 from staticfire.broker.state import BrokerState
+from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import StorageError
@@ -28,10 +31,19 @@ class FaultHandlers:
     """Handles requests about fault rules."""
 
     def __init__(
-        self, state: BrokerState, dispatcher: Dispatcher, connections: Callable[[], Iterable[Connection]]
+        self,
+        state: BrokerState,
+        topics: TopicTable,
+        groups: GroupTables,
+        held: HeldPulls,
+        dispatcher: Dispatcher,
+        connections: Callable[[], Iterable[Connection]],
     ) -> None:
         """`dispatcher`: the dispatcher that the rules apply to. `connections`: returns the open connections."""
         self._state = state
+        self._topics = topics
+        self._groups = groups
+        self._held = held
         self._dispatcher = dispatcher
         self._connections = connections
         self._opened: FaultDesk | None = None
@@ -74,26 +86,29 @@ class FaultHandlers:
                 message_ms=state.clock.message_ms,
                 dispatcher=self._dispatcher,
                 connections=self._connections,
-                waiting=lambda: (pull.call for pull in state.held),
-                switches={actions.READ_ONLY: state.be_read_only, actions.DISK_FULL: self._disk_full},
+                waiting=lambda: (pull.call for pull in self._held),
+                switches={actions.READ_ONLY: self._read_only, actions.DISK_FULL: self._disk_full},
                 unseen=self._unseen,
                 brokers=lambda _: {},
             )
         )
+
+    def _read_only(self, is_on: bool) -> None:
+        self._state.be_read_only(is_on)
+        self._topics.touch()
 
     def _disk_full(self, is_on: bool) -> None:
         reason = StorageError("the disk is full: a fault rule says so; staticfire fault list") if is_on else None
         self._state.store.refuse(reason, cause=CAUSE)
 
     def _unseen(self, rule: FaultRule) -> list[str]:
-        state, unseen = self._state, []
-        topic = state.topics.topics.get(rule.topic)
+        unseen = []
+        topic = self._topics.topics.get(rule.topic)
         if rule.topic and topic is None:
             unseen.append("topic")
         if rule.topic and (topic is None or rule.queue_id >= max(topic.read_queue_nums, topic.write_queue_nums)):
             unseen.append("queue")
-        known = (state.consumers.consumer_table, state.groups.groups, state.producers.producer_table)
-        if rule.group and not any(rule.group in table for table in known):
+        if rule.group and not self._groups.knows(rule.group):
             unseen.append("group")
         if (rule.client or rule.parties) and not self._knows_any([rule.client, *rule.parties]):
             unseen.append("client")

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-from staticfire.broker.delay.service import DelayService
 from staticfire.broker.groups.consumers import ConsumerGroup
 from staticfire.broker.groups.findings import findings_of
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.groups.tables import GroupTables
+from staticfire.broker.pop.lazy_service import LazyPopService
+from staticfire.broker.pulls.held_pulls import HeldPulls
 from staticfire.broker.state import BrokerState
-from staticfire.broker.timers.service import TimerService
-from staticfire.broker.transactions.service import TransactionService
+from staticfire.broker.topics import TopicTable
+from staticfire.broker.waiting import WaitingMessages
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.names import asked_for, retry_topic
@@ -36,14 +37,18 @@ class GroupStateHandlers:
     def __init__(
         self,
         state: BrokerState,
-        delays: DelayService,
-        timers: TimerService,
-        transactions: TransactionService,
-        pops: PopDoor,
+        topics: TopicTable,
+        groups: GroupTables,
+        held: HeldPulls,
+        pops: LazyPopService,
+        waiting: WaitingMessages,
     ) -> None:
         self._state = state
         self._pops = pops
-        self._delays, self._timers, self._transactions = delays, timers, transactions
+        self._topics = topics
+        self._groups = groups
+        self._held_pulls = held
+        self._messages = waiting
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handler."""
@@ -65,7 +70,7 @@ class GroupStateHandlers:
             refused=list(self._refused(request.group)),
             resets=list(self._resets(request.group)),
         )
-        group = state.consumers.consumer_table.get(request.group)
+        group = self._groups.consumers.consumer_table.get(request.group)
         if group is not None:
             found.members = list(self._members(group))
             found.findings = findings_of(group)
@@ -86,26 +91,26 @@ class GroupStateHandlers:
 
     def _locks(self, group: str) -> Iterator[LockState]:
         uptime_ms = self._state.machine.clock.uptime_ms()
-        for queue, lock in self._state.queue_locks.of_group(group, uptime_ms):
+        for queue, lock in self._groups.queue_locks.of_group(group, uptime_ms):
             waiting = list(lock.waiting or ())
             yield LockState(queue.topic, queue.queue_id, lock.client_id, uptime_ms - lock.renewed_ms, waiting)
 
     def _refused(self, group: str) -> Iterator[RefusedState]:
         clock = self._state.machine.clock
         wall_before_ms = clock.wall_ms() - clock.uptime_ms()
-        for one in self._state.refusals.of_group(group):
+        for one in self._groups.refusals.of_group(group):
             yield RefusedState(one.topic, one.client_id, one.count, wall_before_ms + one.last_ms, one.words)
 
     def _resets(self, group: str) -> Iterator[ResetState]:
         uptime_ms = self._state.machine.clock.uptime_ms()
-        for one in self._state.last_resets.of_group(group):
-            is_pending = self._state.offsets.has_reset(group, one.topic, one.queue_id)
+        for one in self._groups.last_resets.of_group(group):
+            is_pending = self._groups.offsets.has_reset(group, one.topic, one.queue_id)
             yield ResetState(one.topic, one.queue_id, one.before, one.offset, uptime_ms - one.at_ms, is_pending)
 
     def _held(self, group: ConsumerGroup) -> Iterator[HeldState]:
         members = group.channel_info_table
         topics = {*group.subscriptions, retry_topic(group.name)}
-        for count, pull in enumerate(self._state.held.of_topics(topics)):
+        for count, pull in enumerate(self._held_pulls.of_topics(topics)):
             if count == HELD_MAX:
                 return
             member = members.get(pull.call.connection)
@@ -114,21 +119,13 @@ class GroupStateHandlers:
 
     def _returned(self, group: str) -> Iterator[ReturnedState]:
         state = self._state
-        for name in state.offsets.topics_of(group):
-            topic = state.topics.get(name) if asked_for(name, group) != name else None
+        for name in self._groups.offsets.topics_of(group):
+            topic = self._topics.get(name) if asked_for(name, group) != name else None
             for queue_id in range(topic.read_queue_nums) if topic is not None else ():
-                committed = max(0, state.offsets.committed(group, name, queue_id))
+                committed = max(0, self._groups.offsets.committed(group, name, queue_id))
                 yield ReturnedState(name, queue_id, committed, state.store.queue(name, queue_id).max_offset)
 
     def _waiting(self, topics: set[str]) -> list[WaitingState]:
         from staticfire.broker.groups.held_back import count_waiting
 
-        return count_waiting(
-            self._state.store,
-            {
-                "level": self._delays.waiting_places(),
-                "timer": self._timers.waiting_places(),
-                "transaction": self._transactions.waiting_places(),
-            },
-            topics,
-        )
+        return count_waiting(self._state.store, self._messages.places(), topics)

@@ -6,7 +6,9 @@ for news receive the problems in the responses to their heartbeats.
 
 from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup
 from staticfire.broker.groups.findings import findings_of
+from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.groups.version_fence import newer_versions
+from staticfire.broker.pulls.held_pulls import HeldPulls
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.requests.clients import GroupFinding, GroupNews
 from staticfire.protocol.requests.locks import MessageQueue
@@ -25,8 +27,10 @@ Told = dict[tuple[str, str], None]
 class GroupWatch:
     """Watches the groups of one broker."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, groups: GroupTables, held: HeldPulls) -> None:
         self._state = state
+        self._groups = groups
+        self._held = held
         self._told: dict[str, Told] = {}
 
     def news(self, group: ConsumerGroup, connection: Connection) -> GroupNews | None:
@@ -59,13 +63,13 @@ class GroupWatch:
             return
         state = self._state
         uptime_ms, broker_name = state.machine.clock.uptime_ms(), state.settings.broker_name
-        for pull in state.held.of_topics(group.subscriptions):
+        for pull in self._held.of_topics(group.subscriptions):
             member = members.get(pull.call.connection)
             if member is None or member.in_order is not None or pull.call.request.consumer_group != group.name:
                 continue
             queue = MessageQueue(pull.topic, broker_name, pull.queue_id)
-            if state.queue_locks.holder(group.name, queue, uptime_ms) != member.client_id:
-                state.consumers.saw_order(group.name, member.connection, in_order=False)
+            if self._groups.queue_locks.holder(group.name, queue, uptime_ms) != member.client_id:
+                self._groups.consumers.saw_order(group.name, member.connection, in_order=False)
 
     def _tell(self, group: str, findings: list[GroupFinding]) -> None:
         for finding in findings:

@@ -9,9 +9,10 @@ Behaviour
 - A group can be forbidden to read a topic; then its pulls of the topic are refused.
 """
 
+from staticfire.broker.config_files import GROUPS_FILE, OFFSETS_FILE, ConfigFiles
 from staticfire.broker.groups.subscription_groups import changed_group
-from staticfire.broker.pop.door import PopDoor
-from staticfire.broker.state import BrokerState
+from staticfire.broker.groups.tables import GroupTables
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.requests.groups import (
@@ -32,8 +33,9 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 class GroupHandlers:
     """Handles requests that administer consumer groups."""
 
-    def __init__(self, state: BrokerState, pops: PopDoor) -> None:
-        self._state = state
+    def __init__(self, groups: GroupTables, config_files: ConfigFiles, pops: LazyPopService) -> None:
+        self._groups = groups
+        self._config_files = config_files
         self._pops = pops
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -50,15 +52,15 @@ class GroupHandlers:
         request: UpdateGroup = call.request
         if request.body is None or request.body.group_name is None:
             return refusal(ResponseCode.SYSTEM_ERROR, "a group needs a body with a groupName")
-        groups = self._state.groups
-        groups.put(changed_group(request.body, groups.get(request.body.group_name)))
-        await self._state.config_files.saved("subscriptionGroup.json")
+        configs = self._groups.configs
+        configs.put(changed_group(request.body, configs.get(request.body.group_name)))
+        await self._config_files.saved(GROUPS_FILE)
         return Answer()
 
     def config(self, call: Call) -> Answer:
         """Return the configuration of one group."""
         request: GetGroupConfig = call.request
-        group = self._state.groups.find(request.group)
+        group = self._groups.configs.find(request.group)
         if group is None:
             return refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
         return GroupConfigAnswer(body=group)
@@ -68,36 +70,35 @@ class GroupHandlers:
         request: UpdateGroups = call.request
         if request.body is None or any(group.group_name is None for group in request.body.group_config_list):
             return refusal(ResponseCode.SYSTEM_ERROR, "a list of groups needs a body with a groupConfigList")
-        groups, wanted = self._state.groups, request.body.group_config_list
-        for group in [changed_group(group, groups.get(group.group_name or "")) for group in wanted]:
-            groups.put(group)
-        await self._state.config_files.saved("subscriptionGroup.json")
+        configs, wanted = self._groups.configs, request.body.group_config_list
+        for group in [changed_group(group, configs.get(group.group_name or "")) for group in wanted]:
+            configs.put(group)
+        await self._config_files.saved(GROUPS_FILE)
         return Answer()
 
     async def delete(self, call: Call) -> Answer:
         """Delete a group, and its offsets if requested."""
         request: DeleteGroup = call.request
-        self._state.groups.delete(request.group_name)
+        self._groups.configs.delete(request.group_name)
         self._pops.forget_group(request.group_name)
         if request.clean_offset:
-            self._state.offsets.forget_group(request.group_name)
-            if self._state.first_offsets is not None:
-                self._state.first_offsets.forget_group(request.group_name)
-            self._state.config_files.changed("consumerOffset.json")
-        await self._state.config_files.saved("subscriptionGroup.json", "consumerOffset.json")
+            self._groups.offsets.forget_group(request.group_name)
+            self._groups.first_offsets.forget_group(request.group_name)
+            self._config_files.changed(OFFSETS_FILE)
+        await self._config_files.saved(GROUPS_FILE, OFFSETS_FILE)
         return Answer()
 
     def all_configs(self, call: Call) -> Answer:
         """Return the configurations of all groups."""
-        groups = self._state.groups
-        return AllGroupsAnswer(body=GroupConfigTable(groups.groups, groups.forbidden, groups.version))
+        configs = self._groups.configs
+        return AllGroupsAnswer(body=GroupConfigTable(configs.groups, configs.forbidden, configs.version))
 
     async def forbid(self, call: Call) -> Answer:
         """Allow or forbid a group to read a topic, and return whether it may now."""
         request: ForbidGroup = call.request
-        groups = self._state.groups
+        configs = self._groups.configs
         if request.readable is not None:
-            groups.let_read(request.group, request.topic, request.readable)
-            await self._state.config_files.saved("subscriptionGroup.json")
-        readable = groups.may_read(request.group, request.topic)
+            configs.let_read(request.group, request.topic, request.readable)
+            await self._config_files.saved(GROUPS_FILE)
+        readable = configs.may_read(request.group, request.topic)
         return GroupForbiddenAnswer(body=GroupForbidden(request.group, request.topic, readable))

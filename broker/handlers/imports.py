@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.broker.handlers.queues import find_queue
+from staticfire.broker.handlers.queues import TopicQueues
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import PutOutcome
@@ -43,8 +43,9 @@ class Import(msgspec.Struct, gc=False):
 class ImportHandlers:
     """Handles imports of messages."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, queues: TopicQueues) -> None:
         self._state = state
+        self._queues = queues
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -54,7 +55,7 @@ class ImportHandlers:
         """Store all messages of a request, or none if one of them can't be stored."""
         request: ImportMessages = call.request
         messages: list[ImportedMessage] = request.body or []
-        queue = find_queue(self._state, request.topic, request.queue_id)
+        queue = self._queues.find(request.topic, request.queue_id)
         if queue is None or is_system_topic(request.topic):
             words = f"nothing can be imported into queue {request.queue_id} of {request.topic}: there is no such queue"
             raise BrokerAnswer(ResponseCode.TOPIC_NOT_EXIST, words)

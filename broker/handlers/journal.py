@@ -6,12 +6,16 @@ Behaviour
 - A broker that keeps no journal, or records no requests, refuses and names the setting that turns it on.
 """
 
-from staticfire.broker.state import BrokerState
+from typing import TYPE_CHECKING
+
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.requests.journal import GetJournal, JournalAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher
+
+if TYPE_CHECKING:
+    from staticfire.broker.journal.logs import Journals
 
 NO_JOURNAL = "no journal is kept here: the setting journalEnable=true, given at the start, is for that"
 NO_REQUESTS = "no requests are recorded here: the setting recordRequests=true, given at the start, is for that"
@@ -20,8 +24,9 @@ NO_REQUESTS = "no requests are recorded here: the setting recordRequests=true, g
 class JournalHandlers:
     """Handles requests for the journal."""
 
-    def __init__(self, state: BrokerState) -> None:
-        self._journals = state.journals
+    def __init__(self, journals: "Journals | None") -> None:
+        """`journals`: None if the broker keeps none."""
+        self._journals = journals
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""

@@ -10,6 +10,7 @@ Not done
 - A broker decides alone, also when it has slaves (RocketMQ: lockInStrictMode).
 """
 
+from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
@@ -23,9 +24,10 @@ NO_BODY = "a request for locks needs a body with a consumerGroup, a clientId and
 class LockHandlers:
     """Handles requests to lock and unlock queues."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, groups: GroupTables) -> None:
         self._state = state
-        self._locks = state.queue_locks
+        self._groups = groups
+        self._locks = groups.queue_locks
         self._uptime_ms = state.machine.clock.uptime_ms
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -39,7 +41,7 @@ class LockHandlers:
         wanted = request.body
         if wanted is None:
             return refusal(ResponseCode.SYSTEM_ERROR, NO_BODY)
-        self._state.consumers.saw_order(wanted.consumer_group, call.connection, in_order=True)
+        self._groups.consumers.saw_order(wanted.consumer_group, call.connection, in_order=True)
         granted = self._locks.lock(wanted.consumer_group, wanted.client_id, wanted.mq_set, self._uptime_ms())
         return LockAnswer(body=LockBatchResponseBody(granted))
 
@@ -56,8 +58,8 @@ class LockHandlers:
 
     def _tell(self, group: str, client_ids: list[str]) -> None:
         """Notify members of a group to rebalance, because queues that they were refused are free now."""
-        members = self._state.consumers.consumer_table.get(group)
-        config = self._state.groups.get(group)
+        members = self._groups.consumers.consumer_table.get(group)
+        config = self._groups.configs.get(group)
         allowed = config is None or config.notify_consumer_ids_changed_enable
         if members is None or not allowed or not self._state.settings.notify_consumer_ids_changed_enable:
             return

@@ -2,11 +2,12 @@
 
 import asyncio
 
-from staticfire.broker.delay.service import DelayService
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.groups.tables import GroupTables
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
-from staticfire.broker.timers.service import TimerService
-from staticfire.broker.transactions.service import TransactionService
+from staticfire.broker.statistics import Statistics
+from staticfire.broker.topics import TopicTable
+from staticfire.broker.waiting import WaitingMessages
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.statistics import MetricRow, MetricsAnswer
@@ -23,12 +24,13 @@ class MetricHandlers:
     def __init__(
         self,
         state: BrokerState,
-        delays: DelayService,
-        timers: TimerService,
-        transactions: TransactionService,
-        pops: PopDoor,
+        topics: TopicTable,
+        groups: GroupTables,
+        statistics: Statistics,
+        pops: LazyPopService,
+        waiting: WaitingMessages,
     ) -> None:
-        self._parts = (state, delays, timers, transactions, pops)
+        self._parts = (state, topics, groups, statistics, pops, waiting)
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handler."""

@@ -17,11 +17,11 @@ Different from RocketMQ
 from collections.abc import Callable
 
 from staticfire.broker.pop.checks import PopChecks
+from staticfire.broker.pop.fetching import OnePop, PopFetcher, flag_of
 from staticfire.broker.pop.held import HeldPop, HeldPops
 from staticfire.broker.pop.holding import EARLY_MS, Holding
-from staticfire.broker.pop.looking import Looker
+from staticfire.broker.pop.peeking import PopPeeker
 from staticfire.broker.pop.tables import PopTables
-from staticfire.broker.pop.taking import OnePop, Taker, flag_of
 from staticfire.broker.pulls.checks import Wanted
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, refusal
@@ -49,11 +49,11 @@ class PopHandlers:
         """`settle`: writes the burst."""
         self._tables = tables
         self._state = tables.state
-        self._journal = None if tables.state.journals is None else tables.state.journals.pulls
+        self._journal = tables.journal
         self._wall_ms = tables.state.machine.clock.wall_ms
-        self._checks = PopChecks(tables.state)
-        self._taker = Taker(tables)
-        self._looker = Looker(tables)
+        self._checks = PopChecks(tables.state, tables.topics, tables.groups.configs)
+        self._fetcher = PopFetcher(tables)
+        self._peeker = PopPeeker(tables)
         self.holding = Holding(tables.state, settle, self._pop_again, self._notify_again)
 
     # -- pops ----------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ class PopHandlers:
         born_ms = request.born_time or now_ms
         try:
             wanted = self._checks.check_pop(request, born_ms, call.connection)
-            popped = self._taker.take(request, wanted, call.connection)
+            popped = self._fetcher.take(request, wanted, call.connection)
         except BrokerAnswer as error:
             return PopAnswer(code=error.code, remark=error.remark)
         if popped.count:
@@ -118,7 +118,7 @@ class PopHandlers:
         answer: Answer
         try:
             wanted: Wanted = self._checks.check_pop(request, self._wall_ms(), call.connection)
-            popped = self._taker.take(request, wanted, call.connection)
+            popped = self._fetcher.take(request, wanted, call.connection)
             if popped.count:
                 self._hand_out(call, popped)
                 return True
@@ -141,7 +141,7 @@ class PopHandlers:
             self._checks.check_look(request.consumer_group, request.topic, request.queue_id, call.connection)
         except BrokerAnswer as error:
             return PopAnswer(code=error.code, remark=error.remark)
-        return self._looker.peek(request)
+        return self._peeker.peek(request)
 
     def notification(self, call: Call) -> Answer | None:
         """Report that there is something to pop, as soon as there is."""
@@ -150,7 +150,7 @@ class PopHandlers:
             self._checks.check_look(request.consumer_group, request.topic, request.queue_id, call.connection)
         except BrokerAnswer as error:
             return NotificationAnswer(code=error.code, remark=error.remark)
-        if self._looker.has_message(request):
+        if self._peeker.has_message(request):
             return NotificationAnswer(True, remark=NO_REMARK)
         now_ms = self._wall_ms()
         left_ms = (request.born_time or now_ms) + request.poll_time - EARLY_MS - now_ms
@@ -168,7 +168,7 @@ class PopHandlers:
         call, request = held.call, held.call.request
         try:
             self._checks.check_look(request.consumer_group, request.topic, request.queue_id, call.connection)
-            has_message = self._looker.has_message(request)
+            has_message = self._peeker.has_message(request)
         except BrokerAnswer as error:
             call.answer(NotificationAnswer(code=error.code, remark=error.remark))
             return True

@@ -18,15 +18,17 @@ Different from RocketMQ
 from collections.abc import Iterable
 from functools import partial
 
-from staticfire.broker.clock.progress import Progress
+from staticfire.broker.groups.late_commits import LateCommits
+from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.pulls.checks import Forbidden, PullChecks
 from staticfire.broker.pulls.choosing import Choice
 from staticfire.broker.pulls.decision import FOUND, Occasion, Outcome, decide, most, moved
-from staticfire.broker.pulls.held_pulls import HeldPull
+from staticfire.broker.pulls.deliveries import Deliveries
+from staticfire.broker.pulls.held_pulls import HeldPull, HeldPulls
 from staticfire.broker.pulls.record_cache import RecordCache
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
-from staticfire.broker.store.outcomes import ReadResult, ReadStatus
+from staticfire.broker.store.outcomes import ReadStatus
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Records
@@ -45,12 +47,23 @@ _CAME, _WOKEN, _LAST = Occasion.CAME, Occasion.WOKEN, Occasion.LAST
 class PullHandlers:
     """Handles pulls, at once or when a message arrives."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        checks: PullChecks,
+        groups: GroupTables,
+        late_commits: LateCommits,
+        held: HeldPulls,
+        deliveries: Deliveries,
+    ) -> None:
         self._state = state
         self._store = state.store
-        self._wanted = PullChecks(state).wanted
+        self._wanted = checks.wanted
+        self._groups = groups
+        self._late_commits = late_commits
+        self._held = held
+        self._deliveries = deliveries
         self._kept = RecordCache(state.store)
-        self._journal = None if state.journals is None else state.journals.pulls
         self._uptime_ms = state.machine.clock.uptime_ms
         self._expiry = Alarm(state.machine.clock, EXPIRY_STEP_MS)
         self._began_ms = self._uptime_ms()
@@ -82,11 +95,11 @@ class PullHandlers:
         group, topic, queue_id, offset = (
             request.consumer_group, request.topic, request.queue_id, request.commit_offset,
         )  # fmt: skip
-        return self._state.is_late_commit(call.connection, group, topic, queue_id, offset)
+        return self._late_commits.is_late(call.connection, group, topic, queue_id, offset)
 
     def _commit(self, request: PullMessage) -> None:
         """Store the offset that comes with the pull, unless a reset is pending: the offset is older than the reset."""
-        offsets, settings = self._state.offsets, self._state.settings
+        offsets, settings = self._groups.offsets, self._state.settings
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         if settings.any_pull_takes_resets or not offsets.has_reset(group, topic, queue_id):
             offsets.commit(group, topic, queue_id, request.commit_offset)
@@ -98,7 +111,7 @@ class PullHandlers:
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         wanted = self._wanted(request, call.connection)
         reset = None
-        if state.offsets.has_reset(group, topic, queue_id):
+        if self._groups.offsets.has_reset(group, topic, queue_id):
             reset = self._reset_for(call, occasion)
         queue = self._store.queue(topic, queue_id)
         if reset is not None:
@@ -109,18 +122,18 @@ class PullHandlers:
         else:
             found = self._store.read(queue, offset, messages_max, bytes_max, wanted)
         if found.status is not ReadStatus.FOUND:
-            state.statistics.missed.times += 1
+            self._deliveries.found_nothing()
         return decide(found, request, offset, occasion, state.settings)
 
     def _reset_for(self, call: Call, occasion: Occasion) -> int | None:
         """Return the offset of a pending reset that the pull must be answered with; None if there is none."""
         state, request = self._state, call.request
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
-        settings, offsets = state.settings, state.offsets
+        settings, offsets = state.settings, self._groups.offsets
         if settings.any_pull_takes_resets or not settings.use_server_side_reset_offset:
             reset = offsets.take_reset(group, topic, queue_id)
             return reset if settings.use_server_side_reset_offset else None
-        online = state.consumers.consumer_table.get(group)
+        online = self._groups.consumers.consumer_table.get(group)
         if online is not None and call.connection not in online.channel_info_table:
             return None  # This client reads independently of the group; the reset is for the members.
         return offsets.answer_reset(request, call.connection, may_end=occasion is _CAME)
@@ -139,43 +152,13 @@ class PullHandlers:
             else:
                 queue = call.request.topic, call.request.queue_id
                 answer.body = self._kept.records(queue, found, call.connection.store_host)
-        self._watch(call, found, has_come)
+        self._deliveries.note(call, found, has_come, self._began_ms)
         return answer
-
-    def _watch(self, call: Call, found: ReadResult, has_come: bool) -> None:
-        """Note what was delivered to a pull, or that the pull found nothing up to the end of the queue."""
-        request: PullMessage = call.request
-        group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
-        progress: Progress | None = None
-        if found.status is ReadStatus.FOUND:
-            count = len(found.positions)
-            progress = self._state.progress.delivered(group, topic, queue_id, found.first_offset, found.end_offset)
-            statistics, took_ms = self._state.statistics, self._uptime_ms() - self._began_ms
-            statistics.delivered(group, topic, count, found.record_bytes)
-            if took_ms or statistics.slowest_pull_ms:
-                statistics.pull_took(group, topic, queue_id, took_ms)
-        elif found.next_offset >= found.max_offset:
-            progress = self._state.progress.asked_in_vain(group, topic, queue_id, found.next_offset)
-        if progress is None:
-            return
-        journal = self._journal
-        client = call.connection.client_id or call.connection.peer.address
-        if has_come and progress.owner != client:
-            before = progress.change_hands(client)
-            if journal is not None:
-                journal.took_over(client, request, before)
-        if journal is None:
-            return
-        if found.status is ReadStatus.FOUND:
-            first_offset, end_offset = found.first_offset, found.end_offset
-            journal.note(
-                journal.make(journal.uptime_ns(), client, group, topic, queue_id, first_offset, end_offset, count)
-            )
 
     def _pulled(self, request: PullMessage, outcome: Outcome) -> None:
         """Remember the offset from which the group pulls next."""
         next_offset = outcome.answer.next_begin_offset
-        self._state.offsets.pulled(request.consumer_group, request.topic, request.queue_id, next_offset)
+        self._groups.offsets.pulled(request.consumer_group, request.topic, request.queue_id, next_offset)
 
     # -- waiting -------------------------------------------------------------------------------------------------
 
@@ -184,19 +167,17 @@ class PullHandlers:
         request, found = call.request, outcome.found
         assert found is not None
         deadline_ms = UptimeMs(self._uptime_ms() + outcome.hold_ms)
-        if not self._state.held.hold(
-            HeldPull(call, request.topic, request.queue_id, request.queue_offset, deadline_ms)
-        ):
+        if not self._held.hold(HeldPull(call, request.topic, request.queue_id, request.queue_offset, deadline_ms)):
             return False
         self._expiry.ring_by(deadline_ms)
-        self._watch(call, found, True)
+        self._deliveries.note(call, found, True, self._began_ms)
         return True
 
     def arrived(self, queues: Iterable[Queue]) -> None:
         """Try the held pulls of these queues again: messages have arrived."""
-        if not self._state.settings.long_polling_enable:
+        held = self._held
+        if not len(held) or not self._state.settings.long_polling_enable:
             return
-        held = self._state.held
         woken: dict[Connection, None] = {}
         for queue in queues:
             for pull in held.take(queue.topic, queue.queue_id):
@@ -215,7 +196,7 @@ class PullHandlers:
 
         Each starts from its original offset again: the group may want messages that the pull has skipped since then.
         """
-        held = self._state.held
+        held = self._held
         for topic in topics:
             for pull in held.take_topic(topic):
                 request: PullMessage = pull.call.request
@@ -233,21 +214,31 @@ class PullHandlers:
 
     def expire(self, uptime_ms: UptimeMs) -> None:
         """Answer the held pulls whose deadline has passed."""
-        held = self._state.held
+        held = self._held
         for pull in held.expire(uptime_ms):
-            self.look_last(pull)
+            self._look_last(pull)
         if held.next_deadline_ms is not None:
             self._expiry.ring_by(held.next_deadline_ms)
 
     def disconnected(self) -> None:
         """Drop the held pulls of closed connections soon. One pass handles all connections that close until then."""
-        if len(self._state.held):
+        if len(self._held):
             self._expiry.ring_by(self._uptime_ms())
 
-    def look_last(self, pull: HeldPull) -> None:
+    def _look_last(self, pull: HeldPull) -> None:
         """Try a pull the last time, with all checks, and answer it with the result. Skip it if its client is gone."""
         if pull.call.connection.is_open:
             self._look_again(pull, _LAST)
+
+    def answer_held(self) -> None:
+        """Respond to all held pulls."""
+        for pull in self._held.take_all():
+            self._look_last(pull)
+
+    def answer_group(self, group: str, topic: str, queue_id: int) -> None:
+        """Respond to the held pulls of a group in a queue."""
+        for pull in self._held.take_group(group, topic, queue_id):
+            self._look_last(pull)
 
     def _look_again(self, pull: HeldPull, occasion: Occasion) -> None:
         """Try a held pull again: answer it or hold it again. If the peer reads too slowly, do so when it has caught
@@ -274,10 +265,10 @@ class PullHandlers:
         assert found is not None
         pull.offset = found.next_offset
         pull.deadline_ms = min(pull.deadline_ms, UptimeMs(self._uptime_ms() + outcome.hold_ms))
-        if not self._state.held.hold(pull):
+        if not self._held.hold(pull):
             return False
         self._expiry.ring_by(pull.deadline_ms)
-        self._watch(pull.call, found, False)
+        self._deliveries.note(pull.call, found, False, self._began_ms)
         return True
 
 

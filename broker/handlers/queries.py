@@ -16,9 +16,10 @@ Different from RocketMQ
 from collections.abc import Callable
 from typing import NamedTuple
 
-from staticfire.broker.handlers.queues import find_queue
+from staticfire.broker.groups.consumers import ConsumerManager
+from staticfire.broker.handlers.queues import TopicQueues
 from staticfire.broker.key_index import KeyIndexer
-from staticfire.broker.state import BrokerState
+from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, Records, refusal
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
@@ -93,9 +94,10 @@ def _position_of(last_key: str) -> int:
 class QueryHandlers:
     """Handles queries for messages."""
 
-    def __init__(self, state: BrokerState, index: KeyIndexer) -> None:
-        self._state = state
-        self._store = state.store
+    def __init__(self, store: MessageStore, queues: TopicQueues, consumers: ConsumerManager, index: KeyIndexer) -> None:
+        self._store = store
+        self._queues = queues
+        self._consumers = consumers
         self._index = index
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -143,7 +145,7 @@ class QueryHandlers:
         """Return whether the record has the key, and the queue still has the record."""
         if not wanted.has_key(record):
             return False
-        queue = find_queue(self._state, record.topic, record.queue_id)
+        queue = self._queues.find(record.topic, record.queue_id)
         if queue is None or not queue.min_offset <= record.queue_offset < queue.max_offset:
             return False
         entries = self._store.entries(queue, record.queue_offset, 1)
@@ -163,7 +165,7 @@ class QueryHandlers:
     def queue_entries(self, call: Call) -> Answer:
         """Return the entries of a consume queue from an index on."""
         request: QueryConsumeQueue = call.request
-        queue = find_queue(self._state, request.topic, request.queue_id)
+        queue = self._queues.find(request.topic, request.queue_id)
         if queue is None:
             words = f"{request.queue_id}@{request.topic} is not exist!"
             return refusal(ResponseCode.SYSTEM_ERROR, words)
@@ -185,7 +187,7 @@ class QueryHandlers:
         )
 
     def _subscription(self, request: QueryConsumeQueue) -> SubscriptionData | None:
-        online = self._state.consumers.consumer_table.get(request.consumer_group or "")
+        online = self._consumers.consumer_table.get(request.consumer_group or "")
         return None if online is None else online.subscriptions.get(request.topic)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.timers.service import TimerService
+from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import ProtocolError
@@ -27,8 +28,9 @@ NOTHING_WAITS = "no message of this handle waits: it was recalled before, or the
 class RecallHandlers:
     """Handles recalls."""
 
-    def __init__(self, state: BrokerState, timers: TimerService) -> None:
+    def __init__(self, state: BrokerState, topics: TopicTable, timers: TimerService) -> None:
         self._state = state
+        self._topics = topics
         self._timers = timers
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -43,7 +45,7 @@ class RecallHandlers:
             return self._refusal(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
         if settings.broker_id != 0:
             return self._refusal(ResponseCode.SLAVE_NOT_AVAILABLE, "recall failed, broker service not available")
-        if self._state.topics.get(request.topic) is None:
+        if self._topics.get(request.topic) is None:
             remark = f"recall failed, the topic[{request.topic}] not exist"
             return self._refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
         try:

@@ -13,6 +13,7 @@ Different from RocketMQ
 from collections.abc import Callable
 from typing import Any
 
+from staticfire.broker.groups.producers import ProducerManager
 from staticfire.broker.sends.sending import OUTCOME_CODE, Prepared, Sending
 from staticfire.broker.sends.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
@@ -38,9 +39,12 @@ PUSH_TIMEOUT_MS = 10_000
 class ReplyHandlers:
     """Handles replies."""
 
-    def __init__(self, state: BrokerState, targets: TargetTable, settle: Callable[[], None]) -> None:
+    def __init__(
+        self, state: BrokerState, producers: ProducerManager, targets: TargetTable, settle: Callable[[], None]
+    ) -> None:
         """`settle`: writes what was stored."""
         self._state = state
+        self._producers = producers
         self._targets = targets
         self._settle = settle
         self._sending = Sending(state)
@@ -74,7 +78,7 @@ class ReplyHandlers:
         client_id = text_property(properties, REPLY_TO_CLIENT)
         if not client_id:
             return f"reply message properties[{REPLY_TO_CLIENT}] is null"
-        connection = self._state.producers.connection_of(client_id)
+        connection = self._producers.connection_of(client_id)
         if connection is None or not connection.is_open:
             log.warning("reply_to_nobody", client_id=client_id, topic=request.topic, peer=call.peer.address)
             return f"push reply message fail, channel of <{client_id}> not found."

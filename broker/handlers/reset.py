@@ -12,17 +12,30 @@ Not done
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple
 
-from staticfire.broker.handlers.pull import PullHandlers
-from staticfire.broker.pop.door import PopDoor
-from staticfire.broker.sends.targets import TargetTable
+from staticfire.broker.config_files import OFFSETS_FILE, ConfigFiles
+from staticfire.broker.groups.tables import GroupTables
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import NotForGood
+from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.names import is_system_group
 from staticfire.protocol.requests.reset import Forgotten, ResetAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher
+
+
+class Forget(NamedTuple):
+    """What else a reset empties."""
+
+    with_topic: Mapping[str, Callable[[], None]]
+    """Called when the messages of a topic are removed."""
+    at_once: Sequence[Callable[[], None]]
+    """Called after topics and groups are removed, in the same step."""
+    later: Sequence[Callable[[], Awaitable[None]]]
+    """Called one after the other after that step."""
 
 
 class ResetHandlers:
@@ -31,19 +44,18 @@ class ResetHandlers:
     def __init__(
         self,
         state: BrokerState,
-        targets: TargetTable,
-        pulls: PullHandlers,
-        pops: PopDoor,
-        forget_with: Mapping[str, Callable[[], None]],
-        more: Sequence[Callable[[], Awaitable[None]]],
+        topics: TopicTable,
+        groups: GroupTables,
+        config_files: ConfigFiles,
+        pops: LazyPopService,
+        forget: Forget,
     ) -> None:
-        """`forget_with`: called when the messages of a topic are removed. `more`: called to empty everything else."""
         self._state = state
-        self._targets = targets
-        self._pulls = pulls
+        self._topics = topics
+        self._groups = groups
+        self._config_files = config_files
         self._pops = pops
-        self._forget_with = forget_with
-        self._more = more
+        self._forget = forget
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -51,25 +63,22 @@ class ResetHandlers:
 
     async def reset(self, call: Call) -> Answer:
         """Remove everything in one step, so that no other request sees a half-empty broker."""
-        state = self._state
-        forgotten = Forgotten(sorted(state.topics.user_topics()), self._user_groups())
-        self._forget_messages(sorted(state.topics.topics))
-        state.offsets.forget_all()
-        state.surprises.forget()
-        state.progress.forget_all()
-        state.queue_locks.forget_all()
-        state.consumers.forget_away()
+        forgotten = Forgotten(sorted(self._topics.user_topics()), self._user_groups())
+        self._forget_messages(sorted(self._topics.topics))
+        self._groups.offsets.forget_all()
+        self._groups.progress.forget_all()
+        self._groups.queue_locks.forget_all()
+        self._groups.consumers.forget_away()
         for topic in forgotten.topics:
-            state.topics.delete(topic)
+            self._topics.delete(topic)
         for group in forgotten.groups:
-            state.groups.delete(group)
-        self._targets.forget()
-        for pull in state.held.take_all():
-            self._pulls.look_last(pull)
-        state.config_files.changed("consumerOffset.json")
-        for forget in self._more:
-            await forget()
-        await state.config_files.saved()
+            self._groups.configs.delete(group)
+        for forget in self._forget.at_once:
+            forget()
+        self._config_files.changed(OFFSETS_FILE)
+        for forget_later in self._forget.later:
+            await forget_later()
+        await self._config_files.saved()
         return ResetAnswer(body=forgotten)
 
     def _forget_messages(self, topics: list[str]) -> None:
@@ -85,13 +94,13 @@ class ResetHandlers:
         except NotForGood as error:
             trouble = error
         for topic in topics:
-            self._state.offsets.forget_topic(topic)
+            self._groups.offsets.forget_topic(topic)
             self._pops.forget_topic(topic)
-        for topic, forget in self._forget_with.items():
+        for topic, forget in self._forget.with_topic.items():
             if topic in topics:
                 forget()
         if trouble is not None:
             raise trouble
 
     def _user_groups(self) -> list[str]:
-        return sorted(name for name in self._state.groups.groups if not is_system_group(name))
+        return sorted(name for name in self._groups.configs.groups if not is_system_group(name))

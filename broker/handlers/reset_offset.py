@@ -17,14 +17,17 @@ Different from RocketMQ
 
 import asyncio
 
+from staticfire.broker.config_files import OFFSETS_FILE, ConfigFiles
 from staticfire.broker.groups.offsets import LastReset
+from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.handlers.connections import ask_member
 from staticfire.broker.handlers.pull import PullHandlers
-from staticfire.broker.handlers.queues import find_queue, named
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.handlers.queues import TopicQueues
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.time_search import Boundary
+from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import LanguageCode, RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer
@@ -57,9 +60,21 @@ OFFSET_MAX = (1 << 63) - 1
 class ResetOffsetHandlers:
     """Handles requests that move groups to other offsets."""
 
-    def __init__(self, state: BrokerState, pulls: PullHandlers, pops: PopDoor) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        topics: TopicTable,
+        groups: GroupTables,
+        config_files: ConfigFiles,
+        pulls: PullHandlers,
+        pops: LazyPopService,
+    ) -> None:
         self._state = state
-        self._offsets = state.offsets
+        self._topics = topics
+        self._queues = TopicQueues(state, topics)
+        self._groups = groups
+        self._offsets = groups.offsets
+        self._config_files = config_files
         self._pulls = pulls
         self._pops = pops
 
@@ -81,36 +96,36 @@ class ResetOffsetHandlers:
         queue_ids = range(topic.read_queue_nums) if request.queue_id < 0 else [request.queue_id]
         moved: Offsets = {}
         for queue_id in queue_ids:
-            moved[named(self._state, request.topic, queue_id)] = self._target(request, queue_id)
+            moved[self._queues.named(request.topic, queue_id)] = self._target(request, queue_id)
         for queue, offset in moved.items():
             self._reset(request, queue.queue_id, offset)
         for queue in moved:
-            self._free_held_pulls(request.group, request.topic, queue.queue_id)
+            self._pulls.answer_group(request.group, request.topic, queue.queue_id)
         self._pops.group_moved(request.group, request.topic)
-        self._state.config_files.changed("consumerOffset.json")
-        await self._state.config_files.saved("consumerOffset.json")
+        self._config_files.changed(OFFSETS_FILE)
+        await self._config_files.saved(OFFSETS_FILE)
         return QueueOffsetsAnswer(body=ResetOffsetBody(moved))
 
     def _reset(self, request: ResetOffset, queue_id: int, offset: int) -> None:
         group, topic, uptime_ms = request.group, request.topic, self._state.machine.clock.uptime_ms()
         before = self._offsets.committed(group, topic, queue_id)
-        self._state.last_resets.note(group, LastReset(topic, queue_id, before, offset, uptime_ms))
+        self._groups.last_resets.note(group, LastReset(topic, queue_id, before, offset, uptime_ms))
         self._offsets.reset(group, topic, queue_id, offset)
 
     def _check(self, request: ResetOffset) -> TopicConfig:
         """Return the topic. Raises: BrokerAnswer."""
         if self._state.settings.broker_id != 0:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "a slave resets no offsets: ask its master")
-        topic = self._state.topics.get(request.topic)
+        topic = self._topics.get(request.topic)
         if topic is None:
             raise BrokerAnswer(ResponseCode.TOPIC_NOT_EXIST, f"Topic {request.topic} does not exist")
-        if self._state.groups.get(request.group) is None:
+        if self._groups.configs.get(request.group) is None:
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {request.group} does not exist")
         return topic
 
     def _target(self, request: ResetOffset, queue_id: int) -> int:
         """Return the offset to reset the group to. Raises: BrokerAnswer (not in the queue)."""
-        queue = find_queue(self._state, request.topic, queue_id)
+        queue = self._queues.find(request.topic, queue_id)
         if queue is not None and (request.queue_id < 0 or request.offset == -1):
             return self._offset_at(queue, request.timestamp)
         first, end = (0, 0) if queue is None else (queue.min_offset, queue.max_offset)
@@ -124,15 +139,6 @@ class ResetOffsetHandlers:
             return queue.max_offset
         return self._state.store.search_offset(queue, MessageMs(timestamp), Boundary.LOWER)
 
-    def _free_held_pulls(self, group: str, topic: str, queue_id: int) -> None:
-        """Answer the group's held pulls of a queue with the reset."""
-        held = self._state.held
-        for pull in held.take(topic, queue_id):
-            if pull.call.request.consumer_group == group:
-                self._pulls.look_last(pull)
-            else:
-                held.hold(pull)
-
     # -- with useServerSideResetOffset=false ---------------------------------------------------------------------------
 
     def _tell_members(self, call: Call, request: ResetOffset, topic: TopicConfig) -> Answer:
@@ -144,8 +150,8 @@ class ResetOffsetHandlers:
                 raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{request.group}> not exist")
             offset = self._offset_at(self._state.store.queue(request.topic, queue_id), request.timestamp)
             goes = request.is_force or offset < committed
-            moved[named(self._state, request.topic, queue_id)] = offset if goes else committed
-        online = self._state.consumers.consumer_table.get(request.group)
+            moved[self._queues.named(request.topic, queue_id)] = offset if goes else committed
+        online = self._groups.consumers.consumer_table.get(request.group)
         if online is None:
             words = (
                 f"Consumer not online, so can not reset offset, Group: {request.group} Topic: {request.topic} "
@@ -166,7 +172,7 @@ class ResetOffsetHandlers:
     async def status(self, call: Call) -> Answer:
         """Return the offsets of a group's members. Each member is queried; one that doesn't respond is left out."""
         request: GetConsumerStatus = call.request
-        online = self._state.consumers.consumer_table.get(request.group)
+        online = self._groups.consumers.consumer_table.get(request.group)
         if online is None:
             words = f"the consumer group <{request.group}> is not online: only its members know where they stand"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
@@ -197,12 +203,12 @@ class ResetOffsetHandlers:
     def _place(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Set the offset of a group, whether it has members or not."""
         settings = self._state.settings
-        is_at_work = group in self._state.consumers.consumer_table
+        is_at_work = group in self._groups.consumers.consumer_table
         waits = self._offsets.has_reset(group, topic, queue_id)
         is_final = settings.use_server_side_reset_offset and not settings.any_pull_takes_resets
         if is_final and (is_at_work or waits):
             self._offsets.reset(group, topic, queue_id, offset)
-            self._free_held_pulls(group, topic, queue_id)
+            self._pulls.answer_group(group, topic, queue_id)
         else:
             self._offsets.commit(group, topic, queue_id, offset)
 

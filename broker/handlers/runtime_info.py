@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.state import BrokerState
+from staticfire.broker.statistics import Statistics
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.delay_levels import queue_of_level
 from staticfire.protocol.names import SCHEDULE_TOPIC
@@ -19,8 +20,9 @@ _POOLS = ("send", "pull", "litePull", "query", "ack")
 class RuntimeInfo:
     """Collects the runtime information."""
 
-    def __init__(self, state: BrokerState, delays: DelayService) -> None:
+    def __init__(self, state: BrokerState, statistics: Statistics, delays: DelayService) -> None:
         self._state = state
+        self._statistics = statistics
         self._delays = delays
         self._started_ms = 0
         self._started_uptime_ms = 0
@@ -73,7 +75,7 @@ class RuntimeInfo:
             yield name, 0 if not name.endswith("Tps") else 0.0
 
     def _rate_rows(self) -> Iterator[tuple[str, object]]:
-        counts = self._state.statistics
+        counts = self._statistics
         counts.count_stored()
         found, missed = counts.got_bytes.recent_times(), counts.missed.recent_times()
         yield "putTps", _rates(counts.put.recent_tps())

@@ -59,7 +59,7 @@ class SendHandlers:
         self._intake = intake
         self._transactions = transactions
         self._find_target = targets.by_topic.get
-        self._mappings = state.static_topics.by_topic
+        self._mappings = targets.mappings
         self._random = state.machine.identity.random
         self._sending = sending = Sending(state)
         self._prepare = sending.prepare

@@ -15,11 +15,14 @@ import msgspec
 
 from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.groups.retries import SentBack, level_after_failure, reconsume_times_max
+from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.sends.intake import Intake
 from staticfire.broker.state import BrokerState
+from staticfire.broker.statistics import Statistics
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import OnStored, PutOutcome
+from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
@@ -48,8 +51,19 @@ _STATUS = {
 class SendBackHandlers:
     """Handles messages that consumers send back."""
 
-    def __init__(self, state: BrokerState, intake: Intake, dead_letters: DeadLetters) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        topics: TopicTable,
+        groups: GroupTables,
+        statistics: Statistics,
+        intake: Intake,
+        dead_letters: DeadLetters,
+    ) -> None:
         self._state = state
+        self._topics = topics
+        self._groups = groups
+        self._statistics = statistics
         self._intake = intake
         self._dead_letters = dead_letters
 
@@ -83,7 +97,7 @@ class SendBackHandlers:
         ip = state.machine.identity.host_ip
         if state.settings.broker_id != 0:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"no master available along with {ip}")
-        group = state.groups.find(request.group)
+        group = self._groups.configs.find(request.group)
         if group is None:
             remark = f"subscription group not exist, {request.group} {FAQ}"
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
@@ -95,7 +109,7 @@ class SendBackHandlers:
         name = retry_topic(request.group)
         if not fits_store(name):
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "MESSAGE_ILLEGAL")
-        topic = self._state.topics.create_for_group(name, group.retry_queue_nums, unit_mode=request.unit_mode)
+        topic = self._topics.create_for_group(name, group.retry_queue_nums, unit_mode=request.unit_mode)
         if not writable(topic.perm):
             raise BrokerAnswer(ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden")
         return topic
@@ -151,13 +165,12 @@ class SendBackHandlers:
         self._finish(call, sent_back, _STATUS[outcome])
 
     def _finish(self, call: Call, sent_back: SentBack, status: str) -> None:
-        state = self._state
         if status == "SUCCESS":
             group, topic = sent_back.group, sent_back.topic
-            state.progress.sent_back(group, topic, sent_back.queue_id, sent_back.queue_offset)
-            state.retries.sent_back(sent_back)
-            state.statistics.sent_back(group, topic, is_dead=sent_back.delay_level is None)
+            self._groups.progress.sent_back(group, topic, sent_back.queue_id, sent_back.queue_offset)
+            self._groups.retries.sent_back(sent_back)
+            self._statistics.sent_back(group, topic, is_dead=sent_back.delay_level is None)
             call.answer(Answer())
         else:
-            state.retries.sent_back(msgspec.structs.replace(sent_back, status=status))
+            self._groups.retries.sent_back(msgspec.structs.replace(sent_back, status=status))
             call.answer(refusal(ResponseCode.SYSTEM_ERROR, status))

@@ -23,11 +23,11 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.transactions.runs import TransactionRuns
 from staticfire.protocol.checksums import crc32
-from staticfire.protocol.codecs import JSON, NATIVE, Codec, SendRuns, codec_for
+from staticfire.protocol.codecs import JSON, NATIVE, Codec, codec_for
 from staticfire.protocol.codecs.hot_json import sent_parts
 from staticfire.protocol.codecs.hot_native import sent_forms
 from staticfire.protocol.command import Answer, answer_shape
-from staticfire.protocol.compiled import Halves, Packed, TakenSends, TakenTransactions, Twin
+from staticfire.protocol.compiled import Packed, TakenSends, TakenTransactions, Twin
 from staticfire.protocol.errors import BrokerAnswer, StorageError
 from staticfire.protocol.frame_reader import AnswerFrame, Peer, answers_in
 from staticfire.protocol.requests.send import ManyResult, SendAnswer, SendManyAnswer
@@ -50,29 +50,13 @@ class SendRunHandler:
     ) -> None:
         self._store = state.store
         self._clock = state.clock
-        self._targets = targets.by_topic
-        self._find_target = self._targets.get
+        self._find_target = targets.by_topic.get
         self._sending = sending
         self._transactions = transactions
-        self._is_paused = False
         self._take_native, self._take_json = twin.take_native_sends, twin.take_json_sends
         self._forms: dict[str, tuple[bytes, bytes, bytes] | None] = {}
         self._parts: dict[str, tuple[bytes, ...]] = {}
         state.on_settings(lambda _: self._forget())
-
-    def pause(self, is_paused: bool) -> None:
-        """See `codecs.SendRuns`. While paused, no topic is known here, so that no send counts as plain."""
-        self._find_target = _NO_TARGETS.get if is_paused else self._targets.get
-        self._is_paused = is_paused
-
-    def become(self, other: SendRuns) -> None:
-        """See `codecs.SendRuns`: the broker has another core, but connections keep this object."""
-        assert isinstance(other, SendRunHandler)
-        vars(self).update(vars(other))  # Shares the caches, too: a change of settings clears them here as well.
-
-    @property
-    def _halves(self) -> Halves | None:
-        return None if self._is_paused else self._transactions.known
 
     def _forget(self) -> None:
         self._forms.clear()
@@ -87,7 +71,7 @@ class SendRunHandler:
         stored_ms = self._clock.message_ms()
         taken = self._take_native(
             data, at, stop, (tail, *forms), store.room, sending.body_bytes_max, stored_ms, source.born_host,
-            sending.added, self._place, crc32, self._halves,
+            sending.added, self._place, crc32, self._transactions.known,
         )  # fmt: skip
         return at if taken is None else self._append(taken, source, _NATIVE)
 
@@ -98,7 +82,7 @@ class SendRunHandler:
         stored_ms = self._clock.message_ms()
         taken = self._take_json(
             data, at, stop, (language.encode(), version, parts), store.room, sending.body_bytes_max, stored_ms,
-            source.born_host, sending.added, self._place, crc32, self._halves,
+            source.born_host, sending.added, self._place, crc32, self._transactions.known,
         )  # fmt: skip
         return at if taken is None else self._append(taken, source, _JSON)
 
@@ -191,5 +175,4 @@ class SendRunHandler:
 # The fields in the header of a response to the end of a transaction: in JSON, and in the native codec.
 _OF_ENDS = (None, b"\xc0")
 _NOBODY = Peer("?")
-_NO_TARGETS: dict[str, Target] = {}
 _NATIVE, _JSON = codec_for(NATIVE), codec_for(JSON)

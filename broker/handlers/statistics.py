@@ -19,10 +19,14 @@ Not done
 
 from datetime import UTC, datetime
 
-from staticfire.broker.handlers.queues import find_queue, named, stored_ms_before
+from staticfire.broker.groups.tables import GroupTables
+from staticfire.broker.handlers.queues import TopicQueues
 from staticfire.broker.handlers.runtime_info import RuntimeInfo
 from staticfire.broker.state import BrokerState
+from staticfire.broker.static_topics.table import StaticTopicTable
+from staticfire.broker.statistics import Statistics
 from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.hosts import host_text
@@ -56,8 +60,21 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 class StatisticsHandlers:
     """Handles the requests of dashboards."""
 
-    def __init__(self, state: BrokerState, runtime_info: RuntimeInfo) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        topics: TopicTable,
+        groups: GroupTables,
+        static_topics: StaticTopicTable,
+        statistics: Statistics,
+        runtime_info: RuntimeInfo,
+    ) -> None:
         self._state = state
+        self._topics = topics
+        self._queues = TopicQueues(state, topics)
+        self._groups = groups
+        self._static_topics = static_topics
+        self._statistics = statistics
         self._runtime_info = runtime_info
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -72,16 +89,16 @@ class StatisticsHandlers:
     def topic_stats(self, call: Call) -> Answer:
         """Return how full the queues of a topic are."""
         request: GetTopicStats = call.request
-        topic = self._state.topics.get(request.topic)
+        topic = self._topics.get(request.topic)
         if topic is None:
             return _no_topic(request.topic)
         offsets: dict[MessageQueue, TopicOffset] = {}
         for queue_id in range(max(topic.read_queue_nums, topic.write_queue_nums)):
             queue = self._queue(topic, queue_id)
-            stored_ms = stored_ms_before(self._state, queue, queue.max_offset) or 0
+            stored_ms = self._queues.stored_ms_before(queue, queue.max_offset) or 0
             offset = TopicOffset(queue.min_offset, queue.max_offset, stored_ms)
-            offsets[named(self._state, topic.topic_name, queue_id)] = offset
-        return TopicStatsAnswer(body=TopicStats(offsets, self._state.statistics.put_tps(request.topic)))
+            offsets[self._queues.named(topic.topic_name, queue_id)] = offset
+        return TopicStatsAnswer(body=TopicStats(offsets, self._statistics.put_tps(request.topic)))
 
     def _queue(self, topic: TopicConfig, queue_id: int) -> Queue:
         return self._state.store.queue(topic.topic_name, queue_id)
@@ -93,10 +110,10 @@ class StatisticsHandlers:
         request: GetConsumeStats = call.request
         wanted = [topic for topic in (request.topic_list or "").split(";") if topic]
         if not wanted:
-            given = [request.topic] if request.topic else self._state.offsets.topics_of(request.consumer_group)
+            given = [request.topic] if request.topic else self._groups.offsets.topics_of(request.consumer_group)
             wanted = [topic for topic in given if self._counts(request.consumer_group, topic)]
         stats = ConsumeStats({}, 0.0)
-        for topic in map(self._state.topics.get, wanted):
+        for topic in map(self._topics.get, wanted):
             if topic is not None:
                 self._add_offsets(stats, request.consumer_group, topic, topic.read_queue_nums)
         return ConsumeStatsAnswer(body=stats)
@@ -104,27 +121,26 @@ class StatisticsHandlers:
     def _counts(self, group: str, topic: str) -> bool:
         """Return whether a topic counts for a group. For an online group only its subscriptions and their retries
         do."""
-        online = self._state.consumers.consumer_table.get(group)
+        online = self._groups.consumers.consumer_table.get(group)
         return online is None or not online.subscriptions or asked_for(topic, group) in online.subscriptions
 
     def _add_offsets(self, stats: ConsumeStats, group: str, topic: TopicConfig, queues: int) -> None:
-        state = self._state
         for queue_id in range(queues):
             queue = self._queue(topic, queue_id)
-            committed = state.offsets.committed(group, topic.topic_name, queue_id)
+            committed = self._groups.offsets.committed(group, topic.topic_name, queue_id)
             # -1 makes readers of a static topic look into an earlier segment of the logical queue.
-            consumed = committed if topic.topic_name in state.static_topics.by_topic else max(0, committed)
-            pulled = max(consumed, state.offsets.pull_offset(group, topic.topic_name, queue_id))
-            stored_ms = stored_ms_before(state, queue, max(0, consumed)) or 0
+            consumed = committed if topic.topic_name in self._static_topics.by_topic else max(0, committed)
+            pulled = max(consumed, self._groups.offsets.pull_offset(group, topic.topic_name, queue_id))
+            stored_ms = self._queues.stored_ms_before(queue, max(0, consumed)) or 0
             offset = GroupOffset(queue.max_offset, consumed, pulled, stored_ms)
-            stats.offset_table[named(state, topic.topic_name, queue_id)] = offset
-        stats.consume_tps += state.statistics.get_tps(group, topic.topic_name)
+            stats.offset_table[self._queues.named(topic.topic_name, queue_id)] = offset
+        stats.consume_tps += self._statistics.get_tps(group, topic.topic_name)
 
     def broker_consume_stats(self, call: Call) -> Answer:
         """Return how far all groups have consumed."""
         request: GetBrokerConsumeStats = call.request
         found = BrokerConsumeStats([], host_text(call.connection.store_host))
-        for group in list(self._state.groups.groups):
+        for group in list(self._groups.configs.groups):
             rows = [self._stats_of(group, topic) for topic in self._topics_of(group, request.is_order)]
             for offset in (offset for stats in rows for offset in stats.offset_table.values()):
                 found.total_diff += offset.broker_offset - max(0, offset.consumer_offset)
@@ -133,8 +149,8 @@ class StatisticsHandlers:
         return BrokerConsumeStatsAnswer(body=found)
 
     def _topics_of(self, group: str, ordered_only: bool) -> list[TopicConfig]:
-        names = [name for name in self._state.offsets.topics_of(group) if self._counts(group, name)]
-        topics = [topic for topic in map(self._state.topics.get, names) if topic is not None]
+        names = [name for name in self._groups.offsets.topics_of(group) if self._counts(group, name)]
+        topics = [topic for topic in map(self._topics.get, names) if topic is not None]
         return [topic for topic in topics if topic.order or not ordered_only]
 
     def _stats_of(self, group: str, topic: TopicConfig) -> ConsumeStats:
@@ -145,7 +161,7 @@ class StatisticsHandlers:
     def time_spans(self, call: Call) -> Answer:
         """Return how much a group lags, in time."""
         request: QueryConsumeTimeSpan = call.request
-        topic = self._state.topics.get(request.topic)
+        topic = self._topics.get(request.topic)
         if topic is None:
             return _no_topic(request.topic)
         spans = [self._time_span(request, queue_id) for queue_id in range(topic.write_queue_nums)]
@@ -153,16 +169,16 @@ class StatisticsHandlers:
 
     def _time_span(self, request: QueryConsumeTimeSpan, queue_id: int) -> QueueTimeSpan:
         state = self._state
-        queue = find_queue(state, request.topic, queue_id)
+        queue = self._queues.find(request.topic, queue_id)
         assert queue is not None, "the topic has that many queues"
         first_ms = state.store.stored_ms_of(queue, queue.min_offset)
-        last_ms = stored_ms_before(state, queue, queue.max_offset)
-        consumed = state.offsets.committed(request.group, request.topic, queue_id)
-        consumed_ms = stored_ms_before(state, queue, consumed) if consumed > 0 else first_ms
+        last_ms = self._queues.stored_ms_before(queue, queue.max_offset)
+        consumed = self._groups.offsets.committed(request.group, request.topic, queue_id)
+        consumed_ms = self._queues.stored_ms_before(queue, consumed) if consumed > 0 else first_ms
         next_ms = state.store.stored_ms_of(queue, max(consumed, 0))
         late_ms = 0 if next_ms is None else max(0, state.clock.message_ms() - next_ms)
         first, last, consumed_at = (-1 if time_ms is None else time_ms for time_ms in (first_ms, last_ms, consumed_ms))
-        where = named(state, request.topic, queue_id)
+        where = self._queues.named(request.topic, queue_id)
         words = _in_words(first), _in_words(last), _in_words(consumed_at)
         return QueueTimeSpan(where, first, last, consumed_at, late_ms, *words)
 
@@ -175,7 +191,7 @@ class StatisticsHandlers:
     def view(self, call: Call) -> Answer:
         """Return one counter."""
         request: ViewStats = call.request
-        spans = self._state.statistics.spans(request.stats_name, request.stats_key, self._state.cluster)
+        spans = self._statistics.spans(request.stats_name, request.stats_key, self._state.cluster)
         if spans is None:
             words = f"The stats <{request.stats_name}> <{request.stats_key}> not exist"
             return refusal(ResponseCode.SYSTEM_ERROR, words)

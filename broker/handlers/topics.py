@@ -14,12 +14,14 @@ Not done
 
 import msgspec
 
-from staticfire.broker.pop.door import PopDoor
+from staticfire.broker.config_files import OFFSETS_FILE, TOPICS_FILE, ConfigFiles
+from staticfire.broker.groups.offsets import OffsetTable
+from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.registration import Registration
 from staticfire.broker.state import BrokerState
-from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE
+from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE, StaticTopicTable
 from staticfire.broker.store.outcomes import NotForGood
-from staticfire.broker.topics import check_numbers
+from staticfire.broker.topics import TopicTable, check_numbers
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.errors import BrokerAnswer
@@ -55,8 +57,21 @@ _REFUSED = {
 class TopicHandlers:
     """Handles requests that administer topics."""
 
-    def __init__(self, state: BrokerState, registration: Registration, pops: PopDoor) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        topics: TopicTable,
+        static_topics: StaticTopicTable,
+        offsets: OffsetTable,
+        config_files: ConfigFiles,
+        registration: Registration,
+        pops: LazyPopService,
+    ) -> None:
         self._state = state
+        self._topics = topics
+        self._static_topics = static_topics
+        self._offsets = offsets
+        self._config_files = config_files
         self._registration = registration
         self._pops = pops
 
@@ -74,8 +89,8 @@ class TopicHandlers:
         request: UpdateTopic = call.request
         wanted = _wanted(request)
         self._check_mapping(wanted)
-        if self._state.topics.put(self._checked(wanted, request.attributes)):
-            await self._state.config_files.saved("topics.json")
+        if self._topics.put(self._checked(wanted, request.attributes)):
+            await self._config_files.saved(TOPICS_FILE)
             await self._registration.announced()
         return Answer()
 
@@ -90,12 +105,12 @@ class TopicHandlers:
         state = self._state
         config = self._checked(_wanted(request), request.attributes)
         check_target(detail, request.topic, state.settings.broker_name, config)
-        mapping = accepted(state.static_topics.by_topic.get(request.topic), detail, bool(request.force))
-        has_moved, has_changed = state.static_topics.put(mapping), state.topics.put(config)
+        mapping = accepted(self._static_topics.by_topic.get(request.topic), detail, bool(request.force))
+        has_moved, has_changed = self._static_topics.put(mapping), self._topics.put(config)
         if has_moved and not has_changed:
-            state.topics.register_anew(config)
+            self._topics.register_anew(config)
         if has_moved or has_changed:
-            await state.config_files.saved("topics.json", MAPPINGS_FILE)
+            await self._config_files.saved(TOPICS_FILE, MAPPINGS_FILE)
             await self._registration.announced()
         return Answer()
 
@@ -109,9 +124,9 @@ class TopicHandlers:
         for topic in wanted:
             self._check_mapping(topic)
         checked = [self._checked(topic, change) for topic, change in zip(wanted, changes, strict=True)]
-        changed = [topic for topic in checked if self._state.topics.put(topic)]
+        changed = [topic for topic in checked if self._topics.put(topic)]
         if changed:
-            await self._state.config_files.saved("topics.json")
+            await self._config_files.saved(TOPICS_FILE)
             await self._registration.announced()
         return Answer()
 
@@ -123,7 +138,7 @@ class TopicHandlers:
         if filter_type not in FILTER_TYPES:
             words = f"topicFilterType = [{filter_type}] value invalid, it is one of {', '.join(FILTER_TYPES)}"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
-        old = self._state.topics.get(wanted.topic_name)
+        old = self._topics.get(wanted.topic_name)
         attributes = change_attributes(old.attributes if old else None, changes)
         if attributes.get("message.type") == "MIXED":
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
@@ -135,10 +150,10 @@ class TopicHandlers:
         if not request.topic.strip():
             return refusal(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
         self._check_not_system(request.topic)
-        if self._state.topics.get(request.topic) is not None:
+        if self._topics.get(request.topic) is not None:
             troubles = [self._forget(name) for name in [*self._pop_retry_topics(request.topic), request.topic]]
-            self._state.config_files.changed("consumerOffset.json")
-            await self._state.config_files.saved("topics.json")
+            self._config_files.changed(OFFSETS_FILE)
+            await self._config_files.saved(TOPICS_FILE)
             for trouble in troubles:
                 if trouble is not None:
                     raise trouble
@@ -151,34 +166,34 @@ class TopicHandlers:
             self._state.store.delete_queues(topic)
         except NotForGood as error:
             trouble = error
-        self._state.topics.delete(topic)
-        self._state.offsets.forget_topic(topic)
+        self._topics.delete(topic)
+        self._offsets.forget_topic(topic)
         self._pops.forget_topic(topic)
         return trouble
 
     def _pop_retry_topics(self, topic: str) -> list[str]:
         """Return the POP retry topics of a topic, which are deleted together with it."""
-        groups = self._state.offsets.groups_of(topic)
+        groups = self._offsets.groups_of(topic)
         names = [pop_retry_topic(topic, group, version) for group in groups for version in (1, 2)]
-        return [name for name in names if name in self._state.topics.topics]
+        return [name for name in names if name in self._topics.topics]
 
     def config(self, call: Call) -> Answer:
         """Return the configuration of one topic."""
         request: GetTopicConfig = call.request
-        topic = self._state.topics.get(request.topic)
+        topic = self._topics.get(request.topic)
         if topic is None:
             return refusal(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {request.topic}")
-        mapping = self._state.static_topics.by_topic.get(request.topic) if request.lo else None
+        mapping = self._static_topics.by_topic.get(request.topic) if request.lo else None
         return TopicConfigAnswer(body=topic if mapping is None else with_mapping(topic, mapping))
 
     def all_configs(self, call: Call) -> Answer:
         """Return the configurations of all topics."""
-        topics, static = self._state.topics, self._state.static_topics
+        topics, static = self._topics, self._static_topics
         return AllTopicsAnswer(body=AllTopics(topics.topics, topics.version, static.version, static.by_topic))
 
     def _check_mapping(self, wanted: TopicConfig) -> None:
         """Refuse to remove queues that logical queues are mapped to. Raises: BrokerAnswer."""
-        mapping = self._state.static_topics.by_topic.get(wanted.topic_name)
+        mapping = self._static_topics.by_topic.get(wanted.topic_name)
         if mapping is not None:
             from staticfire.broker.static_topics.acceptance import check_queues  # imported here: few topics are static
 
@@ -191,7 +206,7 @@ class TopicHandlers:
         self._check_not_system(name)
 
     def _check_not_system(self, name: str) -> None:
-        if is_system_topic(name) or name in self._state.topics.system:
+        if is_system_topic(name) or name in self._topics.system:
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, f"The topic[{name}] is conflict with system topic.")
 
 

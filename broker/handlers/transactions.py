@@ -46,7 +46,7 @@ class TransactionHandlers:
         if kind not in _KINDS:
             return refusal(ResponseCode.SYSTEM_ERROR, f"commitOrRollback field wrong, {kind}: it is 0, 8 or 12")
         if request.from_transaction_check:
-            self._transactions.questions.answered(request.tran_state_table_offset)
+            self._transactions.answered(request.tran_state_table_offset)
         if kind == TransactionKind.NONE:
             return None
         half = self._transactions.half_at(request.commit_log_offset)

@@ -13,7 +13,9 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from staticfire.broker.delay.service import DelayService
+from staticfire.broker.groups.offsets import OffsetTable
 from staticfire.broker.state import BrokerState
+from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.names import SYSTEM_TOPICS
@@ -32,9 +34,18 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 class UpkeepHandlers:
     """Handles requests to clean up, and requests for the files that replicas copy."""
 
-    def __init__(self, state: BrokerState, delays: DelayService, remove_old: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        topics: TopicTable,
+        offsets: OffsetTable,
+        delays: DelayService,
+        remove_old: Callable[[], Awaitable[None]],
+    ) -> None:
         """`remove_old`: removes at once what retention allows to remove."""
         self._state = state
+        self._topics = topics
+        self._offsets = offsets
         self._delays = delays
         self._remove_old = remove_old
 
@@ -50,7 +61,7 @@ class UpkeepHandlers:
 
     def system_topics(self, call: Call) -> Answer:
         """Return the broker's system topics."""
-        names = sorted(SYSTEM_TOPICS | self._state.topics.system)
+        names = sorted(SYSTEM_TOPICS | self._topics.system)
         return TopicListAnswer(body=TopicList(names, None))
 
     def clean_queues(self, call: Call) -> Answer:
@@ -59,7 +70,7 @@ class UpkeepHandlers:
 
     def clean_topics(self, call: Call) -> Answer:
         """Remove the queues of topics that don't exist any more."""
-        unused = [topic for topic in self._state.store.topics() if self._state.topics.get(topic) is None]
+        unused = [topic for topic in self._state.store.topics() if self._topics.get(topic) is None]
         if unused:
             self._state.store.delete_queues(*unused)
         return Answer()
@@ -71,7 +82,7 @@ class UpkeepHandlers:
 
     def all_offsets(self, call: Call) -> Answer:
         """Return the offsets of all groups."""
-        offsets = self._state.offsets
+        offsets = self._offsets
         was_dirty = offsets.dirty
         snapshot = offsets.snapshot(self._state.store.max_position)
         offsets.dirty = was_dirty  # `snapshot` clears this flag, but nothing is saved here.

@@ -7,7 +7,7 @@ counted.
 
 - `ring.py`: the entries in memory, chunk by chunk; `spill.py`: the files for older chunks
 - `events.py`: notes events of members, locks, deliveries and dead letters; `watched.py`: the tables that report them
-- `heard.py`: the received data
+- `received.py`: the received data
 - `reading.py`: converts events to records, and selects records; `request_reading.py`: converts received data to records
 - `logs.py`: combines both logs of a broker
 """

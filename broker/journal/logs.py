@@ -9,8 +9,8 @@ from staticfire.broker.clock.progress import ProgressTable
 from staticfire.broker.groups.retries import RetryWatch
 from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.journal.events import EventJournal
-from staticfire.broker.journal.heard import HeardRead, size_of
 from staticfire.broker.journal.reading import Source, Wanted, events_in
+from staticfire.broker.journal.received import ReceivedRead, size_of
 from staticfire.broker.journal.request_reading import PLACES, Reads, RequestReading
 from staticfire.broker.journal.ring import NotedChunk, RecordRing
 from staticfire.broker.journal.spill import JournalSpill
@@ -53,7 +53,7 @@ class Journals:
         """Notes events; None if they aren't kept."""
         self.pulls = None if self.events is None else self.events.pulls
         """Notes deliveries to pulls; None if events aren't kept."""
-        self.tap = Tap(self._reads.append, HeardRead, machine.clock.uptime_ns) if settings.record_requests else None
+        self.tap = Tap(self._reads.append, ReceivedRead, machine.clock.uptime_ns) if settings.record_requests else None
         """Notes all received data; None if it isn't kept."""
         self.follow_clock()
 

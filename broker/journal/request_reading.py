@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from staticfire.broker.journal.heard import HeardRead
 from staticfire.broker.journal.reading import Source
+from staticfire.broker.journal.received import ReceivedRead
 from staticfire.broker.journal.ring import NotedChunk
 from staticfire.protocol.codecs import ANSWER_FLAG, ONEWAY_FLAG, codec_for
 from staticfire.protocol.codes import RequestCode, name_of_request
@@ -50,7 +50,7 @@ class Reads(msgspec.Struct):
         """The number after the last read."""
         return self.chunks[-1].first_number + self.lengths[-1]
 
-    def from_number(self, number: int) -> Iterator[tuple[int, HeardRead, NotedChunk]]:
+    def from_number(self, number: int) -> Iterator[tuple[int, ReceivedRead, NotedChunk]]:
         """Yield number, read and chunk of each read from a number on."""
         for chunk, length in zip(self.chunks, self.lengths, strict=True):
             for index in range(max(0, number - chunk.first_number), length):
@@ -60,7 +60,7 @@ class Reads(msgspec.Struct):
         """Yield the data that a connection received before a read, newest first."""
         for chunk in reversed(self.chunks):
             for index in range(min(number - chunk.first_number, len(chunk.entries)) - 1, -1, -1):
-                read: HeardRead = chunk.entries[index]
+                read: ReceivedRead = chunk.entries[index]
                 if read.peer.address == address:
                     yield read.data
 
@@ -74,7 +74,7 @@ class RequestReading:
         # By address, the incomplete frame at the end of the last decoded read: most reads continue it.
         self._tails: dict[str, bytes] = {}
 
-    def requests_in(self, number: int, read: HeardRead, chunk: NotedChunk) -> Iterator[JournalRecord]:
+    def requests_in(self, number: int, read: ReceivedRead, chunk: NotedChunk) -> Iterator[JournalRecord]:
         """Yield the requests that were completed by a read."""
         begin = self._begin_of(number, read)
         if begin is None:
@@ -88,7 +88,7 @@ class RequestReading:
                 place += 1
                 yield record
 
-    def _begin_of(self, number: int, read: HeardRead) -> bytes | None:
+    def _begin_of(self, number: int, read: ReceivedRead) -> bytes | None:
         """Return the unread bytes before a read; None if they were dropped."""
         missing = read.unread_bytes
         if not missing:
@@ -118,7 +118,7 @@ def split_frames(begin: bytes, data: bytes) -> tuple[list[bytes], bytes]:
     return frames, stream[at:]
 
 
-def _request(frame: bytes, read: HeardRead, number: int, chunk: NotedChunk, source: Source) -> JournalRecord | None:
+def _request(frame: bytes, read: ReceivedRead, number: int, chunk: NotedChunk, source: Source) -> JournalRecord | None:
     """Return the record of a request; None for a response, and for data that is no frame."""
     word = int.from_bytes(frame[4:8], "big")
     body_at = HEAD_BYTES + (word & 0xFFFFFF)
@@ -152,7 +152,9 @@ def _request(frame: bytes, read: HeardRead, number: int, chunk: NotedChunk, sour
     return _record(details, read, number, chunk, source)
 
 
-def _record(details: dict[str, Any], read: HeardRead, number: int, chunk: NotedChunk, source: Source) -> JournalRecord:
+def _record(
+    details: dict[str, Any], read: ReceivedRead, number: int, chunk: NotedChunk, source: Source
+) -> JournalRecord:
     fields, body = details["fields"], details.get("body")
     client, address = read.client_id, read.peer.address
     if client is None and isinstance(body, dict) and "clientID" in body:

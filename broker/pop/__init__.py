@@ -7,17 +7,17 @@ in a system topic of the broker's log. It is written with the burst that it belo
 a kill loses no event, and a copy is stored together with the end of its check-point. There are no revive queues:
 clients don't see them.
 
-- `door.py`: the interface of POP for the rest of the broker; imports the other modules at the first pop
+- `lazy_service.py`: the interface of POP for the rest of the broker; imports the other modules at the first pop
 - `service.py`: puts the parts together; `tables.py`: the tables that they share
 - `events.py`: the events of POP in the log; pure
 - `pop_log.py`: writes the events, burst by burst
-- `kept.py`: reads the events at the start, and keeps short what must be read
+- `recovery.py`: reads the events at the start, and keeps short what must be read
 - `in_flight.py`: popped messages that are not done, by due time; pure
 - `orders.py`: messages that were popped in order; pure
 - `checks.py`: the checks of requests
-- `taking.py`: one pop, queue by queue; `answers.py`: the records of its response
+- `fetching.py`: one pop, queue by queue; `answers.py`: the records of its response
 - `acks.py`: acknowledgements and changes of the invisible time
-- `looking.py`: what a pop would find
+- `peeking.py`: what a pop would find
 - `held.py`: pops and notifications that wait; pure. `holding.py`: holds them and tries them again
 - `returning.py`: redelivers messages whose invisible time is over, or makes them dead letters; `copying.py`: makes the
   copies, many at a time

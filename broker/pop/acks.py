@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from staticfire.broker.clock.quiescence import PUSH
 from staticfire.broker.pop.events import NO_OFFSET, GroupQueue, OrderState
+from staticfire.broker.pop.fetching import REVIVE_QUEUE, flag_of
 from staticfire.broker.pop.in_flight import GIVEN_BACK, CheckPoint, PoppedQueue
 from staticfire.broker.pop.orders import AckOutcome, acknowledged, free_at_ms, offset_behind, postponed
 from staticfire.broker.pop.tables import PopTables
-from staticfire.broker.pop.taking import REVIVE_QUEUE, flag_of
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.pop_handles import PopHandle
@@ -90,7 +90,7 @@ class Acknowledger:
         removed = self._tables.remove(queue, found.start, found.pop_ms, messages)
         if not removed:
             return False
-        self._state.progress.activity += 1
+        self._tables.groups.progress.activity += 1
         in_flight = self._tables.in_flight
 
         def undo(is_written: bool) -> None:
@@ -114,13 +114,13 @@ class Acknowledger:
 
     def _gives_back(self, group: str) -> bool:
         """Return whether a change means that the client failed to consume: push consumers send one only then."""
-        online = self._state.consumers.consumer_table.get(group)
+        online = self._tables.groups.consumers.consumer_table.get(group)
         return online is not None and online.consume_type == PUSH
 
     # -- in order ------------------------------------------------------------------------------------------------
 
     def _ack_in_order(self, place: GroupQueue, handle: PopHandle, offset: int, peer: str) -> None:
-        offsets, now_ms = self._state.offsets, self._state.clock.message_ms()
+        offsets, now_ms = self._tables.groups.offsets, self._state.clock.message_ms()
         committed = offsets.committed(place.group, place.topic, place.queue_id)
         if offset < committed:
             return
@@ -141,7 +141,7 @@ class Acknowledger:
                 self.freed.append(place)
 
     def _put_order(self, place: GroupQueue, state: OrderState | None, committed: int) -> None:
-        tables, offsets = self._tables, self._state.offsets
+        tables, offsets = self._tables, self._tables.groups.offsets
         old, key = tables.orders.find(place), (place.group, place.topic, place.queue_id)
         stood = offsets.committed(*key)
         if offsets.has_reset(*key):
@@ -158,7 +158,7 @@ class Acknowledger:
         tables.log.when_written(undo)
 
     def _change_in_order(self, place: GroupQueue, handle: PopHandle, offset: int, visible_ms: int) -> Changed:
-        committed = self._state.offsets.committed(place.group, place.topic, place.queue_id)
+        committed = self._tables.groups.offsets.committed(place.group, place.topic, place.queue_id)
         if offset < committed:
             return Changed()
         state = self._tables.orders.find(place)

@@ -1,9 +1,11 @@
 """The checks of POP requests: those of RocketMQ, in the same order, with the same codes and remarks."""
 
+from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.pulls.checks import Wanted
 from staticfire.broker.pulls.choosing import ConditionTable
 from staticfire.broker.pulls.tag_table import TagTable
 from staticfire.broker.state import BrokerState
+from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.permissions import readable
@@ -21,8 +23,10 @@ _TAG, _PARSE_FAILED = "TAG", "parse the consumer's subscription failed"
 class PopChecks:
     """Checks requests against the current topics and groups."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, topics: TopicTable, configs: GroupTable) -> None:
         self._state = state
+        self._topics = topics
+        self._configs = configs
         self._tag_table = TagTable()
         self._conditions = ConditionTable()
 
@@ -67,7 +71,7 @@ class PopChecks:
             raise BrokerAnswer(ResponseCode.NO_PERMISSION, f"the broker[{self._ip}] {what} is forbidden")
 
     def _topic(self, topic: str) -> TopicConfig:
-        config = self._state.topics.get(topic)
+        config = self._topics.get(topic)
         if config is None:
             raise BrokerAnswer(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please! {FAQ}")
         return config
@@ -80,7 +84,7 @@ class PopChecks:
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, _illegal_queue(queue_id, config, connection))
 
     def _check_group(self, name: str) -> None:
-        group = self._state.groups.find(name)
+        group = self._configs.find(name)
         if group is None:
             words = f"subscription group [{name}] does not exist, {FAQ}"
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, words)

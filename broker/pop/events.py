@@ -1,7 +1,7 @@
 """The events of POP in the log, in the order in which they happened. Pure.
 
 The body of a record in the revive topic is the msgpack of [low_water, [event, ...]]. Records below the queue offset
-`low_water` are not needed any more to restore what is in flight (kept.py). Sets of messages are sets of bits,
+`low_water` are not needed any more to restore what is in flight (recovery.py). Sets of messages are sets of bits,
 little-endian, counted from the check-point's start offset.
 """
 

@@ -35,7 +35,7 @@ class PopLog:
         self._waiting: list[OnWritten] = []
         self.low_water = 0
         self.events = 0
-        """How many events were written since the last round (kept.py)."""
+        """How many events were written since the last round (recovery.py)."""
 
     @property
     def queue(self) -> Queue:

@@ -2,9 +2,8 @@
 
 import msgspec
 
-from staticfire.broker.config_files import ConfigFiles
+from staticfire.broker.config_files import MODES_FILE, ConfigFiles
 from staticfire.broker.settings import BrokerSettings
-from staticfire.broker.state import MODES_FILE
 from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.requests.assignment import MODE_PULL, MessageRequestMode, MessageRequestModes
 

@@ -124,9 +124,9 @@ class Returner:
 
     def _return_all(self, popped: PoppedQueue, check_point: CheckPoint) -> int:
         """Add the copies of a check-point, and its end, to the burst; return how many. Raises: as `_copy`, OSError."""
-        place, state = popped.place, self._state
+        place = popped.place
         count = 0
-        if place.topic in state.topics.topics and state.groups.find(place.group) is not None:
+        if place.topic in self._tables.topics.topics and self._tables.groups.configs.find(place.group) is not None:
             records = self._records(popped, check_point)
             self._copy(place, records, check_point.pop_ms)
             count = len(records)
@@ -137,7 +137,10 @@ class Returner:
     def _copy(self, place: GroupQueue, records: list[bytes], pop_ms: int) -> None:
         """Add copies, or dead letters, to the burst. Raises: BrokerAnswer, ProtocolError, StorageError."""
         state, now_ms = self._state, self._state.clock.message_ms()
-        has_dead, times_max = state.settings.pop_dead_letters, state.groups.groups[place.group].retry_max_times
+        has_dead, times_max = (
+            state.settings.pop_dead_letters,
+            self._tables.groups.configs.groups[place.group].retry_max_times,
+        )
         copies = Copies(self._store, self._target(place.group, place.topic), self._host, now_ms)
         first_pop = b"%d" % pop_ms
         for data in records:
@@ -157,12 +160,12 @@ class Returner:
         state, name = self._state, topic
         if not is_retry_topic(topic):
             name = pop_retry_topic(topic, group, 2 if state.settings.enable_retry_topic_v2 else 1)
-        if name not in state.topics.topics:
+        if name not in self._tables.topics.topics:
             if not fits_store(name):
                 raise ProtocolError(f"the name of its retry topic {name} is too long")
-            state.topics.create_for_group(name, 1)
-        if state.offsets.committed(group, name, 0) < 0:
-            state.offsets.commit(group, name, 0, 0)
+            self._tables.topics.create_for_group(name, 1)
+        if self._tables.groups.offsets.committed(group, name, 0) < 0:
+            self._tables.groups.offsets.commit(group, name, 0, 0)
         return state.store.queue(name, 0)
 
     def _records(self, popped: PoppedQueue, check_point: CheckPoint) -> list[bytes]:

@@ -10,12 +10,10 @@ from staticfire.broker.handlers.acks import AckHandlers
 from staticfire.broker.handlers.pop import PopHandlers
 from staticfire.broker.pop.events import GroupQueue
 from staticfire.broker.pop.in_flight import GIVEN_BACK, NEVER_MS, NOBODY, CheckPoint, PoppedQueue, joined_runs
-from staticfire.broker.pop.kept import KeptPops
 from staticfire.broker.pop.orders import UNUSED_MS_MAX, is_blocked
-from staticfire.broker.pop.pop_log import PopLog
+from staticfire.broker.pop.recovery import PopRecovery
 from staticfire.broker.pop.returning import Returner
 from staticfire.broker.pop.tables import PopTables
-from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.protocol.names import asked_for
 from staticfire.protocol.requests.clock import Unrest
@@ -35,12 +33,12 @@ UPKEEPS_PER_CLEANING = 60
 class PopService:
     """Combines the parts of POP: popped messages, waiting requests and redelivery."""
 
-    def __init__(self, state: BrokerState, topic: str, dead_letters: DeadLetters, settle: Callable[[], None]) -> None:
-        """`topic`: the topic of the events. `settle` writes the burst."""
-        self._state = state
-        self._tables = tables = PopTables(state, PopLog(state.store, state.clock, topic))
+    def __init__(self, tables: PopTables, dead_letters: DeadLetters, settle: Callable[[], None]) -> None:
+        """`settle` writes the burst."""
+        self._state = state = tables.state
+        self._tables = tables
         self.log = tables.log
-        self._kept = KeptPops(tables, settle)
+        self._recovery = PopRecovery(tables, settle)
         self.pops = PopHandlers(tables, settle)
         self.holding = self.pops.holding
         self.acks = AckHandlers(tables, self.holding)
@@ -55,7 +53,7 @@ class PopService:
 
     def restore(self) -> None:
         """Restore what is in flight. Raises: StorageError."""
-        self._kept.restore()
+        self._recovery.restore()
         if self._tables.in_flight.check_points:
             log.info("pops_in_flight", check_points=self._tables.in_flight.check_points, next_due_ms=self.next_due_ms())
 
@@ -74,6 +72,11 @@ class PopService:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # -- bursts --------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Add the noted events to the burst."""
+        if self.log.has_work:
+            self.log.flush()
 
     def settled(self, arrivals: Mapping[Queue, int]) -> bool:
         """Handle the end of a burst; return whether there is another burst to write now."""
@@ -129,12 +132,11 @@ class PopService:
 
     def unrest(self) -> Iterator[Unrest]:
         """Yield the queues from which push consumers have messages that they are still consuming."""
-        state = self._state
         for queue in self._tables.in_flight:
             place = queue.place
             if not queue.check_points:
                 continue
-            group = state.consumers.consumer_table.get(place.group)
+            group = self._tables.groups.consumers.consumer_table.get(place.group)
             if group is None or group.consume_type != PUSH:
                 continue
             client = self._at_work(queue)
@@ -179,7 +181,7 @@ class PopService:
 
     def _described(self, place: GroupQueue, clients: list[str], reason: str) -> Unrest:
         state = self._state
-        committed = state.offsets.committed(place.group, place.topic, place.queue_id)
+        committed = self._tables.groups.offsets.committed(place.group, place.topic, place.queue_id)
         end = state.store.queue(place.topic, place.queue_id).max_offset
         return Unrest(place.group, place.topic, place.queue_id, committed, committed, end, clients, reason)
 
@@ -206,7 +208,7 @@ class PopService:
         rounds = 0
         while True:
             await pause(UPKEEP_MS)
-            await self._kept.round_if_due(pause)
+            await self._recovery.round_if_due(pause)
             rounds += 1
             if rounds % UPKEEPS_PER_CLEANING == 0:
                 self._forget_unused()

@@ -1,13 +1,21 @@
 """The tables that the parts of POP share, and the clients that have popped messages."""
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
+from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.pop.events import NO_OFFSET, Done, GroupQueue, Ordered, OrderState, Taken, pack_bits
 from staticfire.broker.pop.in_flight import GIVEN_BACK, NOBODY, CheckPoint, InFlight, PoppedQueue
 from staticfire.broker.pop.orders import OrderStates
 from staticfire.broker.pop.pop_log import PopLog
 from staticfire.broker.state import BrokerState
+from staticfire.broker.statistics import Statistics
+from staticfire.broker.topics import TopicTable
 from staticfire.runtime.connection import Connection
+
+if TYPE_CHECKING:
+    from staticfire.broker.journal.events import PullNotes
 
 
 class Owners:
@@ -42,6 +50,11 @@ class PopTables(msgspec.Struct):
     """The tables and the log. Each method changes a table and notes the change for the log at once."""
 
     state: BrokerState
+    topics: TopicTable
+    groups: GroupTables
+    statistics: Statistics
+    journal: "PullNotes | None"
+    """Notes what was delivered; None if the broker keeps no journal."""
     log: PopLog
     in_flight: InFlight = msgspec.field(default_factory=InFlight)
     orders: OrderStates = msgspec.field(default_factory=OrderStates)
@@ -67,4 +80,4 @@ class PopTables(msgspec.Struct):
 
     def commit(self, place: GroupQueue, offset: int) -> None:
         """Set the group's offset."""
-        self.state.offsets.commit(place.group, place.topic, place.queue_id, offset)
+        self.groups.offsets.commit(place.group, place.topic, place.queue_id, offset)

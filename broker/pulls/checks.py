@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.groups.version_fence import is_outdated, wanted, wanted_by
 from staticfire.broker.pulls.choosing import Choice, ConditionTable
 from staticfire.broker.pulls.tag_table import TagTable
 from staticfire.broker.state import BrokerState
+from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import LanguageCode, ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.permissions import readable
@@ -38,10 +40,11 @@ class Forbidden(BrokerAnswer):
 class PullChecks:
     """Checks pulls against the current topics, groups and subscriptions."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, topics: TopicTable, groups: GroupTables) -> None:
         self._state = state
-        self._topics = state.topics.topics
-        self._groups = state.groups.groups
+        self._groups = groups
+        self._topics = topics.topics
+        self._configs = groups.configs.groups
         self._tag_table = TagTable()
         self._conditions = ConditionTable()
 
@@ -53,7 +56,7 @@ class PullChecks:
             raise self._forbidden_by_broker("pulling message")
         if not state.settings.lite_pull_message_enable and isinstance(request, LitePullMessage):
             raise self._forbidden_by_broker("for lite pull consumer")
-        group = self._groups.get(name) or state.groups.find(name)
+        group = self._configs.get(name) or self._groups.configs.find(name)
         if group is None:
             remark = f"subscription group [{name}] does not exist, {FAQ}"
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
@@ -84,7 +87,7 @@ class PullChecks:
         kind = request.expression_type or _TAG
         expression = request.subscription or ("*" if kind == _TAG else "")
         if self._state.settings.fence_older_subscriptions:
-            online = self._state.consumers.consumer_table.get(request.consumer_group)
+            online = self._groups.consumers.consumer_table.get(request.consumer_group)
             newest = None if online is None else online.subscriptions.get(request.topic)
             if newest is not None:
                 self._refuse_outdated(request, connection, wanted(expression, request.expression_type), newest)
@@ -100,13 +103,13 @@ class PullChecks:
     def _wanted_by_heartbeat(self, request: PullMessage, connection: Connection) -> Wanted:
         """Return the filter of the group's subscription in its heartbeats. Raises: BrokerAnswer, Forbidden."""
         name = request.consumer_group
-        online = self._state.consumers.consumer_table.get(name)
+        online = self._groups.consumers.consumer_table.get(name)
         if online is None:
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group info not exist{FAQ}")
-        group = self._groups[name]
+        group = self._configs[name]
         if online.message_model == "BROADCASTING" and not group.consume_broadcast_enable:
             raise Forbidden(FORBIDDEN_BROADCAST, f"the consumer group[{name}] can not consume by broadcast way")
-        if not self._state.groups.may_read(name, request.topic):
+        if not self._groups.configs.may_read(name, request.topic):
             words = f"the consumer group[{name}] is forbidden for topic[{request.topic}]"
             raise Forbidden(FORBIDDEN_SUBSCRIPTION, words)
         subscription = online.subscriptions.get(request.topic)
@@ -147,7 +150,7 @@ class PullChecks:
 
     def _note_refusal(self, request: PullMessage, connection: Connection, words: str) -> None:
         client, uptime_ms = connection.client_id or connection.peer.address, self._state.machine.clock.uptime_ms()
-        self._state.refusals.note(request.consumer_group, request.topic, client, words, uptime_ms)
+        self._groups.refusals.note(request.consumer_group, request.topic, client, words, uptime_ms)
 
     def _may_go_unfiltered(self, request: PullMessage, subscription: SubscriptionData, connection: Connection) -> bool:
         """Return whether a pull with a newer subscription than the heartbeats may get all messages.

@@ -63,6 +63,16 @@ class HeldPulls:
         self._count -= len(waiting)
         return waiting
 
+    def take_group(self, group: str, topic: str, queue_id: int) -> list[HeldPull]:
+        """Remove and return the pulls of a group in a queue, oldest first."""
+        taken = []
+        for pull in self.take(topic, queue_id):
+            if pull.call.request.consumer_group == group:
+                taken.append(pull)
+            else:
+                self.hold(pull)
+        return taken
+
     def of_topics(self, topics: Container[str]) -> Iterator[HeldPull]:
         """Yield the pulls of some topics, without removing them."""
         for (topic, _), waiting in self._by_queue.items():

@@ -1,16 +1,25 @@
-"""Store messages that need more than an append: those that may be delayed, and those for a retry topic.
+"""Store messages that need more than an append: those that may have to wait, and those for a retry topic.
 
-First, a message for a retry topic may go to the dead-letter topic. Then a message may be delayed. Otherwise it is
-stored in the queue that it was sent to. The hot path of sends appends all other messages itself.
+This is the only place that decides where such a message goes, whether it comes from a producer, from a consumer that
+sends it back, or from the broker itself:
+
+1. a message for a retry topic goes to the dead-letter topic if its group doesn't want it redelivered once more,
+2. a message with a delay level waits there (`delay/service.py`), one with a time of its own there
+   (`timers/service.py`),
+3. all others are stored in the queue that they were sent to.
+
+A half message waits for the end of its transaction first (`transactions/service.py`); its final form comes here. The
+hot path of sends appends messages that can't need any of this itself.
 """
 
 from typing import Any
 
 from msgspec.structs import replace
 
-from staticfire.broker.delay.door import DelayDoor
+from staticfire.broker.delay.service import DelayService
 from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.groups.retries import is_dead_on_arrival, reconsume_times_max
+from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import OnStored
@@ -27,9 +36,17 @@ from staticfire.protocol.times import MessageMs
 class Intake:
     """Stores messages, delayed if they request it."""
 
-    def __init__(self, state: BrokerState, door: DelayDoor, timers: TimerService, dead_letters: DeadLetters) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        groups: GroupTables,
+        delays: DelayService,
+        timers: TimerService,
+        dead_letters: DeadLetters,
+    ) -> None:
         self._state = state
-        self._door = door
+        self._groups = groups
+        self._delays = delays
         self._timers = timers
         self._dead_letters = dead_letters
 
@@ -39,7 +56,7 @@ class Intake:
         Raises: StorageError, ProtocolError; BrokerAnswer (the requested delay isn't possible).
         """
         stored_ms = self._state.clock.message_ms()
-        waiting = self._door.waits(record, stored_ms)
+        waiting = self._delays.waits(record, stored_ms)
         if waiting is None and b"TIMER_DEL" in record.properties:
             timed = self._timers.waits(record, stored_ms)
             if timed is not None:
@@ -66,12 +83,12 @@ class Intake:
             remark = f"the broker[{state.machine.identity.host_ip}] sending message is forbidden"
             raise BrokerAnswer(ResponseCode.NO_PERMISSION, remark)
         name = group_of_topic(record.queue.topic) or ""
-        group = state.groups.find(name)
+        group = self._groups.configs.find(name)
         if group is None:
             remark = f"subscription group not exist, {name} {FAQ}"
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
         times_max = reconsume_times_max(group, asked_max, client_version)
-        holds_locks = state.queue_locks.holds_any(name, state.machine.clock.uptime_ms())
+        holds_locks = self._groups.queue_locks.holds_any(name, state.machine.clock.uptime_ms())
         if is_dead_on_arrival(record.reconsume_times, times_max, holds_locks):
             queue, properties = self._dead_letters.queue_of(name), with_property(record.properties, DELAY, "-1")
             record = replace(record, queue=queue, properties=properties)

@@ -4,7 +4,7 @@ The broker adds MSG_REGION, TRACE_ON and CLUSTER to the properties of a message,
 that it removes the properties of the sender whose names only brokers may use.
 """
 
-from staticfire.broker.delay.door import MAY_WAIT
+from staticfire.broker.delay.stored_form import MAY_WAIT
 from staticfire.broker.retention import disk_words
 from staticfire.broker.sends.not_built import refuse_not_built
 from staticfire.broker.settings import BrokerSettings

@@ -9,8 +9,9 @@ from random import Random
 
 from staticfire.broker.sends.new_topics import NewTopics
 from staticfire.broker.state import BrokerState
+from staticfire.broker.static_topics.table import StaticTopicTable
 from staticfire.broker.store.consume_queue import Queue
-from staticfire.broker.topics import describe
+from staticfire.broker.topics import TopicTable, describe
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.frame_reader import Peer
@@ -68,15 +69,18 @@ class Target:
 class TargetTable:
     """The targets by topic."""
 
-    def __init__(self, state: BrokerState, new_topics: NewTopics) -> None:
+    def __init__(
+        self, state: BrokerState, topics: TopicTable, static_topics: StaticTopicTable, new_topics: NewTopics
+    ) -> None:
         self._state = state
-        self._topics = state.topics
+        self._topics = topics
         self._random = state.machine.identity.random
         self.by_topic: dict[str, Target] = {}
         self.new_topics = new_topics
         self._static: dict[str, Target] = {}
-        self._mappings = state.static_topics.by_topic
-        state.topics.on_change(lambda _: self.forget())
+        self.mappings = static_topics.by_topic
+        """The mappings of static topics."""
+        topics.on_change(lambda _: self.forget())
 
     def forget(self) -> None:
         """Forget all targets: a topic or a setting has changed."""
@@ -95,7 +99,7 @@ class TargetTable:
         target = self.by_topic.get(request.topic)
         if target is not None:
             return target
-        if request.topic in self._mappings:
+        if request.topic in self.mappings:
             words = (
                 f"{request.topic} is a static topic: its queues are logical ones, and only a message or batch that "
                 "is sent by itself finds its place there"
@@ -118,7 +122,7 @@ class TargetTable:
         if config is None:
             config = self._create(request)
             self.new_topics.add(name)
-        is_static = name in self._mappings
+        is_static = name in self.mappings
         target = Target(config, state.store.queue, self._random, is_static)
         if is_static:
             self._static[name] = target

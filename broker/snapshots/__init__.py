@@ -8,5 +8,5 @@ takes some twenty milliseconds, plus the time of the copy.
 - `info.py`: the description of a snapshot
 - `gate.py`: holds requests that arrive meanwhile
 - `change.py`: saves, restores or removes a snapshot, from request to response
-- `going_on.py`: where connected consumers continue
+- `reset_consumers.py`: lets connected consumers continue at the restored offsets
 """

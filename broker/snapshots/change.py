@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from staticfire.broker.snapshots.folder import SnapshotFolder, check_name
 from staticfire.broker.snapshots.gate import Gate
-from staticfire.broker.snapshots.going_on import move_groups
 from staticfire.broker.snapshots.info import clock_then, describe
-from staticfire.broker.state import BrokerState
+from staticfire.broker.snapshots.reset_consumers import reset_consumers
+from staticfire.broker.tables import BrokerTables
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, StorageError
@@ -34,16 +34,17 @@ class NextCore(NamedTuple):
 
     end: Callable[[], Awaitable[None]]
     """Ends the current core. Afterwards its files are closed, even if this raises StorageError."""
-    begin: Callable[[ClockReading | None], Awaitable[BrokerState]]
-    """Starts a new core, with the given message time if there is one; returns its state."""
+    begin: Callable[[ClockReading | None], Awaitable[BrokerTables]]
+    """Starts a new core, with the given message time if there is one; returns its tables."""
     dispatchers: Callable[[], list[tuple[Dispatcher, Dispatcher]]]
     """The dispatchers of the connections, each with the newest core's own: for clients, then for nameservers."""
 
 
 async def change(
-    request: SaveSnapshot | RestoreSnapshot | RemoveSnapshot, state: BrokerState, core: NextCore
+    request: SaveSnapshot | RestoreSnapshot | RemoveSnapshot, tables: BrokerTables, core: NextCore
 ) -> Answer:
     """Save, restore or remove; return the response. Raises: BrokerAnswer, StorageError, and what `begin` raises."""
+    state = tables.state
     machine, settings = state.machine, state.settings
     folder = SnapshotFolder(machine.files, settings.store_path_root_dir)
     check_name(request.name)
@@ -58,11 +59,11 @@ async def change(
     is_save = isinstance(request, SaveSnapshot)
     if not is_save:
         await machine.workers.run(folder.stage, request.name)
-    info = describe(state, request.name) if is_save else await machine.workers.run(folder.info, request.name)
+    info = describe(tables, request.name) if is_save else await machine.workers.run(folder.info, request.name)
     gates = [Gate(dispatcher) for dispatcher, _ in core.dispatchers()]
     for gate in gates:
         gate.close()
-    topics = set(state.topics.user_topics())
+    topics = set(tables.topics.user_topics())
     trouble: StorageError | None = None
     try:
         await core.end()
@@ -76,7 +77,7 @@ async def change(
     reading = clock_then(info, state.clock, machine.clock.wall_ms()) if is_back else None
     now = await core.begin(reading)
     handles = [gate.open(own) for gate, (_, own) in zip(gates, core.dispatchers(), strict=True)]
-    moved = move_groups(now, state) if is_back else 0
+    moved = reset_consumers(now, tables.groups.offsets) if is_back else 0
     for handle in handles:
         handle()
     if trouble is not None:

@@ -1,15 +1,16 @@
 """The description of a snapshot, and the message time after its restore."""
 
 from staticfire.broker.clock.message_clock import MessageClock
-from staticfire.broker.state import BrokerState
+from staticfire.broker.store.store import MessageStore
+from staticfire.broker.tables import BrokerTables
 from staticfire.protocol.names import is_system_group
 from staticfire.protocol.requests.clock import REAL, ClockReading
 from staticfire.protocol.requests.snapshots import SnapshotInfo
 
 
-def describe(state: BrokerState, name: str) -> SnapshotInfo:
+def describe(tables: BrokerTables, name: str) -> SnapshotInfo:
     """Return the description of a snapshot made now."""
-    topics = sorted(state.topics.user_topics())
+    state, topics = tables.state, sorted(tables.topics.user_topics())
     reading, is_wall = state.clock.reading(), state.clock.is_wall
     return SnapshotInfo(
         name=name,
@@ -18,13 +19,13 @@ def describe(state: BrokerState, name: str) -> SnapshotInfo:
         clock_mode="" if is_wall else reading.mode,
         clock_rate=reading.rate,
         topics=topics,
-        groups=sorted(group for group in state.groups.groups if not is_system_group(group)),
-        messages=sum(_messages_of(state, topic) for topic in topics),
+        groups=sorted(group for group in tables.groups.configs.groups if not is_system_group(group)),
+        messages=sum(_messages_of(state.store, topic) for topic in topics),
     )
 
 
-def _messages_of(state: BrokerState, topic: str) -> int:
-    queues = [state.store.queue(topic, queue_id) for queue_id in state.store.queue_ids(topic)]
+def _messages_of(store: MessageStore, topic: str) -> int:
+    queues = [store.queue(topic, queue_id) for queue_id in store.queue_ids(topic)]
     return sum(queue.max_offset - queue.min_offset for queue in queues)
 
 

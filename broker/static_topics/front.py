@@ -7,8 +7,9 @@ translator is created at the first request for a logical queue: few brokers need
 from functools import partial
 from typing import TYPE_CHECKING
 
+from staticfire.broker.pulls.held_pulls import HeldPulls
 from staticfire.broker.registration import Registration
-from staticfire.broker.state import BrokerState
+from staticfire.broker.static_topics.table import StaticTopicTable
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
@@ -33,17 +34,22 @@ class StaticTopicFront:
     """Passes requests for logical queues to the translator."""
 
     def __init__(
-        self, dispatcher: Dispatcher, state: BrokerState, registration: Registration, pool: ConnectionPool
+        self,
+        dispatcher: Dispatcher,
+        static_topics: StaticTopicTable,
+        held: HeldPulls,
+        registration: Registration,
+        pool: ConnectionPool,
     ) -> None:
         self._dispatcher = dispatcher
-        self._mappings = state.static_topics.by_topic
-        self._state = state
+        self._mappings = static_topics.by_topic
+        self._held = held
         self._registration = registration
         self._pool = pool
         self._handlers: dict[int, Handler] = {}
         self._fronts: dict[int, Handler] = {}
         self._translator: Translator | None = None
-        state.static_topics.on_change(self._mapped_anew)
+        static_topics.on_change(self._mapped_anew)
 
     def stand_before(self) -> None:
         """Intercept these requests. Their handlers must be registered already."""
@@ -74,7 +80,7 @@ class StaticTopicFront:
 
     def _mapped_anew(self, topic: str) -> None:
         """Try the held pulls of a topic again: its mapping changed, and this broker may no longer lead their queues."""
-        for pull in self._state.held.take_topic(topic):
+        for pull in self._held.take_topic(topic):
             original = self._translating().original(pull.call)
             if original.connection.is_open:
                 self._dispatcher.handle_late(self._fronts[RequestCode.PULL_MESSAGE], original)

@@ -6,6 +6,6 @@ message.
 - `forms.py`: what such a message requests, and its stored form; pure
 - `waiting.py`: which messages wait, by due time, and which are done; pure
 - `reading.py`: reads the records of due messages
-- `kept.py`: finds the waiting messages again after a start
+- `recovery.py`: finds the waiting messages again after a start
 - `service.py`: stores waiting messages, delivers them on time, recalls them
 """

@@ -1,8 +1,8 @@
 """Store messages that wait for a time of their own, deliver them, recall them. RocketMQ: TimerMessageStore.
 
 A delivery is one burst of up to `SLICE_MAX` messages; all of it is stored, or nothing. Delivered records and recalls
-carry marks, so the log itself shows what is done (kept.py). A recall counts as soon as its record is in the burst: a
-recalled message is never delivered, and a delivered one can't be recalled.
+carry marks, so the log itself shows what is done (recovery.py). A recall counts as soon as its record is in the burst:
+a recalled message is never delivered, and a delivered one can't be recalled.
 
 Different from RocketMQ
 - Delivery is exact to the millisecond, and in the order of the due times.
@@ -16,14 +16,15 @@ from itertools import repeat
 from typing import Any
 
 from staticfire.broker.clock.due_loop import DueLoop
+from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.stored_form import real_place
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import OnStored, PutOutcome
 from staticfire.broker.timers import forms
-from staticfire.broker.timers.kept import KeptTimers
 from staticfire.broker.timers.reading import WaitingRecords
+from staticfire.broker.timers.recovery import TimerRecovery
 from staticfire.broker.timers.waiting import TimerIndex
 from staticfire.protocol.errors import ProtocolError, StorageError
 from staticfire.protocol.names import is_retry_topic
@@ -53,7 +54,7 @@ Due = tuple[int, int, int]
 class TimerService:
     """The messages with a delivery time of one broker."""
 
-    def __init__(self, state: BrokerState, settle: Callable[[], None]) -> None:
+    def __init__(self, state: BrokerState, config_files: ConfigFiles, settle: Callable[[], None]) -> None:
         """`settle` writes the burst."""
         self._state = state
         self._store = state.store
@@ -61,7 +62,7 @@ class TimerService:
         self._settle = settle
         self._index = TimerIndex()
         self._records = WaitingRecords(state.store)
-        self._kept = KeptTimers(state.config_files, state.store, self._index)
+        self._recovery = TimerRecovery(config_files, state.store, self._index)
         self._changes = 0
         self._saved_changes = 0
         self._tasks: list[asyncio.Task[None]] = []
@@ -84,7 +85,7 @@ class TimerService:
 
     def restore(self) -> None:
         """Find the waiting messages. Raises: StorageError."""
-        count = self._kept.restore()
+        count = self._recovery.restore()
         if count:
             log.info("timers_wait", count=count, next_due_ms=self._index.next_due_ms())
 
@@ -101,7 +102,7 @@ class TimerService:
     def forget(self) -> None:
         """Reset everything, because the queue was deleted."""
         self._index.forget()
-        self._kept.save()
+        self._recovery.save()
         self._due.wake()
 
     # -- waiting messages ----------------------------------------------------------------------------------------
@@ -286,10 +287,10 @@ class TimerService:
     async def _save_loop(self, pause: Pause) -> None:
         while True:
             await pause(SAVE_MS)
-            has_grown = self._store.max_position - self._kept.saved.log_position > SAVE_BYTES
+            has_grown = self._store.max_position - self._recovery.saved.log_position > SAVE_BYTES
             if self._changes != self._saved_changes or (has_grown and self._index.next_due_ms() is not None):
                 self._saved_changes = self._changes
-                self._kept.save()
+                self._recovery.save()
 
 
 def _skip(due: Due, error: Exception) -> None:

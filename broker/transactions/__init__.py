@@ -9,6 +9,6 @@ with it, in message time.
 - `forms.py`: a half message, its final form, the record of an end, the check request; pure
 - `open_halves.py`: which half messages are open, when each must be checked, the newest in memory; pure
 - `runs.py`: transactions that the compiled parts handle; `ending.py`: one record for all ends of a burst
-- `service.py`: stores and ends them; `questions.py`: checks them; `kept.py`: finds them again after a start
-- `aside.py`: half messages that were not ended in time, and may still be committed
+- `service.py`: stores and ends them; `checks.py`: checks them; `recovery.py`: finds them again after a start
+- `expired_halves.py`: half messages that were not ended in time, and may still be committed
 """

@@ -16,24 +16,29 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from staticfire.broker.config_files import ConfigFiles
+from staticfire.broker.groups.producers import ProducerManager
 from staticfire.broker.sends.intake import Intake
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import OnStored, PutOutcome
+from staticfire.broker.topics import TopicTable
 from staticfire.broker.transactions import forms
-from staticfire.broker.transactions.aside import SetAside
+from staticfire.broker.transactions.checks import HalfMessageChecks
 from staticfire.broker.transactions.ending import Ending
-from staticfire.broker.transactions.kept import KeptTransactions
+from staticfire.broker.transactions.expired_halves import ExpiredHalves
 from staticfire.broker.transactions.open_halves import RECENT_BODY_BYTES_MAX, OpenHalf, OpenHalves, RecentHalves
-from staticfire.broker.transactions.questions import Questions
+from staticfire.broker.transactions.recovery import TransactionRecovery
 from staticfire.broker.transactions.runs import TransactionRuns
 from staticfire.protocol.errors import ProtocolError, StorageError
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, HALF_TOPIC
 from staticfire.protocol.permissions import READ_WRITE
 from staticfire.protocol.properties import UNIQ_KEY, text_property
 from staticfire.protocol.record import StoredRecord, decode_record
+from staticfire.protocol.requests.clock import Unrest
 from staticfire.protocol.requests.topics import TopicConfig
+from staticfire.protocol.times import MessageMs
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Pause, Spawn
 
@@ -43,21 +48,28 @@ log = logger("broker")
 class TransactionService:
     """The transactions of one broker."""
 
-    def __init__(self, state: BrokerState, intake: Intake, settle: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        topics: TopicTable,
+        producers: ProducerManager,
+        config_files: ConfigFiles,
+        intake: Intake,
+        settle: Callable[[], None],
+    ) -> None:
         """`settle` writes the burst."""
         self._state = state
+        self._topics = topics
         self._store = state.store
         self._intake = intake
         self._open = OpenHalves()
         self._recent = RecentHalves()
-        self._aside = SetAside(state.store)
-        self.questions = Questions(state, self._open, self._half_now, self._set_aside, settle)
-        """Checks half messages that aren't ended."""
-        self.ending = Ending(state.store, state.clock, self._ended, self.questions.not_ended)
-        """Adds the ends of half messages to each burst."""
-        self._kept = KeptTransactions(state.config_files, state.store, self._open)
+        self._expired = ExpiredHalves(state.store)
+        self._checks = HalfMessageChecks(state, producers, self._open, self._half_now, self._set_aside, settle)
+        self._ending = Ending(state.store, state.clock, self._ended, self._checks.not_ended)
+        self._recovery = TransactionRecovery(config_files, state.store, self._open)
         self._tasks: list[asyncio.Task[None]] = []
-        self.runs = TransactionRuns(state, self._open, self._recent, self.ending, self.questions.expect)
+        self.runs = TransactionRuns(state, self._open, self._recent, self._ending, self._checks.expect)
         """Handles transactions that come in runs of sends."""
 
     def __len__(self) -> int:
@@ -72,31 +84,64 @@ class TransactionService:
 
     def restore(self) -> None:
         """Find the open half messages. Raises: StorageError."""
-        for half, checks in self._kept.restore():
+        for half, checks in self._recovery.restore():
             self._begin(half.queue_offset, half.log_position, half.stored_ms, half.properties, checks)
-        self.questions.restored()
+        self._checks.restored()
         if len(self._open):
             log.info("transactions_open", count=len(self._open))
 
     def start(self, spawn: Spawn, pause: Pause) -> None:
         """Start to check."""
-        self._tasks = [spawn(self.questions.run(), "transactions"), spawn(self._kept.loop(pause), "transactions_saved")]
+        self._tasks = [
+            spawn(self._checks.run(), "transactions"),
+            spawn(self._recovery.loop(pause), "transactions_saved"),
+        ]
 
     async def stop(self) -> None:
         """Stop checking."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._kept.save()
+        self._recovery.save()
 
     def forget(self) -> None:
         """Reset everything, because the queues were deleted."""
         self._open.forget()
         self._recent.clear()
-        self.ending.forget()
-        self._aside.forget()
-        self.questions.forget()
-        self._kept.forget()
+        self._ending.forget()
+        self._expired.forget()
+        self._checks.forget()
+        self._recovery.forget()
+
+    def flush(self) -> None:
+        """Add the ends of half messages to the burst."""
+        if self._ending.has_work:
+            self._ending.flush()
+
+    # -- checks --------------------------------------------------------------------------------------------------
+
+    def next_due_ms(self) -> MessageMs | None:
+        """Return when the next check is due."""
+        return self._checks.next_due_ms()
+
+    async def check_until(self, message_ms: MessageMs) -> int:
+        """Check everything due at that time; return the number. Raises: StorageError."""
+        return await self._checks.check_until(message_ms)
+
+    def answered(self, offset: int) -> None:
+        """Note that a producer has responded to a check, whatever the result."""
+        self._checks.answered(offset)
+
+    def works_until_ms(self) -> MessageMs | None:
+        """Return when the next check goes to a connected producer, which needs real time for its work.
+
+        None if none does.
+        """
+        return self._checks.works_until_ms()
+
+    def unrest(self) -> list[Unrest]:
+        """Return checks without a response from connected producers, and groups that are not back after a restart."""
+        return self._checks.unrest()
 
     # -- the two halves ------------------------------------------------------------------------------------------
 
@@ -120,7 +165,7 @@ class TransactionService:
         wait_ms = forms.immunity_ms(properties, timeout_ms) or timeout_ms
         due_ms = stored_ms + wait_ms + checks * settings.transaction_check_interval
         self._open.begin(offset, OpenHalf(log_position, forms.producer_group(properties), due_ms, checks))
-        self.questions.expect(due_ms)
+        self._checks.expect(due_ms)
 
     def half_at(self, log_position: int) -> StoredRecord | None:
         """Return the half message at a log position; None if there is none that can be read."""
@@ -148,11 +193,11 @@ class TransactionService:
 
     def is_open(self, half: StoredRecord) -> bool:
         """Tell whether a half message has not been ended."""
-        return half.queue_offset in self._open.halves and half.queue_offset not in self.ending.offsets
+        return half.queue_offset in self._open.halves and half.queue_offset not in self._ending.offsets
 
     def was_set_aside(self, half: StoredRecord) -> bool:
         """Tell whether a half message was set aside, and not committed since."""
-        return half.queue_offset not in self.ending.offsets and self._aside.has(half.properties)
+        return half.queue_offset not in self._ending.offsets and self._expired.has(half.properties)
 
     def end(self, half: StoredRecord, is_commit: bool, on_stored: OnStored, context: Any) -> None:
         """Commit a half message, or roll it back. Raises: BrokerAnswer, StorageError, ProtocolError."""
@@ -161,31 +206,31 @@ class TransactionService:
             try:
                 self._intake.put(forms.final_of(half, self._store.queue(topic, queue_id)), on_stored, context)
             except (StorageError, OSError):
-                self.questions.not_ended([half.queue_offset])
+                self._checks.not_ended([half.queue_offset])
                 raise
-            self.ending.note(half.queue_offset)
-            self._aside.commit(half.queue_offset, half.properties)
+            self._ending.note(half.queue_offset)
+            self._expired.commit(half.queue_offset, half.properties)
         else:
-            self.ending.note(half.queue_offset, on_stored, context)
+            self._ending.note(half.queue_offset, on_stored, context)
 
     def _ended(self, offsets: list[int]) -> None:
         self._open.end_all(offsets)
-        self._aside.committed(offsets)
-        self.questions.ended(offsets)
+        self._expired.committed(offsets)
+        self._checks.ended(offsets)
 
     def _set_aside(self, half: StoredRecord, checks: int) -> None:
         """Store a half message in the topic for operators; if that fails, it is still open. Raises: StorageError."""
-        if self._state.topics.get(CHECK_MAX_TIME_TOPIC) is None:
-            self._state.topics.put(TopicConfig(CHECK_MAX_TIME_TOPIC, 1, 1, READ_WRITE))
+        if self._topics.get(CHECK_MAX_TIME_TOPIC) is None:
+            self._topics.put(TopicConfig(CHECK_MAX_TIME_TOPIC, 1, 1, READ_WRITE))
         aside = forms.set_aside(half, self._store.queue(CHECK_MAX_TIME_TOPIC, 0))
         self._store.put(aside, self._state.clock.message_ms(), self._aside_stored, (half, checks))
-        self.ending.note(half.queue_offset)
+        self._ending.note(half.queue_offset)
 
     def _aside_stored(self, context: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
         half, checks = context
         if outcome is PutOutcome.FAILED:
             return
-        self._aside.add(half.properties)
+        self._expired.add(half.properties)
         log.warning(
             "transaction_set_aside",
             group=forms.producer_group(half.properties),

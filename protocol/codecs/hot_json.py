@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import Called, MakeCall, SendRuns, SentWriter, json
+from staticfire.protocol.codecs import Called, MakeCall, SendRunsInUse, SentWriter, json
 from staticfire.protocol.codecs.json import decode_answer, decode_envelope, decode_request, encode_request, number
 from staticfire.protocol.codes import LANGUAGES_BY_NAME, VERSION, LanguageCode, RequestCode
 from staticfire.protocol.command import REQUESTS, Answer, Records, RocketmqRecords
@@ -74,17 +74,17 @@ class HotJsonRequests:
     def __init__(
         self,
         handlers: Handlers,
-        runs: SendRuns | None,
+        in_use: SendRunsInUse,
         make_call: MakeCall,
         source: Any,
         heard: Callable[[int, int], None],
     ) -> None:
         """`heard` is called with the peer's version and language if they differ from those of its last request here.
 
-        `runs` is offered the sends before calls are made from them.
+        `in_use.runs` is offered the sends before calls are made from them.
         """
         self._handlers = handlers
-        self._runs = runs
+        self._in_use = in_use
         self._make_call = make_call
         self._source = source
         self._heard = heard
@@ -97,7 +97,7 @@ class HotJsonRequests:
 
     def offer(self, data: bytes, at: int, stop: int) -> int:
         """Offer the sends between `at` and `stop`; return where the rest begins, or -1 if there is no send."""
-        runs, language, version = self._runs, self._language, self._version
+        runs, language, version = self._in_use.runs, self._language, self._version
         if runs is None or language is None or version is None or data[at + 8 : at + 8 + _BEGIN_BYTES] not in _SENDS:
             return -1
         return runs.take_json(data, at, stop, language, version, self._source)

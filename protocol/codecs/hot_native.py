@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, Called, MakeCall, SendRuns, SentWriter, native
+from staticfire.protocol.codecs import ANSWER_FLAG, Called, MakeCall, SendRunsInUse, SentWriter, native
 from staticfire.protocol.codecs.native import (
     ARRAY_OF_7,
     CODEC_WORD,
@@ -96,10 +96,10 @@ _SENDS = frozenset(map(request_mark, _TAKEN_IN_RUNS))
 class HotNativeRequests:
     """Reads requests that look like the last one of a connection, in one step."""
 
-    def __init__(self, table: HotTable, runs: SendRuns | None, make_call: MakeCall, source: Any) -> None:
-        """`runs` is offered the sends before calls are made from them."""
+    def __init__(self, table: HotTable, in_use: SendRunsInUse, make_call: MakeCall, source: Any) -> None:
+        """`in_use.runs` is offered the sends before calls are made from them."""
         self._table = table
-        self._runs = runs
+        self._in_use = in_use
         self._make_call = make_call
         self._source = source
         self._tail = b""
@@ -114,9 +114,10 @@ class HotNativeRequests:
 
     def offer(self, data: bytes, at: int, stop: int) -> int:
         """Offer the sends between `at` and `stop`; return where the rest begins, or -1 if there is no send."""
-        if self._runs is None or data[at + 8 : at + 15] not in _SENDS:
+        runs = self._in_use.runs
+        if runs is None or data[at + 8 : at + 15] not in _SENDS:
             return -1
-        return self._runs.take_native(data, at, stop, self._tail, self._source)
+        return runs.take_native(data, at, stop, self._tail, self._source)
 
     def read(self, data: bytes, at: int, stop: int, calls: list[Called], calls_max: int) -> int:
         """Make calls from the requests that begin from `at` on and before `stop`, at most `calls_max` (0: all).

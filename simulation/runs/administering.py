@@ -139,10 +139,11 @@ class Administrator:
             return cluster.now_ms  # The content of a broker that is down is unknown, so this assumes the maximum.
         stored_ms = now_ms
         for name in cluster.up.intersection(cluster.brokers):
-            state = cluster.brokers[name].state
+            broker = cluster.brokers[name]
+            state, offsets = broker.state, broker.tables.groups.offsets
             for queue_id in range(cluster.queues[topic]):
                 queue = state.store.queue(topic, queue_id)
-                offset = max(state.offsets.committed(group, topic, queue_id), 0)
+                offset = max(offsets.committed(group, topic, queue_id), 0)
                 found = state.store.read(queue, offset, 1)
                 if found.record_count:
                     for record in decode_records(join_records(state.store.records(found), found.record_count)):

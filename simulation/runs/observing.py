@@ -59,7 +59,7 @@ class Observer:
         """Record the offsets that have changed."""
         for name, broker in self._up():
             life = self._cluster.lives[name]
-            activity = (life, broker.state.progress.activity)
+            activity = (life, broker.tables.groups.progress.activity)
             if self._activity.get(name) != activity:
                 self._activity[name] = activity
                 self._look_at(name, broker, life)
@@ -71,8 +71,8 @@ class Observer:
 
     def _look_at(self, name: str, broker: Broker, life: int) -> None:
         store, now_ms = broker.state.store, self._cluster.now_ms
-        online = broker.state.consumers.consumer_table
-        all_committed = broker.state.offsets.all_committed()
+        online = broker.tables.groups.consumers.consumer_table
+        all_committed = broker.tables.groups.offsets.all_committed()
         committed = {(name, group, topic, queue_id): offset for group, topic, queue_id, offset in all_committed}
         gone = {at: NO_OFFSET for at, (seen_in, _) in self._seen.items() if at[0] == name and seen_in != life}
         for at, offset in (gone | committed).items():
@@ -91,7 +91,7 @@ class Observer:
                 now_ms = broker.state.machine.clock.uptime_ms()
                 holders = {
                     (queue.topic, queue.queue_id): cluster.member_of(lock.client_id)
-                    for queue, lock in broker.state.queue_locks.of_group(group.name, now_ms)
+                    for queue, lock in broker.tables.groups.queue_locks.of_group(group.name, now_ms)
                 }
                 cluster.record.note(LocksSeen(cluster.now_ms, name, group.name, holders))
 
@@ -131,10 +131,10 @@ class Observer:
                 yield from self._not_reached(name, broker, group)
                 continue
             for topic in (*group.topics, retry_topic(group.name), *retries):
-                config = state.topics.topics.get(topic)
+                config = broker.tables.topics.topics.get(topic)
                 for queue_id in range(config.read_queue_nums if config else 0):
                     end = state.store.queue(topic, queue_id).max_offset
-                    offset = state.offsets.committed(group.name, topic, queue_id)
+                    offset = broker.tables.groups.offsets.committed(group.name, topic, queue_id)
                     if end and offset < end:
                         yield f"{group.name} stands at {offset} of {end} in {topic} {queue_id}"
 
@@ -220,16 +220,14 @@ def _process_of(tasks: Counter[Process | None], name: str) -> Process | None:
 
 
 def _tables_of(broker: Broker) -> dict[str, int]:
-    state = broker.state
+    tables, consumers = broker.tables, broker.tables.groups.consumers.consumer_table
     return {
-        "members": sum(len(group.channel_info_table) for group in state.consumers.consumer_table.values()),
-        "groups online": len(state.consumers.consumer_table),
-        "held pulls": len(state.held),
-        "queue locks": len(state.queue_locks),
+        "members": sum(len(group.channel_info_table) for group in consumers.values()),
+        "groups online": len(consumers),
+        "held pulls": len(tables.held),
+        "queue locks": len(tables.groups.queue_locks),
         "open transactions": len(broker.transactions),
-        "popped messages": sum(
-            queue.count for group in state.consumers.consumer_table for queue in broker.pops.taken_by(group)
-        ),
+        "popped messages": sum(queue.count for group in consumers for queue in broker.pops.taken_by(group)),
     }
 
 

@@ -110,7 +110,7 @@ class Stage:
         """Return how far a group lags behind the end of a topic, as a console shows it."""
         lag = 0
         for broker in self.brokers.values():
-            store, offsets = broker.state.store, broker.state.offsets
+            store, offsets = broker.state.store, broker.tables.groups.offsets
             for queue_id in store.queue_ids(topic):
                 lag += store.queue(topic, queue_id).max_offset - max(offsets.committed(group, topic, queue_id), 0)
         return lag

@@ -90,7 +90,7 @@ class EmbeddedCluster:
             except Exception as error:  # noqa: BLE001 (a user's function: the broker continues)
                 log.error("hook_failed", group=sent_back.group, error=repr(error))
 
-        watches = [broker.state.retries for broker in self._brokers]
+        watches = [broker.tables.groups.retries for broker in self._brokers]
         for watch in watches:
             watch.consume_hooks.append(guarded)
 

@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.broker.delay.door import MAY_WAIT
-from staticfire.broker.delay.stored_form import Mark, delayed, pack_mark, read_mark, real_place, tags_code_of
+from staticfire.broker.delay.stored_form import MAY_WAIT, Mark, delayed, pack_mark, read_mark, real_place, tags_code_of
 from staticfire.protocol.delay_levels import DEFAULT_DELAY_LEVELS, DELAY_LEVELS_DEFAULT
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.properties import DELAY, TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS, parse_properties

@@ -149,7 +149,7 @@ def test_many_queues_in_one_request(tmp_path: Path) -> None:
     both = Both(tmp_path, mapped_file_size_commit_log=16 * SEGMENT_BYTES)
     topics = [f"topic-{number}" for number in range(200)]
     for side in (both.quick, both.slow):
-        side.state.topics.topics.update({name: TopicConfig(name, 4, 4) for name in topics})
+        side.tables.topics.topics.update({name: TopicConfig(name, 4, 4) for name in topics})
     request = many(*[one_of_many(topic=name, queue_id=number % 4) for number, name in enumerate(topics * 3)])
     frame = codec_for(NATIVE).encode_request(request, 7, False)
     both.take(frame)

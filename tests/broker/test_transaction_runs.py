@@ -50,9 +50,9 @@ def _known(side: Side) -> tuple[object, ...]:
     service = side.broker.transactions
     return (
         service._open.halves,
-        service.ending.offsets,
+        service._ending.offsets,
         list(service._recent.by_position),
-        service.questions.next_due_ms(),
+        service.next_due_ms(),
     )
 
 

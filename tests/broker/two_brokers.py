@@ -61,12 +61,12 @@ class Side:
             BrokerSettings(store_path_root_dir=str(folder), **USUAL_SETTINGS | settings),
         )
         self.broker = broker
-        self.state = broker.state
+        self.state, self.tables = broker.state, broker.tables
         self.state.store.open()
         for name, kind in (TOPICS | {RETRY_TOPIC: "SINGLE_TAG"}).items():
-            self.state.topics.topics[name] = TopicConfig(name, 4, 4, topic_filter_type=kind)
+            self.tables.topics.topics[name] = TopicConfig(name, 4, 4, topic_filter_type=kind)
         # A retry topic that has to be made would be announced to nameservers, in an event loop that isn't there.
-        self.state.topics.topics[RETRY_TOPIC] = TopicConfig(RETRY_TOPIC, 1, 1)
+        self.tables.topics.topics[RETRY_TOPIC] = TopicConfig(RETRY_TOPIC, 1, 1)
         self.store_host, self.born_host = hosts
         self.store_id_prefix = offset_id_prefix(self.store_host)
         self.out: list[bytes] = []
@@ -101,8 +101,7 @@ class Side:
 
     def commit(self) -> None:
         """Write the burst, as `BrokerCore.settle` does."""
-        if self.broker.transactions.ending.has_work:
-            self.broker.transactions.ending.flush()
+        self.broker.transactions.flush()
         self.state.store.commit()
 
     def answers(self) -> list[bytes]:

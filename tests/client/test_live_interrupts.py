@@ -64,7 +64,7 @@ class Program:
             try:
                 await self._consume(cluster.namesrv)
             finally:
-                self.committed = cluster.brokers[0].state.offsets.committed("billing", "orders", 0)
+                self.committed = cluster.brokers[0].tables.groups.offsets.committed("billing", "orders", 0)
 
     async def _send(self, address: str) -> None:
         async with Producer("shop", address) as producer:

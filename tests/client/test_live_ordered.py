@@ -39,9 +39,8 @@ class Live:
     broker: Broker
 
     def holder(self, queue_id: int) -> str | None:
-        state = self.broker.state
-        queue = LockedQueue("orders", "broker-a", queue_id)
-        return state.queue_locks.holder("billing", queue, state.machine.clock.uptime_ms())
+        queue, uptime_ms = LockedQueue("orders", "broker-a", queue_id), self.broker.state.machine.clock.uptime_ms()
+        return self.broker.tables.groups.queue_locks.holder("billing", queue, uptime_ms)
 
 
 @pytest_asyncio.fixture
@@ -129,7 +128,7 @@ async def test_a_thread_that_cant_be_ended_keeps_its_queue_locked(live: Live) ->
         held_by = member.client.client_id
         assert live.holder(0) == live.holder(1) == held_by
         leaving = asyncio.create_task(member.__aexit__())
-        members = live.broker.state.consumers
+        members = live.broker.tables.groups.consumers
         async with asyncio.timeout(WITHIN_S):
             while members.client_ids("billing"):  # noqa: ASYNC110 (a broker tells nobody of a goodbye)
                 await asyncio.sleep(0.01)  # house: over real sockets

@@ -175,10 +175,10 @@ class Lives:
     # -- checks -----------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        state = self._stand.broker.state
+        state, groups = self._stand.broker.state, self._stand.broker.tables.groups
         ends = {place: state.store.queue(*place).max_offset for place in self._ledger.places}
         self._ledger.check(self._found(), ends, state.store.min_position)
-        for group, topic, queue_id, offset in state.offsets.all_committed():
+        for group, topic, queue_id, offset in groups.offsets.all_committed():
             end = state.store.queue(topic, queue_id).max_offset
             if offset > end:
                 raise Fault(f"{group} stands at {offset} of {topic} {queue_id}, which ends at {end}")

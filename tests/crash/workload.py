@@ -75,11 +75,12 @@ class Client:
     async def _commit(self) -> None:
         """Commit as far as there are messages now, as a group does that has consumed them."""
         topic, queue_id = self._random.choice((*TOPICS, LATER)), self._random.randrange(QUEUES)
-        group, state = self._random.choice(GROUPS), self._stand.broker.state
+        group, tables = self._random.choice(GROUPS), self._stand.broker.tables
         await asyncio.sleep(0)
-        if topic in state.topics.topics and not self._ledger.is_frozen:
+        if topic in tables.topics.topics and not self._ledger.is_frozen:
             # Not by requests: a deletion could come between asking for the end and committing it.
-            state.offsets.commit(group, topic, queue_id, state.store.queue(topic, queue_id).max_offset)
+            end = tables.state.store.queue(topic, queue_id).max_offset
+            tables.groups.offsets.commit(group, topic, queue_id, end)
 
     async def _move_group(self) -> None:
         await self._stand.ask(ResetOffset(self._random.choice(TOPICS), self._random.choice(GROUPS), -1, True))

@@ -18,8 +18,8 @@ from staticfire.broker.pop.acks import Acknowledger
 from staticfire.broker.pop.in_flight import InFlight
 from staticfire.broker.retention import Reason, RetentionPolicy
 from staticfire.broker.timers.waiting import TimerIndex
+from staticfire.broker.transactions.checks import HalfMessageChecks
 from staticfire.broker.transactions.open_halves import OpenHalves
-from staticfire.broker.transactions.questions import Questions
 from staticfire.client.cluster.heartbeats import Heartbeats
 from staticfire.client.consume.listeners import ordered_consumption
 from staticfire.client.consume.membership.lock_keeper import LockKeeper
@@ -236,7 +236,7 @@ FURTHER_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "what was just stored is removed as old": _removed_too_early,
     "one send of fifty is told as failed": _stored_and_told_as_failed,
     "heartbeats go to one broker only": _greets_one_broker,
-    "questions about transactions are never sent": _set(Questions, "_ask", lambda *_: None),
+    "questions about transactions are never sent": _set(HalfMessageChecks, "_ask", lambda *_: None),
     "retries aren't counted": _reconsumptions_not_counted,
     "an ordered message is never given up": _set(
         ordered_consumption, "split_failed", lambda messages, _: (list(messages), [])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from staticfire.broker import core
+from staticfire.broker import restoring
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.queue import DelayQueue
 from staticfire.broker.delay.service import DelayService
@@ -20,8 +20,8 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.log_sync import Span
 from staticfire.broker.store.settling import Settling
 from staticfire.broker.timers.waiting import TimerIndex
-from staticfire.broker.transactions import kept
-from staticfire.broker.transactions.questions import Questions
+from staticfire.broker.transactions import recovery
+from staticfire.broker.transactions.checks import HalfMessageChecks
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.client.consume.listeners import ordered_consumption
 from staticfire.client.consume.membership.queue_locks import LockOutcome, LockRequests
@@ -78,7 +78,7 @@ def _offsets_ahead(patch: Patch) -> None:
         return whole(files, name, snapshot, restore, from_log=from_log)
 
     patch.setattr(ConfigFiles, "restore", at_once)
-    patch.setattr(core, "take_back_offsets", lambda *_: [])
+    patch.setattr(restoring, "take_back_offsets", lambda *_: [])
 
 
 def _sync_errors_ignored(patch: Patch) -> None:
@@ -147,7 +147,7 @@ def _all_end_as(patch: Patch, is_commit: bool) -> None:
 
 def _end_forgotten_by_a_start(patch: Patch) -> None:
     """Half messages that were ended are open again."""
-    patch.setattr(kept, "ended_by", lambda _: [])
+    patch.setattr(recovery, "ended_by", lambda _: [])
 
 
 def _nobody_leaves(patch: Patch) -> None:
@@ -289,7 +289,7 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     "a start forgets what waits": _waiting_messages_forgotten,
     "what was rolled back is delivered": lambda patch: _all_end_as(patch, True),
     "what was committed is dropped": lambda patch: _all_end_as(patch, False),
-    "nobody is asked about open transactions": _set(Questions, "_check_all", nothing),
+    "nobody is asked about open transactions": _set(HalfMessageChecks, "_check_all", nothing),
     "who is gone is never missed": _nobody_leaves,
     "a new owner begins a queue anew": _begins_at_zero,
     "a new owner begins one message too late": _begins_at_the_end,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from staticfire.broker.pop.in_flight import CheckPoint, InFlight, PoppedQueue
-from staticfire.broker.pop.kept import KeptPops
+from staticfire.broker.pop.recovery import PopRecovery
 from staticfire.broker.pop.returning import Returner
 from staticfire.client.consume.popping.pop_returns import PopReturns
 from staticfire.client.pop.acknowledging import Acknowledging
@@ -47,7 +47,7 @@ POP_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "half of what was popped isn't acknowledged": _first_acknowledgement_forgotten,
     "popped messages come again early": _come_early,
     "popped messages never come again": lambda patch: patch.setattr(Returner, "_copy", lambda *_: None),
-    "a start forgets what was popped": lambda patch: patch.setattr(KeptPops, "restore", lambda *_: None),
+    "a start forgets what was popped": lambda patch: patch.setattr(PopRecovery, "restore", lambda *_: None),
     "a popped message that has failed is acknowledged": lambda patch: patch.setattr(
         PopReturns, "give_back", _only_acknowledged
     ),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, strategies as st
 
-from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, Called, Codec, SendRuns, codec_for
+from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, Called, Codec, codec_for
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.frame_reader import AnswerFrame, FrameReader, Routes
@@ -237,12 +237,6 @@ class Runs:
         self.seen: list[int] = []
         self.offers = 0
 
-    def pause(self, is_paused: bool) -> None:
-        raise NotImplementedError
-
-    def become(self, other: SendRuns) -> None:
-        raise NotImplementedError
-
     def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Any) -> int:
         assert tail == data[at + 19 : at + 25] or len(data) < at + 25
         return self._take(NATIVE, data, at, stop)
@@ -316,3 +310,24 @@ def test_sends_of_which_none_is_taken_are_offered_ever_less_often(codec: Codec) 
     read.feed([codec.encode_request(plain, opaque, False) * 10 for opaque in range(100)])
     assert len(read.runs.seen) == 1_000
     assert read.runs.offers < 140
+
+
+@pytest.mark.parametrize("codec", CODECS[:2], ids=["native", "json"])
+def test_an_open_reader_offers_sends_to_what_replaces_the_handlers(codec: Codec) -> None:
+    plain = SendMessageV2("g", "t", "TBW102", 4, 1, 0, 5, 0, "", body=b"plain")
+    read, others = TakenRead(), TakenRead()
+    routes = read.reader._routes
+
+    def send(opaque: int) -> None:
+        read.feed([codec.encode_request(plain, opaque, False)])
+
+    for opaque in range(3):
+        send(opaque)
+    offers = read.runs.offers
+    routes.guard(lambda _, handler: handler)
+    send(3)
+    assert read.runs.offers == offers > 0
+    routes.guard(None)
+    routes.take_over(others.reader._routes)
+    send(4)
+    assert (read.runs.seen, others.runs.seen) == ([0, 1, 2, 3], [4])

@@ -102,15 +102,15 @@ class Shop(SimulatedCluster):
 
     def committed(self, queue: int = 0, topic: str = TOPIC, group: str = GROUP, broker: str = "broker-a") -> int:
         """Return a group's offset on a broker, without a request."""
-        return self.brokers[broker].state.offsets.committed(group, topic, queue)
+        return self.brokers[broker].tables.groups.offsets.committed(group, topic, queue)
 
     def ends(self, topic: str = TOPIC) -> dict[tuple[str, int], int]:
         """Return the end offset of each queue of a topic."""
         return {
             (name, number): broker.state.store.queue(topic, number).max_offset
             for name, broker in self.brokers.items()
-            if topic in broker.state.topics.topics
-            for number in range(broker.state.topics.topics[topic].read_queue_nums)
+            if topic in broker.tables.topics.topics
+            for number in range(broker.tables.topics.topics[topic].read_queue_nums)
         }
 
     def is_committed(self, topic: str = TOPIC, group: str = GROUP) -> bool:

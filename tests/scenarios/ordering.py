@@ -212,5 +212,6 @@ def own(consumer: PushConsumer) -> list[int]:
 
 def holder(group: Ordering, queue: int = 0) -> str | None:
     """Return the client that holds the lock of a queue, according to its broker."""
-    state = group.shop.brokers["broker-a"].state
-    return state.queue_locks.holder(GROUP, LockedQueue(TOPIC, "broker-a", queue), state.machine.clock.uptime_ms())
+    broker = group.shop.brokers["broker-a"]
+    uptime_ms = broker.state.machine.clock.uptime_ms()
+    return broker.tables.groups.queue_locks.holder(GROUP, LockedQueue(TOPIC, "broker-a", queue), uptime_ms)

@@ -93,11 +93,11 @@ def _position(message_id: str | None) -> int:
 async def known(stand: BrokerStand) -> State:
     """Return what a broker knows."""
     broker = stand.broker
-    state = broker.state
+    state, tables = broker.state, broker.tables
     return {
-        "topics": dict(state.topics.topics),
-        "groups": dict(state.groups.groups),
-        "offsets": sorted(state.offsets.all_committed()),
+        "topics": dict(tables.topics.topics),
+        "groups": dict(tables.groups.configs.groups),
+        "offsets": sorted(tables.groups.offsets.all_committed()),
         "modes": (await stand.ask(GetMessageRequestModes())).body,
         "delays": broker.delays.queue.waiting(),
         "timers": sorted(broker.timers.waiting_places()),

@@ -317,7 +317,8 @@ def test_what_is_kept_compiled_is_bounded() -> None:
 
 
 async def test_long_expressions_of_tags_are_not_kept(stand: BrokerStand) -> None:
-    checks, nobody = PullChecks(stand.broker.state), cast(Connection, None)
+    tables, nobody = stand.broker.tables, cast(Connection, None)
+    checks = PullChecks(tables.state, tables.topics, tables.groups)
     long = " || ".join([f"tag-{number}" for number in range(10_000)])
     for text in (long, "paid || open"):
         assert callable(checks.wanted(a_pull(text, expression_type="TAG"), nobody))

@@ -132,8 +132,8 @@ async def test_members_that_are_told_go_on_elsewhere(world: SimulatedWorld, shop
     consumer = await shop.start("one", consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
     await shop.until_heard(3)
     offsets = {MessageQueue(TOPIC, "broker-a", 2): 1, MessageQueue("others", "broker-a", 0): 7}
-    broker = shop.brokers["broker-a"].state
-    [member] = broker.consumers.consumer_table[GROUP].channel_info_table.values()
+    groups = shop.brokers["broker-a"].tables.groups
+    [member] = groups.consumers.consumer_table[GROUP].channel_info_table.values()
     member.connection.tell(ResetClientOffset(TOPIC, GROUP, 0, body=ResetOffsetBody(offsets)))
     await shop.until_heard(5)
     await world.run_for(seconds=3)

@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 import pytest_asyncio
 
+from staticfire.broker.tables import BrokerTables
 from staticfire.client import Admin, ClientSettings, ConsumeFromWhere, Message, MessageQueue, Producer
 from staticfire.client.copying.copier import CopyReport, CopyWish, copy_topic
 from staticfire.client.copying.plan import Bounds, pair_queues
@@ -83,13 +84,18 @@ def as_it_is(records: list[StoredRecord]) -> list[tuple[object, ...]]:
     return [(one.properties, one.body, one.born_ms, one.born_host, one.sys_flag, one.flag) for one in records]
 
 
+def known(tables: BrokerTables) -> tuple[object, ...]:
+    """Return the offsets, groups and topics of a broker."""
+    return tables.groups.offsets.all_committed(), sorted(tables.groups.configs.groups), sorted(tables.topics.topics)
+
+
 @pytest.mark.parametrize("protocol", ["rocketmq", "staticfire"])
 async def test_messages_come_as_they_are_and_only_once(
     world: SimulatedWorld, production: Production, shop: Shop, protocol: str
 ) -> None:
     await fill(production)
-    before = production.brokers["prod-broker-a"].state
-    untouched = before.offsets.all_committed(), sorted(before.groups.groups), sorted(before.topics.topics)
+    before = production.brokers["prod-broker-a"].tables
+    untouched = known(before)
     await world.run_for(minutes=2)
     report = await bring(production, shop, protocol=protocol)
     assert (report.copied, report.there_already, report.total) == (40, 0, 40)
@@ -102,7 +108,7 @@ async def test_messages_come_as_they_are_and_only_once(
     assert (again.copied, again.there_already) == (0, 40)
     await fill(production, 6)
     assert (await bring(production, shop, protocol=protocol)).copied == 6
-    assert (before.offsets.all_committed(), sorted(before.groups.groups), sorted(before.topics.topics)) == untouched
+    assert known(before) == untouched
 
 
 async def test_a_copy_that_is_broken_off_goes_on(world: SimulatedWorld, production: Production, shop: Shop) -> None:

@@ -155,7 +155,7 @@ async def test_a_reset_by_time_passes_no_whole_message_when_the_tail_is_damaged(
         rot(stand, record.log_position)
     for record in records[:4]:
         assert (await stand.ask(ResetOffset("billing", "orders", record.stored_ms))).code == 0
-        assert stand.broker.state.offsets.committed("billing", "orders", 0) == record.queue_offset
+        assert stand.broker.tables.groups.offsets.committed("billing", "orders", 0) == record.queue_offset
 
 
 @pytest.mark.row("F4")

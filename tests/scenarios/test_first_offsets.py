@@ -133,7 +133,7 @@ async def test_it_is_remembered_for_the_queue_the_connection_and_a_while(stand: 
 
 async def test_what_a_connection_has_requested_is_forgotten_with_it(stand: Stand, member: Member) -> None:
     await has_none(member)
-    first_offsets = stand.services["broker-a"].state.first_offsets
+    first_offsets = stand.services["broker-a"].tables.groups.first_offsets
     assert first_offsets is not None
     assert len(first_offsets) == 1
     await member.lose_connection()

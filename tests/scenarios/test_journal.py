@@ -261,7 +261,7 @@ async def test_a_broker_without_a_journal_says_what_would_make_one(world: Simula
     setting = "recordRequests=true" if requests else "journalEnable=true"
     with pytest.raises(BrokerAnswer, match=f"{setting}, given at the start, is for that"):
         await (shop.admin.requests() if requests else shop.admin.journal())
-    assert shop.brokers["broker-a"].state.journals is None
+    assert shop.brokers["broker-a"].tables.journals is None
     assert not world.machine("broker-a").files.exists("/store/journal")
     await shop.close()
 

@@ -69,7 +69,8 @@ async def test_assigned_queues_are_had_by_everybody_who_assigns_them(world: Simu
             await consumer.assign([QUEUE])
             assert consumer.assignment == [QUEUE]
             assert await poll_all(consumer, 3) == [b"1", b"2"]
-            [member] = shop.brokers["broker-a"].state.consumers.consumer_table[GROUP].channel_info_table.values()
+            groups = shop.brokers["broker-a"].tables.groups
+            [member] = groups.consumers.consumer_table[GROUP].channel_info_table.values()
             assert member.client_id == consumer.client.client_id
 
 

@@ -101,7 +101,7 @@ async def test_nothing_is_committed_but_what_the_program_commits(world: Simulate
 
 async def test_what_was_only_read_is_never_written_back(world: SimulatedWorld, shop: Shop) -> None:
     await shop.send(*[b"%d" % number for number in range(30)], queue=0)
-    committed = shop.brokers["broker-a"].state.offsets
+    committed = shop.brokers["broker-a"].tables.groups.offsets
     committed.commit(GROUP, TOPIC, 0, 3)
     async with lite_pull(shop, "one", auto_commit=False) as consumer:
         await consumer.assign([QUEUE])

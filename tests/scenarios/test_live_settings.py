@@ -38,10 +38,10 @@ async def min_offset(stand: BrokerStand) -> int:
 
 
 def test_the_start_is_the_only_reader_of_none_of_them() -> None:
-    """What is read from the settings of the start can't change: those of the broker itself, of `make_state`."""
+    """What is read from the settings of the start can't change: those of the broker itself, of `make_tables`."""
     server = (ROOT / "broker/server.py").read_text().replace("state.settings", "")
-    state = (ROOT / "broker/state.py").read_text()
-    frozen = [name for name in sorted(LIVE) if f"self.settings.{name}" in server or f"={name}" in state]
+    tables = (ROOT / "broker/tables.py").read_text()
+    frozen = [name for name in sorted(LIVE) if f"self.settings.{name}" in server or f"={name}" in tables]
     assert not frozen
 
 
@@ -77,7 +77,7 @@ async def test_when_and_how_often_a_producer_is_asked(world: SimulatedWorld, sta
     await switch(stand, "transactionTimeOut=100000", "transactionCheckInterval=1000", "transactionCheckMax=2")
     assert (await stand.send("orders", b"x", UNIQ_KEY="U1", TRAN_MSG="true", PGROUP="shop")).code == 0
     await world.run_for(seconds=99)
-    assert stand.broker.transactions.questions.next_due_ms() == stand.message_ms + 1_000
+    assert stand.broker.transactions.next_due_ms() == stand.message_ms + 1_000
     await world.run_for(seconds=5)
     assert [record.body for record in await stand.stored(CHECK_MAX_TIME_TOPIC)] == [b"x"]
     await switch(stand, "rejectTransactionMessage=true")

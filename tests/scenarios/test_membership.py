@@ -170,7 +170,7 @@ async def test_the_newest_subscription_of_a_topic_counts(members: tuple[Member, 
     newer, older = SubscriptionData("orders", "paid", sub_version=9), SubscriptionData("orders", "open", sub_version=3)
     await first.heartbeat(subscription_data_set=[newer])
     await second.heartbeat(subscription_data_set=[older])
-    group = first.stand.services["broker-a"].state.consumers.consumer_table["billing"]
+    group = first.stand.services["broker-a"].tables.groups.consumers.consumer_table["billing"]
     assert group.subscriptions["orders"].sub_string == "paid"
 
 

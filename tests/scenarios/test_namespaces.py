@@ -73,7 +73,7 @@ async def test_messages_are_where_the_whole_name_says_and_programs_see_the_plain
 
 async def test_a_new_topic_is_one_of_the_namespace(shop: Shop) -> None:
     await shop.producer.send(Message("fresh", b"1"))
-    topics = shop.brokers["broker-a"].state.topics.topics
+    topics = shop.brokers["broker-a"].tables.topics.topics
     assert "ns%fresh" in topics
     assert "fresh" not in topics
 
@@ -92,10 +92,10 @@ async def test_retries_and_dead_letters_are_the_namespaces_and_their_messages_ha
     await shop.send(b"bad")
     await world.run_for(minutes=3)
     assert seen == [(TOPIC, 0), (TOPIC, 1), (TOPIC, 2)]
-    state = shop.brokers["broker-a"].state
-    assert {"%RETRY%ns%billing", "%DLQ%ns%billing"} <= set(state.topics.topics)
-    assert "ns%billing" in state.groups.groups
-    assert GROUP not in state.groups.groups
+    tables = shop.brokers["broker-a"].tables
+    assert {"%RETRY%ns%billing", "%DLQ%ns%billing"} <= set(tables.topics.topics)
+    assert "ns%billing" in tables.groups.configs.groups
+    assert GROUP not in tables.groups.configs.groups
     [dead] = [end for end in shop.ends("%DLQ%ns%billing").values() if end]
     assert dead == 1
 

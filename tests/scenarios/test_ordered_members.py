@@ -85,7 +85,7 @@ async def test_a_broker_that_tells_nobody_is_asked_again_soon(world: SimulatedWo
     await group.until(4)
     second = await group.start("two")
     await world.run_for(ms=300)
-    state = broker.state.queue_locks
+    state = broker.tables.groups.queue_locks
     real = state.unlock
     state.unlock = lambda *told: real(*told) and []  # type: ignore[method-assign]
     await world.until(lambda: len(own(second)) == 2, within_ms=5_300)

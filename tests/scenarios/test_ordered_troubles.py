@@ -86,16 +86,17 @@ async def test_a_lock_that_somebody_took_away_is_lost_at_once_and_the_queue_take
     consumer = await group.start("one", taking(world, 1_000))
     await group.feed(30, queues=1, pause_ms=0)
     await group.until(3)
-    state = group.shop.brokers["broker-a"].state
+    broker = group.shop.brokers["broker-a"]
+    locks, uptime_ms = broker.tables.groups.queue_locks, broker.state.machine.clock.uptime_ms
     queue = LockedQueue(TOPIC, "broker-a", 0)
-    state.queue_locks.unlock(GROUP, consumer.client.client_id, [queue])
-    state.queue_locks.lock(GROUP, "stranger", [queue], state.machine.clock.uptime_ms())
+    locks.unlock(GROUP, consumer.client.client_id, [queue])
+    locks.lock(GROUP, "stranger", [queue], uptime_ms())
     await world.run_for(ms=22_000)
     assert 0 not in own(consumer)
     count = len(group.turns)
     await world.run_for(ms=20_000)
     assert len(group.turns) == count
-    state.queue_locks.unlock(GROUP, "stranger", [queue])
+    locks.unlock(GROUP, "stranger", [queue])
     await group.until(30)
     await world.until(group.shop.is_committed)
     assert MessageQueue(TOPIC, "broker-a", 0) in consumer.assignment

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from staticfire.broker.pop import kept
+from staticfire.broker.pop import recovery
 from staticfire.broker.pop.pop_log import RECORD_BYTES_MAX
 from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.requests.reset import Reset
@@ -207,7 +207,7 @@ async def test_what_is_told_again_replaces_what_was_told(
     world: SimulatedWorld, stand: BrokerStand, popper: Popper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a round, a start reads no event that was before it."""
-    monkeypatch.setattr(kept, "ROUND_EVENTS_MIN", 20)
+    monkeypatch.setattr(recovery, "ROUND_EVENTS_MIN", 20)
     await send(stand, 3)
     told = handles(await popper.pop(count=2, invisible_ms=60_000))
     await popper.ack(0, told[0])

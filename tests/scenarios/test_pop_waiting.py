@@ -184,4 +184,4 @@ async def test_what_comes_back_too_often_is_dead(
         assert (letter.body, letter.reconsume_times) == (b"a", 3)
         names = ("UNIQ_KEY", "KEYS", "RETRY_TOPIC", "POP_CK")
         assert [text(letter, name) for name in names] == ["U1", "k", "orders", None]
-        assert stand.broker.state.retries.dead_letters == {"billing": 1}
+        assert stand.broker.tables.groups.retries.dead_letters == {"billing": 1}

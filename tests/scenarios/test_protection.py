@@ -148,7 +148,7 @@ async def test_members_that_are_away_do_not_keep_a_newcomer_waiting(stand: Stand
 async def test_the_subscription_of_who_waits_is_not_the_groups(stand: Stand, old: Member, new: Member) -> None:
     with nobody_is_told(old):
         await new.heartbeat(topics=("orders", "bills"), consume_from_where="CONSUME_FROM_TIMESTAMP")
-        group = stand.services["broker-a"].state.consumers.consumer_table[GROUP]
+        group = stand.services["broker-a"].tables.groups.consumers.consumer_table[GROUP]
         assert list(group.subscriptions) == ["orders"]
         assert group.consume_from_where != "CONSUME_FROM_TIMESTAMP"
     await stand.world.run_for(ms=STABLE_MS + 500)
@@ -292,7 +292,7 @@ async def test_it_can_be_turned_on_and_off_while_members_are_there(stand: Stand,
 
 async def test_attributes_stay_until_they_are_removed(stand: Stand) -> None:
     def attributes() -> dict[str, str]:
-        return stand.services["broker-a"].state.groups.groups[GROUP].attributes
+        return stand.services["broker-a"].tables.groups.configs.groups[GROUP].attributes
 
     await create(stand, stableTimeMs="5000", graceTimeMs="1000")
     await create(stand)

@@ -159,7 +159,7 @@ async def test_a_lost_connection_frees_its_held_pulls(world: SimulatedWorld, sta
     connection = await pool.connection(stand.brokers["broker-a"])
     waiting = connection.ask(held(), 60_000)
     await world.run_for(ms=10)
-    held_pulls = stand.services["broker-a"].state.held
+    held_pulls = stand.services["broker-a"].tables.held
     assert len(held_pulls) == 1
     await pool.close()
     with pytest.raises(Exception, match="lost"):
@@ -178,10 +178,10 @@ async def test_a_reset_looks_at_no_pull_whose_connection_is_gone(world: Simulate
     with pytest.raises(Exception, match="lost"):
         await waiting
     await world.run_for(ms=5)
-    broker = stand.services["broker-a"].state
-    assert len(broker.held) == 1
+    tables = stand.services["broker-a"].tables
+    assert len(tables.held) == 1
     assert (await stand.ask(stand.brokers["broker-a"], Reset())).code == 0
-    assert "billing" not in broker.groups.groups
+    assert "billing" not in tables.groups.configs.groups
 
 
 async def test_a_message_of_another_tag_does_not_wake_a_pull_but_shows_it_progress(

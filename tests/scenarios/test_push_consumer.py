@@ -45,7 +45,7 @@ async def test_a_consumer_is_ready_when_it_is_entered(world: SimulatedWorld, sho
     await shop.until_heard(1)
     assert world.uptime_ms - began_ms < 100
     for broker in shop.brokers.values():
-        [member] = broker.state.consumers.consumer_table[GROUP].channel_info_table.values()
+        [member] = broker.tables.groups.consumers.consumer_table[GROUP].channel_info_table.values()
         assert member.client_id == consumer.client.client_id
 
 
@@ -323,7 +323,7 @@ async def test_a_group_is_once_in_a_client(world: SimulatedWorld, shop: Shop) ->
             with pytest.raises(ClientError, match=r"a consumer of group billing has been created before"):
                 await again.__aenter__()
             assert len(first.assignment) == len(other.assignment) == 10
-            assert shop.brokers["broker-a"].state.consumers.client_ids(GROUP) == [client.client_id]
+            assert shop.brokers["broker-a"].tables.groups.consumers.client_ids(GROUP) == [client.client_id]
 
 
 async def test_what_is_missing_is_said_at_the_start(world: SimulatedWorld, shop: Shop) -> None:

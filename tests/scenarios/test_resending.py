@@ -212,7 +212,7 @@ async def test_a_queue_of_letters_that_was_made_anew_is_sent_from_its_start(
     await bury(world, shop, *(Message(TOPIC, b"%d" % number) for number in range(5)), queue=0)
     await shop.admin.delete_topic(DEAD)
     await bury(world, shop, Message(TOPIC, b"5"), queue=0)
-    offsets = shop.brokers["broker-a"].state.offsets
+    offsets = shop.brokers["broker-a"].tables.groups.offsets
     offsets.commit("TOOLS_CONSUMER", DEAD, 0, 5)  # as brokers have it that forget no offsets
     assert (await dlq.resend()).count == 1
 

@@ -86,7 +86,7 @@ def pending(shop: Shop) -> list[tuple[str, int]]:
     resets = [
         (name, queue)
         for (name, queue) in shop.ends()
-        if shop.brokers[name].state.offsets.has_reset(GROUP, TOPIC, queue)
+        if shop.brokers[name].tables.groups.offsets.has_reset(GROUP, TOPIC, queue)
     ]
     return sorted(resets)
 
@@ -136,7 +136,7 @@ async def test_a_group_at_work_goes_on_where_another_one_is(world: SimulatedWorl
     await shop.admin.create_group("audit")
     for broker in shop.brokers.values():
         for queue in range(4):
-            broker.state.offsets.commit("audit", TOPIC, queue, 4)
+            broker.tables.groups.offsets.commit("audit", TOPIC, queue, 4)
     for name in shop.brokers:
         address = (await shop.admin.masters())[name]
         await shop.producer.client.pool.ask(address, CloneGroupOffset("audit", GROUP, TOPIC))
@@ -152,7 +152,7 @@ async def test_a_clone_takes_the_place_of_a_reset_that_waits(world: SimulatedWor
     await shop.admin.reset_offset_by_time(GROUP, TOPIC, 0)
     for name, address in (await shop.admin.masters()).items():
         for queue in range(4):
-            shop.brokers[name].state.offsets.commit("audit", TOPIC, queue, 9)
+            shop.brokers[name].tables.groups.offsets.commit("audit", TOPIC, queue, 9)
         await shop.producer.client.pool.ask(address, CloneGroupOffset("audit", GROUP, TOPIC))
     await shop.start("one", consume_from_where=FIRST)
     await world.run_for(seconds=60)

@@ -139,7 +139,7 @@ async def test_retries_are_spread_over_the_groups_retry_queues(world: SimulatedW
 async def test_the_permission_of_dead_letters_is_a_setting(stand: BrokerStand, dlq_perm: int, readable: bool) -> None:
     await stand.restart(dlq_perm=dlq_perm)
     await stand.send_back(await sent(stand), delay_level=-1)
-    topic = stand.broker.state.topics.get(DEAD)
+    topic = stand.broker.tables.topics.get(DEAD)
     assert topic is not None
     assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (1, 1, dlq_perm)
     assert len(await stand.stored(DEAD)) == (1 if readable else 0)
@@ -202,7 +202,7 @@ async def test_a_group_that_wants_no_retries_is_told_that_all_is_well(stand: Bro
     position = stand.broker.state.store.max_position
     assert (await stand.ask(SendBack(0, "billing", 0))).code == 0
     assert stand.broker.state.store.max_position == position
-    assert stand.broker.state.topics.get(RETRY) is None
+    assert stand.broker.tables.topics.get(RETRY) is None
 
 
 @pytest.mark.row("A3")
@@ -220,7 +220,7 @@ async def test_a_position_without_a_record_is_an_error_and_creates_the_retry_top
     await sent(stand)
     answer = await stand.ask(SendBack(position, "billing", 0))
     assert (answer.code, answer.remark) == (1, f"look message by offset failed, {position}")
-    assert stand.broker.state.topics.get(RETRY) is not None
+    assert stand.broker.tables.topics.get(RETRY) is not None
 
 
 async def test_a_refused_retry_reports_what_is_wrong_with_it(stand: BrokerStand) -> None:
@@ -276,7 +276,7 @@ async def test_a_broker_killed_after_the_answer_still_has_the_retry(world: Simul
 async def test_hooks_see_each_send_back_and_each_dead_letter(stand: BrokerStand) -> None:
     seen: list[SentBack] = []
     dead: list[DeadLetterStored] = []
-    watch = stand.broker.state.retries
+    watch = stand.broker.tables.groups.retries
     watch.consume_hooks.append(seen.append)
     watch.dead_letter_hooks.append(dead.append)
     record = await sent(stand)
@@ -297,11 +297,11 @@ async def test_a_hook_sees_what_could_not_be_stored(world: SimulatedWorld, stand
     seen: list[SentBack] = []
     record = await sent(stand)
     await stand.send_back(record, delay_level=-1)
-    stand.broker.state.retries.consume_hooks.append(seen.append)
+    stand.broker.tables.groups.retries.consume_hooks.append(seen.append)
     world.disk(NAME).bytes_left = 0
     await stand.send_back(record, delay_level=-1)
     assert [(one.success, one.status) for one in seen] == [(False, "SERVICE_NOT_AVAILABLE")]
-    assert stand.broker.state.retries.dead_letters == {"billing": 1}
+    assert stand.broker.tables.groups.retries.dead_letters == {"billing": 1}
     world.disk(NAME).bytes_left = None
 
 
@@ -332,7 +332,7 @@ async def test_it_is_a_dead_letter_when_it_came_back_more_often_than_it_may(
     assert len(dead) == is_dead
     if is_dead:
         assert (text(dead[0], "DELAY"), dead[0].reconsume_times) == ("-1", times or 0)
-        assert stand.broker.state.retries.dead_letters == {"billing": 1}
+        assert stand.broker.tables.groups.retries.dead_letters == {"billing": 1}
         assert stand.broker.delays.next_due_ms() is None
 
 

@@ -191,7 +191,7 @@ async def test_a_member_is_known_to_brokers_until_it_leaves(world: SimulatedWorl
         await world.run_for(ms=200)
         [member] = await shop.admin.members(GROUP)
         assert member.client_id == one.client.client_id
-        groups = shop.brokers["broker-b"].state.consumers.consumer_table
+        groups = shop.brokers["broker-b"].tables.groups.consumers.consumer_table
         assert set(groups[GROUP].subscriptions) == {TOPIC, "refunds"}
     assert GROUP not in groups or not groups[GROUP].channel_info_table
 

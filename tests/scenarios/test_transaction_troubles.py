@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.broker.transactions.questions import RETURN_MS_MAX
+from staticfire.broker.transactions.checks import RETURN_MS_MAX
 from staticfire.client import ClientSettings, Message, ProducerHook, ReceivedMessage, SendCall
 from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.scenarios.logged import LogLine
@@ -57,7 +57,7 @@ async def test_a_producer_is_asked_soon_after_its_broker_was_killed(
         world.kill("broker-a")
         await world.run_for(down_ms)
         await stand.start_broker("broker-a")
-        producers = stand.brokers["broker-a"].state.producers
+        producers = stand.brokers["broker-a"].tables.groups.producers
         await world.until(lambda: "shop" in producers.producer_table, 1_500, "the broker knows the producer")
         stand.answer = lambda _: COMMIT
         assert (await stand.advance(HOUR_MS)).checked == 4

@@ -145,7 +145,7 @@ async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIt
 
 
 def version_at(shop: Shop, broker: str = "broker-a") -> int:
-    return shop.brokers[broker].state.consumers.consumer_table[GROUP].subscriptions[TOPIC].sub_version
+    return shop.brokers[broker].tables.groups.consumers.consumer_table[GROUP].subscriptions[TOPIC].sub_version
 
 
 def is_refusal(line: LogLine) -> bool:

@@ -66,7 +66,7 @@ class Mixed:
         brokers = self.cluster.brokers.items()
         return {
             "messages": found,
-            "offsets": {name: sorted(broker.state.offsets.all_committed()) for name, broker in brokers},
+            "offsets": {name: sorted(broker.tables.groups.offsets.all_committed()) for name, broker in brokers},
             "delayed": {name: broker.delays.queue.waiting() for name, broker in brokers},
             "transactions": {name: len(broker.transactions) for name, broker in brokers},
             "popped": {name: sum(queue.count for queue in broker.pops.taken_by("popping")) for name, broker in brokers},

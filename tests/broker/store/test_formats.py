@@ -42,15 +42,15 @@ async def test_what_an_older_version_left_goes_on(tmp_path: Path, number: int) -
     folder = Path(shutil.copytree(FOLDERS / str(number), tmp_path / "store"))
     for _ in range(2):
         async with broker_of(folder) as broker:
-            state = broker.state
+            state, groups = broker.state, broker.tables.groups
             queues = [state.store.queue("orders", queue_id) for queue_id in range(2)]
             waiting = sum(broker.delays.queue.waiting().values())  # None, when its two hours are over.
             assert [queues[0].max_offset + waiting, queues[1].max_offset] == [11, 10]
             found = state.store.read(queues[1], 0, 32)
             records = [decode_record(each) for each in state.store.records(found)]
             assert [record.body for record in records] == [b"order %d" % each for each in range(1, 20, 2)]
-            assert state.offsets.committed("billing", "orders", 0) == 4
-            assert state.groups.get("billing") is not None
+            assert groups.offsets.committed("billing", "orders", 0) == 4
+            assert groups.configs.get("billing") is not None
         assert f",{FORMAT}]".encode() in (folder / "checkpoint").read_bytes() or number < FORMAT
 
 

@@ -14,7 +14,7 @@ from staticfire.protocol.names import pop_retry_topic
 from staticfire.protocol.requests.pop import Notification, PeekMessage, PopAnswer
 
 
-class Looker:
+class PopPeeker:
     """Reads queues from where a group's pops would begin."""
 
     def __init__(self, tables: PopTables) -> None:
@@ -55,7 +55,7 @@ class Looker:
 
     def _queues(self, request: Notification | PeekMessage, with_retries: bool) -> Iterator[tuple[Queue, int]]:
         """Yield the queues of a pop, and the offset at which it would begin."""
-        topics, store = self._state.topics.topics, self._state.store
+        topics, store = self._tables.topics.topics, self._state.store
         group, topic = request.consumer_group, request.topic
         ids = [request.queue_id] if request.queue_id >= 0 else range(topics[topic].read_queue_nums)
         names = [(topic, queue_id) for queue_id in ids]
@@ -65,5 +65,5 @@ class Looker:
                 names += [(retry, queue_id) for queue_id in range(topics[retry].read_queue_nums)]
         for name in names:
             queue = store.queue(*name)
-            committed = self._state.offsets.committed(group, *name)
+            committed = self._tables.groups.offsets.committed(group, *name)
             yield queue, queue.min_offset if committed < 0 else committed

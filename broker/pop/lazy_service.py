@@ -21,18 +21,29 @@ from staticfire.runtime.service import Pause, Spawn
 
 if TYPE_CHECKING:
     from staticfire.broker.pop.service import PopService
+    from staticfire.broker.pop.tables import PopTables
 
 Handler = Callable[[Call], Answer | None]
 
 
-class PopDoor:
+class LazyPopService:
     """POP of one broker, in use or not."""
 
     def __init__(
-        self, state: BrokerState, dead_letters: DeadLetters, settle: Callable[[], None], spawn: Spawn, pause: Pause
+        self,
+        state: BrokerState,
+        make_tables: Callable[[str], "PopTables"],
+        dead_letters: DeadLetters,
+        settle: Callable[[], None],
+        spawn: Spawn,
+        pause: Pause,
     ) -> None:
-        """`settle` writes the burst; `spawn` and `pause` are the broker's, for loops."""
-        self._state = state
+        """`make_tables` makes the tables, for a topic of the events. `settle` writes the burst.
+
+        `spawn` and `pause` are the broker's, for loops.
+        """
+        self._store = state.store
+        self._make_tables = make_tables
         self._dead_letters = dead_letters
         self._settle = settle
         self._topic = revive_topic(state.settings.broker_cluster_name)
@@ -61,7 +72,7 @@ class PopDoor:
         if service is None:
             from staticfire.broker.pop.service import PopService  # imported here: most brokers never need it
 
-            service = self.service = PopService(self._state, self._topic, self._dead_letters, self._settle)
+            service = self.service = PopService(self._make_tables(self._topic), self._dead_letters, self._settle)
             if self._is_started:
                 service.start(self._spawn, self._pause)
         return service
@@ -70,7 +81,7 @@ class PopDoor:
 
     def restore(self) -> None:
         """Restore what was popped before. Raises: StorageError."""
-        if self._state.store.queue(self._topic, 0).max_offset > 0:
+        if self._store.queue(self._topic, 0).max_offset > 0:
             self._in_use().restore()
 
     def start(self) -> None:
@@ -91,6 +102,11 @@ class PopDoor:
             self._settle()
 
     # -- while running -------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Add what the requests of POP have noted to the burst."""
+        if self.service is not None:
+            self.service.flush()
 
     def settled(self, arrivals: Mapping[Queue, int]) -> bool:
         """Handle the end of a burst; return whether there is another burst to write now."""

@@ -23,7 +23,7 @@ SAVE_MS = 10_000
 READ_MAX = 512
 
 
-class KeptTransactions:
+class TransactionRecovery:
     """The file, and the search for open half messages."""
 
     def __init__(self, config_files: ConfigFiles, store: MessageStore, halves: OpenHalves) -> None:

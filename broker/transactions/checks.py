@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 
 from staticfire.broker.clock.due_loop import DueLoop
+from staticfire.broker.groups.producers import ProducerManager
 from staticfire.broker.state import BrokerState
 from staticfire.broker.transactions import forms
 from staticfire.broker.transactions.open_halves import OpenHalf, OpenHalves
@@ -36,12 +37,13 @@ RETURN_MS_MAX = 2_000
 HOUR_MS = 3_600_000
 
 
-class Questions:
+class HalfMessageChecks:
     """The check requests to the producers of one broker."""
 
     def __init__(
         self,
         state: BrokerState,
+        producers: ProducerManager,
         open_halves: OpenHalves,
         half_now: Callable[[int], StoredRecord | None],
         set_aside: Callable[[StoredRecord, int], None],
@@ -52,6 +54,7 @@ class Questions:
         `set_aside` is called with a half message, and the number of its checks.
         """
         self._state = state
+        self._producers = producers
         self._open = open_halves
         self._half_now = half_now
         self._set_aside = set_aside
@@ -110,7 +113,7 @@ class Questions:
 
         None if none does.
         """
-        table = self._state.producers.producer_table
+        table = self._producers.producer_table
         dues = [due_ms for _, group, due_ms, _ in self._open.halves.values() if group in table]
         return MessageMs(min(dues)) if dues else None
 
@@ -146,7 +149,7 @@ class Questions:
         ]  # fmt: skip
 
     def _still_away(self, now_ms: UptimeMs) -> list[Unrest]:
-        table = self._state.producers.producer_table
+        table = self._producers.producer_table
         is_over = now_ms >= self._returning_until_ms or not self._open.halves
         self._returning = {} if is_over else {group: None for group in self._returning if group not in table}
         reason = "its producers aren't connected again since the broker was started"
@@ -185,7 +188,7 @@ class Questions:
             return
         checks = open_half.checks + 1
         self._open.postpone(offset, MessageMs(now_ms + settings.transaction_check_interval), checks)
-        connection = self._state.producers.next_connection(open_half.group)
+        connection = self._producers.next_connection(open_half.group)
         if connection is not None:
             self._ask(connection, half, checks)
 

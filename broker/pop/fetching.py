@@ -95,7 +95,7 @@ class OnePop:
             undo()
 
 
-class Taker:
+class PopFetcher:
     """Takes messages for groups."""
 
     def __init__(self, tables: PopTables) -> None:
@@ -138,15 +138,15 @@ class Taker:
         if settings.enable_retry_topic_v2 and (draw % 2 or not settings.retrieve_message_from_pop_retry_topic_v1):
             version = 2
         name = pop_retry_topic(request.topic, request.consumer_group, version)
-        return name if name in self._state.topics.topics else None
+        return name if name in self._tables.topics.topics else None
 
     def _all_queues(self, topic: str) -> list[tuple[str, int]]:
-        return [(topic, queue_id) for queue_id in range(self._state.topics.topics[topic].read_queue_nums)]
+        return [(topic, queue_id) for queue_id in range(self._tables.topics.topics[topic].read_queue_nums)]
 
     def _queue_ids(self, request: PopMessage, draw: int) -> list[int]:
         if request.queue_id >= 0:
             return [request.queue_id]
-        count = self._state.topics.topics[request.topic].read_queue_nums
+        count = self._tables.topics.topics[request.topic].read_queue_nums
         return [(draw + index) % count for index in range(count)]
 
     # -- one queue -----------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class Taker:
         found, offset = self._read(popped, queue, place, offset)
         popped.rest += max(0, found.max_offset - found.next_offset)
         if found.status is not ReadStatus.FOUND:
-            self._state.statistics.missed.times += 1
+            self._tables.statistics.missed.times += 1
             if found.next_offset != offset:
                 self._tables.commit(place, found.next_offset)
             return
@@ -187,12 +187,12 @@ class Taker:
         popped.slices += slices
         popped.count += len(offsets)
         popped.left -= len(offsets)
-        self._state.statistics.delivered(place.group, topic, len(offsets), found.record_bytes)
+        self._tables.statistics.delivered(place.group, topic, len(offsets), found.record_bytes)
 
     def start_offset(self, place: GroupQueue, queue: Queue, is_from_min: bool) -> int:
         """Return where a pop begins. This takes a pending reset, and commits an offset if there was none."""
-        state, settings = self._state, self._state.settings
-        offsets = state.offsets
+        settings = self._state.settings
+        offsets = self._tables.groups.offsets
         if offsets.has_reset(*_names(place)) and settings.use_server_side_reset_offset:
             reset = offsets.take_reset(*_names(place))
             if self._tables.orders.find(place) is not None:
@@ -265,7 +265,7 @@ class Taker:
 
     def _go_back(self, place: GroupQueue, offset: int) -> None:
         """Set a group back to an offset, unless it has been set further back in the meantime."""
-        offsets = self._state.offsets
+        offsets = self._tables.groups.offsets
         if offsets.committed(*_names(place)) > offset:
             self._tables.commit(place, offset)
 

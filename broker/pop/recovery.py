@@ -49,7 +49,7 @@ class _Read(NamedTuple):
     events: list[Event]
 
 
-class KeptPops:
+class PopRecovery:
     """Restores the state of POP at the start, and limits how much of the log must be read."""
 
     def __init__(self, tables: PopTables, settle: Callable[[], None]) -> None:
@@ -62,7 +62,7 @@ class KeptPops:
         """Restore what is in flight, and the offsets of groups. Raises: StorageError."""
         tables = self._tables
         queue = tables.log.queue
-        known_to = tables.state.offsets.saved_position
+        known_to = tables.groups.offsets.saved_position
         low_water = tables.log.low_water = self._low_water(queue)
         first = max(queue.min_offset, min(low_water, self._offset_at(queue, -1 if known_to is None else known_to)))
         committed: dict[GroupQueue, None] = {}
@@ -140,7 +140,7 @@ class KeptPops:
         if isinstance(event, Done) or event.committed == NO_OFFSET:
             return False
         place = event.place
-        self._tables.state.offsets.take_reset(place.group, place.topic, place.queue_id)
+        self._tables.groups.offsets.take_reset(place.group, place.topic, place.queue_id)
         self._tables.commit(place, event.committed)
         return True
 
@@ -148,7 +148,7 @@ class KeptPops:
         """Drop everything after the end of its queue, and note that for the next start. Raises: StorageError."""
         tables = self._tables
         for place in committed:
-            end = self._end_if_below(place, tables.state.offsets.committed(place.group, place.topic, place.queue_id))
+            end = self._end_if_below(place, tables.groups.offsets.committed(place.group, place.topic, place.queue_id))
             if end is not None:
                 tables.commit(place, end)
                 tables.log.note(Taken(place, end, 0, 0, b"", end))

@@ -18,7 +18,7 @@ KNOWN_MAX = 10_000
 _READ_MAX = 512
 
 
-class SetAside:
+class ExpiredHalves:
     """The half messages of one broker that were set aside and may still be committed."""
 
     def __init__(self, store: MessageStore) -> None:

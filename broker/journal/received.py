@@ -12,7 +12,7 @@ from staticfire.protocol.frame_reader import Peer
 READ_BYTES = 300
 
 
-class HeardRead(msgspec.Struct, gc=False):
+class ReceivedRead(msgspec.Struct, gc=False):
     """The data of one read of a connection. See `runtime.dispatcher.Tap`."""
 
     uptime_ns: int
@@ -24,6 +24,6 @@ class HeardRead(msgspec.Struct, gc=False):
     data: bytes
 
 
-def size_of(read: HeardRead) -> int:
+def size_of(read: ReceivedRead) -> int:
     """Return how many bytes of memory a note takes."""
     return READ_BYTES + len(read.data)

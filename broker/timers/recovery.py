@@ -41,7 +41,7 @@ class SavedTimers(msgspec.Struct, rename="camel", gc=False):
     done: str = ""
 
 
-class KeptTimers:
+class TimerRecovery:
     """The file, and the search for waiting messages."""
 
     def __init__(self, config_files: ConfigFiles, store: MessageStore, index: TimerIndex) -> None:

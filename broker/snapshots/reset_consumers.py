@@ -7,53 +7,53 @@ alone, because nothing changes there.
 """
 
 from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup
-from staticfire.broker.state import BrokerState
+from staticfire.broker.groups.offsets import OffsetTable
+from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.tables import BrokerTables
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.reset_offset import ResetClientOffset, ResetOffsetBody
 
 FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
 
 
-def move_groups(state: BrokerState, before: BrokerState) -> int:
-    """Move the members of all groups; return the number of queues. `before`: the state of the last core."""
+def reset_consumers(tables: BrokerTables, before: OffsetTable) -> int:
+    """Move the members of all groups; return the number of queues. `before`: the offsets of the last core."""
     moved = 0
-    for group in state.consumers.consumer_table.values():
+    for group in tables.groups.consumers.consumer_table.values():
         if group.message_model == BROADCASTING:
             continue  # Its members keep their own offsets.
         for topic in group.subscriptions:
-            offsets = _offsets(state, before, group, topic)
+            offsets = _offsets(tables, before, group, topic)
             for queue_id, offset in offsets.items():
-                state.offsets.reset(group.name, topic, queue_id, offset)
+                tables.groups.offsets.reset(group.name, topic, queue_id, offset)
             if offsets:
-                _tell(state, group, topic, offsets)
+                _tell(tables.state.settings.broker_name, group, topic, offsets)
                 moved += len(offsets)
     return moved
 
 
-def _offsets(state: BrokerState, before: BrokerState, group: ConsumerGroup, topic: str) -> dict[int, int]:
+def _offsets(tables: BrokerTables, before: OffsetTable, group: ConsumerGroup, topic: str) -> dict[int, int]:
     """Return the new offset of a group by queue id, for queues where its pulls are elsewhere."""
-    config = state.topics.get(topic)
+    config = tables.topics.get(topic)
     offsets: dict[int, int] = {}
     for queue_id in range(config.read_queue_nums if config is not None else 0):
-        pulled = before.offsets.pull_offset(group.name, topic, queue_id)
-        offset = state.offsets.committed(group.name, topic, queue_id)
+        pulled = before.pull_offset(group.name, topic, queue_id)
+        offset = tables.groups.offsets.committed(group.name, topic, queue_id)
         if offset < 0:
-            offset = _beginning(state, group, topic, queue_id)
+            offset = _beginning(group, tables.state.store.queue(topic, queue_id))
         if pulled not in (-1, offset):
             offsets[queue_id] = offset
     return offsets
 
 
-def _beginning(state: BrokerState, group: ConsumerGroup, topic: str, queue_id: int) -> int:
+def _beginning(group: ConsumerGroup, queue: Queue) -> int:
     """Return where a group begins that had no offset in the snapshot, as for a new group."""
-    queue = state.store.queue(topic, queue_id)
     if group.consume_from_where == FROM_FIRST or queue.min_offset == 0:
         return queue.min_offset
     return queue.max_offset
 
 
-def _tell(state: BrokerState, group: ConsumerGroup, topic: str, offsets: dict[int, int]) -> None:
-    broker = state.settings.broker_name
+def _tell(broker: str, group: ConsumerGroup, topic: str, offsets: dict[int, int]) -> None:
     body = ResetOffsetBody({MessageQueue(topic, broker, queue_id): offset for queue_id, offset in offsets.items()})
     for member in group.channel_info_table.values():
         if member.connection.is_open:

@@ -1,0 +1,171 @@
+"""The tables of one broker, created and wired in one place.
+
+Only core.py and what it is made of see all of them; a handler or service is given those that it uses.
+"""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from staticfire.broker.clock.message_clock import FILE as CLOCK_FILE, MessageClock
+from staticfire.broker.clock.progress import ProgressTable
+from staticfire.broker.clock.quiescence import QuiescenceWatch
+from staticfire.broker.config_files import GROUPS_FILE, TOPICS_FILE, ConfigFiles
+from staticfire.broker.delay.stored_form import tags_code_of
+from staticfire.broker.groups.consumers import ConsumerManager
+from staticfire.broker.groups.offsets import OffsetTable
+from staticfire.broker.groups.producers import ProducerManager
+from staticfire.broker.groups.queue_locks import QueueLocks
+from staticfire.broker.groups.retries import RetryWatch
+from staticfire.broker.groups.subscription_groups import GroupTable
+from staticfire.broker.groups.tables import GroupTables
+from staticfire.broker.pulls.held_pulls import HeldPulls
+from staticfire.broker.settings import BrokerSettings
+from staticfire.broker.state import BrokerState
+from staticfire.broker.static_topics.table import StaticTopicTable
+from staticfire.broker.statistics import Statistics
+from staticfire.broker.store.findings import MENDED_ENTRY, REBUILT_QUEUE, RECORD_BEYOND, Finding
+from staticfire.broker.store.flusher import StoreFlusher
+from staticfire.broker.store.settings import FlushDiskType, StoreSettings
+from staticfire.broker.store.store import MessageStore
+from staticfire.broker.surprises import Surprises
+from staticfire.broker.timers.forms import entry_code
+from staticfire.broker.topics import TopicTable
+from staticfire.protocol.errors import StorageError
+from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, PROPERTIES_BYTES_MAX
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Machine
+
+if TYPE_CHECKING:
+    from staticfire.broker.journal.logs import Journals
+
+log = logger("broker")
+
+
+class BrokerTables(msgspec.Struct):
+    """All tables of one broker."""
+
+    state: BrokerState
+    flusher: StoreFlusher
+    config_files: ConfigFiles
+    topics: TopicTable
+    static_topics: StaticTopicTable
+    groups: GroupTables
+    held: HeldPulls
+    quiescence: QuiescenceWatch
+    statistics: Statistics
+    surprises: Surprises
+    journals: "Journals | None"
+    """None if the broker keeps no journal."""
+
+
+def make_tables(machine: Machine, settings: BrokerSettings, before: BrokerTables | None = None) -> BrokerTables:
+    """Return the tables of a broker that hasn't started: nothing is read from the disk yet.
+
+    `before` are the tables of the same broker's last core, which is closed. Its clients, locks, message time,
+    statistics and journals are taken over.
+    """
+    folder = settings.store_path_root_dir
+    store = MessageStore(
+        machine.files,
+        folder,
+        _store_settings(settings),
+        tags_code_of(settings.message_delay_level, entry_code),
+        _tell_of_damage,
+    )
+    flusher = StoreFlusher(store, machine.clock, machine.workers, _log_trouble)
+    clock = _message_clock(machine, folder, before)
+    config_files = ConfigFiles(machine, f"{folder}/config", flusher.make_safe)
+    topics = TopicTable(settings, clock.message_ms)
+    topics.on_change(lambda _: config_files.changed(TOPICS_FILE))
+    configs = GroupTable(settings, clock.message_ms, lambda: config_files.changed(GROUPS_FILE))
+    journals = _make_journals(machine, settings, clock) if before is None else before.journals
+    surprises = Surprises(None if journals is None else journals.events)
+    topics.on_created(surprises.topic_made)
+    configs.on_created(surprises.group_made)
+    groups = _group_tables(configs, journals, before)
+    state = BrokerState(machine, settings, clock, store)
+    state.on_settings(topics.use)
+    state.on_settings(configs.use)
+    return BrokerTables(
+        state=state,
+        flusher=flusher,
+        config_files=config_files,
+        topics=topics,
+        static_topics=StaticTopicTable(topics, config_files, clock.message_ms),
+        groups=groups,
+        held=HeldPulls(settings.held_pulls_max),
+        quiescence=QuiescenceWatch(topics, groups.consumers, groups.offsets, store, groups.progress),
+        statistics=Statistics() if before is None else before.statistics,
+        surprises=surprises,
+        journals=journals,
+    )
+
+
+def _group_tables(configs: GroupTable, journals: "Journals | None", before: BrokerTables | None) -> GroupTables:
+    progress = ProgressTable()
+    watched = None if journals is None else journals.watched_tables(configs, progress)
+    consumers, offsets, queue_locks, retries = watched or _plain_tables(configs, progress)
+    producers = ProducerManager()
+    if before is not None:
+        consumers.take_over(before.groups.consumers)
+        producers, queue_locks, retries = before.groups.producers, before.groups.queue_locks, before.groups.retries
+        # Increased, so that a caller that compares two values notices that something has happened.
+        progress.activity = before.groups.progress.activity + 1
+        if journals is not None:
+            journals.follow_clock()
+    return GroupTables(configs, consumers, producers, offsets, queue_locks, retries, progress)
+
+
+def _message_clock(machine: Machine, folder: str, before: BrokerTables | None) -> MessageClock:
+    if before is None:
+        return MessageClock(machine.clock, machine.files, f"{folder}/config/{CLOCK_FILE}")
+    before.state.clock.begin_anew()
+    return before.state.clock
+
+
+def _plain_tables(
+    configs: GroupTable, progress: ProgressTable
+) -> tuple[ConsumerManager, OffsetTable, QueueLocks, RetryWatch]:
+    return ConsumerManager(configs.protection_of), OffsetTable(progress.committed), QueueLocks(), RetryWatch()
+
+
+def _make_journals(machine: Machine, settings: BrokerSettings, clock: MessageClock) -> "Journals | None":
+    if not settings.journal_enable and not settings.record_requests:
+        return None
+    from staticfire.broker.journal.logs import Journals  # here: most brokers that are started alone need none
+
+    return Journals(machine, settings, clock)
+
+
+def _store_settings(settings: BrokerSettings) -> StoreSettings:
+    return StoreSettings(
+        segment_bytes_max=settings.mapped_file_size_commit_log,
+        record_bytes_max=FRAME_BYTES_MAX - PROPERTIES_BYTES_MAX - HEADER_BYTES_MAX,
+        flush_disk_type=FlushDiskType(settings.flush_disk_type),
+        flush_ms=settings.flush_interval_commit_log,
+        sync_flush_timeout_ms=settings.sync_flush_timeout,
+        queue_flush_ms=settings.flush_interval_consume_queue,
+        salvage=settings.salvage,
+    )
+
+
+def _log_trouble(error: StorageError) -> None:
+    log.error("store_trouble", error=str(error))
+
+
+def _tell_of_damage(finding: Finding) -> None:
+    """Log a damage that was found. An operator should look at the disk."""
+    place = msgspec.structs.asdict(finding)
+    kind = place.pop("kind")
+    if kind == MENDED_ENTRY:
+        log.error("queue_entry_mended", **place, way_out="made anew from the log: nothing is lost; look at the disk")
+    elif kind == REBUILT_QUEUE:
+        log.error(
+            "queue_rebuilt", **place, way_out="made anew from the log; look at the disk, and at who removes files"
+        )
+    elif kind == RECORD_BEYOND:
+        way_out = "started without the file `checkpoint` the broker makes all queues anew from its log"
+        log.error("message_in_no_queue", **place, way_out=way_out)
+    else:
+        log.error("damaged_message_skipped", **place, way_out="nobody gets it any more; look at the disk")
