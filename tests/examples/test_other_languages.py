@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from tests.clients.toolchains import BRING_TIMEOUT_S
 from tests.containers.conftest import image
 from tests.containers.docker import docker, inspect
 from tests.containers.ports import free_ports
+from tests.java.reactor import JUNIT, MODULE, results, run_maven
+from tests.java.reactor import copied as java_copied
 
 __all__ = ["image"]
 
@@ -56,14 +59,14 @@ def test_node(copied: Path) -> None:
     assert "# fail 0" in run(copied, "staticfire", "run", "--", "npm", "test")
 
 
-@pytest.mark.parametrize("copied", ["junit"], indirect=True)
-def test_junit_with_testcontainers(copied: Path, image: str) -> None:
-    # Without images of others: Ryuk, which removes what a killed run leaves, and Alpine, which is asked for the host's
+def test_junit_with_testcontainers(tmp_path: Path, image: str) -> None:
+    # Without images of others: Ryuk, which removes what a killed run leaves, and Alpine, which is used to find the host's
     # address where the test is in a container itself.
     settings = {"TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1"}
-    run(copied, "mvn", "-B", "test", f"-Dstaticfire.image={image}", **settings)
-    (report,) = (copied / "target" / "surefire-reports").glob("*.txt")
-    assert "Tests run: 3, Failures: 0, Errors: 0, Skipped: 0" in report.read_text()
+    folder = java_copied(tmp_path)
+    printed = run_maven(folder, "-pl", ".,../../java,../../examples/testing/junit", f"-Dstaticfire.image={image}", **settings)
+    assert results(folder, JUNIT) == Counter(passed=4), printed
+    assert results(folder, MODULE) == Counter(passed=30), printed
 
 
 @pytest.fixture

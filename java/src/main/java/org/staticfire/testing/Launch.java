@@ -1,24 +1,13 @@
 package org.staticfire.testing;
 
-import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.ConcurrentHashMap;
 
-/** Decides where a cluster runs, and keeps the clusters that tests share. */
+/** Decides where a cluster runs. */
 final class Launch {
-    private static final Map<ClusterOptions, RocketMQStand> SHARED = new ConcurrentHashMap<>();
-
     private Launch() {}
 
-    /**
-     * The cluster that all tests of this program share if they need the same options. It runs until the program ends:
-     * consumers of a Spring context, which end last, never lose it.
-     */
-    static RocketMQStand shared(ClusterOptions options) {
-        return SHARED.computeIfAbsent(options, wanted -> new RocketMQStand(surroundingOrNew(wanted)));
-    }
-
-    private static ClusterHost surroundingOrNew(ClusterOptions options) {
+    /** The cluster of {@code staticfire run -- mvn test} if it has these options, or a new one. */
+    static ClusterHost surroundingOrNew(ClusterOptions options) {
         Optional<ClusterHost> surrounding =
             options.equals(ClusterOptions.DEFAULT) ? SurroundingCluster.find(System.getenv()) : Optional.empty();
         return surrounding.orElseGet(() -> cluster(options));

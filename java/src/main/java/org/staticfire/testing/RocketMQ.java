@@ -17,7 +17,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
  * }</pre>
  *
  * <p>Tests of one program share a cluster if they need the same brokers and settings. It is reset before each test. When
- * a test fails, its exception says what the groups with a backlog wait for.
+ * a test fails, its exception says why groups have a backlog.
  */
 @Documented
 @Target({ElementType.FIELD, ElementType.PARAMETER})
@@ -36,6 +36,6 @@ public @interface RocketMQ {
     /** Settings under RocketMQ's names, such as {@code "autoCreateTopicEnable=false"}. */
     String[] settings() default {};
 
-    /** What is reset before each test. */
-    Reset reset() default Reset.EVERYTHING;
+    /** Whether each test finds an empty cluster, or the tests of a class share what they make in it. */
+    Scope scope() default Scope.TEST;
 }

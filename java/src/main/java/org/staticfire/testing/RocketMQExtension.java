@@ -1,16 +1,10 @@
 package org.staticfire.testing;
 
 import java.lang.reflect.Constructor;
-import java.lang.reflect.Executable;
 import java.lang.reflect.Field;
-import java.lang.reflect.Modifier;
-import java.lang.reflect.Parameter;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.stream.Collectors;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
@@ -19,63 +13,42 @@ import org.junit.jupiter.api.extension.LifecycleMethodExecutionExceptionHandler;
 import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
 import org.junit.jupiter.api.extension.TestExecutionExceptionHandler;
-import org.junit.platform.commons.support.AnnotationSupport;
 
-/** What {@link RocketMQ} does: it injects a cluster, prepares it before each test, and adds a report to failures. */
+/**
+ * What {@link RocketMQ} does: it injects a cluster, prepares it before each test, and adds a report to failures.
+ *
+ * <p>For static fields and parameters of {@code @BeforeAll} a cluster starts, and has its topics, before the first test:
+ * a Spring context that starts then finds them. Fields and parameters of a test are prepared for each test, once,
+ * however many there are. JUnit doesn't call a method of an extension before a constructor for each test, so parameters
+ * of constructors are prepared after it.
+ */
 final class RocketMQExtension
     implements BeforeAllCallback, BeforeEachCallback, AfterEachCallback, ParameterResolver, TestExecutionExceptionHandler,
         LifecycleMethodExecutionExceptionHandler {
 
-    private static final Map<ClusterOptions, SharedStand> STANDS = new ConcurrentHashMap<>();
     private static final ExtensionContext.Namespace NAMESPACE = ExtensionContext.Namespace.create(RocketMQExtension.class);
 
     @Override
     public void beforeAll(ExtensionContext context) throws IllegalAccessException {
-        for (Field field : fields(context.getRequiredTestClass(), true)) {
-            inject(field, null, context);
+        for (Map.Entry<Field, Declared> one : Declared.fieldsOf(context.getRequiredTestClass(), true).entrySet()) {
+            inject(one.getKey(), null, started(one.getValue()));
         }
     }
 
     @Override
     public void beforeEach(ExtensionContext context) throws IllegalAccessException {
         for (Object instance : context.getRequiredTestInstances().getAllInstances()) {
-            for (Field field : fields(instance.getClass(), false)) {
-                inject(field, instance, context);
-            }
-            for (Field field : fields(instance.getClass(), true)) {
-                prepared(field.getAnnotation(RocketMQ.class), context);
-            }
-            for (RocketMQ wanted : ofConstructor(instance.getClass())) {
-                prepared(wanted, context);
+            Declared.fieldsOf(instance.getClass(), true).values().forEach(one -> prepared(one, context));
+            Declared.constructorOf(instance.getClass()).forEach(one -> prepared(one, context));
+            for (Map.Entry<Field, Declared> one : Declared.fieldsOf(instance.getClass(), false).entrySet()) {
+                inject(one.getKey(), instance, prepared(one.getValue(), context));
             }
         }
     }
 
-    private static void inject(Field field, Object instance, ExtensionContext context) throws IllegalAccessException {
-        if (field.getType() != RocketMQStand.class || Modifier.isFinal(field.getModifiers())) {
-            throw new IllegalStateException("@RocketMQ " + field + ": the field must be a RocketMQStand, and not final");
-        }
-        RocketMQ wanted = field.getAnnotation(RocketMQ.class);
+    private static void inject(Field field, Object instance, RocketMQStand stand) throws IllegalAccessException {
         field.setAccessible(true);
-        field.set(instance, instance == null ? shared(wanted).stand() : prepared(wanted, context));
-    }
-
-    private static List<Field> fields(Class<?> type, boolean ofClass) {
-        return AnnotationSupport.findAnnotatedFields(type, RocketMQ.class).stream()
-            .filter(field -> Modifier.isStatic(field.getModifiers()) == ofClass)
-            .collect(Collectors.toList());
-    }
-
-    private static List<RocketMQ> ofConstructor(Class<?> type) {
-        List<RocketMQ> found = new ArrayList<>();
-        for (Constructor<?> constructor : type.getDeclaredConstructors()) {
-            for (Parameter parameter : constructor.getParameters()) {
-                if (parameter.isAnnotationPresent(RocketMQ.class)) {
-                    found.add(parameter.getAnnotation(RocketMQ.class));
-                }
-            }
-        }
-        return found;
+        field.set(instance, stand);
     }
 
     @Override
@@ -83,29 +56,34 @@ final class RocketMQExtension
         return parameter.isAnnotated(RocketMQ.class) && parameter.getParameter().getType() == RocketMQStand.class;
     }
 
-    /** A cluster for a test is prepared; one for a constructor or @BeforeAll isn't, since tests are prepared later. */
     @Override
     public Object resolveParameter(ParameterContext parameter, ExtensionContext context) {
         RocketMQ wanted = parameter.findAnnotation(RocketMQ.class).orElseThrow();
-        Executable executable = parameter.getDeclaringExecutable();
-        boolean isOfTest = context.getTestMethod().isPresent() && !(executable instanceof Constructor);
-        return isOfTest ? prepared(wanted, context) : shared(wanted).stand();
-    }
-
-    private static SharedStand shared(RocketMQ wanted) {
-        ClusterOptions options =
-            ClusterOptions.DEFAULT.withBrokers(wanted.brokers()).withSettings(wanted.settings());
-        return STANDS.computeIfAbsent(options, one -> new SharedStand(Launch.shared(one)));
-    }
-
-    /** Return the cluster, prepared once for this test, however many fields and parameters name it. */
-    private static RocketMQStand prepared(RocketMQ wanted, ExtensionContext context) {
-        SharedStand shared = shared(wanted);
-        UsedStands used = used(context);
-        if (used.stands.putIfAbsent(shared, Boolean.TRUE) == null) {
-            shared.prepare(context.getUniqueId(), wanted.reset());
+        Declared declared = new Declared(wanted, parameter.getDeclaringExecutable());
+        if (parameter.getDeclaringExecutable() instanceof Constructor) {
+            return declared.shared().stand();
         }
-        shared.createMissing(Set.of(wanted.topics()));
+        return context.getTestMethod().isPresent() ? prepared(declared, context) : started(declared);
+    }
+
+    /** Start the cluster for what comes before the first test. */
+    private static RocketMQStand started(Declared declared) {
+        SharedStand shared = declared.shared();
+        shared.settle();
+        shared.createMissing(Set.of(declared.wanted().topics()));
+        return shared.stand();
+    }
+
+    private static RocketMQStand prepared(Declared declared, ExtensionContext context) {
+        SharedStand shared = declared.shared();
+        if (used(context).stands.putIfAbsent(shared, Boolean.TRUE) == null) {
+            if (declared.isOfClass()) {
+                shared.settle();
+            } else {
+                shared.empty(context.getUniqueId());
+            }
+        }
+        shared.createMissing(Set.of(declared.wanted().topics()));
         return shared.stand();
     }
 

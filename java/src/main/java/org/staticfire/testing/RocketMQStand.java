@@ -22,6 +22,7 @@ import java.util.TreeSet;
  */
 public final class RocketMQStand implements AutoCloseable {
     private static final int QUEUES = 4;
+    private static final int METHOD_NOT_ALLOWED = 405;
 
     private final ClusterHost host;
     private final ControlClient control;
@@ -80,12 +81,26 @@ public final class RocketMQStand implements AutoCloseable {
     }
 
     /**
-     * Create a topic, or change the number of its queues on each broker. Create topics before consumers start:
-     * RocketMQ's clients look for a topic that didn't exist only every 30 seconds.
+     * Create a topic with a number of queues on each broker, unless it exists with that number. Create topics before
+     * consumers start: RocketMQ's clients look for a topic that didn't exist only every 30 seconds.
      */
     public void createTopic(String topic, int queues) {
-        String number = Integer.toString(queues);
-        host.staticfire("mqadmin", "updateTopic", "-c", "DefaultCluster", "-t", topic, "-r", number, "-w", number);
+        JsonObject wanted = new JsonObject();
+        wanted.addProperty("topic", topic);
+        wanted.addProperty("queues", queues);
+        try {
+            control.post("/topics", wanted);
+        } catch (StaticfireException error) {
+            if (error.status() != METHOD_NOT_ALLOWED) {
+                throw error;
+            }
+            createTopicByCommand(topic, Integer.toString(queues));
+        }
+    }
+
+    /** For staticfire 0.2, whose control endpoint creates no topics. */
+    private void createTopicByCommand(String topic, String queues) {
+        host.staticfire("mqadmin", "updateTopic", "-c", "DefaultCluster", "-t", topic, "-r", queues, "-w", queues);
     }
 
     /** The topics that tests and clients have created. */

@@ -22,15 +22,22 @@ final class SharedStand {
         return stand;
     }
 
-    /** Make it ready for a test, and reserve it until {@link #release}. */
-    void prepare(String name, Reset reset) {
-        if (reset == Reset.EVERYTHING) {
-            reserve(name);
-            refuseConnectedMembers();
-            stand.reset();
-        } else {
+    /** Empty it for a test, and reserve it until {@link #release}. */
+    void empty(String name) {
+        reserve(name);
+        refuseConnectedMembers();
+        stand.reset();
+    }
+
+    /** Remove what the test before has left of faults and clock, unless a test is running. */
+    void settle() {
+        if (!isReserved()) {
             stand.resetFaultsAndClock();
         }
+    }
+
+    private synchronized boolean isReserved() {
+        return !test.isEmpty();
     }
 
     private synchronized void reserve(String name) {
@@ -57,7 +64,7 @@ final class SharedStand {
         if (!groups.isEmpty()) {
             throw new IllegalStateException("consumers from before this test are still connected: " + groups
                 + ". A reset would remove their topics while they run. Close them in @AfterEach; or, if they live longer"
-                + " than a test, as in a Spring context: @RocketMQ(reset = Reset.FAULTS_AND_CLOCK)");
+                + " than a test, as in a Spring context: @RocketMQ(scope = Scope.CLASS)");
         }
     }
 

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -40,5 +41,23 @@ class CommandClusterTest {
         cluster.close();
         StaticfireException error = assertThrows(StaticfireException.class, () -> control.get("/health"));
         assertEquals(0, error.status());
+    }
+
+    @Test
+    void theClusterAroundTheTestsIsUsedAndNotStopped() {
+        CommandCluster cluster = new CommandCluster(program, ClusterOptions.DEFAULT);
+        try {
+            Map<String, String> environment =
+                Map.of("NAMESRV_ADDR", cluster.namesrv(), "STATICFIRE_CONTROL", cluster.control().url());
+            ClusterHost surrounding = SurroundingCluster.find(environment).orElseThrow();
+            try (RocketMQStand stand = new RocketMQStand(surrounding)) {
+                assertEquals(cluster.namesrv(), stand.namesrv());
+                stand.createTopic("orders");
+            }
+            assertTrue(cluster.control().get("/topics").toString().contains("orders"));
+        } finally {
+            cluster.close();
+        }
+        assertTrue(SurroundingCluster.find(Map.of("NAMESRV_ADDR", "127.0.0.1:9876")).isEmpty());
     }
 }

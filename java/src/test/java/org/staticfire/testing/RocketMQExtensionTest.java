@@ -7,13 +7,13 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assertions.fail;
-import static org.junit.platform.engine.discovery.DiscoverySelectors.selectClass;
 
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -22,7 +22,9 @@ import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestMethodOrder;
+import org.junit.platform.engine.DiscoverySelector;
 import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.engine.discovery.DiscoverySelectors;
 import org.junit.platform.testkit.engine.EngineExecutionResults;
 import org.junit.platform.testkit.engine.EngineTestKit;
 
@@ -156,13 +158,18 @@ class RocketMQExtensionTest {
         Unclosed.clients.close();
         assertEquals(1, failures.size());
         String words = failures.get(0).getMessage();
-        assertTrue(words.contains("still connected: [billing]") && words.contains("Reset.FAULTS_AND_CLOCK"), words);
+        assertTrue(words.contains("still connected: [billing]") && words.contains("Scope.CLASS"), words);
     }
 
     @TestMethodOrder(MethodOrderer.OrderAnnotation.class)
     static class Kept {
         static Clients clients;
-        @RocketMQ(topics = "orders", reset = Reset.FAULTS_AND_CLOCK) static RocketMQStand stand;
+        @RocketMQ(topics = "orders", scope = Scope.CLASS) static RocketMQStand stand;
+
+        @BeforeAll
+        static void topicsExistBeforeTheFirstTest() {
+            assertEquals(Set.of("orders"), stand.topics());
+        }
 
         @Test
         @Order(1)
@@ -183,27 +190,62 @@ class RocketMQExtensionTest {
     }
 
     @Test
-    void consumersMayStayConnectedIfOnlyFaultsAndClockAreReset() {
+    void consumersMayStayConnectedInAClusterOfTheirClass() {
         run(Kept.class).testEvents().assertStatistics(events -> events.succeeded(2).failed(0));
+    }
+
+    static class OtherKept {
+        @RocketMQ(scope = Scope.CLASS) RocketMQStand stand;
+        @RocketMQ RocketMQStand ofTests;
+
+        @Test
+        void hasAClusterOfItsOwn() {
+            assertFalse(stand.namesrv().equals(ofTests.namesrv()));
+            assertEquals(Set.of(), stand.topics());
+        }
+    }
+
+    @Test
+    void classesDoNotShareAClusterOfAClass() {
+        run(Kept.class, OtherKept.class).testEvents().assertStatistics(events -> events.succeeded(3).failed(0));
     }
 
     @Test
     void twoTestsAtOnceOnOneClusterAreRefused() {
         SharedStand shared = new SharedStand(RocketMQStand.start());
         try {
-            shared.prepare("one", Reset.EVERYTHING);
+            shared.empty("one");
             IllegalStateException refused =
-                assertThrows(IllegalStateException.class, () -> shared.prepare("two", Reset.EVERYTHING));
+                assertThrows(IllegalStateException.class, () -> shared.empty("two"));
             assertTrue(refused.getMessage().contains("@ResourceLock(RocketMQ.LOCK)"), refused.getMessage());
             shared.release("one");
-            shared.prepare("two", Reset.EVERYTHING);
+            shared.empty("two");
         } finally {
             shared.stand().close();
         }
     }
 
-    private static EngineExecutionResults run(Class<?> tests) {
-        return EngineTestKit.engine("junit-jupiter").selectors(selectClass(tests)).execute();
+    static class WithoutCluster {
+        @RocketMQ(settings = "autoCreateTopicEnabled=false") RocketMQStand stand;
+
+        @Test
+        void one() {}
+
+        @Test
+        void two() {}
+    }
+
+    @Test
+    void aClusterThatDoesNotStartIsTriedOnce() {
+        List<Throwable> failures = failures(run(WithoutCluster.class));
+        String first = failures.get(0).getMessage();
+        assertTrue(failures.get(1).getMessage().endsWith("for an earlier test: " + first), failures.get(1).getMessage());
+        assertSame(failures.get(0), failures.get(1).getCause());
+    }
+
+    private static EngineExecutionResults run(Class<?>... tests) {
+        DiscoverySelector[] selectors = Stream.of(tests).map(DiscoverySelectors::selectClass).toArray(DiscoverySelector[]::new);
+        return EngineTestKit.engine("junit-jupiter").selectors(selectors).execute();
     }
 
     private static List<Throwable> failures(EngineExecutionResults results) {
