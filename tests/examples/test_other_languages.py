@@ -64,7 +64,9 @@ def test_junit_with_testcontainers(tmp_path: Path, image: str) -> None:
     # address where the test is in a container itself.
     settings = {"TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1"}
     folder = java_copied(tmp_path)
-    printed = run_maven(folder, "-pl", ".,../../java,../../examples/testing/junit", f"-Dstaticfire.image={image}", **settings)
+    printed = run_maven(
+        folder, "-pl", ".,../../java,../../examples/testing/junit", f"-Dstaticfire.image={image}", **settings
+    )
     assert results(folder, JUNIT) == Counter(passed=4), printed
     assert results(folder, MODULE) == Counter(passed=30), printed
 

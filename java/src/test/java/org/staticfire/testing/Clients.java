@@ -2,6 +2,7 @@ package org.staticfire.testing;
 
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
@@ -12,12 +13,14 @@ import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 
-/** A producer and a consumer of RocketMQ's Java client. The listener refuses the body "refused once" once. */
+/** A producer and a consumer of RocketMQ's Java client. Two bodies mean something to its listener. */
 final class Clients implements AutoCloseable {
     static final String REFUSED_ONCE = "refused once";
+    static final String BLOCKING = "blocks the listener until the consumer is closed";
     private static final int WAIT_S = 20;
 
     private final BlockingQueue<MessageExt> consumed = new LinkedBlockingQueue<>();
+    private final CountDownLatch closed = new CountDownLatch(1);
     private final DefaultMQProducer producer = new DefaultMQProducer("shop");
     private DefaultMQPushConsumer consumer;
 
@@ -33,6 +36,9 @@ final class Clients implements AutoCloseable {
         consumer.setMessageListener((MessageListenerConcurrently) (messages, context) -> {
             consumed.addAll(messages);
             MessageExt first = messages.get(0);
+            if (body(first).equals(BLOCKING)) {
+                awaitClose();
+            }
             boolean isRefused = body(first).equals(REFUSED_ONCE) && first.getReconsumeTimes() == 0;
             return isRefused ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
@@ -56,6 +62,14 @@ final class Clients implements AutoCloseable {
         return message == null ? null : body(message);
     }
 
+    private void awaitClose() {
+        try {
+            closed.await();
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
     private static String body(MessageExt message) {
         return new String(message.getBody(), StandardCharsets.UTF_8);
     }
@@ -66,6 +80,7 @@ final class Clients implements AutoCloseable {
 
     @Override
     public void close() {
+        closed.countDown();
         if (consumer != null) {
             consumer.shutdown();
         }
