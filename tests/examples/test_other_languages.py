@@ -19,8 +19,7 @@ from tests.clients.toolchains import BRING_TIMEOUT_S
 from tests.containers.conftest import image
 from tests.containers.docker import docker, inspect
 from tests.containers.ports import free_ports
-from tests.java.reactor import JUNIT, MODULE, results, run_maven
-from tests.java.reactor import copied as java_copied
+from tests.java.reactor import JUNIT, MODULE, copied_module, results, run_maven
 
 __all__ = ["image"]
 
@@ -60,13 +59,11 @@ def test_node(copied: Path) -> None:
 
 
 def test_junit_with_testcontainers(tmp_path: Path, image: str) -> None:
-    # Without images of others: Ryuk, which removes what a killed run leaves, and Alpine, which is used to find the host's
-    # address where the test is in a container itself.
+    # Without Testcontainers' own images: Ryuk, which removes what a killed run leaves, and Alpine, which finds the
+    # host's address where the test runs in a container.
     settings = {"TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1"}
-    folder = java_copied(tmp_path)
-    printed = run_maven(
-        folder, "-pl", ".,../../java,../../examples/testing/junit", f"-Dstaticfire.image={image}", **settings
-    )
+    folder, modules = copied_module(tmp_path), ":staticfire-testcontainers,:orders"
+    printed = run_maven(folder, "-pl", modules, f"-Dstaticfire.image={image}", **settings)
     assert results(folder, JUNIT) == Counter(passed=4), printed
     assert results(folder, MODULE) == Counter(passed=30), printed
 

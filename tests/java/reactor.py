@@ -15,7 +15,7 @@ MODULE, JUNIT, SPRING = "java", "examples/testing/junit", "examples/testing/spri
 POM = "tests/java/pom.xml"
 
 
-def copied(to: Path) -> Path:
+def copied_module(to: Path) -> Path:
     """Copy the module, the examples and the file that builds them together."""
     for name in (MODULE, JUNIT, SPRING):
         shutil.copytree(ROOT / name, to / name, ignore=shutil.ignore_patterns("target"))

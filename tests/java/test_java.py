@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.toolchains import BRING_TIMEOUT_S
-from tests.java.reactor import JUNIT, MODULE, SPRING, copied, results, run_maven
+from tests.java.reactor import JUNIT, MODULE, SPRING, copied_module, results, run_maven
 
 pytestmark = [pytest.mark.foreign, pytest.mark.timeout(BRING_TIMEOUT_S + 60)]
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.foreign, pytest.mark.timeout(BRING_TIMEOUT_S + 60)]
 @pytest.fixture(scope="module")
 def tested(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A copy in which Maven has run all tests, and what it printed."""
-    folder = copied(tmp_path_factory.mktemp("java"))
+    folder = copied_module(tmp_path_factory.mktemp("java"))
     return folder, run_maven(folder)
 
 
