@@ -88,7 +88,13 @@ final class RocketMQExtension
     }
 
     private static UsedStands used(ExtensionContext context) {
-        return context.getStore(NAMESPACE).getOrComputeIfAbsent(UsedStands.class, key -> new UsedStands(), UsedStands.class);
+        ExtensionContext.Store store = context.getStore(NAMESPACE);
+        UsedStands used = store.get(UsedStands.class, UsedStands.class);
+        if (used == null) {
+            used = new UsedStands();
+            store.put(UsedStands.class, used);
+        }
+        return used;
     }
 
     /** The clusters of one test. */
