@@ -32,7 +32,7 @@ class OrderServiceTest {
     void aPaidOrderIsBilled() {
         payments.set("order-1", Payments.State.PAID);
         orders.place("order-1");
-        await().until(() -> billing.hasBilled("order-1"));
+        awaitBill("order-1");
     }
 
     @Test
@@ -42,7 +42,7 @@ class OrderServiceTest {
         assertThat(billing.hasBilled("order-2")).isFalse();
         payments.set("order-2", Payments.State.PAID);
         stand.clock().advance(Duration.ofMinutes(1));
-        await().until(() -> billing.hasBilled("order-2"));
+        awaitBill("order-2");
     }
 
     @Test
@@ -51,7 +51,7 @@ class OrderServiceTest {
         orders.place("order-3");
         payments.set("order-4", Payments.State.PAID);
         orders.place("order-4");
-        await().until(() -> billing.hasBilled("order-4"));
+        awaitBill("order-4");
         stand.clock().advance(Duration.ofHours(1));
         assertThat(billing.hasBilled("order-3")).isFalse();
     }
@@ -61,6 +61,10 @@ class OrderServiceTest {
         stand.clock().skip(); // to whatever falls due next: here the retry, after 10 s
         payments.set("at night: order-5", Payments.State.PAID);
         orders.place("at night: order-5");
-        await().until(() -> billing.hasBilled("at night: order-5"));
+        awaitBill("at night: order-5");
+    }
+
+    private void awaitBill(String order) {
+        await().atMost(Duration.ofSeconds(20)).until(() -> billing.hasBilled(order));
     }
 }
