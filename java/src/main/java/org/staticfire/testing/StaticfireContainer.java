@@ -117,7 +117,7 @@ public class StaticfireContainer extends GenericContainer<StaticfireContainer> {
         try {
             super.start();
         } catch (RuntimeException error) {
-            throw DockerTroubles.explained(error, image);
+            throw DockerProblems.explained(error, image);
         }
     }
 

@@ -1,14 +1,14 @@
 package org.staticfire.testing;
 
 /** Explains why a container doesn't start, where the exception of Testcontainers names only the symptom. */
-final class DockerTroubles {
+final class DockerProblems {
     static final String HELPER_IMAGES =
         "Testcontainers can't fetch its own helper images (testcontainers/ryuk, alpine). Where no image registry can be"
             + " reached, as behind some proxies, set two environment variables: TESTCONTAINERS_RYUK_DISABLED=true"
             + " (containers are then removed when the tests end, but not if they are killed), and"
             + " TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1 (the address of the Docker engine, as tests reach it)";
 
-    private DockerTroubles() {}
+    private DockerProblems() {}
 
     /** The exception that a user sees: the same one if nothing is known about it. */
     static RuntimeException explained(RuntimeException error, String image) {
