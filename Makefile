@@ -234,6 +234,10 @@ test-compose: $(READY) ## docker-compose.yml, and one with the image swapped, us
 	@bash tools/docker_engine.sh
 	$(BIN)/pytest -m foreign tests/containers $(ARGS)
 
+.PHONY: test-java
+test-java: $(READY) ## the Maven module in java/, and its examples in JUnit and Spring Boot (needs a JDK and Maven)
+	$(BIN)/pytest -m foreign tests/java $(ARGS)
+
 .PHONY: test-examples
 test-examples: $(READY) ## examples/testing in JUnit with Testcontainers, Go, Node, and as a CI job's service (needs a JDK, Maven, Go, Node)
 	@bash tools/docker_engine.sh

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.clients.toolchains import BRING_TIMEOUT_S
 from tests.containers.conftest import image
 from tests.containers.docker import docker, inspect
 from tests.containers.ports import free_ports
+from tests.java.reactor import JUNIT, MODULE, copied_module, results, run_maven
 
 __all__ = ["image"]
 
@@ -56,14 +58,15 @@ def test_node(copied: Path) -> None:
     assert "# fail 0" in run(copied, "staticfire", "run", "--", "npm", "test")
 
 
-@pytest.mark.parametrize("copied", ["junit"], indirect=True)
-def test_junit_with_testcontainers(copied: Path, image: str) -> None:
-    # Without images of others: Ryuk, which removes what a killed run leaves, and Alpine, which is asked for the host's
-    # address where the test is in a container itself.
+def test_junit_with_testcontainers(tmp_path: Path, image: str) -> None:
+    # Without Testcontainers' own images: Ryuk, which removes what a killed run leaves, and Alpine, which finds the
+    # host's address where the test runs in a container.
     settings = {"TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_HOST_OVERRIDE": "127.0.0.1"}
-    run(copied, "mvn", "-B", "test", f"-Dstaticfire.image={image}", **settings)
-    (report,) = (copied / "target" / "surefire-reports").glob("*.txt")
-    assert "Tests run: 3, Failures: 0, Errors: 0, Skipped: 0" in report.read_text()
+    folder, modules = copied_module(tmp_path), ":staticfire-testcontainers,:orders"
+    tests = "-Dtest=RocketMQStandTest,BrokersTest,OrdersTest"
+    printed = run_maven(folder, "-pl", modules, tests, f"-Dstaticfire.image={image}", **settings)
+    assert results(folder, JUNIT) == Counter(passed=4), printed
+    assert results(folder, MODULE) == Counter(passed=14), printed
 
 
 @pytest.fixture

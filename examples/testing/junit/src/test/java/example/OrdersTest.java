@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
+import java.time.Duration;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -11,19 +12,18 @@ import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.testcontainers.junit.jupiter.Container;
-import org.testcontainers.junit.jupiter.Testcontainers;
+import org.staticfire.testing.FaultRule;
+import org.staticfire.testing.RocketMQ;
+import org.staticfire.testing.RocketMQStand;
 
-@Testcontainers
 class OrdersTest {
-    @Container
-    static final StaticfireContainer ROCKETMQ =
-        new StaticfireContainer(System.getProperty("staticfire.image", "staticfire:latest"));
+    @RocketMQ(topics = "orders") RocketMQStand stand;
 
     private final BlockingQueue<MessageExt> billed = new LinkedBlockingQueue<>();
     private DefaultMQProducer producer;
@@ -31,13 +31,11 @@ class OrdersTest {
 
     @BeforeEach
     void connect() throws Exception {
-        ROCKETMQ.staticfire("reset");
-        ROCKETMQ.staticfire("mqadmin", "updateTopic", "-c", "DefaultCluster", "-t", "orders");
         producer = new DefaultMQProducer("shop");
-        producer.setNamesrvAddr(ROCKETMQ.namesrv());
+        producer.setNamesrvAddr(stand.namesrv());
         producer.start();
         consumer = new DefaultMQPushConsumer("billing");
-        consumer.setNamesrvAddr(ROCKETMQ.namesrv());
+        consumer.setNamesrvAddr(stand.namesrv());
         consumer.subscribe("orders", "*");
         consumer.setMessageListener((MessageListenerConcurrently) (messages, context) -> {
             MessageExt message = messages.get(0);
@@ -58,7 +56,7 @@ class OrdersTest {
     void anOrderIsBilled() throws Exception {
         producer.send(new Message("orders", "12.50".getBytes()));
         MessageExt message = billed.poll(20, TimeUnit.SECONDS);
-        assertNotNull(message, () -> explain());
+        assertNotNull(message);
         assertEquals("12.50", new String(message.getBody()));
     }
 
@@ -67,30 +65,25 @@ class OrdersTest {
         Message message = new Message("orders", "12.50".getBytes());
         message.setDelayTimeMs(TimeUnit.DAYS.toMillis(1));
         producer.send(message);
-        ROCKETMQ.staticfire("clock", "advance", "23h");
+        stand.clock().advance(Duration.ofHours(23));
         assertNull(billed.poll());
-        ROCKETMQ.staticfire("clock", "advance", "1h");
-        assertNotNull(billed.poll(20, TimeUnit.SECONDS), () -> explain());
+        stand.clock().advance(Duration.ofHours(1));
+        assertNotNull(billed.poll(20, TimeUnit.SECONDS));
     }
 
     @Test
     void anOrderWithoutCreditIsTriedAgainLater() throws Exception {
+        stand.clock().skip(); // to whatever falls due next, as soon as consumers are at rest: here the retry, after 10 s
         producer.send(new Message("orders", "no credit".getBytes()));
-        MessageExt message = null;
-        for (int tries = 0; message == null && tries < 20; tries++) {
-            ROCKETMQ.staticfire("clock", "advance", "10s"); // the first retry's interval
-            message = billed.poll(500, TimeUnit.MILLISECONDS);
-        }
-        assertNotNull(message, () -> explain());
+        MessageExt message = billed.poll(20, TimeUnit.SECONDS);
+        assertNotNull(message);
         assertEquals(1, message.getReconsumeTimes());
     }
 
-    /** What a failed test says: why nothing is consumed. */
-    private static String explain() {
-        try {
-            return ROCKETMQ.staticfire("explain", "billing");
-        } catch (Exception error) {
-            return error.toString();
-        }
+    @Test
+    void anOrderIsSentAgainWhileTheBrokerIsBusy() throws Exception {
+        stand.faults().add(FaultRule.onCode("SEND_MESSAGE").topic("orders").answer("SYSTEM_BUSY").times(2));
+        assertEquals(SendStatus.SEND_OK, producer.send(new Message("orders", "12.50".getBytes())).getSendStatus());
+        assertNotNull(billed.poll(20, TimeUnit.SECONDS));
     }
 }
