@@ -25,7 +25,8 @@ help: ## this list
 setup: $(READY) ## makes .venv with the command line and all tools, at the versions of constraints.txt
 	@echo "setup: .venv is ready"
 
-$(READY): pyproject.toml constraints.txt $(wildcard protocol/_compiled*.[ch])
+# Spark searches folders for modules called pyspark_*. An editable install is no folder, so there is a link.
+$(READY): pyproject.toml setup.py constraints.txt $(wildcard protocol/_compiled*.[ch])
 	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  for python in $(PYTHONS); do \
 	    if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
@@ -43,6 +44,7 @@ $(READY): pyproject.toml constraints.txt $(wildcard protocol/_compiled*.[ch])
 	@$(PIP) install --constraint constraints.txt setuptools
 	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev,grpc]'
 	@rm -rf build/lib* build/temp* build/bdist* staticfire.egg-info
+	@ln -sf '$(CURDIR)/pyspark_staticfire.py' "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@$(BIN)/python -m compileall -q '$(CURDIR)/staticfire' '$(CURDIR)'/staticfire/*/
 	@touch $@
 
@@ -242,6 +244,23 @@ test-java: $(READY) ## the Maven module in java/, and its examples in JUnit and 
 test-examples: $(READY) ## examples/testing in JUnit with Testcontainers, Go, Node, and as a CI job's service (needs a JDK, Maven, Go, Node)
 	@bash tools/docker_engine.sh
 	$(BIN)/pytest -m foreign tests/examples $(ARGS)
+
+# In an environment of its own: neither the program nor its tests need these.
+RELEASE := .venv/.release
+$(RELEASE)/.ready: $(READY)
+	@echo "setup: build and twine, in an environment of their own"
+	@$(BIN)/python -m venv --clear $(RELEASE)
+	@$(RELEASE)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools \
+	  'build==1.6.1' 'twine==7.0.0'
+	@touch $@
+
+.PHONY: test-release
+test-release: $(RELEASE)/.ready ## a release, in short: built twice, the same bytes; twine's check; installed with this Python and used
+	$(RELEASE)/bin/python -m tools.release --short
+
+.PHONY: release-check
+release-check: $(RELEASE)/.ready $(SPARK) ## a release, before it is published: on each Python that is here, with and without a compiler, with Spark
+	$(RELEASE)/bin/python -m tools.release
 
 .PHONY: fix
 fix: $(READY) ## repairs what ruff can repair, and formats

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.house.source import ROOT
+from tools.public_api import FILE, lines
 
 PACKAGES = ["staticfire", "staticfire.client"]
 WANTED = {
@@ -60,3 +61,10 @@ def test_star_gives_the_names(package: str) -> None:
     program = f"from {package} import *; print(Producer.__name__, ConsumeStatus.__name__, AVERAGELY.name)"
     printed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert printed.stdout == "Producer ConsumeStatus AVG\n", printed.stderr
+
+
+def test_signatures_are_those_of_the_release() -> None:
+    """A change that breaks programs needs a new major version; any other one is written down, to be seen in review."""
+    assert FILE.read_text().splitlines() == list(lines()), (
+        "`python -m tools.public_api` writes docs/public-api.txt anew"
+    )
