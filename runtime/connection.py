@@ -147,7 +147,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             self._owner.disconnected(self)
         for pending in self._pending.take_all() if self._pending is not None else ():
             self._tell(
-                pending, ConnectionLost(f"connection to {self.peer.address} lost before the answer to {pending.asked}")
+                pending, ConnectionLost(f"connection to {self.peer.address} lost before the response to {pending.asked}")
             )
 
     def pause_writing(self) -> None:

@@ -43,7 +43,7 @@ def test_so_many_are_consumed_and_no_more(cluster: Cluster) -> None:
     assert [len(part) for part in parts] == [7, 1, 52]
     assert bodies([message for part in parts for message in part]) == [f"{number:02}" for number in range(60)]
     done = call("consume", "-n", cluster.namesrv, "-g", "billing", "--max", "1", "--timeout", "300ms", "counted")
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "staticfire: 0 of 1 messages came\n")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "staticfire: 0 of 1 messages arrived\n")
 
 
 def test_several_topics_are_filtered_by_tag(cluster: Cluster) -> None:

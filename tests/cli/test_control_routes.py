@@ -137,7 +137,7 @@ REFUSALS = [
     ("POST", "clock/advance?by=soon", b"", 400, "'soon' is no duration; write 2h"),
     ("POST", "faults", b"[]", 400, "Expected `object`, got `array`"),
     ("POST", "faults?anwser=SYSTEM_BUSY", b"", 400, "anwser is unknown here; did you mean answer?"),
-    ("DELETE", "faults/first", b"", 400, "first is no number of a rule"),
+    ("DELETE", "faults/first", b"", 400, "first is not the number of a rule"),
     ("DELETE", "faults/99", b"", 404, "there is no fault rule 99"),
     ("POST", "snapshots/a%20b", b"", 400, "'a b' is no name for a snapshot"),
     ("PUT", "reset", b"", 405, "use POST"),

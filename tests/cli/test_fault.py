@@ -134,7 +134,7 @@ def test_nameserver_thaws_by_itself(processes: Cluster) -> None:
         (["add", "--code", "SEND_MESAGE", "--drop", "answer"], 2, "did you mean SEND_MESSAGE?"),
         (["add", "--broker", "broker-x", "--freeze", "1s"], 2, "no broker-x in this cluster; there are nameserver"),
         (["remove", "77"], 1, "there is no fault rule 77"),
-        (["remove", "x"], 2, "'x' is no number of a rule"),
+        (["remove", "x"], 2, "'x' is not the number of a rule"),
         (["add", "--broker", "broker-a", "--freeze", "0s"], 2, "freeze=0s: that is no time at all"),
         (["add", "--answer=--5"], 2, "'--5' is no response code"),
         (["add", "--answer", "99999999999999999999999999"], 2, "a client can be told codes from 1 to 32,767"),

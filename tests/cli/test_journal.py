@@ -98,9 +98,9 @@ def test_the_command_shows_requests(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["dead"], "'dead' is no kind of event, did you mean died? there are started, joined"),
-        (["--requests", "joined"], "--requests goes with --code"),
-        (["--code", "PULL_MESSAGE"], "--code goes with --requests"),
+        (["dead"], "'dead' is not a kind of event, did you mean died? the kinds are started, joined"),
+        (["--requests", "joined"], "--requests can't be combined with kinds"),
+        (["--code", "PULL_MESSAGE"], "--code needs --requests"),
         (["--requests", "--code", "PUSH"], "'PUSH' is no request code; write its name"),
         (["--requests", "--code", "9" * 5_000], "9' is no request code; write its name"),
         (["--broker", "broker-z"], "no master of broker broker-z"),
@@ -123,7 +123,7 @@ def test_the_control_endpoint_shows_both(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("journal?kind=dead", "'dead' is no kind of event"),
+        ("journal?kind=dead", "'dead' is not a kind of event"),
         ("journal?code=11", "'code' is unknown here; there are broker, client, group, kind"),
         ("requests?code=PUSH", "'PUSH' is no request code"),
         ("requests?queue=one", "queue=one: a whole number is needed, 0 to 2147483647"),

@@ -72,7 +72,7 @@ def test_help_lists_every_command() -> None:
 def test_unknown_command_is_one_line() -> None:
     refused = call("launch")
     assert refused.returncode == 2
-    assert "there is no command launch; there are up, run" in one_line(refused.stderr)
+    assert "unknown command launch; the commands are up, run" in one_line(refused.stderr)
 
 
 def test_a_broker_that_refuses_its_settings_leaves_no_folder(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_the_usual_control_port_is_left_to_another_program() -> None:
         refused = call("up", *FREE_PORTS[:4], "--no-grpc", "--control-port", str(CONTROL_PORT))
     assert CONTROL_PORT < int(control.rpartition(":")[2]) < CONTROL_PORT + NEXT_PORTS
     said = f"staticfire: another program listens on port {CONTROL_PORT}: the control endpoint is {control}"
-    assert err.splitlines() == [f"{said} (--control-port chooses)"]
+    assert err.splitlines() == [f"{said} (choose another port with --control-port)"]
     assert refused.returncode == 2
     assert f":{CONTROL_PORT} can't be listened on" in one_line(refused.stderr)
 
@@ -115,7 +115,7 @@ def test_folder_of_another_cluster_is_one_line(tmp_path: Path) -> None:
     [
         (["--set", "flushDiskTyp=SYNC_FLUSH"], "did you mean flushDiskType?"),
         (["--set", "flushDiskType=NEVER"], "it takes ASYNC_FLUSH or SYNC_FLUSH"),
-        (["--set", "flushDiskType"], "is no key=value"),
+        (["--set", "flushDiskType"], "must be written as key=value"),
         (["--brokrs", "2"], "--brokers"),
         (["--brokers", "0"], "takes 1 to 26"),
         (["--config", "/nowhere/broker.conf"], "/nowhere/broker.conf can't be read"),

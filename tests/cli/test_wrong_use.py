@@ -17,13 +17,13 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("line", "exit_code", "words"),
     [
-        ("nosuch", 2, "staticfire: there is no command nosuch; there are up, run, "),
-        ("clock nosuch", 2, "staticfire clock: there is no command nosuch; there are now, freeze, run, skip, scale"),
-        ("dlq nosuch", 2, "staticfire dlq: there is no command nosuch; there are list, "),
-        ("pipeline nosuch", 2, "staticfire pipeline: there is no command nosuch; there are "),
-        ("mqadmin nosuch", 2, "staticfire mqadmin: there is no command nosuch; there are updateTopic, "),
-        ("clock advance -1h", 2, "No such option '-1'; if it is a number, none below zero is taken"),
-        ("clock scale -5", 2, "No such option '-5'; if it is a number, none below zero is taken"),
+        ("nosuch", 2, "staticfire: unknown command nosuch; the commands are up, run, "),
+        ("clock nosuch", 2, "staticfire clock: unknown command nosuch; the commands are now, freeze, run, skip, scale"),
+        ("dlq nosuch", 2, "staticfire dlq: unknown command nosuch; the commands are list, "),
+        ("pipeline nosuch", 2, "staticfire pipeline: unknown command nosuch; the commands are "),
+        ("mqadmin nosuch", 2, "staticfire mqadmin: unknown command nosuch; the commands are updateTopic, "),
+        ("clock advance -1h", 2, "No such option '-1'; if this is a number, it must not be negative"),
+        ("clock scale -5", 2, "No such option '-5'; if this is a number, it must not be negative"),
         (
             "clock now",
             1,
@@ -45,23 +45,27 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         ("send '' body", 2, "'': The specified topic is blank"),
         ("consume Orders --group ''", 2, "the group is blank"),
         ("consume 'a b' --group Billing", 2, "'a b': The specified topic contains illegal characters"),
-        ("clock scale 0", 2, "clock scale 0: the rate has to be above 0; to let message time stand: staticfire clock"),
-        ("clock scale nan", 2, "clock scale nan: the rate has to be above 0"),
-        ("send Orders body --count 0", 2, "Invalid value for '--count': 0 is no whole number from 1 on"),
-        ("send Orders body --count x", 2, "Invalid value for '--count': x is no whole number from 1 on"),
-        ("send Orders body --delay-level 19", 2, "19 is no whole number from 0 to 18"),
-        ("send Orders body --tag 'a || b'", 2, "--tag 'a || b': a message has one tag, and nobody could subscribe"),
+        ("clock scale 0", 2, "clock scale 0: the rate must be above 0; to stop message time, use `staticfire clock"),
+        ("clock scale nan", 2, "clock scale nan: the rate must be above 0"),
+        ("send Orders body --count 0", 2, "Invalid value for '--count': 0 is not a whole number of at least 1"),
+        ("send Orders body --count x", 2, "Invalid value for '--count': x is not a whole number of at least 1"),
+        ("send Orders body --delay-level 19", 2, "19 is not a whole number from 0 to 18"),
+        ("send Orders body --tag 'a || b'", 2, "--tag 'a || b': a message has one tag, and no consumer can subscribe"),
         ("send Orders body --tag ' a'", 2, "--tag ' a': a message has one tag"),
         ("consume -g Billing Orders --tag 'a || b || '", 2, "--tag 'a || b || ': a tag is missing; write `paid`, "),
         ("consume -g Billing Orders --tag ''", 2, "--tag '': a tag is missing"),
         ("consume -g Billing Orders --tag ' '", 2, "--tag ' ': a tag is missing"),
         ("consume -g Billing Orders --tag '|| a'", 2, "--tag '|| a': a tag is missing"),
-        ("consume -g Billing Orders --tag 'a | b'", 2, "--tag 'a | b': between two tags there are two bars"),
-        ("consume -g Billing Orders --tag '* || a'", 2, "--tag '* || a': `*` means all tags, and stands alone"),
-        ("consume -g Billing Orders --timeout 0s", 2, "--timeout 0s: no message can come in no time"),
-        ("peek Orders --max 0", 2, "Invalid value for '--max': 0 is no whole number from 1 on"),
-        ("up --brokers x", 2, "Invalid value for '--brokers': x is no whole number"),
-        ("nameserver --port 99999", 2, "Invalid value for '--port': 99999 is no whole number from 0 to 65535"),
+        ("consume -g Billing Orders --tag 'a | b'", 2, "--tag 'a | b': tags are separated by two bars"),
+        (
+            "consume -g Billing Orders --tag '* || a'",
+            2,
+            "--tag '* || a': `*` means all tags and can't be combined with others",
+        ),
+        ("consume -g Billing Orders --timeout 0s", 2, "--timeout 0s: the timeout must be above 0"),
+        ("peek Orders --max 0", 2, "Invalid value for '--max': 0 is not a whole number of at least 1"),
+        ("up --brokers x", 2, "Invalid value for '--brokers': x is not a whole number"),
+        ("nameserver --port 99999", 2, "Invalid value for '--port': 99999 is not a whole number from 0 to 65535"),
         ("broker --advertise 'a b'", 2, "'a b' is no address"),
     ],
 )
@@ -99,5 +103,5 @@ def test_flags_of_letters_stand_before_their_command_too(capsys: pytest.CaptureF
 def test_help_says_nothing_of_a_range_without_limits(capsys: pytest.CaptureFixture[str]) -> None:
     main(["up", "--help"])
     said = capsys.readouterr().out
-    assert "How many brokers." in said
+    assert "Number of brokers." in said
     assert "None" not in said

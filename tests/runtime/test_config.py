@@ -132,7 +132,7 @@ def test_broker_conf_is_read_as_rocketmq_writes_it(tmp_path: Path) -> None:
     [
         ("a.toml", "rocketName = ", "is no TOML"),
         ("a.toml", "[rocket]\nname = 1", r"\[rocket\] is a table"),
-        ("a.conf", "rocketName", "line 1: 'rocketName' is no key=value"),
+        ("a.conf", "rocketName", "line 1: 'rocketName' must be written as key=value"),
     ],
 )
 def test_broken_file_is_one_line_of_words(tmp_path: Path, name: str, text: str, words: str) -> None:

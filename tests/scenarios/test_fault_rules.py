@@ -120,7 +120,7 @@ async def test_lost_answer_makes_a_duplicate_of_the_retry(shop: FaultyShop, how:
 @pytest.mark.parametrize(("direction", "stored"), [("request", 2), ("answer", 3)])
 async def test_closed_connection_is_opened_again(shop: FaultyShop, till: Producer, direction: str, stored: int) -> None:
     await shop.add(code="SEND_MESSAGE", close=direction, times=1)
-    with pytest.raises(NetworkError, match="lost before the answer"):
+    with pytest.raises(NetworkError, match="lost before the response"):
         await till.send(Message(TOPIC, b"one"))
     assert shop.stored() == stored
     await till.send(Message(TOPIC, b"two"))

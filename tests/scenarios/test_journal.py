@@ -267,7 +267,7 @@ async def test_a_broker_without_a_journal_says_what_would_make_one(world: Simula
 
 
 async def test_a_kind_that_there_is_not_is_told(shop: Shop) -> None:
-    with pytest.raises(UsageError, match="'dead' is no kind of event; there are started, joined"):
+    with pytest.raises(UsageError, match="'dead' is not a kind of event; there are started, joined"):
         await journal(shop, "dead")
 
 

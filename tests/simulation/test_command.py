@@ -108,7 +108,7 @@ def test_a_page_that_cant_be_written_costs_no_verdict(
     assert main(["simulate", "--seed", "3", "--hours", "0.002", "--trace", path]) == 1
     told = capsys.readouterr()
     assert "seed 3: all promises kept" in told.out
-    assert f"the page simulation-3.html can't be written into {tmp_path}: Is a directory; run the same" in told.err
+    assert f"the page simulation-3.html can't be written to {tmp_path}: Is a directory; run the same" in told.err
     assert told.err.count("\n") == 1
 
 
