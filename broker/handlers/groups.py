@@ -49,7 +49,7 @@ class GroupHandlers:
         """Create or change a group."""
         request: UpdateGroup = call.request
         if request.body is None or request.body.group_name is None:
-            return refusal(ResponseCode.SYSTEM_ERROR, "a group needs a body with a groupName")
+            return refusal(ResponseCode.SYSTEM_ERROR, "the body of a group must have a groupName")
         groups = self._state.groups
         groups.put(changed_group(request.body, groups.get(request.body.group_name)))
         await self._state.config_files.saved("subscriptionGroup.json")
@@ -67,7 +67,7 @@ class GroupHandlers:
         """Create or change groups, all of them or none."""
         request: UpdateGroups = call.request
         if request.body is None or any(group.group_name is None for group in request.body.group_config_list):
-            return refusal(ResponseCode.SYSTEM_ERROR, "a list of groups needs a body with a groupConfigList")
+            return refusal(ResponseCode.SYSTEM_ERROR, "the body of a list of groups must have a groupConfigList")
         groups, wanted = self._state.groups, request.body.group_config_list
         for group in [changed_group(group, groups.get(group.group_name or "")) for group in wanted]:
             groups.put(group)

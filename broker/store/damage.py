@@ -74,7 +74,7 @@ class Survey(NamedTuple):
             for start, end, path, at, reason in [*self.damages, *([self.tail] if self.tail else [])]
         ]
         exchanged = [
-            f"{path} holds records that say they lie at {claimed}: was it renamed or copied?"
+            f"{path} contains records of {claimed}: it may have been renamed or copied"
             for path, claimed in self.misplaced
         ]
         told = [f"{count} of queue {queue_id} of {topic}" for (topic, queue_id), count in self.queues.items()]

@@ -1,4 +1,4 @@
-"""Stretches of logical queues: what the answer to a pull of one means, and which mappings are accepted."""
+"""Stretches of logical queues: what the response to a pull of one means, and which mappings are accepted."""
 
 from typing import Any
 

@@ -135,7 +135,7 @@ def test_what_is_no_advance_is_refused(cluster: Cluster) -> None:
     for too_far in (1e300, float("nan"), float("inf")):
         with pytest.raises(UsageError, match=r"advance\(days="):
             cluster.clock.advance(days=too_far)
-    with pytest.raises(UsageError, match=r"to=1\.5 is no moment; it takes a datetime, or 2026"):
+    with pytest.raises(UsageError, match=r"to=1\.5 is not a time; write a datetime, or 2026"):
         cluster.clock.advance(to=1.5)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="how many times faster"):
         cluster.clock.scale("fast")  # type: ignore[arg-type]
@@ -252,7 +252,7 @@ def test_a_report_is_a_few_plain_lines(cluster: Cluster) -> None:
     [
         (["advance"], 2, "give either a duration (like 2h) or --to TIME"),
         (["advance", "2h", "--to", "2030-01-01"], 2, "give either a duration (like 2h) or --to TIME"),
-        (["advance", "2"], 2, "'2' is no duration; write 2h, 1h30m"),
+        (["advance", "2"], 2, "'2' is not a duration; write 2h, 1h30m"),
         (["advance", "2h", "--settle", "long"], 2, "'long' is no duration"),
         (["advance", "--to", "2020-01-01T00:00:00Z"], 1, "can't go back"),
         (["scale", "fast"], 2, "'fast' is not a valid float"),

@@ -89,10 +89,10 @@ def test_run_says_it_in_one_line() -> None:
 def test_another_rocketmq_is_refused(command: list[str]) -> None:
     refused = call(command[0], "--compat", "rocketmq-4", *command[1:])
     assert refused.returncode == 2
-    assert "'rocketmq-4' is unknown; there is rocketmq-5.3.3" in one_line(refused.stderr)
+    assert "'rocketmq-4' is unknown; known: rocketmq-5.3.3" in one_line(refused.stderr)
 
 
 def test_another_rocketmq_is_refused_by_a_cluster() -> None:
     wrong: Any = "5.3.3"
-    with pytest.raises(UsageError, match=r"compat='5\.3\.3' is unknown; there is rocketmq-5\.3\.3"):
+    with pytest.raises(UsageError, match=r"compat='5\.3\.3' is unknown; known: rocketmq-5\.3\.3"):
         Cluster(compat=wrong)

@@ -50,7 +50,7 @@ def test_settings_of_all_programs_are_known_to_each() -> None:
 def test_variable_that_resembles_no_setting_is_told() -> None:
     assert told(VERSION="1.2", TEST_TIMEOUT="9") == [
         f"STATICFIRE_{name} (the environment) is no setting, and is passed over: "
-        "`staticfire broker --settings` lists all"
+        "`staticfire broker --settings` lists all settings"
         for name in ("TEST_TIMEOUT", "VERSION")
     ]
 

@@ -132,7 +132,7 @@ def test_nameserver_thaws_by_itself(processes: Cluster) -> None:
     ("arguments", "exit_code", "words"),
     [
         (["add", "--code", "SEND_MESAGE", "--drop", "answer"], 2, "did you mean SEND_MESSAGE?"),
-        (["add", "--broker", "broker-x", "--freeze", "1s"], 2, "no broker-x in this cluster; there are nameserver"),
+        (["add", "--broker", "broker-x", "--freeze", "1s"], 2, "no broker-x in this cluster; it has nameserver"),
         (["remove", "77"], 1, "there is no fault rule 77"),
         (["remove", "x"], 2, "'x' is not the number of a rule"),
         (["add", "--broker", "broker-a", "--freeze", "0s"], 2, "freeze=0s: that is no time at all"),
@@ -140,7 +140,7 @@ def test_nameserver_thaws_by_itself(processes: Cluster) -> None:
         (["add", "--answer", "99999999999999999999999999"], 2, "a client can be told codes from 1 to 32,767"),
         (["add", "--broker", ",", "--close"], 2, "names are needed"),
         (["add", "--partition", "broker-a,broker-x/nameserver"], 2, "did you mean broker-a"),
-        (["add", "--topic", "orders"], 2, "nothing is said to go wrong"),
+        (["add", "--topic", "orders"], 2, "the rule has no action"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_in_a_line(fault: Say, arguments: list[str], exit_code: int, words: str) -> None:

@@ -96,7 +96,7 @@ def test_one_by_itself_finds_its_cluster_and_is_healthy(tmp_path: Path, ask: Cal
             assert ask(endpoint, "orders") == pb.Code.OK
             check(PROXY, {"listen_host": "127.0.0.1", "grpc_server_port": endpoint.rpartition(":")[2]})
             exit_code, err = proxy.stop()
-        with pytest.raises(NotReady, match=r"doesn't speak HTTP/2|doesn't answer"):
+        with pytest.raises(NotReady, match=r"doesn't speak HTTP/2|doesn't respond"):
             check(PROXY, {"listen_host": "127.0.0.1", "grpc_server_port": cluster.namesrv.rpartition(":")[2]})
     assert exit_code == 0
     assert "rocketMQClusterName: unknown settings, ignored" in err
@@ -127,7 +127,7 @@ def test_what_can_not_be_is_one_line(tmp_path: Path) -> None:
     for arguments, words in [
         (["mqproxy", "-pm", "local"], "mqbroker --enable-proxy"),
         (["mqproxy", "-pc", str(tmp_path / "x.json")], "can't be read as JSON settings of a proxy"),
-        (["proxy", "--set", "grpcServerPort=x"], "it takes a whole number"),
+        (["proxy", "--set", "grpcServerPort=x"], "it must be a whole number"),
         (["up", "--grpc-port", "1", "--no-grpc"], "use either --grpc-port or --no-grpc, not both"),
         (["up", "--set", "grpcServerPort=1"], "can't be set for a whole cluster"),
     ]:

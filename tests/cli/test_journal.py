@@ -123,7 +123,7 @@ def test_the_control_endpoint_shows_both(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("journal?kind=dead", "'dead' is not a kind of event"),
+        ("journal?kind=dead", "'dead' is no kind of event"),
         ("journal?code=11", "'code' is unknown here; there are broker, client, group, kind"),
         ("requests?code=PUSH", "'PUSH' is no request code"),
         ("requests?queue=one", "queue=one: a whole number is needed, 0 to 2147483647"),

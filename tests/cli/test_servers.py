@@ -86,7 +86,7 @@ def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     done = call("broker", *ANY_PORT, "--dir", str(file))
-    assert (done.returncode, done.stderr) == (2, f"staticfire broker: {file} is no folder; choose another place\n")
+    assert (done.returncode, done.stderr) == (2, f"staticfire broker: {file} is not a folder; choose another place\n")
 
 
 def test_a_broker_is_no_nameserver() -> None:
@@ -94,4 +94,4 @@ def test_a_broker_is_no_nameserver() -> None:
         address = broker.lines[-1].partition(", ")[2].partition("]")[0]
         done = call("consume", "-g", "Billing", "Orders", "--timeout", "5s", NAMESRV_ADDR=address)
     assert done.returncode == 1
-    assert f"what listens at {address} is no nameserver; a broker, perhaps" in one_line(done.stderr)
+    assert f"the program at {address} is not a nameserver; it may be a broker" in one_line(done.stderr)

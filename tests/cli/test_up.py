@@ -80,7 +80,7 @@ def test_taken_port_is_one_line() -> None:
         refused = call("up", "--namesrv-port", str(port), "--broker-port", "0", "--control-port", "0")
     assert refused.returncode == 2
     line = one_line(refused.stderr)
-    assert line.startswith(f"staticfire: 127.0.0.1:{port} can't be listened on: something listens there already;")
+    assert line.startswith(f"staticfire: can't listen on 127.0.0.1:{port}: the port is in use;")
     assert "--namesrv-port" in line
 
 
@@ -100,7 +100,7 @@ def test_the_usual_control_port_is_left_to_another_program() -> None:
     said = f"staticfire: another program listens on port {CONTROL_PORT}: the control endpoint is {control}"
     assert err.splitlines() == [f"{said} (choose another port with --control-port)"]
     assert refused.returncode == 2
-    assert f":{CONTROL_PORT} can't be listened on" in one_line(refused.stderr)
+    assert f":{CONTROL_PORT}: the port is in use" in one_line(refused.stderr)
 
 
 def test_folder_of_another_cluster_is_one_line(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_folder_of_another_cluster_is_one_line(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["--set", "flushDiskTyp=SYNC_FLUSH"], "did you mean flushDiskType?"),
-        (["--set", "flushDiskType=NEVER"], "it takes ASYNC_FLUSH or SYNC_FLUSH"),
+        (["--set", "flushDiskType=NEVER"], "it must be ASYNC_FLUSH or SYNC_FLUSH"),
         (["--set", "flushDiskType"], "must be written as key=value"),
         (["--brokrs", "2"], "--brokers"),
         (["--brokers", "0"], "takes 1 to 26"),

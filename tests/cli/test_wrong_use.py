@@ -27,19 +27,19 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             "clock now",
             1,
-            "staticfire: no nameserver answers (connect to 127.0.0.1:1 failed: Connection refused): is one ",
+            "staticfire: no nameserver responds (connect to 127.0.0.1:1 failed: Connection refused): is one ",
         ),
         (
             "fault list",
             1,
-            "staticfire: no nameserver answers (connect to 127.0.0.1:1 failed: Connection refused): is one ",
+            "staticfire: no nameserver responds (connect to 127.0.0.1:1 failed: Connection refused): is one ",
         ),
         ("clock now -n a_b,", 2, "'a_b' is no address"),
-        ("clock now --namesrv 'a b:1'", 2, "'a b:1' is no address; write host:port"),
+        ("clock now --namesrv 'a b:1'", 2, "'a b:1' is not an address; write host:port"),
         (
             "send Orders body",
             1,
-            "staticfire send: no nameserver answers (connect to 127.0.0.1:1 failed: Connection",
+            "staticfire send: no nameserver responds (connect to 127.0.0.1:1 failed: Connection",
         ),
         ("send 'a b' body", 2, "'a b': The specified topic contains illegal characters"),
         ("send '' body", 2, "'': The specified topic is blank"),
@@ -65,7 +65,11 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         ("consume -g Billing Orders --timeout 0s", 2, "--timeout 0s: the timeout must be above 0"),
         ("peek Orders --max 0", 2, "Invalid value for '--max': 0 is not a whole number of at least 1"),
         ("up --brokers x", 2, "Invalid value for '--brokers': x is not a whole number"),
-        ("nameserver --port 99999", 2, "Invalid value for '--port': 99999 is not a whole number from 0 to 65535"),
+        (
+            "nameserver --port 99999",
+            2,
+            "Invalid value for '--port': 99999 is not a whole number from 0 to 65535",
+        ),
         ("broker --advertise 'a b'", 2, "'a b' is no address"),
     ],
 )

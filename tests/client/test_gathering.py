@@ -163,9 +163,9 @@ async def test_messages_that_could_not_leave_in_time_are_told(world: SimulatedWo
         stuck = producer.post(Message("orders", b"stuck"))
         await world.run_for(ms=1)
         behind = producer.post(Message("orders", b"behind"))
-        with pytest.raises(AnswerTimeout, match=r"no answer to SEND_MANY from \S+ within 100 ms"):
+        with pytest.raises(AnswerTimeout, match=r"no response to SEND_MANY from \S+ within 100 ms"):
             await stuck
-        with pytest.raises(AnswerTimeout, match="no answer to SEND_MANY"):
+        with pytest.raises(AnswerTimeout, match="no response to SEND_MANY"):
             await behind
         assert broker.journal.bodies == [b"first", b"stuck", b"behind"]
 

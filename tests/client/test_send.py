@@ -107,7 +107,7 @@ async def test_each_message_fails_by_itself(world: SimulatedWorld, settings: Pro
         assert not isinstance(third, Exception)
         with pytest.raises(MessageIllegal, match="MESSAGE_ILLEGAL") as raised:
             await producer.send_many(messages)
-        assert raised.value.__notes__ == ["1 of 3 messages failed; return_exceptions=True tells which"]
+        assert raised.value.__notes__ == ["1 of 3 messages failed; use return_exceptions=True to see which"]
 
 
 @BOTH_PROTOCOLS

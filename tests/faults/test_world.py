@@ -201,6 +201,6 @@ async def test_loopback_is_ones_own_machine(world: SimulatedWorld) -> None:
 
 
 async def test_an_address_that_nobody_has_gives_no_answer(world: SimulatedWorld) -> None:
-    with pytest.raises(TimeoutError, match=r"10\.9\.9\.9:80: no answer within 3000 ms"):
+    with pytest.raises(TimeoutError, match=r"10\.9\.9\.9:80: no response within 3000 ms"):
         await connect(world.machine("client"), "10.9.9.9", 80)
     assert world.uptime_ms == 3_000

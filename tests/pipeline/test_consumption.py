@@ -169,8 +169,8 @@ def test_duplicates_have_causes_queues_have_owners_and_what_waits_is_told(spark:
     findings = TableReader(spark, sources).findings()
     assert {(one.cause, one.count) for one in findings.causes} == {
         ("stored twice: its producer has sent it again", 1),
-        ("given back although it was handled", 1),
-        ("its member went away before it had committed", 1),
+        ("sent back although it was handled", 1),
+        ("its member left before it committed", 1),
     }
     assert [(one.consumer, one.from_ms, one.to_ms) for one in findings.holdings] == [
         ("one", 1, 3_600),

@@ -53,7 +53,7 @@ def test_offsets_by_queue_are_read() -> None:
         ({"topic": "orders"}, "subscribe and topic both say"),
         ({"subscribe": "or ders"}, "subscribe=or ders: 'or ders' can't be a topic"),
         ({"nameServer": "here"}, "nameServer=here: 'here' is no address"),
-        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger=0: write a whole number from 1 on"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger=0: write a whole number of at least 1"),
         ({"minPartitions": "two"}, "minPartitions=two: write a whole number"),
         ({"pullBatchSize": "70000"}, "pullBatchSize=70000: write a whole number from 1 to 65536"),
         ({"startingTimestamp": "today"}, "startingTimestamp=today: .* milliseconds since 1970"),
@@ -68,7 +68,7 @@ def test_offsets_by_queue_are_read() -> None:
         ({"expression": "a", "subExpression": "b"}, "expression and subExpression both say"),
         ({"group": "a b"}, "group=a b: "),
         ({"startingOffsets": "first"}, "startingOffsets=first: write earliest, latest or JSON like"),
-        ({"startingOffsets": '{"orders":{"a":{"x":1}}}'}, "'x' is no queue id"),
+        ({"startingOffsets": '{"orders":{"a":{"x":1}}}'}, "'x' is not a queue id"),
         ({"startingOffsets": '{"orders":{"a":{"0":-3}}}'}, "the offset of orders a/0 is -3"),
         ({"endingOffsets": '{"other":{"a":{"0":3}}}'}, "endingOffsets names topic other, which isn't subscribed to"),
     ],
@@ -107,7 +107,7 @@ def test_stream_has_no_end(given: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"subscribePattern": "a("}, "subscribePattern=a\\(: that is no regular expression: missing"),
+        ({"subscribePattern": "a("}, "subscribePattern=a\\(: this is not a regular expression: missing"),
         ({"subscribePattern": ""}, "subscribe is missing"),
         (
             {"subscribePattern": "a.*", "startingOffsets": '{"b":{"x":{"0":1}}}'},

@@ -29,7 +29,7 @@ def test_each_combination_plays_the_same_seeds() -> None:
     ("flags", "words"),
     [
         (["--vary", "rebalance_interval=1,2", SHOP], "did you mean 'rebalance_interval_ms'?"),
-        (["--vary", "members=1,zero", SHOP], "members=zero: it takes a whole number"),
+        (["--vary", "members=1,zero", SHOP], "members=zero: it must be a whole number"),
         (["--vary", "members", SHOP], "--vary 'members': write name=value,value"),
         (["--vary", "members=2,2", SHOP], "write different values"),
         (["--vary", "members=1", "--vary", "members=2", SHOP], "--vary members is there twice"),

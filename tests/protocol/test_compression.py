@@ -52,7 +52,7 @@ def test_we_read_the_bodies_of_rocketmq() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_broken_or_too_large_is_refused(kind: CompressionKind) -> None:
     packed, flag = compress(BODY + b".", kind, 5), with_compression(0, kind)
-    with pytest.raises(ProtocolError, match="larger than 1600 bytes when it is expanded"):
+    with pytest.raises(ProtocolError, match="larger than 1600 bytes when it is decompressed"):
         expand(packed, flag, len(BODY))
     for body in (packed[:-1], packed[: len(packed) // 2], packed[:5], b""):
         with pytest.raises(ProtocolError, match=r"breaks off|isn't"):

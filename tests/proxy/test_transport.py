@@ -327,4 +327,4 @@ async def test_a_stop_lets_requests_end_and_ends_streams(served: Served) -> None
     served.world.loop.call_later(0.5, served.service.go.set)
     await served.endpoint.close()
     assert ((await client.result(waits)).status, (await client.result(talks)).status) == (0, GrpcStatus.UNAVAILABLE)
-    assert client.goodbye == (H2Code.NO_ERROR, b"the endpoint stops")
+    assert client.goodbye == (H2Code.NO_ERROR, b"the endpoint is stopping")

@@ -130,7 +130,7 @@ def test_broker_conf_is_read_as_rocketmq_writes_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("a.toml", "rocketName = ", "is no TOML"),
+        ("a.toml", "rocketName = ", "is not valid TOML"),
         ("a.toml", "[rocket]\nname = 1", r"\[rocket\] is a table"),
         ("a.conf", "rocketName", "line 1: 'rocketName' must be written as key=value"),
     ],

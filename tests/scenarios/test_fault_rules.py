@@ -247,15 +247,17 @@ async def test_what_is_not_there_yet_is_told(shop: FaultyShop) -> None:
         "no broker has a queue 99 of it yet: the rule waits for it"
     ]
     assert (await shop.add(topic=TOPIC, queue=0, drop=True)).notes == []
-    assert (await shop.add(until=5, drop=True)).notes == ["message time is past its end already: the rule hits nothing"]
+    assert (await shop.add(until=5, drop=True)).notes == [
+        "message time is already past the rule's end: the rule hits nothing"
+    ]
     cut = await shop.add(partition="broker-a/broker-z")
     assert cut.notes == [
         "no client broker-z is connected yet: the rule waits for it",
-        "broker-z is taken for a client; did you mean broker-a? servers are nameserver, broker-a",
+        "broker-z is treated as a client; did you mean broker-a? servers are nameserver, broker-a",
     ]
     with pytest.raises(UsageError, match=r"there is no server broker-x.*did you mean broker-a"):
         await shop.add(partition="broker-a,broker-x/nameserver")
-    with pytest.raises(UsageError, match="there is no broker-x in this cluster; there are nameserver, broker-a"):
+    with pytest.raises(UsageError, match="there is no broker-x in this cluster; it has nameserver, broker-a"):
         await shop.add(broker="broker-x", drop=True)
     with pytest.raises(UsageError, match="nameserver can't be disk-full"):
         await shop.add(broker="nameserver", disk_full=True)
@@ -293,7 +295,7 @@ async def test_group_says_which_rules_it_may_feel(shop: FaultyShop) -> None:
     await shop.add(topic="others", drop="request")
     warnings = [warning.words for warning in (await shop.admin.group(GROUP)).warnings]
     assert [words.partition(" (")[0] for words in warnings] == [
-        f"goes wrong on purpose, by fault rule 1: PULL_MESSAGE of group {GROUP}: delay by 1s"
+        f"fault rule 1: PULL_MESSAGE of group {GROUP}: delay by 1s"
     ]
 
 

@@ -361,7 +361,7 @@ async def test_conditions_choose_what_is_polled(world: SimulatedWorld, shop: Sho
         ({"poll_timeout_ms": -1}, "poll_timeout_ms=-1 is out of range"),
         ({"pull_threshold_for_all": 0}, "pull_threshold_for_all=0 is out of range"),
         ({"pull_batch_size": 1_025}, "pull_batch_size=1025 is out of range"),
-        ({"broker_suspend_max_ms": 30_000}, "pull_timeout_ms=30000 has to be more than broker_suspend_max_ms=30000"),
+        ({"broker_suspend_max_ms": 30_000}, "pull_timeout_ms=30000 must be more than broker_suspend_max_ms=30000"),
     ],
 )
 async def test_settings_that_make_no_sense_are_refused(

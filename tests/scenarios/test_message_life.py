@@ -112,7 +112,7 @@ async def test_what_waits_says_until_when_and_what_became_of_it(shop: Shop) -> N
     for sent in (by_level, timed):
         waited, stored = await life(shop, sent.message_id)
         assert (waited.what, waited.success) == ("waits", True)
-        assert (stored.what, stored.words) == ("stored", "its time had come")
+        assert (stored.what, stored.words) == ("stored", "it was due")
         assert HOUR_MS <= (stored.time_ms or 0) - (waited.time_ms or 0) < HOUR_MS + 50
     waited, recalled = await life(shop, regretted.message_id)
     assert (waited.what, waited.success, recalled.what) == ("waits", False, "recalled")

@@ -118,5 +118,5 @@ def test_a_run_that_stores_nothing_is_no_success(path: str, tmp_path: Path, caps
     (tmp_path / "shop.py").write_text(text + shop)
     arguments = ["simulate", "--seed", "1", "--hours", "0.003", "--no-shrink"]
     assert main([*arguments, "--set", "broker_permission=4", "shop.py"]) == 1
-    assert "what it sends can never be stored: ClientError: topic orders has no queue" in capsys.readouterr().out
+    assert "its messages can't be stored: ClientError: topic orders has no queue" in capsys.readouterr().out
     assert main([*arguments, "--set", "reject_transaction_message=true", "shop.py"]) == 0

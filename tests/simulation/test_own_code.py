@@ -54,7 +54,7 @@ def test_a_body_that_is_none_fails_the_run(body: str, capsys: pytest.CaptureFixt
 LISTENERS = {
     "async def listen(messages, context): sys.exit(0)\n": "shop.py:4: SystemExit: 0",
     "async def listen(messages, context): return 'done'\n": "it returned 'done'; return a ConsumeStatus, or nothing",
-    "def listen(messages, context): pass\n": "it returned NoneType, nothing to await; write it as `async def`",
+    "def listen(messages, context): pass\n": "it returned NoneType, which can't be awaited; write it as `async def`",
 }
 
 

@@ -20,7 +20,7 @@ WRONG = {
     "1 / 0": "2: ZeroDivisionError",
     "Producers('orders', rate=5)": "2: Producers has no 'rate'; there are 'topic', 'per_second'",
     "Producers('orders', per_secnd=5)": "2: Producers has no 'per_secnd'; did you mean 'per_second'",
-    "Producers('orders', per_second=-1)": "per_second=-1; it has to be above 0",
+    "Producers('orders', per_second=-1)": "per_second=-1; it must be above 0",
     "Nemesis(may=['kil broker'])": "2: there is no fault 'kil broker'; did you mean 'kill broker'",
     "Brokers(settings={'flush_disk': 1})": "no setting of BrokerSettings 'flush_disk'; did you mean 'flush_disk_type'",
     "Brokers(settings={'flush_disk_type': 'X'})": "no value of flush_disk_type 'X'",

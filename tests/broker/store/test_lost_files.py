@@ -215,7 +215,7 @@ def test_a_missing_segment_below_the_checkpoint_is_told(stand: StoreStand) -> No
     stand.disk.remove(segments_of(stand)[2])
     report = stand.open()
     assert report.lost_files == 1
-    assert "is cut short, or files behind it are missing" in report.problems[0]
+    assert "is cut short, or the files after it are missing" in report.problems[0]
     assert stand.bodies_with_gaps() == [one.body for one in sent if one.log_position // 4096 != 2]
 
 

@@ -84,7 +84,7 @@ def test_a_queue_whose_messages_retention_has_removed_goes_on_where_it_ended(sta
     stand.store.close()
     stand.disk.remove_folder(f"{QUEUES}/orders")
     report = stand.open()
-    assert report.problems[1].startswith("queue 0 of orders goes on at offset 40, where it had ended")
+    assert report.problems[1].startswith("queue 0 of orders continues at its former end, offset 40, where it had ended")
     for _ in range(3):
         queue = stand.store.queue("orders", 0)
         assert (queue.min_offset, queue.max_offset) == (40, 40)
