@@ -18,7 +18,7 @@ from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 
 GOODBYE, CONNECTION_LOST, SILENT = "unregistered", "connection lost", "silent for too long"
-GIVEN_BACK, EXPIRED = "sent back", "expired"
+GIVEN_BACK, EXPIRED = "released", "expired"
 
 
 class WatchedConsumers(ConsumerManager):

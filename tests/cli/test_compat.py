@@ -74,7 +74,7 @@ def test_up_and_broker_list_what_stays_different() -> None:
         _, of_broker = broker.stop()
     for lines in (err, of_broker):
         assert "staticfire: as rocketmq-5.3.3: traceTopicEnable=false" in lines
-        assert f"staticfire: {len(rest)} differences stay" in lines
+        assert f"staticfire: {len(rest)} differences remain" in lines
         for one in rest:
             assert f"  {one.what}: RocketMQ: {one.rocketmq}; here: {one.ours}" in lines
 

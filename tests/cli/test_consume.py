@@ -122,8 +122,8 @@ def test_who_reads_no_more_gets_no_more(cluster: Cluster) -> None:
     [
         (["orders"], 2, "--group"),
         (["-g", "billing"], 2, "TOPICS"),
-        (["-g", "billing", "--from", "monday", "orders"], 2, "'monday' is no time"),
-        (["-g", "billing", "--timeout", "soon", "orders"], 2, "'soon' is no duration"),
+        (["-g", "billing", "--from", "monday", "orders"], 2, "'monday' is not a time"),
+        (["-g", "billing", "--timeout", "soon", "orders"], 2, "'soon' is not a duration"),
         (["-g", "a b", "orders"], 2, "the group 'a b' contains characters"),
         (["-g", "DEFAULT_CONSUMER", "orders"], 1, "choose another name"),
         (["-n", "127.0.0.1:1", "-g", "billing", "orders"], 1, "127.0.0.1:1"),

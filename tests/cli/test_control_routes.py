@@ -139,7 +139,7 @@ REFUSALS = [
     ("POST", "faults?anwser=SYSTEM_BUSY", b"", 400, "anwser is unknown; did you mean answer?"),
     ("DELETE", "faults/first", b"", 400, "first is not the number of a rule"),
     ("DELETE", "faults/99", b"", 404, "there is no fault rule 99"),
-    ("POST", "snapshots/a%20b", b"", 400, "'a b' is no name for a snapshot"),
+    ("POST", "snapshots/a%20b", b"", 400, "'a b' is not a valid name of a snapshot"),
     ("PUT", "reset", b"", 405, "use POST"),
     ("GET", "metric", b"", 404, "did you mean /metrics?"),
 ]  # fmt: skip

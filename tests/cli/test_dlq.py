@@ -141,10 +141,10 @@ def test_some_or_all_are_sent_again() -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "words"),
     [
-        (["list", "nobody"], 1, "no broker knows group nobody; `staticfire dlq list` shows who has"),
+        (["list", "nobody"], 1, "no broker knows group nobody; `staticfire dlq list` shows the groups"),
         (["list", "no such group"], 1, "contains characters other than"),
         (["show", "billing", "broker-a/0/9"], 1, "ends before 3 there"),
-        (["show", "billing", "0A01"], 1, "has no letter 0A01: `staticfire dlq list billing` shows the ids"),
+        (["show", "billing", "0A01"], 1, "has no dead letter 0A01: `staticfire dlq list billing` shows the ids"),
         (["resend", "billing"], 2, "give either ids of dead letters or --all"),
         (["resend", "billing", "--all", "broker-a/0/1"], 2, "give either ids of dead letters or --all"),
         (["resend", "billing", "--again", "broker-a/0/1"], 2, "--again needs --all"),

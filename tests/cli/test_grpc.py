@@ -81,7 +81,7 @@ def test_a_cluster_has_one_if_asked(isolation: str, ask: Callable[[str, str], in
 
 
 def test_a_cluster_without_one_says_so() -> None:
-    with Cluster() as cluster, pytest.raises(ClientError, match=r"Cluster\(grpc=True\) has one"):
+    with Cluster() as cluster, pytest.raises(ClientError, match=r"use Cluster\(grpc=True\)"):
         _ = cluster.grpc_endpoint
 
 

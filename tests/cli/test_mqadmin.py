@@ -72,7 +72,7 @@ def test_the_queues_of_an_ordered_topic_are_set_shown_and_removed(cluster: Clust
     ]
     for arguments, words in (
         (("-m", "get"), "topic Ordered has no orderConf"),
-        (("-m", "put", "-v", "broker-a"), "isn't broker:count;broker:count"),
+        (("-m", "put", "-v", "broker-a"), "must be written as broker:count;broker:count"),
     ):
         done = call("mqadmin", "updateOrderConf", "-t", "Ordered", *arguments, NAMESRV_ADDR=cluster.namesrv)
         assert done.returncode != 0
@@ -161,7 +161,7 @@ def test_the_cluster_is_listed_under_rocketmqs_headings(cluster: Cluster) -> Non
             "no broker broker-x is registered; registered brokers: broker-a, broker-b",
         ),
         (["printMsg", "-t", "Orders", "-c", "nosuch"], 2, "unknown character set"),
-        (["printMsg", "-t", "Orders", "-b", "yesterday"], 2, "'yesterday' is no time"),
+        (["printMsg", "-t", "Orders", "-b", "yesterday"], 2, "'yesterday' is not a time"),
         (["brokerStatus", "-b", "127.0.0.1:1"], 1, "connect to 127.0.0.1:1 failed"),
         (
             ["brokerStatus", "-b", "127.0.0.1:1", "-c", "DefaultCluster"],

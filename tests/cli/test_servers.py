@@ -78,7 +78,7 @@ def test_unknown_command_is_one_line() -> None:
 def test_a_broker_that_refuses_its_settings_leaves_no_folder(tmp_path: Path) -> None:
     done = call("broker", *ANY_PORT, "--set", "messageDelayLevel=never", TMPDIR=str(tmp_path))
     assert done.returncode == 2
-    assert "'never' is no delay" in done.stderr
+    assert "'never' is not a delay" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

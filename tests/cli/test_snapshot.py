@@ -32,4 +32,4 @@ def test_a_cluster_of_processes_is_put_back_also_after_a_restart(tmp_path: Path)
             refused = call("snapshot", verb, "nope", *flag)
             assert refused.returncode == 1
             assert "no snapshot nope" in one_line(refused.stderr)
-        assert "no name for a snapshot" in one_line(call("snapshot", "save", "a/b", *flag).stderr)
+        assert "not a valid name of a snapshot" in one_line(call("snapshot", "save", "a/b", *flag).stderr)

@@ -49,7 +49,7 @@ def test_a_folder_that_is_gone_is_told_while_it_runs_and_at_the_end(tmp_path: Pa
             answer = get(f"{control}/health")
         exit_code, err = up.stop(signal.SIGTERM)
     assert answer[0] == 503
-    assert re.match(r"broker-a stores nothing: the disk of .*broker-a can't be looked at", answer[1]["problems"][0])
+    assert re.match(r"broker-a stores nothing: the disk of .*broker-a can't be checked", answer[1]["problems"][0])
     assert exit_code == 1
     assert re.search(r"staticfire: broker-a \(pid \d+\) ended with exit code 1", err)
 
@@ -117,9 +117,9 @@ def test_folder_of_another_cluster_is_one_line(tmp_path: Path) -> None:
         (["--set", "flushDiskType=NEVER"], "it must be ASYNC_FLUSH or SYNC_FLUSH"),
         (["--set", "flushDiskType"], "must be written as key=value"),
         (["--brokrs", "2"], "--brokers"),
-        (["--brokers", "0"], "takes 1 to 26"),
+        (["--brokers", "0"], "allowed are 1 to 26"),
         (["--config", "/nowhere/broker.conf"], "/nowhere/broker.conf can't be read"),
-        (["--dir", "/dev/null/data"], "/dev/null/data can't be made"),
+        (["--dir", "/dev/null/data"], "/dev/null/data can't be created"),
     ],
 )
 def test_what_can_not_be_is_one_line_that_says_what_to_do(arguments: list[str], words: str) -> None:

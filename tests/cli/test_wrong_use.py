@@ -34,7 +34,7 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
             1,
             "staticfire: no nameserver responds (connect to 127.0.0.1:1 failed: Connection refused): is one ",
         ),
-        ("clock now -n a_b,", 2, "'a_b' is no address"),
+        ("clock now -n a_b,", 2, "'a_b' is not an address"),
         ("clock now --namesrv 'a b:1'", 2, "'a b:1' is not an address; write host:port"),
         (
             "send Orders body",
@@ -70,7 +70,7 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
             2,
             "Invalid value for '--port': 99999 is not a whole number from 0 to 65535",
         ),
-        ("broker --advertise 'a b'", 2, "'a b' is no address"),
+        ("broker --advertise 'a b'", 2, "'a b' is not an address"),
     ],
 )
 def test_it_is_told_in_one_line(line: str, exit_code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:

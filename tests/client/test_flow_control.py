@@ -102,5 +102,5 @@ def test_a_setting_that_takes_one_of_some_values_names_them(cls: type, value: ob
         f"consume_from_where={value!r}: it must be one of ConsumeFromWhere.LAST_OFFSET, ConsumeFromWhere.FIRST_OFFSET, "
         "ConsumeFromWhere.TIMESTAMP"
     )
-    with pytest.raises(UsageError, match=r"takes one of MessageModel.CLUSTERING, MessageModel.BROADCASTING"):
+    with pytest.raises(UsageError, match=r"must be one of MessageModel.CLUSTERING, MessageModel.BROADCASTING"):
         PushSettings(message_model="BROADCASTING")  # type: ignore[arg-type]

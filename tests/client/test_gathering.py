@@ -136,7 +136,7 @@ async def test_send_waits_when_too_much_is_under_way_and_post_refuses(world: Sim
         sends = [asyncio.create_task(producer.send(message)) for message in numbered(25)]
         await world.run_for(ms=10)
         assert len(broker.journal.bodies) == 11
-        with pytest.raises(ClientError, match=r"10 messages with \d+ bytes are under way, which is the limit"):
+        with pytest.raises(ClientError, match=r"10 messages with \d+ bytes are in flight, which is the limit"):
             producer.post(Message("orders", b"more"))
         broker.release()
         results = await asyncio.gather(*sends)

@@ -65,4 +65,4 @@ def test_a_file_that_is_not_there_is_named(image: str) -> None:
 def test_a_proxy_in_local_mode_is_refused_in_words(image: str) -> None:
     exit_code, said = run_to_end(image, "sh", "mqproxy", "-pm", "local")
     assert exit_code == EXIT_USAGE
-    assert "mqbroker --enable-proxy starts both" in said
+    assert "use mqbroker --enable-proxy" in said

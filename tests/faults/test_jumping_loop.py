@@ -87,7 +87,7 @@ def test_rounds_without_end_are_an_error() -> None:
         while True:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
-    with pytest.raises(Livelock, match=rf"(?s){ROUNDS_MAX} rounds.*it goes on with: Task-1 \(in __sleep0, "):
+    with pytest.raises(Livelock, match=rf"(?s){ROUNDS_MAX} rounds.*the next callback is: Task-1 \(in __sleep0, "):
         simulate(scenario)
 
 

@@ -55,7 +55,7 @@ async def test_an_empty_update_is_fine(connect: Connect) -> None:
 async def test_what_cannot_count_is_refused_with_all_that_came_along(connect: Connect, line: str, words: str) -> None:
     client = connect()
     header, _ = await client.raw(318, b"enableTopicList=false\n" + line.encode("latin-1"))
-    assert (header["code"], header["remark"][: 20 + len(words)]) == (29, f"nothing was changed; {words}")
+    assert (header["code"], header["remark"][: 21 + len(words)]) == (29, f"nothing was changed; {words}")
     assert (await client.raw(224, cluster="C"))[0]["code"] == 0
 
 

@@ -111,7 +111,9 @@ def test_a_cluster_whose_consumers_trace_is_told_as_they_counted_it(spark: Spark
 def test_without_traces_and_journals_it_says_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
     messages = spark.createDataFrame([], MESSAGES)
     given = Given(messages, spark.createDataFrame([], JOURNAL_COLUMNS), spark.createDataFrame([], PROGRESS_COLUMNS))
-    with pytest.raises(ClientError, match=r"nothing in .* says what was consumed: .*enable_trace=True"):
+    with pytest.raises(
+        ClientError, match=r"the data in .* doesn't show which messages were consumed: .*enable_trace=True"
+    ):
         SourceViews(spark, ConsumptionSettings("", str(tmp_path))).make(given)
 
 

@@ -57,8 +57,8 @@ def test_topics_may_be_added() -> None:
             checkpoint(OTHER),
             "checkpoint /checkpoint belongs to an ingest of bills into another folder",
         ),
-        (WANTED, output(KNOWN), checkpoint(OTHER), "checkpoint /checkpoint is another ingest's"),
-        (OTHER, output(KNOWN), checkpoint(KNOWN), "are of orders, not of bills: topics may be added, not left out"),
+        (WANTED, output(KNOWN), checkpoint(OTHER), "checkpoint /checkpoint belongs to another ingest"),
+        (OTHER, output(KNOWN), checkpoint(KNOWN), "are of orders, not of bills: topics can be added, but not removed"),
         (WANTED, output(KNOWN, has_batches=True), checkpoint(), "was written with another checkpoint"),
         (
             WANTED,
@@ -101,7 +101,7 @@ def test_a_damaged_card_or_a_newer_one_is_told(text: str) -> None:
         ({"to": ""}, "--to"),
         ({"partition_by": ("storeDay",)}, "--partition-by storeDay: unknown column; the columns are topic, storeDate"),
         ({"partition_by": ("topic", "topic")}, "twice"),
-        ({"checkpoint": "/table"}, "--checkpoint /table: that is the output folder itself"),
+        ({"checkpoint": "/table"}, "--checkpoint /table: this is the output folder itself"),
         ({"checkpoint": "/table/progress"}, "its name must begin with _"),
     ],
 )

@@ -91,7 +91,7 @@ def test_text_becomes_what_the_field_is(key: str, text: str, expected: Rocket) -
         ("holdMs", "2m", "a whole number from 0 to 100000"),
         ("callSign", "", "text of 1 to 3 characters"),
         ("callSign", "ROCK", "text of 1 to 3 characters"),
-        ("callSign", "a\x01b", "none of control"),
+        ("callSign", "a\x01b", "without control ones"),
         ("rocketName", "x" * 5_000, "text"),
     ],
 )

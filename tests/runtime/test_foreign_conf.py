@@ -72,7 +72,7 @@ def test_rocketmqs_names_count_in_files_flags_and_updates(tmp_path: Path, line: 
 def test_what_means_nothing_here_is_told_in_one_line(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "haListenPort=10912\naclEnable=true\nstorePathCommitLog=/store/commitlog\n")
     assert conf.settings == BrokerSettings()
-    assert conf.told == ["settings of RocketMQ that mean nothing here: aclEnable, haListenPort, storePathCommitLog"]
+    assert conf.told == ["settings of RocketMQ that have no effect here: aclEnable, haListenPort, storePathCommitLog"]
 
 
 def test_a_name_that_nobody_knows_is_told_with_the_likely_one(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_file_full_of_unknown_names_is_told_in_some_lines(tmp_path: Path) -> N
     conf = Conf(tmp_path, "".join(f"setting{number}=1\n" for number in range(5_000)) + "brokerName=kept\n")
     assert conf.settings == BrokerSettings(broker_name="kept")
     assert len(conf.told) == 21
-    assert conf.told[-1] == "nor any of 4980 more"
+    assert conf.told[-1] == "4980 more unknown settings"
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:

@@ -283,5 +283,5 @@ async def test_a_broker_without_nameservers_says_that_one_is_needed(world: Simul
     await stand.start()
     answer = await stand.ask(UpdateBrokerConfig(body=b"staticfireClock=+1h"))
     assert answer.code == 1
-    assert "a nameserver drives message time" in answer.remark
+    assert "message time is controlled by a nameserver" in answer.remark
     await stand.close()

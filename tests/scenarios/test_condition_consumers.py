@@ -129,7 +129,7 @@ async def test_who_polls_gets_what_the_condition_wants(shop: Shop) -> None:
     ("condition", "kind", "words"),
     [
         ("price >", "SQL92", "'orders': 'price >' is not a valid condition: Encountered \"<EOF>\" at line 1, column 7"),
-        ("", "SQL92", "'orders': '' is no condition"),
+        ("", "SQL92", "'orders': '' is not a valid condition"),
         ("a" * 50_000, "SQL92", r"'orders': 'aaa.*a\.\.\. is not a valid condition: a condition of 50000 characters"),
         (
             "paid",

@@ -48,7 +48,7 @@ async def till(shop: FaultyShop) -> AsyncIterator[Producer]:
 @pytest.mark.parametrize("shop", [ClientSettings(), ClientSettings(protocol="rocketmq")], indirect=True)
 async def test_sends_are_answered_as_a_rule_says_so_many_times_and_retries_get_through(shop: FaultyShop) -> None:
     added = await shop.add(code="SEND_MESSAGE", topic=TOPIC, answer="SYSTEM_BUSY", times=2)
-    assert added.words == f"SEND_MESSAGE of topic {TOPIC}: answer with SYSTEM_BUSY, 2 times"
+    assert added.words == f"SEND_MESSAGE of topic {TOPIC}: respond with SYSTEM_BUSY, 2 times"
     assert list(added.hits) == ["broker-a"]  # No nameserver stores messages.
     await shop.send(b"one")
     assert (await shop.hits(), shop.stored()) == ([2], 2)
@@ -99,7 +99,7 @@ async def test_delays_with_jitter_keep_the_order_of_a_connection(shop: FaultySho
 
 async def test_dropped_request_is_not_carried_out(shop: FaultyShop, till: Producer) -> None:
     await shop.add(code="SEND_MESSAGE", drop="request")
-    with pytest.raises(NetworkError, match="no answer"):
+    with pytest.raises(NetworkError, match="no response"):
         await till.send(Message(TOPIC, b"lost"))
     assert (await shop.hits(), shop.stored()) == ([1], 2)
 
@@ -262,7 +262,7 @@ async def test_what_is_not_there_yet_is_told(shop: FaultyShop) -> None:
     with pytest.raises(UsageError, match="nameserver can't be disk-full"):
         await shop.add(broker="nameserver", disk_full=True)
     for sides in ("nameserver/till-1", "till-1/till-2"):
-        with pytest.raises(UsageError, match="never hear of each other"):
+        with pytest.raises(UsageError, match="never connect to each other"):
             await shop.add(partition=sides)
 
 

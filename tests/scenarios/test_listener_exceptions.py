@@ -180,5 +180,5 @@ async def test_a_consumer_that_has_ended_says_so_when_it_is_left(world: Simulate
         async with shop.consumer("one", forever):
             await cancel_in_mid_listener(shop)
 
-    with pytest.raises(ClientError, match="cancelled while it was at work"):
+    with pytest.raises(ClientError, match="cancelled while it was running"):
         await work()

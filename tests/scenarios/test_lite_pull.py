@@ -128,7 +128,7 @@ async def test_subscribing_and_assigning_exclude_each_other(world: SimulatedWorl
         consumer.subscribe(TOPIC)
     consumer = lite_pull(shop, "one")
     consumer.subscribe(TOPIC)
-    with pytest.raises(ClientError, match="mutually exclusive; it has subscribed"):
+    with pytest.raises(ClientError, match="mutually exclusive; topics have been subscribed"):
         await consumer.assign([QUEUE])
 
 
@@ -245,7 +245,7 @@ async def test_polls_of_several_tasks_share_what_comes(world: SimulatedWorld, sh
 
 async def test_polling_ends_when_the_consumer_is_left(world: SimulatedWorld, shop: Shop) -> None:
     consumer = lite_pull(shop, "one")
-    with pytest.raises(ClientError, match="isn't running: enter it first"):
+    with pytest.raises(ClientError, match="isn't running: open it first"):
         await consumer.poll()
     consumer.subscribe(TOPIC)
     async with consumer:
@@ -254,7 +254,7 @@ async def test_polling_ends_when_the_consumer_is_left(world: SimulatedWorld, sho
         with pytest.raises(ClientError, match=r"timeout_ms=-1\): 0 or more"):
             await consumer.poll(-1)
     assert await polling == []
-    with pytest.raises(ClientError, match="isn't running: enter it first"):
+    with pytest.raises(ClientError, match="isn't running: open it first"):
         await consumer.poll()
 
 

@@ -71,8 +71,8 @@ async def test_what_fails_is_followed_to_its_dead_letter(shop: Shop) -> None:
         ("sent back", GROUP, True, 1),
         ("dead", GROUP, False, 2),
     ]
-    assert events[2].words == "comes again, level 3"
-    assert events[6].words == "it is dead"
+    assert events[2].words == "redelivered, level 3"
+    assert events[6].words == "it is a dead letter"
     assert all(event.client.startswith("10.0.3.") for event in events if event.what == "delivered")
     assert await life(shop, "order-7") == events
     assert await life(shop, sent.offset_message_id) == events
@@ -209,5 +209,5 @@ async def test_of_too_many_the_newest_are_told_and_that_there_are_more(shop: Sho
     lives = await message_lives(shop.admin, "same")
     assert len(lives) == 20
     assert {note for life in lives.values() for note in life.notes} == {
-        "25 or more messages have the key same: the newest 20 are told of"
+        "25 or more messages have the key same: only the newest 20 are shown"
     }

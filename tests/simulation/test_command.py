@@ -43,7 +43,7 @@ def test_one_seed_is_played_and_written_as_a_page(
     ("arguments", "words"),
     [
         (["--first", "3", "nowhere.py"], "no workload file nowhere.py"),
-        (["--seed", "4x", "small.py"], "'4x' is no seed"),
+        (["--seed", "4x", "small.py"], "'4x' is not a seed"),
         (["--seed", "4", "--seeds", "5", "small.py"], "exclude each other"),
         (["--trace", "small.py"], "--trace needs --seed"),
         (["--hours", "0", "small.py"], "0 hours"),

@@ -47,7 +47,7 @@ BODIES = {
 def test_a_body_that_is_none_fails_the_run(body: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--seed", "1", *HOURS, _written(SHOP.format(f", body={body}", "", ""))]) == 1
     told = capsys.readouterr().out
-    assert "orders-producer-1: what it sends can never be stored" in told
+    assert "orders-producer-1: its messages can't be stored" in told
     assert BODIES[body] in told
 
 

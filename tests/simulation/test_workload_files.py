@@ -26,12 +26,12 @@ WRONG = {
     "Brokers(settings={'flush_disk_type': 'X'})": "no value of flush_disk_type 'X'",
     "Brokers(settings={'listen_port': 99999})": "99999",
     "Group('g', 't', settings={'pull_batch': 1})": "did you mean 'pull_batch_size'",
-    "Group('billing', 'orders', ordered=True, poison=0.1)": "give it retries_max",
-    "Group('billing', 'orders', ordered=True, popped=True)": "push consumers don't pop in order",
-    "Group('billing', 'orders', fails=3)": "fails=3 is no share",
+    "Group('billing', 'orders', ordered=True, poison=0.1)": "set retries_max",
+    "Group('billing', 'orders', ordered=True, popped=True)": "push consumers can't pop in order",
+    "Group('billing', 'orders', fails=3)": "fails=3 is not a share",
     "workload = Workload([Topic('orders')], [Producers('oders')])": "no topic 'oders'; did you mean 'orders'",
     "workload = Workload([Topic('orders')], groups=[Group('g', 'x')])": "no topic 'x'; there are 'orders'",
-    "workload = Workload([Topic('orders')] * 2)": "topic 'orders' is there twice",
+    "workload = Workload([Topic('orders')] * 2)": "topic 'orders' exists twice",
     "Topic('a b')": "2: topic 'a b'",
 }
 

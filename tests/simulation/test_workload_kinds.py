@@ -26,9 +26,9 @@ WRONG = {
     "Group('g', 'o', retries_max=-7)": "retries_max=-7; 0 to 1000 can be",
     "Group('g', 'o', retries_max=99999999999)": "retries_max=99999999999; 0 to 1000 can be",
     "Group('g', 'o', settings={'client': {}})": "Group('g'): client={}; it must be ClientSettings",
-    "Group('g', 'o', fails=0.1, settings={'message_model': MessageModel.BROADCASTING})": "no filter, order, pops or",
+    "Group('g', 'o', fails=0.1, settings={'message_model': MessageModel.BROADCASTING})": "a filter, order, pops or",
     "Group('g', 'o', way='fast')": "there is no kind of consumer 'fast'",
-    "Group('g', 'o', way='simple')": "simple ones pop",
+    "Group('g', 'o', way='simple')": "only simple consumers pop",
     "Producers('orders', name='ünï/..')": "contains characters other than",
     "Producers('orders', per_second=float('nan'))": "per_second=nan; it must be a number",
     "Brokers(settings={'flush_disk_type': 5})": "Brokers: flush_disk_type=5; it must be a text",
@@ -37,8 +37,8 @@ WRONG = {
     "Workload(ORDERS, Producers('orders'))": "it must be a list, each Producers",
     "Workload(ORDERS, network='slow')": "network='slow'; it must be LinkQuality",
     "Workload(ORDERS, network=LinkQuality(delay_ms='x'))": "network: delay_ms='x'; it must be a number",
-    "Workload(ORDERS, checkers=[Topic])": "it must be subclasses of Checker",
-    "Workload(ORDERS, [Producers('orders', name='g')], [Group('g', 'orders')])": "'g' is a group and producers",
+    "Workload(ORDERS, checkers=[Topic])": "it must contain subclasses of Checker",
+    "Workload(ORDERS, [Producers('orders', name='g')], [Group('g', 'orders')])": "name of a group and of producers",
 }
 
 
