@@ -172,7 +172,7 @@ class KeyIndexer:
         """Try again to create an index after an earlier failure."""
         async with self._turn:
             with suppress(StorageError):
-                await self._make_anew(sqlite3.Error("there is none"))
+                await self._make_anew(sqlite3.Error("it does not exist"))
 
     async def _do(self, function: Callable[..., T], *arguments: Any) -> T | None:
         """Call a function on the index. If the index turns out to be broken, create a new one instead.

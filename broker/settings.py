@@ -48,7 +48,7 @@ class BrokerSettings(SettingsValue):
     advertised_port: int = field(default=0, metadata=PORT)
     """The port that clients connect to, together with brokerIP1. 0: listenPort."""
     external_host: str = ""
-    """The host for clients that connect through a port mapping, like that of a container. Empty: there is none."""
+    """The host for clients that connect through a port mapping, like that of a container. Empty: no mapping."""
     external_port: int = field(default=0, metadata=PORT)
     """The port outside of the mapping. 0: listenPort."""
     vip_port_enable: bool = True

@@ -84,7 +84,7 @@ class Survey(NamedTuple):
             f"the log in {folder} is damaged: {'; '.join(places + exchanged)}. Whole messages that follow: "
             f"{self.whole_records} ({', '.join(told) or 'none'}). Nothing was changed. Put the file back from a copy; "
             f"or start once with `staticfire broker --salvage` (setting salvage=true): it moves the damaged parts to "
-            f"{folder}/damaged and goes on with everything that is whole"
+            f"{folder}/damaged and continues with all undamaged messages"
         )
 
 

@@ -200,7 +200,7 @@ class ReadProof:
                 self._findings.damaged(self._damaged(queue, offset, entry))
                 continue
             position, _, right = place
-            reason = f"its entry said {entry.record_bytes} bytes at position {entry.log_position}, {entry.tags_code}"
+            reason = f"its entry had {entry.record_bytes} bytes at position {entry.log_position}, {entry.tags_code}"
             queue.mend(offset, right)
             self._findings.mended(Finding(MENDED_ENTRY, position, reason, queue.topic, queue.queue_id, offset))
             if queue.entry_bytes(offset, 1) != right:

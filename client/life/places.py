@@ -111,7 +111,7 @@ def _wait(copy: StoredCopy, facts: MessageFacts) -> LifeEvent:
     if has_come:
         return event(copy, words_of.WAITS, told, group=group, success=True)
     if any(map(is_recall, facts.copies)):
-        return event(copy, words_of.WAITS, f"{told}: called back", group=group, success=False)
+        return event(copy, words_of.WAITS, f"{told}: recalled", group=group, success=False)
     is_late = copy.due_ms is not None and copy.due_ms < facts.now_ms
     return event(copy, words_of.WAITS, f"{told}: overdue" if is_late else told, group=group)
 

@@ -106,7 +106,7 @@ class Observer:
         reasons += self._not_popped()
         for group, owners in self._owners().items():
             reasons += [
-                f"{place} belongs to {' and '.join(members) or 'nobody'} in {group}"
+                f"{place} belongs to {' and '.join(members) or 'no member'} in {group}"
                 for place, members in owners.items()
                 if len(members) != 1
             ]

@@ -116,7 +116,7 @@ async def test_what_waits_says_until_when_and_what_became_of_it(shop: Shop) -> N
         assert HOUR_MS <= (stored.time_ms or 0) - (waited.time_ms or 0) < HOUR_MS + 50
     waited, recalled = await life(shop, regretted.message_id)
     assert (waited.what, waited.success, recalled.what) == ("waits", False, "recalled")
-    assert waited.words.endswith("called back")
+    assert waited.words.endswith("recalled")
 
 
 @BOTH_PROTOCOLS
