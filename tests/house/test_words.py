@@ -27,7 +27,7 @@ INSTEAD = {
     r"anew": "again, rebuilt",
     r"can't be (had|listened on)": "the limit is, can't listen on",
     r"(is|are) none": "there is no, invalid",
-    r"(?<!there )is no (value|whole number|number|address|time|duration|setting|folder|option|column|request code)": "is not a",
+    r"(?<!there )is no (value|whole number|address|time|duration|setting|folder|option|request code)": "is not a",
     r"pass(es|ed)? over": "skip, ignore",
     r"put aside|set aside": "moved to",
     r"given? back": "release, send back",
