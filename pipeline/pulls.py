@@ -221,7 +221,7 @@ class PullAhead:
         queue, _, end = self._wanted
         if _is_by_tags_alone(error):
             return (
-                f"expression={self._options.expression.text}: broker {queue.broker_name}filters only by tags, because "
+                f"expression={self._options.expression.text}: broker {queue.broker_name} filters only by tags, because "
                 f"it has enablePropertyFilter=false: turn it on there, or filter in Spark ({error})"
             )
         if is_refusal:

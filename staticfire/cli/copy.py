@@ -95,9 +95,9 @@ async def _copy(source: str, protocol: str, namesrv: str, wish: CopyWish, told: 
 def _words(report: CopyReport) -> str:
     words = f"copied {count_of(report.copied, 'message')} of {report.topic}, {count_of(len(report.queues), 'queue')}"
     if report.there_already:
-        words += f"; {report.there_already}existed already"
+        words += f"; {report.there_already} existed already"
     if report.gone:
-        words += f"; {report.gone}were removed from the source in the meantime"
+        words += f"; {report.gone} were removed from the source in the meantime"
     if report.moved_queues:
         words += "; queue ids differ: the source has more brokers than this cluster"
     for group, offsets in report.offsets.items():

@@ -179,7 +179,7 @@ def _one(played: _Played, text: str, trace: bool, shrink: bool) -> int:
     make = played.maker()
     if version and version != played.version():
         click.echo(
-            f"simulate: seed {text}is from another version of staticfire or of the workload, or from a run of another "
+            f"simulate: seed {text} is from another version of staticfire or of the workload, or from a run of another "
             f"length (now {played.version()}): the run may differ",
             err=True,
         )

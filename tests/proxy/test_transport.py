@@ -85,15 +85,15 @@ async def test_calls_of_all_kinds_share_a_connection(served: Served) -> None:
         ("/x.Y/Z", b"", (), GrpcStatus.UNIMPLEMENTED, "Method not found: x.Y/Z"),
         ("SendMessage", a_send(message_id="refuse"), (), GrpcStatus.FAILED_PRECONDITION, "100 % of it – no"),
         ("SendMessage", a_send(message_id="fail"), (), GrpcStatus.INTERNAL, "nobody thought of it"),
-        ("SendMessage", b"\xff\xff", (), GrpcStatus.INTERNAL, "no SendMessageRequest"),
-        ("SendMessage", a_send(), (("grpc-timeout", "5 S"),), GrpcStatus.INTERNAL, "grpc-timeout '5 S' is none"),
+        ("SendMessage", b"\xff\xff", (), GrpcStatus.INTERNAL, "not a SendMessageRequest"),
+        ("SendMessage", a_send(), (("grpc-timeout", "5 S"),), GrpcStatus.INTERNAL, "grpc-timeout '5 S' is invalid"),
         ("SendMessage", a_send(), (("x", "y" * 17_000),), GrpcStatus.RESOURCE_EXHAUSTED, "16384 bytes"),
         (
             "SendMessage",
             a_send(message_id="wait"),
             (("grpc-timeout", "2S"),),
             GrpcStatus.DEADLINE_EXCEEDED,
-            "time is over",
+            "deadline has passed",
         ),
     ],
 )

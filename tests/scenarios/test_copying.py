@@ -180,7 +180,7 @@ async def test_what_cant_be_copied_is_refused_in_words(production: Production, s
         await bring(production, shop, CopyWish("nope"))
     with pytest.raises(GroupNotFound, match="no group nope at 10"):
         await bring(production, shop, CopyWish(TOPIC, ["nope"]))
-    with pytest.raises(UsageError, match="1 or more"):
+    with pytest.raises(UsageError, match="at least 1"):
         await bring(production, shop, CopyWish(TOPIC, limit=0))
     with pytest.raises(UsageError, match="must be before --until"):
         await bring(production, shop, CopyWish(TOPIC, since_ms=5, until_ms=5))

@@ -207,7 +207,10 @@ def view_of(*members: GroupMember, progress: Sequence[QueueProgress] = (), model
 def test_where_brokers_look_for_nothing_it_is_put_together_from_what_members_say() -> None:
     found = warnings_of(view_of(member("a", True), member("b", False, "paid"), member("c", None)), None)
     assert [(one.kind, one.words) for one in found] == [
-        ("MIXED_LISTENERS", "in order: a; with concurrent listeners: b: the order isn't guaranteed"),
+        (
+            "MIXED_LISTENERS",
+            "members with ordered listeners: a; with concurrent listeners: b: the order isn't guaranteed",
+        ),
         (
             "DIFFERENT_SUBSCRIPTIONS",
             "members have different subscriptions to topic orders, [*]: a, c; [paid]: b: messages are skipped",
@@ -222,7 +225,7 @@ def test_queues_that_nobody_or_several_have_are_told_but_of_broadcasts() -> None
     progress = [QueueProgress(TOPIC, "broker-a", number, 0, 0, 0, 0, ["a", "b"][:number]) for number in range(3)]
     members = [member("a"), member("b")]
     assert [one.words for one in warnings_of(view_of(*members, progress=progress), {})] == [
-        "no member has orders broker-a/0",
+        "orders broker-a/0: no member has it",
         "several members have orders broker-a/2",
     ]
     assert warnings_of(view_of(*members, progress=progress, model="BROADCASTING"), {}) == []

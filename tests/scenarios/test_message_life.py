@@ -92,8 +92,8 @@ async def test_who_consumed_it_is_told_by_journal_and_offsets(world: SimulatedWo
     later = await shop.producer.send(Message(TOPIC, b"2"), queue=QUEUE)
     assert told(await life(shop, later.message_id), "group", "words") == [
         ("stored", "", ""),
-        ("not yet", "billing", "goes on at 1, offline"),
-        ("not yet", "refunds", "goes on at 1, offline"),
+        ("not yet", "billing", "next offset 1, offline"),
+        ("not yet", "refunds", "next offset 1, offline"),
     ]
 
 

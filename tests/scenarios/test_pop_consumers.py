@@ -285,7 +285,7 @@ async def test_a_place_in_queues_that_are_popped_is_the_brokers(world: Simulated
     one = await pop(shop, "one")
     with pytest.raises(ClientError, match="reset the offsets of the group with Admin"):
         await one.reset_offset_by_time(0)
-    with pytest.raises(ClientError, match="groups either PULL or POP a topic"):
+    with pytest.raises(ClientError, match="it must be PULL or POP"):
         await shop.admin.set_consume_mode(TOPIC, GROUP, "POLL")
     with pytest.raises(NoPermission, match="retry topic is not allowed"):
         await shop.admin.set_consume_mode(f"%RETRY%{GROUP}", GROUP, "POP")

@@ -44,7 +44,7 @@ def test_one_seed_is_played_and_written_as_a_page(
     [
         (["--first", "3", "nowhere.py"], "no workload file nowhere.py"),
         (["--seed", "4x", "small.py"], "'4x' is not a seed"),
-        (["--seed", "4", "--seeds", "5", "small.py"], "exclude each other"),
+        (["--seed", "4", "--seeds", "5", "small.py"], "use either --seed"),
         (["--trace", "small.py"], "--trace needs --seed"),
         (["--hours", "0", "small.py"], "0 hours"),
     ],
@@ -118,5 +118,5 @@ def test_a_run_that_stores_nothing_is_no_success(path: str, tmp_path: Path, caps
     (tmp_path / "shop.py").write_text(text + shop)
     arguments = ["simulate", "--seed", "1", "--hours", "0.003", "--no-shrink"]
     assert main([*arguments, "--set", "broker_permission=4", "shop.py"]) == 1
-    assert "its messages can't be stored: ClientError: topic orders has no queue" in capsys.readouterr().out
+    assert "its messages can't be stored: ClientError: topic orders has no writable queue" in capsys.readouterr().out
     assert main([*arguments, "--set", "reject_transaction_message=true", "shop.py"]) == 0
