@@ -75,7 +75,7 @@ class DiskWatch:
         try:
             state.disk_use = state.machine.files.disk_usage(self._folder)
         except OSError as error:
-            trouble = StorageError(f"the disk of {self._folder} can't be looked at: {error}")
+            trouble = StorageError(f"the disk of {self._folder} can't be checked: {error}")
             if isinstance(error, FileNotFoundError):
                 # The folder is gone: anything stored now would be lost when the process ends.
                 state.store.refuse(trouble)
@@ -145,7 +145,7 @@ class DiskWatch:
             log.info("old_messages_removed", segments=removed[Reason.AGE], log_begins_at=begins_at)
         if removed[Reason.DISK]:
             used = self._state.disk_use.percent
-            words = "the disk was too full to keep them for fileReservedTime; see diskSpaceCleanForciblyRatio"
+            words = "the disk was too full to keep them until fileReservedTime; see diskSpaceCleanForciblyRatio"
             log.warning(
                 "young_messages_removed",
                 segments=removed[Reason.DISK],

@@ -130,7 +130,7 @@ class KeyIndexer:
             try:
                 await self._open()
             except (StorageError, OSError) as error:
-                reason = "messages can't be found by key; move away what lies there, a new one is made then"
+                reason = "messages can't be found by key; move that file away, then a new index is built"
                 log.error("key_index_stands", error=str(error), reason=reason)
         self._is_open = True
         self.wake()
@@ -164,7 +164,7 @@ class KeyIndexer:
             self._index = await run(self._make)
             await self._cut(self._index)
         except (sqlite3.Error, OSError) as still:
-            raise StorageError(f"the key index {self._path} can't be made: {still}") from still
+            raise StorageError(f"the key index {self._path} can't be created: {still}") from still
         log.warning("key_index_made_anew", path=self._path, reason=str(reason))
         self.wake()
 
@@ -172,7 +172,7 @@ class KeyIndexer:
         """Try again to create an index after an earlier failure."""
         async with self._turn:
             with suppress(StorageError):
-                await self._make_anew(sqlite3.Error("there is none"))
+                await self._make_anew(sqlite3.Error("it does not exist"))
 
     async def _do(self, function: Callable[..., T], *arguments: Any) -> T | None:
         """Call a function on the index. If the index turns out to be broken, create a new one instead.

@@ -119,10 +119,10 @@ class KeyTables:
             run(f"PRAGMA user_version = {LAYOUT}")
         progress = run("SELECT start, reached, last_position, last_stored_ms, checksum FROM progress").fetchone()
         if progress is None or None in progress:
-            raise sqlite3.DatabaseError("it doesn't say how far it reaches")
+            raise sqlite3.DatabaseError("its end isn't recorded")
         self._start, self._reached, self.last_position, self.last_stored_ms, checksum = progress
         if checksum != self._checksum():
-            raise sqlite3.DatabaseError("the checksum of what it says of itself does not match")
+            raise sqlite3.DatabaseError("the checksum of its progress does not match")
         self._unchecked = [number for (number,) in run("SELECT id FROM generations ORDER BY id").fetchall()]
         self.position = self._reached
         if self._is_durable:

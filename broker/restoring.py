@@ -53,13 +53,13 @@ def _restore_offsets(tables: BrokerTables, report: RecoveryReport) -> None:
 
     tables.config_files.restore(OFFSETS_FILE, snapshot, offsets.restore, after_log=True)
     if offsets.left_out:
-        words = "no offset has more than 64 bits: these groups go on as if they had none"
+        words = "offsets have at most 64 bits: these groups continue as if they had no offsets"
         log.error("offsets_left_out", offsets=len(offsets.left_out), first=offsets.left_out[0], reason=words)
     knows_log = report.was_closed or offsets.saved_position is not None
     is_doubtful = report.is_damaged or report.rebuilt or report.short_queues > 0 or not knows_log
     taken_back = take_back_offsets(offsets, store, is_doubtful)
     if taken_back:
-        words = "groups stood behind the end of what the log has left; they go on there, and skip nothing new"
+        words = "offsets of groups were beyond the end of the log that is left; they continue at its end"
         log.error("offsets_taken_back", offsets=len(taken_back), first=taken_back[0]._asdict(), reason=words)
     if offsets.dirty:
         tables.config_files.changed(OFFSETS_FILE)
@@ -71,7 +71,7 @@ def find_orphan_topics(tables: BrokerTables) -> None:
         reason = "it has messages, but topics.json doesn't know it: the broker was killed before it was written"
         log.warning("topic_put_back", topic=topic.topic_name, queues=topic.read_queue_nums, reason=reason)
     if strays := tables.state.store.strays:
-        reason = "no queue has such a folder: nothing is read there, and none can be made there; move them away"
+        reason = "a queue can't have such a folder, so it isn't used; move it away"
         log.warning("stray_files_ignored", files=len(strays), first=strays[:STRAYS_TOLD_MAX], reason=reason)
 
 
@@ -79,15 +79,15 @@ def _log_recovery(folder: str, report: RecoveryReport) -> None:
     facts = msgspec.structs.asdict(report)
     if report.is_damaged:
         words = (
-            "acknowledged messages may be gone: the power went or an fsync failed before they were safe (problems says "
-            "so), someone damaged the log, or the disk lost what it had synced"
+            "acknowledged messages may be gone: a power loss or a failed fsync came before they were safe (see "
+            "problems), the log was damaged, or the disk lost synced data"
         )
         log.error("store_damaged", folder=folder, reason=words, **facts)
     elif report.short_queues:
-        words = "files of queues were removed, cut or damaged while no broker ran; problems says what became of them"
+        words = "files of queues were removed, cut or damaged while no broker was running; problems has the details"
         log.error("queue_files_lost", folder=folder, reason=words, **facts)
     elif report.cut_bytes:
-        words = "the end of the log was cut off: a write that the last process didn't finish, so nobody was told of it"
+        words = "the end of the log was cut off: the last process didn't finish this write; it was never acknowledged"
         log.warning("store_opened", folder=folder, reason=words, **facts)
     else:
         log.info("store_opened", folder=folder, **facts)

@@ -82,7 +82,7 @@ class RetentionPolicy:
             return None
         return StorageError(
             f"the disk of {folder} is {use.percent} % full, and above diskSpaceWarningLevelRatio={limit} nothing is "
-            f"stored: make room, or set a higher one, up to diskSpaceWarningLevelRatio=100"
+            f"stored: free space, or set a higher ratio, up to diskSpaceWarningLevelRatio=100"
         )
 
 
@@ -90,7 +90,9 @@ def parse_hours(text: str) -> frozenset[int]:
     """Return the hours of deleteWhen, like `04` or `04;16`. Raises: UsageError."""
     parts = [part.strip() for part in text.split(";") if part.strip()]
     if not all(part.isdecimal() and int(part) < 24 for part in parts):
-        raise UsageError(f"deleteWhen={text} is no list of hours: it takes 00 to 23, separated by semicolons")
+        raise UsageError(
+            f"deleteWhen={text} is not a list of hours: write hours from 00 to 23, separated by semicolons"
+        )
     return frozenset(int(part) for part in parts)
 
 

@@ -153,7 +153,7 @@ class Broker(Service):
     def _change(self, call: Call) -> None:
         """Save, restore or remove a snapshot, and respond afterwards."""
         if self._changing is not None:
-            words = "a snapshot is being saved, put back or removed at this moment: ask again"
+            words = "a snapshot is being saved, restored or removed: try again"
             call.answer(refusal(ResponseCode.SYSTEM_BUSY, words))
             return
         self._changing = self.spawn(self._carry_out(call), "snapshot")

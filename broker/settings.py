@@ -36,24 +36,25 @@ class BrokerSettings(SettingsValue):
     broker_name: str = field(default="broker-a", metadata=NAME)
     broker_id: int = field(default=0, metadata=within(0, INT64_MAX))
     namesrv_addr: str = ""
-    """Nameservers, separated by semicolons. Empty: none, the broker is reached by its address only."""
+    """Addresses of the nameservers, separated by semicolons. Empty: no nameserver; clients need the broker's
+    address."""
 
     # Addresses
     listen_host: str = field(default="0.0.0.0", metadata={"also": ("bindAddress",)})
-    """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
+    """0.0.0.0: every address of this machine, including IPv6 if there is any."""
     listen_port: int = field(default=10911, metadata=PORT)
     broker_ip1: str = field(default="", metadata={"rocketmq": "brokerIP1"})
-    """The host to tell clients. Empty: the address under which each client reached the nameserver."""
+    """The host that clients connect to. Empty: the address at which each client reached the nameserver."""
     advertised_port: int = field(default=0, metadata=PORT)
-    """The port to tell them beside brokerIP1. 0: listenPort."""
+    """The port that clients connect to, together with brokerIP1. 0: listenPort."""
     external_host: str = ""
-    """The host to tell clients that come through a port mapping, as into a container. Empty: there is none."""
+    """The host for clients that connect through a port mapping, like that of a container. Empty: no mapping."""
     external_port: int = field(default=0, metadata=PORT)
     """The port outside of the mapping. 0: listenPort."""
     vip_port_enable: bool = True
-    """Serve the port two below, too, which clients with vipChannelEnabled use."""
+    """Also serve the port number listenPort - 2, which clients with vipChannelEnabled use."""
     store_path_root_dir: str = ""
-    """Where data is kept."""
+    """Folder for the data."""
 
     # Topics and groups
     auto_create_topic_enable: bool = True
@@ -61,114 +62,116 @@ class BrokerSettings(SettingsValue):
     auto_create_subscription_group: bool = True
     broker_permission: int = field(default=6, metadata=PERMISSION)
     refuse_retries_when_read_only: bool = False
-    """Without write permission (brokerPermission=4) refuse sends to retry topics, too: consumers whose send-back was
-    refused try that. RocketMQ takes them until clients have seen the new route."""
+    """Without write permission (brokerPermission=4), also reject sends to retry topics, which consumers try after a
+    rejected send-back. RocketMQ accepts them until clients have the new route."""
     broker_topic_enable: bool = True
     cluster_topic_enable: bool = True
     trace_topic_enable: bool = True
-    """On here, off in RocketMQ: without it a first look at traces fails."""
+    """On here, off in RocketMQ: without it, reading traces fails before the first trace is written."""
     msg_trace_topic_name: str = field(default="RMQ_SYS_TRACE_TOPIC", metadata=chars(1, 127))
     region_id: str = field(default="DefaultRegion", metadata=chars(0, 255))
     trace_on: bool = True
     store_reply_message_enable: bool = True
-    """Replies are kept in <cluster>_REPLY_TOPIC as well as passed on."""
+    """Store replies in <cluster>_REPLY_TOPIC in addition to forwarding them."""
     enable_property_filter: bool = True
-    """SQL92 subscriptions. On here, off in RocketMQ, which refuses them without this."""
+    """SQL92 subscriptions. On here, off in RocketMQ, which then rejects them."""
     dlq_perm: int = field(default=6, metadata=PERMISSION)
-    """Permission of %DLQ% topics: 6 as in RocketMQ 5, or 2, write only, as before."""
+    """Permission of %DLQ% topics: 6 as in RocketMQ 5, or 2 (write only) as in earlier versions."""
 
     # Messages
     max_message_size: int = field(default=4 * MIB, metadata=within(1, INT32_MAX))
     reject_transaction_message: bool = False
-    """Half messages are refused."""
+    """Reject half messages."""
     transaction_time_out: int = field(default=6_000, metadata=within(0, INT32_MAX))
-    """Milliseconds of message time after which the producer of a half message is asked about it."""
+    """Time in ms (message time) after which the broker sends a check for a half message to its producer."""
     transaction_check_max: int = field(default=15, metadata=within(1, 10_000))
-    """After so many questions it is set aside, in TRANS_CHECK_MAX_TIME_TOPIC."""
+    """After this number of checks, a half message is moved to TRANS_CHECK_MAX_TIME_TOPIC."""
     transaction_check_interval: int = field(default=30_000, metadata=PERIOD)
     repeat_ended_commits: bool = False
     """A second commit of a half message stores the message again, as in RocketMQ."""
     timer_wheel_enable: bool = True
-    """Messages with a delivery time of their own; without this they are refused."""
+    """Messages with their own delivery time; without this they are rejected."""
     timer_max_delay_sec: int = field(default=259_200, metadata=within(1, 10 * 366 * 86_400))
-    """How far away such a time may be, in seconds."""
+    """The maximum delay of such messages, in seconds."""
     recall_message_enable: bool = True
-    """Messages that wait for it can be called back. On here, off in RocketMQ."""
+    """Delayed messages can be recalled. On here, off in RocketMQ."""
     message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
     # Pulls
     long_polling_enable: bool = True
     short_polling_time_mills: int = field(default=1000, metadata=PERIOD_OR_NONE)
     unfinished_frame_bytes_max: int = field(default=128 * MIB, metadata=within(FRAME_BYTES_MAX, INT64_MAX))
-    """Of frames that have begun and aren't whole, on all connections together. Above it the oldest go."""
+    """Bytes of incomplete frames, of all connections together. Above it, the connections with the oldest are closed."""
     unfinished_frame_ms_max: int = field(default=60_000, metadata=PERIOD)
-    """From a frame's first byte to its last; then its connection is closed."""
+    """Time from the first byte of a frame to its last. After it, the connection is closed."""
     held_pulls_max: int = field(default=100_000, metadata=within(0, INT32_MAX))
-    """Pulls that wait for messages, over all queues; one more is answered at once."""
+    """Number of pulls that wait for messages, over all queues. One more is answered at once."""
     hold_ms_max: int = field(default=30_000, metadata=PERIOD_OR_NONE)
     lite_pull_message_enable: bool = True
     max_transfer_bytes_on_message_in_memory: int = field(default=PULL_BYTES_MAX, metadata=within(1, INT32_MAX))
-    """What an answer to a pull has at most, but one message always."""
+    """Maximum size of the response to a pull. It always contains at least one message."""
     max_transfer_count_on_message_in_memory: int = field(default=PULL_MESSAGES_MAX, metadata=within(1, INT32_MAX))
-    """Messages of an answer to a RocketMQ client; over our own codec it may have 32 times as many."""
+    """Messages in a response to a RocketMQ client. With our own codec it may have 32 times as many."""
 
     remember_first_offsets: bool = True
     """A new group begins where a queue ended when its member first requested the group's offset. In RocketMQ it begins
     where the queue ends at the member's next request, after what is stored between the two."""
     ignore_late_commits: bool = True
-    """Don't store an offset that is lower than the group's, from a member whose queue another member has by now.
-    RocketMQ stores it."""
+    """Don't store an offset that is lower than the group's, if it comes from a member whose queue now belongs to
+    another member. RocketMQ stores it."""
 
     # POP
     pop_from_retry_probability: int = field(default=20, metadata=PERCENT)
-    """Percent of the pops that look first at what has come back; the others do when there is room left."""
+    """Percent of pops that first read returned messages; the others read them if there is room left."""
     enable_retry_topic_v2: bool = False
-    """What comes back goes to %RETRY%<group>+<topic>, and not to %RETRY%<group>_<topic>."""
+    """Returned messages go to %RETRY%<group>+<topic> instead of %RETRY%<group>_<topic>."""
     retrieve_message_from_pop_retry_topic_v1: bool = True
-    """With that: look at the others, too."""
+    """With enableRetryTopicV2: also read the topic of the other form."""
     pop_response_return_actual_retry_topic: bool = False
-    """What has come back is handed out under the name of its retry topic."""
+    """Deliver returned messages under the name of their retry topic."""
     init_pop_offset_by_check_msg_in_mem: bool = True
-    """A new group that begins with the last message begins with the first one of a queue that still has it."""
+    """A new group that starts at the last message starts at the first one in a queue that still has its first
+    message."""
     enable_pop_message_threshold: bool = False
-    """Pop nothing of a queue of which a group has more unacknowledged messages than the next setting says."""
+    """Don't pop from a queue if the group has more unacknowledged messages than popInflightMessageThreshold."""
     pop_inflight_message_threshold: int = field(default=10_000, metadata=within(0, INT32_MAX))
     pop_polling_size: int = field(default=1_024, metadata=within(0, INT32_MAX))
-    """Pops that wait, of one group for one queue or for all of a topic; one more is let in."""
+    """Number of waiting pops of a group for one queue, or for all queues of a topic; one more is allowed."""
     max_pop_polling_size: int = field(default=100_000, metadata=within(0, INT32_MAX))
-    """Pops that wait, all together."""
+    """Number of waiting pops in total."""
     server_load_balancer_enable: bool = True
-    """Queues are shared among a group's members that ask the broker for theirs; without this each gets all."""
+    """Distribute queues among the members that let the broker assign them; without this each member gets all."""
     default_message_request_mode: str = field(default="PULL", metadata={"choices": ("PULL", "POP")})
-    """How groups get topics for which nothing else was set."""
+    """How groups get topics that have no mode of their own."""
     default_pop_share_queue_num: int = field(default=-1, metadata=within(-1, INT32_MAX))
-    """Of how many next members one pops the queues, too; below 1: all."""
+    """The number of following members whose queues a member also pops; below 1: all."""
     wake_pops_of_returning: bool = False
-    """A held pop gets a message that has come back at once; in RocketMQ it waits for its deadline. On in `up`, `run`
-    and `Cluster`."""
+    """A held pop receives a returned message at once. In RocketMQ it waits until its deadline. On in `up`, `run` and
+    `Cluster`."""
     pop_dead_letters: bool = False
-    """A popped message that has come back retryMaxTimes goes to the dead letters; RocketMQ's brokers hand it out for
-    ever. On there, too."""
+    """A popped message that was returned retryMaxTimes times becomes a dead letter. RocketMQ's brokers redeliver it
+    forever. On in `up`, `run` and `Cluster`."""
 
     # Clients
     answer_newer_subscription_unfiltered: bool = False
-    """A pull whose tag subscription is newer than any heartbeat has told gets all messages, if its client filters them
-    itself, and isn't refused as SUBSCRIPTION_NOT_LATEST. On in `up`, `run` and `Cluster`."""
+    """If the tag subscription of a pull is newer than the one of all heartbeats, and its client filters messages
+    itself, the pull gets all messages instead of SUBSCRIPTION_NOT_LATEST. On in `up`, `run` and `Cluster`."""
     fence_older_subscriptions: bool = False
-    """Refuse pulls whose subscription is older than the group's and differs, as SUBSCRIPTION_NOT_LATEST, instead of
-    those that are newer, as RocketMQ does. A client of ours shares queues anew then, and goes on."""
+    """Reject pulls whose subscription is older than the group's and differs, with SUBSCRIPTION_NOT_LATEST. RocketMQ
+    rejects the newer ones. Our clients then rebalance and continue."""
     stable_time_ms: int = field(default=0, metadata=PROTECTION)
-    """A client that joins a group of stable members counts as one of them after so long; see groups.md. A group's
-    attribute of that name comes first."""
+    """Time after which a client that joined a group of stable members counts as a member; see groups.md. The group's
+    attribute with this name has priority."""
     grace_time_ms: int = field(default=0, metadata=PROTECTION)
-    """A member whose connection is lost counts on for so long. A group's attribute of that name comes first."""
+    """Time for which a member whose connection is lost still counts as a member. The group's attribute with this name
+    has priority."""
     channel_expired_timeout_ms: int = field(default=120_000, metadata={**PERIOD, "rocketmq": "channelExpiredTimeout"})
     channel_scan_interval_ms: int = field(default=10_000, metadata=PERIOD)
     notify_consumer_ids_changed_enable: bool = True
     use_server_side_reset_offset: bool = True
     any_pull_takes_resets: bool = False
-    """A reset of a group's offset is over with the first pull of its queue, as in RocketMQ, even if that comes from a
-    member that no longer owns the queue. Without this it waits until the owner goes on at its offset."""
+    """The first pull of a queue ends the reset of a group's offset, as in RocketMQ, even if it comes from a member that
+    no longer owns the queue. Without this, the reset ends when the owner continues at its offset."""
 
     # Disk
     flush_disk_type: str = field(default="ASYNC_FLUSH", metadata={"choices": ("ASYNC_FLUSH", "SYNC_FLUSH")})
@@ -177,49 +180,51 @@ class BrokerSettings(SettingsValue):
     mapped_file_size_commit_log: int = field(
         default=64 * MIB, metadata=within(16 * KIB, INT32_MAX, also=("mapedFileSizeCommitLog",))
     )
-    """A message has to fit into one of these, with its properties."""
+    """Size of a file of the log. A message with its properties must fit into one."""
     flush_interval_consume_queue: int = field(default=1000, metadata=PERIOD)
     flush_consumer_offset_interval: int = field(default=5000, metadata=PERIOD)
     file_reserved_time: int = field(default=72, metadata=within(0, 1_000_000))
-    """Hours of message time; older messages may be removed, by whole segments."""
+    """Hours of message time. Older messages may be removed, in whole segments."""
     delete_when: str = "04"
-    """Hours of the day in which they are, of message time in UTC, separated by semicolons."""
+    """Hours of the day at which messages are removed, in message time (UTC), separated by semicolons."""
     clean_resource_interval: int = field(default=10_000, metadata=PERIOD)
     disk_max_used_space_ratio: int = field(default=75, metadata=PERCENT)
-    """Percent of the disk; above it old messages are removed at any hour."""
+    """Percent of the disk. Above it, old messages are removed at any hour."""
     disk_space_clean_forcibly_ratio: int = field(default=85, metadata=PERCENT)
-    """Percent of the disk; above it young messages are removed, too."""
+    """Percent of the disk. Above it, young messages are also removed."""
     clean_file_forcibly_enable: bool = True
     clean_file_forcibly_keep_bytes: int = field(default=1024 * MIB, metadata=within(0, INT64_MAX))
-    """The end of the log that stays all the same: RocketMQ's last file is that large."""
+    """The end of the log that is always kept; it has the size of RocketMQ's last file."""
     scrub_bytes_per_second: int = field(default=4 * MIB, metadata=within(0, INT64_MAX))
-    """So much of the log at most is read and checked in the background. 0: nothing; damage is found by who reads it."""
+    """Bytes of the log per second that are checked in the background. 0: off; damage is found when it is read."""
     salvage: bool = False
-    """Move damaged parts of the log aside at start, to storePathRootDir/damaged, instead of refusing to start."""
+    """At the start, move damaged parts of the log to storePathRootDir/damaged, instead of stopping with an error."""
     disk_space_warning_level_ratio: int = field(default=90, metadata=within(1, 100))
-    """Percent of the disk; above it no message is taken. 100: they are taken until it is full."""
+    """Percent of the disk. Above it, no message is accepted. 100: messages are accepted until the disk is full."""
 
     # The journal
     journal_enable: bool = False
-    """Keep what happens: members, locks, deliveries, send-backs, deaths, resets. On in `up`, `run` and `Cluster`."""
+    """Keep a journal of events: members, locks, deliveries, send-backs, deaths, resets. On in `up`, `run` and
+    `Cluster`."""
     record_requests: bool = False
-    """Keep what clients ask. On there, too."""
+    """Record the requests of clients. On in `up`, `run` and `Cluster`."""
     journal_events_max: int = field(default=50_000, metadata=within(100, 10_000_000))
-    """Of events in memory; older ones go to storePathRootDir/journal."""
+    """Number of events in memory; older ones are moved to storePathRootDir/journal."""
     journal_spill_bytes_max: int = field(default=64 * MIB, metadata=within(0, INT64_MAX))
-    """Of events there; above it the oldest are gone. 0: nothing goes there."""
+    """Bytes of events in that folder; above it, the oldest are removed. 0: older events aren't stored."""
     recorded_requests_bytes_max: int = field(default=16 * MIB, metadata=within(64 * KIB, INT64_MAX))
-    """Of requests, as they came; above it the oldest are gone."""
+    """Bytes of recorded requests; above it, the oldest are dropped."""
 
     # The nameserver
     register_name_server_period: int = field(default=30_000, metadata=PERIOD)
     broker_heartbeat_interval: int = field(default=0, metadata=PERIOD_OR_NONE)
-    """A sign of life that often, in milliseconds. 0: registrations are enough. RocketMQ has this for acting masters."""
+    """Time between two heartbeats to nameservers, in ms. 0: registrations are enough. RocketMQ has this for acting
+    masters."""
     broker_heartbeat_timeout_ms: int = field(
         default=120_000,
         metadata={**PERIOD, "rocketmq": "brokerNotActiveTimeoutMillis", "also": ("brokerHeartbeatTimeoutMs",)},
     )
-    """After so much silence the nameserver takes this broker for gone."""
+    """Without a heartbeat for this time, the nameserver removes this broker."""
 
 
 def reach_of(settings: BrokerSettings) -> Reach:

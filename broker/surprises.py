@@ -29,7 +29,7 @@ class Surprises:
 
     def topic_made(self, topic: TopicConfig) -> None:
         """Report that a send has created a topic."""
-        words = "somebody sent to it; autoCreateTopicEnable=false refuses that"
+        words = "a producer sent to it; set autoCreateTopicEnable=false to forbid that"
         log.info("topic_made", topic=topic.topic_name, queues=topic.write_queue_nums, reason=words)
         if self._events is not None:
             self._events.topic_made(topic.topic_name, topic.write_queue_nums)
@@ -38,7 +38,7 @@ class Surprises:
         """Report that a group was created by its first member."""
         if is_system_group(group):
             return
-        words = "somebody consumes in it; autoCreateSubscriptionGroup=false refuses that"
+        words = "a consumer joined it; set autoCreateSubscriptionGroup=false to forbid that"
         log.info("group_made", group=group, reason=words)
         if self._events is not None:
             self._events.group_made(group)
@@ -52,7 +52,7 @@ class Surprises:
         if self._events is not None:
             self._events.began(group, topic, queue_id, offset, wanted)
         if offset == 0 and wanted == FROM_LAST:
-            words = f"the queue still has its first message, so that {FROM_LAST} means nothing there, as in RocketMQ"
+            words = f"the queue still has its first message, so {FROM_LAST} has no effect there, as in RocketMQ"
             log.info("group_began_at_first", group=group, topic=topic, queue_id=queue_id, reason=words)
 
     def forget(self) -> None:

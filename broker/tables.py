@@ -159,13 +159,13 @@ def _tell_of_damage(finding: Finding) -> None:
     place = msgspec.structs.asdict(finding)
     kind = place.pop("kind")
     if kind == MENDED_ENTRY:
-        log.error("queue_entry_mended", **place, way_out="made anew from the log: nothing is lost; look at the disk")
+        log.error("queue_entry_mended", **place, way_out="rebuilt from the log, nothing is lost; check the disk")
     elif kind == REBUILT_QUEUE:
         log.error(
-            "queue_rebuilt", **place, way_out="made anew from the log; look at the disk, and at who removes files"
+            "queue_rebuilt", **place, way_out="rebuilt from the log; check the disk, and which program removes files"
         )
     elif kind == RECORD_BEYOND:
-        way_out = "started without the file `checkpoint` the broker makes all queues anew from its log"
+        way_out = "remove the file `checkpoint` and restart the broker to rebuild all queues from the log"
         log.error("message_in_no_queue", **place, way_out=way_out)
     else:
-        log.error("damaged_message_skipped", **place, way_out="nobody gets it any more; look at the disk")
+        log.error("damaged_message_skipped", **place, way_out="no consumer gets it any more; check the disk")

@@ -180,7 +180,7 @@ class TopicTable:
         saved = msgspec.json.decode(data, type=_SavedTopics)
         for name, topic in saved.topic_config_table.items():
             if topic.topic_name != name:
-                raise ValueError(f"the topic under {name!r} says that it is {topic.topic_name!r}")
+                raise ValueError(f"the entry {name!r} contains the topic {topic.topic_name!r}")
             check_numbers(topic)
         self.topics.clear()
         self.topics.update(saved.topic_config_table)
@@ -201,11 +201,11 @@ def check_numbers(topic: TopicConfig) -> None:
     """Refuse more queues than allowed, and numbers that Java can't read. Raises: BrokerAnswer."""
     queues = max(topic.read_queue_nums, topic.write_queue_nums)
     if queues > QUEUES_OF_TOPIC_MAX:
-        words = f"topic {topic.topic_name} can't have {queues} queues: {QUEUES_OF_TOPIC_MAX} is the limit"
+        words = f"topic {topic.topic_name} can't have {queues} queues: the limit is {QUEUES_OF_TOPIC_MAX}"
         raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
     numbers = (topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.topic_sys_flag)
     if any(number not in _INT32 for number in numbers):
-        words = f"topic {topic.topic_name} can't be made: {numbers} has a number of more than 32 bits"
+        words = f"topic {topic.topic_name} can't be created: {numbers} has a number of more than 32 bits"
         raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
 
 

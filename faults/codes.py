@@ -53,9 +53,9 @@ def _request_codes(text: str) -> list[int]:
         return [int(code) for code in FAMILIES[name]]
     code = _code(RequestCode, text, "request code")
     if code in RULE_CODES:
-        raise UsageError(f"{RequestCode(code).name} is how rules are added and removed: no rule is about it")
+        raise UsageError(f"{RequestCode(code).name} adds and removes rules: rules can't hit it")
     if code not in REQUESTS:
-        raise UsageError(f"{RequestCode(code).name} isn't built: it is refused without any rule")
+        raise UsageError(f"{RequestCode(code).name} isn't supported: it is rejected without any rule")
     return [code]
 
 
@@ -76,9 +76,12 @@ def response_code(text: str) -> int:
     is_number = digits.isdecimal() and digits.isascii()
     code = int(text[:ANSWER_DIGITS_MAX]) if is_number else _code(ResponseCode, text, "response code")
     if code == ResponseCode.SUCCESS:
-        raise UsageError("answering SUCCESS would need what was asked for; --drop answer carries out and says nothing")
+        raise UsageError(
+            "a rule can't respond with SUCCESS, because the result is missing; to execute a request "
+            "without a response use --drop answer"
+        )
     if not is_told(code):
-        raise UsageError(f"answer={text[:30]}: a client can be told codes from 1 to {CODE_MAX:,}, as headers have them")
+        raise UsageError(f"answer={text[:30]}: codes are 1 to {CODE_MAX:,}")
     return code
 
 
@@ -101,4 +104,4 @@ def _code(kind: type[IntEnum], text: str, what: str) -> int:
         way_out = (
             f"did you mean {meant[0]}?" if meant else f"write its name, like {next(iter(kind)).name}, or its number"
         )
-        raise UsageError(f"{text!r} is no {what}; {way_out}") from None
+        raise UsageError(f"{text!r} is not a {what}; {way_out}") from None

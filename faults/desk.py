@@ -54,7 +54,7 @@ class FaultDesk:
         if why_not:
             return refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, why_not)
         if rule.number in book or rule.number < 1 or len(book) >= RULES_MAX:
-            words = f"there is a rule {rule.number} already, or there are {RULES_MAX}"
+            words = f"rule {rule.number} already exists, or the limit of {RULES_MAX} rules is reached"
             return refusal(ResponseCode.ILLEGAL_OPERATION, words)
         unseen = site.unseen(rule)
         if 0 <= rule.until_ms <= site.message_ms():
@@ -90,11 +90,13 @@ class FaultDesk:
         if rule.action in actions.SWITCHES and rule.action not in site.switches:
             return f"{site.name} can't be {rule.action}"
         if actions.ACTIONS[rule.action].is_of_process:
-            return f"{rule.action} is done by who has started the process"
+            return (
+                f"{rule.action} is only possible through the control endpoint of the program that started the process"
+            )
         handlers = site.dispatcher.routes.handlers
         is_of_requests = rule.direction in (actions.REQUEST, actions.ANSWER) and rule.action not in actions.SWITCHES
         if rule.codes and is_of_requests and not any(code in handlers for code in rule.codes):
-            return f"{site.name} doesn't handle {rule.code}"
+            return f"{site.name} doesn't handle {rule.code} requests"
         return ""
 
     def _expire(self, number: int) -> None:

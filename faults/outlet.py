@@ -162,7 +162,9 @@ class Outlet:
         `way`: REQUEST for incoming requests, ANSWER for everything that leaves.
         """
         if self._delayed >= DELAYED_MAX:
-            self._connection.reject(f"{DELAYED_MAX} of its requests and answers are delayed by fault rules")
+            self._connection.reject(
+                f"fault rules delay {DELAYED_MAX} of its requests and responses, which is the limit"
+            )
             return
         self._delayed += 1
         at_s = self._delayed_to_s[way] = max(self._now_s() + delay_ms / 1_000, self._delayed_to_s[way] + 1e-6)

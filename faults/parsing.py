@@ -78,8 +78,8 @@ def parse_fault(said: Mapping[str, object]) -> WantedFault:
     named = [word for word in _ACTION_WORDS if word in words]
     if len(named) != 1:
         there = ", ".join(word.replace("_", "-") for word in _ACTION_WORDS)
-        wrong = f"{named[0]} and {named[1]} are two" if named else "nothing is said to go wrong"
-        raise UsageError(f"a rule has one action, {wrong}; there are {there}")
+        wrong = f"{named[0]} and {named[1]} can't be combined" if named else "the rule has no action"
+        raise UsageError(f"a rule must have exactly one action, {wrong}; the actions are {there}")
     name, value = _ACTION_WORDS[named[0]], words.pop(named[0])
     action = ACTIONS[name]
     _refuse_out_of_place(named[0], action, words)
@@ -90,7 +90,7 @@ def parse_fault(said: Mapping[str, object]) -> WantedFault:
     places = _names(words["broker"], "broker") if "broker" in words else ()
     sides = _sides(value) if name == actions.PARTITION else ((), ())
     if action.is_of_process and not places:
-        raise UsageError(f"{named[0]} needs whom: --broker broker-a, or --broker {actions.NAMESERVER}")
+        raise UsageError(f"{named[0]} needs a server: --broker broker-a, or --broker {actions.NAMESERVER}")
     return WantedFault(checked(FaultRule(**fields)), places, sides)
 
 
@@ -98,11 +98,11 @@ def checked(rule: FaultRule) -> FaultRule:
     """Check that a rule makes sense, and return it. Raises: UsageError."""
     action = ACTIONS.get(rule.action)
     if action is None:
-        raise UsageError(f"there is no action {rule.action!r}; there are {', '.join(ACTIONS)}")
+        raise UsageError(f"unknown action {rule.action!r}; the actions are {', '.join(ACTIONS)}")
     if action.directions and rule.direction not in action.directions:
         raise UsageError(f"{rule.action} goes with {' or '.join(action.directions)}, not with {rule.direction!r}")
     if not (math.isfinite(rule.probability) and 0 < rule.probability <= 1):
-        raise UsageError(f"probability={rule.probability}: a number above 0, up to 1, is needed")
+        raise UsageError(f"probability={rule.probability}: it must be a number above 0, up to 1")
     numbers = {
         "times": rule.times, "lifetime": rule.lifetime_ms, "delay": rule.delay_ms, "jitter": rule.jitter_ms,
         "from": rule.from_ms, "until": rule.until_ms,
@@ -110,21 +110,26 @@ def checked(rule: FaultRule) -> FaultRule:
     lowest = {"until": -1}  # -1: the rule has no end.
     wrong = next((name for name, number in numbers.items() if number < lowest.get(name, 0)), None)
     if wrong is not None:
-        raise UsageError(f"{wrong}={numbers[wrong]}: it can't be below zero")
+        raise UsageError(f"{wrong}={numbers[wrong]}: it must not be negative")
     if rule.jitter_ms > rule.delay_ms:
-        raise UsageError(f"a jitter of {rule.jitter_ms} ms around a delay of {rule.delay_ms} ms would answer too early")
+        raise UsageError(
+            f"a jitter of {rule.jitter_ms} ms around a delay of {rule.delay_ms} ms can become negative; "
+            "use a smaller jitter"
+        )
     if rule.action == actions.BANDWIDTH and not 0 < rule.bytes_per_second <= BANDWIDTH_MAX:
-        raise UsageError(f"bandwidth={rule.bytes_per_second}: bytes per second are needed, up to {BANDWIDTH_MAX}")
+        raise UsageError(
+            f"bandwidth={rule.bytes_per_second}: it must be a number of bytes per second, up to {BANDWIDTH_MAX}"
+        )
     if rule.language >= 0 and rule.language not in frozenset(LanguageCode):
-        raise UsageError(f"there is no language {rule.language}")
+        raise UsageError(f"unknown language {rule.language}")
     if max(rule.delay_ms, abs(rule.skew_ms), rule.lifetime_ms) > DURATION_MS_MAX:
-        raise UsageError("a duration of more than a hundred years: whoever means that has taken the wrong unit")
+        raise UsageError("a duration of more than a hundred years: check its unit")
     if rule.until_ms == 0:
-        raise UsageError("no message time is before until: the rule would never hit")
+        raise UsageError("until is not after 1970: the rule would never hit")
     if 0 < rule.until_ms <= rule.from_ms:
-        raise UsageError("until comes before from: the rule would never hit")
+        raise UsageError("until must be after from, else the rule would never hit")
     if rule.action == actions.REFUSE and not is_told(rule.answer_code):
-        raise UsageError(f"there is no refusal with code {rule.answer_code}")
+        raise UsageError(f"code {rule.answer_code} is not an error code")
     _refuse_matching_nothing(rule)
     return rule
 
@@ -138,11 +143,11 @@ def _refuse_matching_nothing(rule: FaultRule) -> None:
     what = rule.code or ", ".join(map(str, rule.codes))
     if rule.direction == actions.SERVER and ASKED_BY_SERVERS.isdisjoint(rule.codes):
         there = ", ".join(sorted(code.name for code in ASKED_BY_SERVERS))
-        raise UsageError(f"no server asks {what} by itself; servers ask {there}")
+        raise UsageError(f"servers don't send {what}; they send {there}")
     said = {"topic": rule.topic != "", "group": rule.group != "", "queue": rule.queue_id >= 0}
     for word, is_said in said.items():
         if is_said and not any(names(code, word) for code in rule.codes):
-            raise UsageError(f"{what} names no {word}: the rule would never hit; leave {word} out")
+            raise UsageError(f"{what} has no {word}, so the rule would never hit; leave {word} out")
 
 
 def _is_said(value: object) -> bool:
@@ -158,7 +163,7 @@ def _refuse_out_of_place(said: str, action: Action, words: Mapping[str, object])
     wrong += ["remark"] if "remark" in words and name != actions.REFUSE else []
     wrong += ["broker"] if "broker" in words and name == actions.PARTITION else []
     if wrong:
-        raise UsageError(f"{wrong[0]} doesn't go with {said.replace('_', '-')}")
+        raise UsageError(f"{wrong[0]} can't be combined with {said.replace('_', '-')}")
 
 
 # -- the matching requests -------------------------------------------------------------------------------------------
@@ -186,9 +191,9 @@ def _direction(action: Action, value: object, words: Mapping[str, object], field
         return actions.REQUEST
     said = {str(one) for one in (words.get("direction"), value) if one in DIRECTIONS}
     if "direction" in words and words["direction"] not in DIRECTIONS:
-        raise UsageError(f"direction={words['direction']}: there are {', '.join(DIRECTIONS)}")
+        raise UsageError(f"direction={words['direction']}: it must be one of {', '.join(DIRECTIONS)}")
     if len(said) > 1:
-        raise UsageError(f"{' and '.join(sorted(said))} are two directions; a rule has one")
+        raise UsageError(f"{' and '.join(sorted(said))} are different directions; a rule has only one")
     if said:
         return said.pop()
     codes = fields.get("codes", [])
@@ -201,7 +206,9 @@ def _sides(value: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the members of both sides of a partition. Raises: UsageError."""
     one, _, other = _text("partition", value).partition("/")
     if not one.strip(" ,") or not other.strip(" ,"):
-        raise UsageError(f"partition={value}: two sets with a slash between them, like broker-a,billing-2/nameserver")
+        raise UsageError(
+            f"partition={value}: write two sides with a slash between them, like broker-a,billing-2/nameserver"
+        )
     sides = _names(one, "partition"), _names(other, "partition")
     both = sorted(set(sides[0]) & set(sides[1]))
     if both:
@@ -215,7 +222,7 @@ def _names(value: object, what: str) -> tuple[str, ...]:
     if isinstance(given, list | tuple | set | frozenset) and all(isinstance(name, str) for name in given):
         found = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
     if not found:
-        raise UsageError(f"{what}={value}: names are needed, with commas between them")
+        raise UsageError(f"{what}={value}: write names, separated by commas")
     return found
 
 
@@ -241,7 +248,7 @@ def _details(name: str, value: object, words: Mapping[str, object]) -> dict[str,
         return {"codes": codes, "answer_code": int(ResponseCode.NO_PERMISSION), "remark": READ_ONLY_REMARK}
     takes_words = (actions.PARTITION, actions.FREEZE, actions.KILL)
     if name not in takes_words and value not in (True, "true", *DIRECTIONS):
-        raise UsageError(f"{name}={value}: {', '.join(DIRECTIONS)}, or nothing at all, goes with it")
+        raise UsageError(f"{name}={value}: use one of {', '.join(DIRECTIONS)}, or no value")
     return {}
 
 
@@ -250,14 +257,14 @@ def _lifetime(name: str, value: object, words: Mapping[str, object]) -> dict[str
     said = words.get("lifetime")
     if name in (actions.FREEZE, actions.KILL) and value not in (True, "true"):
         if said is not None:
-            raise UsageError(f"{name}={value} says already how long it lasts: leave lifetime out")
+            raise UsageError(f"{name}={value} already contains its duration: leave lifetime out")
         said = value
     if said is None:
         return {}
     word = "lifetime" if said is not value else name
     lifetime_ms = _ms(word, said)
     if not lifetime_ms:
-        raise UsageError(f"{word}={said}: that is no time at all; leave it out, and the rule stays until it is removed")
+        raise UsageError(f"{word}={said}: the time must be above 0; leave it out to keep the rule until it is removed")
     return {"lifetime_ms": lifetime_ms}
 
 
@@ -267,7 +274,7 @@ def _chance(words: Mapping[str, object]) -> dict[str, Any]:
         try:
             fields["probability"] = float(str(words["probability"]))
         except ValueError:
-            raise UsageError(f"probability={words['probability']}: a number above 0, up to 1, is needed") from None
+            raise UsageError(f"probability={words['probability']}: it must be a number above 0, up to 1") from None
     if "seed" in words:
         fields["seed"] = _whole("seed", words["seed"], SEED_MAX)
     if "times" in words:
@@ -287,19 +294,19 @@ def _word(name: str) -> str:
     if word not in WORDS:
         meant = get_close_matches(word, WORDS, 1)
         way_out = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(WORDS)}"
-        raise UsageError(f"{name} is unknown here; {way_out}")
+        raise UsageError(f"{name} is unknown; {way_out}")
     return word
 
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise UsageError(f"{name}={value}: a text is needed")
+        raise UsageError(f"{name}={value}: it must be text")
     return value
 
 
 def _text_or_number(name: str, value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise UsageError(f"{name}={value}: a text or a number is needed")
+        raise UsageError(f"{name}={value}: it must be text or a number")
     return str(int(value)) if isinstance(value, int) else value
 
 
@@ -312,8 +319,8 @@ def _address(text: str) -> str:
             host, port = parse_address(text)
             return format_address(str(ip_address(plain_host(host))), port)
     except (UsageError, ValueError):
-        words = "an IP address is needed, alone or with a port, like 127.0.0.1 or 127.0.0.1:4711"
-        raise UsageError(f"address={text}: {words}; connections have no names") from None
+        words = "write an IP address, alone or with a port, like 127.0.0.1 or 127.0.0.1:4711"
+        raise UsageError(f"address={text}: {words}; host names aren't supported") from None
 
 
 def _ms(name: str, value: object) -> int:
@@ -324,7 +331,7 @@ def _ms(name: str, value: object) -> int:
             return parse_duration(value)
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from None
-    raise UsageError(f"{name}={value!r}: a duration is needed, like {DURATION_FORMS}")
+    raise UsageError(f"{name}={value!r}: write a duration, like {DURATION_FORMS}")
 
 
 def _moment_ms(name: str, value: object) -> int:
@@ -339,12 +346,12 @@ def _moment_ms(name: str, value: object) -> int:
 def _whole(name: str, value: object, most: int, least: int = 0) -> int:
     text = str(value)
     if isinstance(value, bool) or not (text.isdecimal() and text.isascii()) or not least <= int(text) <= most:
-        raise UsageError(f"{name}={value}: a whole number from {least} to {most} is needed")
+        raise UsageError(f"{name}={value}: it must be a whole number from {least} to {most}")
     return int(text)
 
 
 def _bytes(name: str, value: object) -> int:
     found = re.fullmatch(r"([0-9]{1,12})([kKmM]?)[bB]?(?:/s)?", str(value))
     if found is None:
-        raise UsageError(f"{name}={value}: bytes per second are needed, like 500, 10k or 1m")
+        raise UsageError(f"{name}={value}: write bytes per second, like 500, 10k or 1m")
     return int(found[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[found[2].lower()]

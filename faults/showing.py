@@ -1,4 +1,4 @@
-"""A rule as one line of text: `SEND_MESSAGE of topic orders: answer with SYSTEM_BUSY, 3 times`."""
+"""A rule as one line of text: `SEND_MESSAGE of topic orders: respond with SYSTEM_BUSY, 3 times`."""
 
 from staticfire.faults import actions
 from staticfire.protocol.codes import LanguageCode, name_of_response
@@ -32,12 +32,12 @@ def _whom(rule: FaultRule) -> str:
 
 
 def _what(rule: FaultRule) -> str:
-    of = {actions.ANSWER: " its answer", actions.SERVER: " what the server asks"}.get(rule.direction, "")
+    of = {actions.ANSWER: " its response", actions.SERVER: " requests that the server sends"}.get(rule.direction, "")
     if rule.action == actions.DELAY:
         jitter = f" ± {format_duration(rule.jitter_ms)}" if rule.jitter_ms else ""
         return f"delay{of} by {format_duration(rule.delay_ms)}{jitter}"
     if rule.action == actions.REFUSE:
-        return f"answer with {name_of_response(rule.answer_code)}"
+        return f"respond with {name_of_response(rule.answer_code)}"
     if rule.action == actions.BANDWIDTH:
         return f"{rule.bytes_per_second:,} bytes per second for{of}"
     if rule.action == actions.SKEW:

@@ -162,7 +162,7 @@ class ClockOwner:
         answers = await self._ask_all(DeliverDue())
         done = [answer for answer in answers.values() if isinstance(answer, DeliverAnswer)]
         refused = {name: answer.remark for name, answer in answers.items() if answer.code != ResponseCode.SUCCESS}
-        told = [f"broker {name} can't deliver what is due: {remark}" for name, remark in refused.items()]
+        told = [f"broker {name} can't deliver due messages: {remark}" for name, remark in refused.items()]
         delivered, checked = sum(one.delivered for one in done), sum(one.checked for one in done)
         return Advanced(delivered, 1, checked, sum(one.expired for one in done)), told
 
@@ -211,7 +211,7 @@ class ClockOwner:
 
     def _take_wheel(self, what: str) -> None:
         if self._driving:
-            words = f"message time is being moved already ({self._driving}); wait for that to end"
+            words = f"another change of message time is in progress ({self._driving}); wait until it ends"
             raise ClockBusy(ResponseCode.CLOCK_BUSY, words)
         self._driving = what
         self._expected = set(self.brokers.values())
@@ -294,17 +294,17 @@ def _skips_to(answer: RestAnswer) -> int:
 
 def _not_at_rest(waited_ms: int, reasons: list[str]) -> NotAtRest:
     words = "; ".join(reasons) or "brokers keep storing, delivering or committing messages"
-    return NotAtRest(ResponseCode.NOT_AT_REST, f"not at rest within {waited_ms} ms: {words}")
+    return NotAtRest(ResponseCode.NOT_AT_REST, f"consumers were still busy after {waited_ms} ms: {words}")
 
 
 def _describe(missing: list[str], answers: dict[str, Answer]) -> list[str]:
     """Describe which brokers and groups keep the cluster from coming to rest."""
-    reasons = [f"broker {name} is gone" for name in missing]
+    reasons = [f"broker {name} is no longer registered" for name in missing]
     for name, answer in answers.items():
         if isinstance(answer, RestAnswer):
             reasons += [_of_queue(name, unrest) for unrest in answer.body or []]
         elif answer.code != ResponseCode.SUCCESS:
-            reasons.append(f"broker {name} doesn't say whether it rests ({answer.remark})")
+            reasons.append(f"broker {name} doesn't report whether it is at rest ({answer.remark})")
     return reasons
 
 

@@ -85,9 +85,11 @@ class Nameserver(Service):
             self._folder_lock = files.lock_folder(folder)
             self.state.kv = read_state_file(files, path, KVConfig.decode) or KVConfig()
         except BlockingIOError:
-            raise UsageError(f"{folder} is in use by another process: stop that one, or give another folder") from None
+            raise UsageError(
+                f"{folder} is in use by another process: stop that process, or use another folder"
+            ) from None
         except OSError as error:
-            words = f"{folder} can't be used: {os_words(error)}; give a folder that can be written to"
+            words = f"{folder} can't be used: {os_words(error)}; use a writable folder"
             raise UsageError(words) from None
 
     async def _listen(self) -> None:
@@ -96,7 +98,7 @@ class Nameserver(Service):
         try:
             await self._server.listen_widely(host, port, self._sock)
         except OSError as error:
-            words = f"the nameserver can't listen: {os_words(error)}; choose another listenPort, or 0 for any"
+            words = f"the nameserver can't listen: {os_words(error)}; choose another listenPort, or 0 for any free port"
             raise UsageError(words) from None
 
     def _lost(self, connection: Connection) -> None:

@@ -16,32 +16,33 @@ class NameserverSettings(SettingsValue):
 
     # Where it listens
     listen_host: str = field(default="0.0.0.0", metadata={"also": ("bindAddress",)})
-    """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
+    """0.0.0.0: every address of this machine, including IPv6 if there is any."""
     listen_port: int = field(default=9876, metadata=PORT)
     """0: any free port."""
     unfinished_frame_bytes_max: int = field(default=128 * 1024 * 1024, metadata=within(FRAME_BYTES_MAX, INT64_MAX))
-    """Of frames that have begun and aren't whole, on all connections together. Above it the oldest go."""
+    """Bytes of incomplete frames, of all connections together. Above it, the connections with the oldest are closed."""
     unfinished_frame_ms_max: int = field(default=60_000, metadata=PERIOD)
-    """From a frame's first byte to its last; then its connection is closed."""
+    """Time from the first byte of a frame to its last. After it, the connection is closed."""
     folder: str = ""
-    """Where kvConfig.json is kept. Empty: key-value configuration lives in memory and is gone with the process."""
+    """Folder of kvConfig.json. Empty: the key-value configuration is only in memory and is lost at the end of the
+    process."""
 
     # Brokers
     broker_expiry_ms: int = field(default=120_000, metadata=PERIOD)
-    """How long a broker that says nothing about it counts as alive after its last sign of life."""
+    """Time after its last heartbeat for which a broker counts as alive, unless the broker sets another time."""
     scan_not_active_broker_interval: int = field(default=5_000, metadata=PERIOD)
-    """Milliseconds between two looks for brokers that expired."""
+    """Time in ms between two checks for expired brokers."""
     delete_topic_with_broker_registration: bool = False
-    """A topic that a broker's registration doesn't list any more leaves that broker's routes."""
+    """Remove a topic from a broker's routes when the broker's registration no longer contains it."""
     support_acting_master: bool = False
-    """Tell clients the lowest slave as master where the master is gone and the broker allows that."""
+    """Return the lowest slave as master if the master is gone and the broker allows that."""
 
     # Answers
     need_wait_for_service: bool = False
-    """Refuse routes for a while after the start, until brokers had time to register."""
+    """Reject requests for routes for a while after the start, until brokers had time to register."""
     wait_seconds_for_service: int = field(default=45, metadata=within(0, 86_400))
     order_message_enable: bool = False
-    """Tell the order configuration of a topic with its route."""
+    """Return the order configuration of a topic with its route."""
     return_order_topic_config_to_broker: bool = True
     enable_all_topic_list: bool = True
     enable_topic_list: bool = True

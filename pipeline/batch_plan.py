@@ -61,7 +61,7 @@ async def _tell_no_match(client: ClusterClient, pattern: TopicPattern) -> None:
     known, of_servers = await all_topics(client)
     names = TopicPattern(".*").choose(known, of_servers)
     shown = ", ".join(names[:NAMES_SHOWN_MAX]) + (", ..." if len(names) > NAMES_SHOWN_MAX else "")
-    there = f"there are: {shown}" if names else "there is none but RocketMQ's own"
+    there = f"the topics are: {shown}" if names else "only RocketMQ's own topics exist"
     raise UsageError(f"subscribePattern={pattern.text} matches no topic; {there}")
 
 
@@ -79,7 +79,7 @@ async def starting_offsets(client: ClusterClient, options: SourceOptions, there:
             if offset >= there[queue].max_offset:
                 raise UsageError(
                     f"{queue} has no message stored at {times[queue]} or later, and "
-                    "startingOffsetsByTimestampStrategy=error; with latest it begins at its end"
+                    "startingOffsetsByTimestampStrategy=error; use latest to begin at its end"
                 )
     return {queue: ends.min_offset for queue, ends in there.items()} | found
 
@@ -122,8 +122,8 @@ def tell_losses(options: SourceOptions, losses: list[Loss]) -> None:
     if losses and options.fail_on_data_loss:
         more = f" (and {len(losses) - 1} more queues)" if len(losses) > 1 else ""
         raise DataLost(
-            f"{losses[0]}{more}; messages were removed (retention, or a topic that was made anew), or the offsets are "
-            "wrong. To read what is left set failOnDataLoss=false"
+            f"{losses[0]}{more}; messages were removed (by retention, or the topic was deleted and created again), or "
+            "the offsets are wrong. To read the remaining messages set failOnDataLoss=false"
         )
     for loss in losses:
         log.warning("data_lost", queue=str(loss.queue), wanted=loss.wanted, there=tuple(loss.there))

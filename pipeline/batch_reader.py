@@ -24,7 +24,7 @@ class BatchReader(DataSourceReader):
         self._options = options
         self._schema = schema
         if options.max_offsets_per_trigger is not None:
-            log.warning("option_ignored", option="maxOffsetsPerTrigger", reason="it is for streaming queries")
+            log.warning("option_ignored", option="maxOffsetsPerTrigger", reason="it is only for streaming queries")
 
     def partitions(self) -> list[InputPartition]:
         async def plan(client: ClusterClient) -> list[QueueRange]:

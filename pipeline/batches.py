@@ -139,7 +139,7 @@ class AnyColumns:
             stream = pa.CompressedInputStream(pa.BufferReader(body), _ARROW_CODECS[kind])
             expanded: bytes = stream.read(EXPANDED_BYTES_MAX + 1)
             if len(expanded) > EXPANDED_BYTES_MAX:
-                raise ProtocolError(f"a body is larger than {EXPANDED_BYTES_MAX} bytes when it is expanded")
+                raise ProtocolError(f"a body is larger than {EXPANDED_BYTES_MAX} bytes when it is decompressed")
             return expanded
         except (ProtocolError, OSError) as error:
             # One damaged message must not stop a query for good.

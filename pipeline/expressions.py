@@ -56,7 +56,7 @@ def parse_expression(option: str, text: str, kind: str = "") -> SourceExpression
             TagExpression.parse(text)
     except ClientError as error:
         words = " ".join(str(error).split())
-        hint = "" if is_told or chosen == TAG else "; it is read as SQL92: if it is a tag, set expressionType=TAG"
+        hint = "" if is_told or chosen == TAG else "; it was read as SQL92; if it is a tag, set expressionType=TAG"
         raise UsageError(f"{option}={text}: {words}{hint}") from None
     return SourceExpression(text, chosen)
 

@@ -80,7 +80,7 @@ def check_java(environment: Mapping[str, str]) -> None:
     java = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environment.get("PATH"))
     way_out = f"Spark needs Java {JAVA_MIN} or later; on Debian: apt-get install openjdk-17-jre-headless"
     if java is None:
-        raise SparkMissing(f"there is no java on PATH, and JAVA_HOME isn't set: {way_out}")
+        raise SparkMissing(f"java isn't found on PATH, and JAVA_HOME isn't set: {way_out}")
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     except OSError as error:

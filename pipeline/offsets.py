@@ -43,7 +43,7 @@ class GivenOffsets:
 
 def parse_times(text: str) -> GivenOffsets:
     """Parse the times of an option, in milliseconds since 1970. Raises: UsageError."""
-    times = _by_queue(text, f"write JSON like {_TIMES_EXAMPLE}; this is none")
+    times = _by_queue(text, f"write JSON like {_TIMES_EXAMPLE}; this text is not valid")
     for queue, stored_ms in times.items():
         if stored_ms < 0:
             raise UsageError(f"the time of {queue} is {stored_ms}; write milliseconds since 1970")
@@ -59,10 +59,10 @@ def _by_queue(text: str, words: str) -> Offsets:
 
 def parse_offsets(text: str) -> GivenOffsets:
     """Parse the offsets of an option. Raises: UsageError."""
-    offsets = _by_queue(text, f"write earliest, latest or JSON like {_EXAMPLE}; this is neither")
+    offsets = _by_queue(text, f"write earliest, latest or JSON like {_EXAMPLE}; this text is neither")
     for queue, offset in offsets.items():
         if offset < EARLIEST_NUMBER:
-            raise UsageError(f"the offset of {queue} is {offset}; write one from 0 on, -2 (earliest) or -1 (latest)")
+            raise UsageError(f"the offset of {queue} is {offset}; write 0 or more, -2 (earliest) or -1 (latest)")
     return GivenOffsets(text, offsets)
 
 
@@ -87,7 +87,7 @@ def from_checkpoint(checkpoint: Mapping[str, Mapping[str, Mapping[str, int]]]) -
 
 def _queue_id(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise ValueError(f"{text!r} is no queue id")
+        raise ValueError(f"{text!r} is not a queue id")
     return int(text)
 
 

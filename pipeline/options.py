@@ -72,7 +72,7 @@ NAMES = (
 )  # fmt: skip
 _STRATEGY = "startingOffsetsByTimestampStrategy"
 _NOT_OPTIONS = {
-    "path": "load() takes no path here: name topics with subscribe",
+    "path": "load() accepts no path: use the option subscribe for topics",
     "assign": "queues can't be assigned: subscribe to topics; startingOffsets and endingOffsets limit their queues",
     "namesrvaddr": "the option is called nameServer",
     "namesrv": "the option is called nameServer",
@@ -135,7 +135,7 @@ def check_for_stream(options: SourceOptions) -> None:
     """Refuse options that don't work for a streaming query. Raises: UsageError."""
     for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
         if name in options.given:
-            raise UsageError(f"{name} is for batch queries: a stream has no end; stop it with Trigger.AvailableNow")
+            raise UsageError(f"{name} is only for batch queries, because a stream has no end; use Trigger.AvailableNow")
 
 
 def _opposite(boundary: str) -> str:
@@ -157,8 +157,8 @@ def known_options(
             if name.lower() in refused:
                 raise UsageError(f"{name}: {refused[name.lower()]}")
             close = [spelling[match] for match in get_close_matches(name.lower(), spelling, n=1)]
-            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(names)}"
-            raise UsageError(f"{name} is no option of the {what} staticfire; {hint}")
+            hint = f"did you mean {close[0]}?" if close else f"the options are: {', '.join(names)}"
+            raise UsageError(f"{name} is not an option of the {what} staticfire; {hint}")
         given[known] = text.strip()
     return given
 
@@ -180,7 +180,7 @@ def name_server_of(given: Mapping[str, str], environment: Mapping[str, str]) -> 
 def _topics(given: Mapping[str, str]) -> tuple[str, ...]:
     said = [name for name in ("subscribe", "topic", "subscribePattern") if name in given]
     if len(said) > 1:
-        raise UsageError(f"{said[0]} and {said[1]} both say what is read: use one of them")
+        raise UsageError(f"{said[0]} and {said[1]} both select topics: use only one of them")
     if given.get("subscribePattern"):
         return ()
     name = "subscribe" if "subscribe" in given else "topic"
@@ -206,10 +206,10 @@ def group_of(given: Mapping[str, str], default: str) -> str:
 def _expression(given: Mapping[str, str], read: "OptionReader") -> SourceExpression:
     if "expression" not in given:
         if "expressionType" in given:
-            raise UsageError(f"expressionType={given['expressionType']}: there is no expression that it is the type of")
+            raise UsageError(f"expressionType={given['expressionType']}: it needs the option expression")
         return parse_expression("subExpression", given.get("subExpression", ""), TAG)
     if "subExpression" in given:
-        raise UsageError("expression and subExpression both say which messages are wanted: use expression")
+        raise UsageError("expression and subExpression both select messages: use only expression")
     kind = read.one_of("expressionType", ("tag", "sql92"), "tag").upper() if "expressionType" in given else ""
     return parse_expression("expression", given["expression"], kind)
 
@@ -240,7 +240,9 @@ class OptionReader:
         except ValueError:
             number = least - 1
         if number < least or (most is not None and number > most):
-            allowed = f"a whole number from {least} on" if most is None else f"a whole number from {least} to {most}"
+            allowed = f"a whole number of at least {least}"
+            if most is not None:
+                allowed = f"a whole number from {least} to {most}"
             raise UsageError(f"{name}={text}: write {allowed}{_time_hint(name)}")
         return number
 
@@ -278,4 +280,4 @@ class OptionReader:
 def _time_hint(name: str) -> str:
     if not name.endswith("Timestamp"):
         return ""
-    return f", milliseconds since 1970; times by queue go into {name.replace('Timestamp', 'OffsetsByTimestamp')}"
+    return f", milliseconds since 1970; for times by queue use {name.replace('Timestamp', 'OffsetsByTimestamp')}"

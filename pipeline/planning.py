@@ -82,7 +82,7 @@ def _what_is_there(wanted: QueueRange, there: QueueEnds) -> tuple[QueueRange, st
     if start == end:
         return wanted, ""
     if start > end or start > there.max_offset:
-        return QueueRange(queue, there.min_offset, min(end, there.max_offset)), f"offset {start} and what follows"
+        return QueueRange(queue, there.min_offset, min(end, there.max_offset)), f"offset {start} and all that follow"
     if start < there.min_offset or end > there.max_offset:
         readable = QueueRange(queue, max(start, there.min_offset), min(end, there.max_offset))
         return readable, f"offsets {start} to {end}"

@@ -168,7 +168,8 @@ class PullAhead:
     def _check_progress(self, offset: int, answer: PullAnswer) -> None:
         if answer.next_begin_offset <= offset:
             raise SourceUnreachable(
-                f"{self._wanted}: the broker answers offset {offset}, and calls {answer.next_begin_offset} the next"
+                f"{self._wanted}: the broker responded to offset {offset} with the next offset "
+                f"{answer.next_begin_offset}"
             )
 
     def _after_nothing(self, offset: int, end: int, answer: PullAnswer) -> int:
@@ -181,7 +182,7 @@ class PullAhead:
         if self._options.fail_on_data_loss:
             raise DataLost(
                 f"{self._wanted.queue}: wanted offsets {offset} to {self._wanted.end}, {there}; messages were removed "
-                "(retention, or a broker that lost its disk). To read what is left set failOnDataLoss=false"
+                "(by retention, or the broker lost its disk). To read the remaining messages set failOnDataLoss=false"
             )
         log.warning("data_lost", queue=str(self._wanted.queue), wanted=offset, there=there, going_on=going_on)
         return going_on
@@ -211,8 +212,8 @@ class PullAhead:
         """Log that the rest of the range is gone. Raises: DataLost."""
         if self._options.fail_on_data_loss:
             raise DataLost(
-                f"{self._wanted.queue}: wanted offsets {offset} to {self._wanted.end}, and the topic is gone: "
-                f"{error.remark}. To go on without it set failOnDataLoss=false"
+                f"{self._wanted.queue}: wanted offsets {offset} to {self._wanted.end}, and the topic no longer exists: "
+                f"{error.remark}. To continue without it set failOnDataLoss=false"
             )
         log.warning("data_lost", queue=str(self._wanted.queue), wanted=offset, reason=str(error))
 
@@ -220,15 +221,15 @@ class PullAhead:
         queue, _, end = self._wanted
         if _is_by_tags_alone(error):
             return (
-                f"expression={self._options.expression.text}: broker {queue.broker_name} chooses by tags alone, it has "
-                f"enablePropertyFilter=false: switch it on there, or leave the choice to Spark ({error})"
+                f"expression={self._options.expression.text}: broker {queue.broker_name} filters only by tags, because "
+                f"it has enablePropertyFilter=false: turn it on there, or filter in Spark ({error})"
             )
         if is_refusal:
-            return f"{queue}: the broker refuses offsets {offset} to {end}: {error}"
+            return f"{queue}: the broker rejects offsets {offset} to {end}: {error}"
         tried_ms = self._options.reconnect_timeout_ms
         return (
             f"{queue}: offsets {offset} to {end} can't be read, tried for {tried_ms} ms (reconnectTimeoutMs): {error}; "
-            f"is broker {queue.broker_name} running, and can this machine reach it?"
+            f"check that broker {queue.broker_name} is running and that this machine can connect to it"
         )
 
     async def _refresh_route(self) -> None:

@@ -75,7 +75,7 @@ def stored_parts(bodies: Sequence[bytes]) -> RecordParts:
     look = _Look(data)
     heads = look.heads(starts, _STORED_HEAD)
     if (heads["magic"] != RECORD_MAGIC).any():
-        raise ProtocolError("an answer to a pull has something in it that is no stored record")
+        raise ProtocolError("the response to a pull contains data that is not a stored record")
     topic_at = starts + 90 + _numbers(heads["host_bytes"])
     properties_start = topic_at + 6 + look.at(topic_at + 1, ">u2")
     properties_end = properties_start + look.at(properties_start - 2, ">u2")
@@ -105,7 +105,7 @@ def rocketmq_parts(bodies: Sequence[bytes]) -> RecordParts:
     heads = look.heads(starts, _ROCKETMQ_HEAD)
     is_v2 = heads["magic"] == MAGIC_V2
     if not (is_v2 | (heads["magic"] == MAGIC_V1)).all():
-        raise ProtocolError("an answer to a pull has something in it that is no record of RocketMQ")
+        raise ProtocolError("the response to a pull contains data that is not a record of RocketMQ")
     sys_flag = _numbers(heads["sys_flag"])
     stored_at = starts + np.where(sys_flag & BORN_HOST_V6, 68, 56)
     behind_hosts = stored_at + np.where(sys_flag & STORE_HOST_V6, 28, 16)
@@ -152,7 +152,7 @@ def _starts(data: bytes, size_at: int, least: int) -> Numbers:
     except StructError:
         at = -1
     if at != end:
-        raise ProtocolError(f"an answer to a pull breaks off in its record {len(starts)}")
+        raise ProtocolError(f"the response to a pull is incomplete in its record {len(starts)}")
     return np.array(starts, dtype=np.int64)
 
 

@@ -70,22 +70,22 @@ def check_columns(schema: StructType, options: SinkOptions) -> None:
     """Refuse columns that the sink doesn't accept. Raises: UsageError, which names the column."""
     names = [column.name for column in schema.fields]
     if ("value" in names) == ("body" in names):
-        raise UsageError(f"one column value (or body) with the message is needed; there are: {', '.join(names)}")
+        raise UsageError(f"one column value (or body) with the message is needed; the columns are: {', '.join(names)}")
     if not options.topic and "topic" not in names:
-        raise UsageError('no topic: write .option("topic", "orders"), or have a column topic')
+        raise UsageError('no topic: write .option("topic", "orders"), or add a column topic')
     for column in schema.fields:
         if column.name in MADE_BY_BROKERS:
             continue
         known = COLUMNS.get(column.name)
         if known is None:
             close = get_close_matches(column.name, COLUMNS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(COLUMNS)}"
+            hint = f"did you mean {close[0]}?" if close else f"the columns are: {', '.join(COLUMNS)}"
             raise UsageError(
-                f"{column.name} is no column of the sink staticfire; {hint}; drop it, or put it into value"
+                f"{column.name} is not a column of the sink staticfire; {hint}; remove it, or put it into value"
             )
         if not isinstance(column.dataType, known[0]) or not _is_text_inside(column.dataType):
             given = column.dataType.simpleString()
-            raise UsageError(f"column {column.name} is a {given}; the sink takes {known[1]}")
+            raise UsageError(f"column {column.name} is a {given}; the sink needs {known[1]}")
 
 
 def _is_text_inside(kind: DataType) -> bool:
@@ -118,7 +118,7 @@ def messages_of(batch: pa.RecordBatch, options: SinkOptions, first: int, run: st
 def _message(value: bytes | str | None, row: Mapping[str, Any], options: SinkOptions) -> Message:
     """Return the message of a row. Raises: ClientError, UsageError."""
     if value is None:
-        raise UsageError("value is null: a message has a body, which isn't empty")
+        raise UsageError("value is null: a message must have a body that isn't empty")
     topic = row.get("topic") or options.topic
     if not topic:
         raise UsageError("topic is null, and there is no option topic")

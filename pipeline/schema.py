@@ -54,8 +54,8 @@ def arrow_schema(schema: StructType) -> pa.Schema:
         known = COLUMNS.get(column.name)
         if known is None:
             close = get_close_matches(column.name, COLUMNS, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(COLUMNS)}"
-            raise UsageError(f"schema: {column.name} is no column of the source staticfire; {hint}")
+            hint = f"did you mean {close[0]}?" if close else f"the columns are: {', '.join(COLUMNS)}"
+            raise UsageError(f"schema: {column.name} is not a column of the source staticfire; {hint}")
         if column.dataType != known[0]:
             wanted, given = known[0].simpleString(), column.dataType.simpleString()
             raise UsageError(f"schema: {column.name} is a {wanted}, not a {given}: write {column.name} {wanted}")

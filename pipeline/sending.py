@@ -102,7 +102,7 @@ class RowSender:
 
     def _check(self) -> None:
         if self.rows.failed and self._options.fail_on_error:
-            raise RowsNotSent(f"{self.rows}; failOnError=false goes on without such rows")
+            raise RowsNotSent(f"{self.rows}; set failOnError=false to skip such rows")
 
     async def _send(self, rows: Sequence[RowMessage | RowError]) -> None:
         """Send rows. Those for any queue are sent in bulk, the others in order to their queues."""

@@ -20,7 +20,7 @@ NAMES = (
     "rowIds", "checkpointLocation",
 )  # fmt: skip
 _NOT_OPTIONS = {
-    "path": "save() and start() take no path here: name the topic with topic",
+    "path": "save() and start() accept no path: use the option topic",
     "subscribe": "that is for reading; the sink's option is called topic",
     "namesrvaddr": "the option is called nameServer",
     "namesrv": "the option is called nameServer",

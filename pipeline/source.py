@@ -59,7 +59,7 @@ class StaticfireSource(DataSource):
         from staticfire.pipeline.sink import BatchWriter
 
         if overwrite:
-            raise UsageError('mode("overwrite"): a topic is added to, and never overwritten; write mode("append")')
+            raise UsageError('mode("overwrite"): a topic is never overwritten; write mode("append")')
         options = parse_sink_options(dict(self.options), os.environ)
         check_columns(schema, options)
         return BatchWriter(options, f"{live_machine().identity.random.getrandbits(128):032x}")
@@ -68,7 +68,9 @@ class StaticfireSource(DataSource):
         from staticfire.pipeline.sink import StreamWriter
 
         if overwrite:
-            raise UsageError('outputMode("complete"): a topic is added to; write outputMode("append") or "update"')
+            raise UsageError(
+                'outputMode("complete"): rows are added to a topic; write outputMode("append") or "update"'
+            )
         options = parse_sink_options(dict(self.options), os.environ)
         check_columns(schema, options)
         return StreamWriter(options)

@@ -106,7 +106,7 @@ class StreamPlan:
                 raise  # The topic never existed.
             raise NetworkError(str(error)) from None  # While a topic's only broker restarts, the topic has no route.
         for queue in sorted(set(self._queues) - set(queues)):
-            log.warning("queue_gone", queue=str(queue), reason="its broker is away, or the topic has fewer queues")
+            log.warning("queue_gone", queue=str(queue), reason="its broker is offline, or the topic has fewer queues")
         if self._options.pattern is not None:
             for topic in sorted({queue.topic for queue in queues} - {queue.topic for queue in self._queues}):
                 log.info("topic_matches", topic=topic, pattern=self._options.pattern.text)

@@ -54,5 +54,5 @@ def parse_pattern(text: str) -> TopicPattern:
     try:
         pattern.matches("")
     except re.error as error:
-        raise UsageError(f"subscribePattern={text}: that is no regular expression: {error}") from None
+        raise UsageError(f"subscribePattern={text}: this is not a regular expression: {error}") from None
     return pattern

@@ -88,6 +88,6 @@ def _offsets(bit_set: str | list[int], start_offset: int) -> tuple[int, ...]:
     else:
         octets = bytes([number & 0xFF for number in bit_set])
     if len(octets) > BIT_SET_BYTES_MAX:
-        raise ProtocolError(f"bit set of {len(octets)} bytes, {BIT_SET_BYTES_MAX} are allowed")
+        raise ProtocolError(f"bit set of {len(octets)} bytes, the limit is {BIT_SET_BYTES_MAX}")
     bits = int.from_bytes(octets, "little")
     return tuple([start_offset + bit for bit in range(bits.bit_length()) if bits >> bit & 1])

@@ -28,7 +28,7 @@ def parse_clock_words(text: str) -> Clock:
         except UsageError:
             # The other function may be able to parse it.
             pass
-    raise UsageError(f"{text!r} is nothing that can be done with the clock; write {FORMS}")
+    raise UsageError(f"{text!r} is not an operation of the clock; write {FORMS}")
 
 
 def _by(word: str) -> Clock:

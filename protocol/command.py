@@ -91,7 +91,7 @@ class Shape:
         pairs = zip(command.__struct_fields__, command.__struct_encode_fields__, strict=True)
         self.names = {field: (names or {}).get(field, wire) for field, wire in pairs if field not in _ENVELOPE_FIELDS}
         self.fields = tuple(self.names)
-        assert command.__struct_fields__[: len(self.fields)] == self.fields, "header fields come first in the array"
+        assert command.__struct_fields__[: len(self.fields)] == self.fields, "header fields must be first in the array"
 
     @property
     def body_type(self) -> Any:
@@ -189,7 +189,7 @@ def also_as(code: RequestCode, answer: type[Answer]) -> Callable[[type[R]], type
     """
 
     def declare(command: type[R]) -> type[R]:
-        assert int(code) in REQUESTS, "the first form is declared before"
+        assert int(code) in REQUESTS, "the first form must be declared before"
         _DECLARATIONS[command] = Declaration(code, Shape(command), answer_shape(answer))
         return command
 

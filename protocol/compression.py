@@ -24,7 +24,7 @@ def expand(body: bytes, sys_flag: int, bytes_max: int) -> bytes:
     """
     kind = compression_kind(sys_flag)
     if kind is None:
-        raise ProtocolError("a body is compressed with an unknown kind, not with zlib, LZ4 or Zstandard")
+        raise ProtocolError("the compression of a body is unknown; supported are zlib, LZ4 and Zstandard")
     if not has_library(kind):
         raise ProtocolError(f"a body is compressed with {kind.name}, which can't be read here: {INSTALL}")
     if kind is CompressionKind.ZSTD:
@@ -32,9 +32,9 @@ def expand(body: bytes, sys_flag: int, bytes_max: int) -> bytes:
     else:
         expanded, is_whole = _expand_at_once(body, kind, bytes_max)
     if len(expanded) > bytes_max:
-        raise ProtocolError(f"a body is larger than {bytes_max} bytes when it is expanded")
+        raise ProtocolError(f"a body is larger than {bytes_max} bytes when it is decompressed")
     if not is_whole:
-        raise ProtocolError("a compressed body breaks off")
+        raise ProtocolError("a compressed body is incomplete")
     return expanded
 
 
@@ -70,7 +70,7 @@ def _expand_zstd(body: bytes, bytes_max: int) -> tuple[bytes, bool]:
 
 
 def _broken(kind: CompressionKind, error: Exception) -> ProtocolError:
-    return ProtocolError(f"a body that is said to be compressed with {kind.name.lower()} isn't: {error}")
+    return ProtocolError(f"a body can't be decompressed with {kind.name.lower()}: {error}")
 
 
 def compress(body: bytes, kind: CompressionKind, level: int) -> bytes:

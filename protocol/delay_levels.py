@@ -37,10 +37,10 @@ class DelayLevels(msgspec.Struct, frozen=True):
         for item in text.split():
             number, unit = item[:-1], item[-1]
             if unit not in _UNIT_MS or not (number.isascii() and number.isdigit()) or len(number) > _DIGITS_MAX:
-                raise UsageError(f"messageDelayLevel: {item!r} is no delay; write them as in `1s 5s 10m 2h 1d`")
+                raise UsageError(f"messageDelayLevel: {item!r} is not a delay; write delays as in `1s 5s 10m 2h 1d`")
             delays_ms.append(int(number) * _UNIT_MS[unit])
         if not delays_ms:
-            raise UsageError("messageDelayLevel: it names no delay; write them as in `1s 5s 10m 2h 1d`")
+            raise UsageError("messageDelayLevel: it contains no delay; write delays as in `1s 5s 10m 2h 1d`")
         return cls(tuple(delays_ms))
 
     @property

@@ -13,7 +13,7 @@ from staticfire.protocol.times import MessageMs
 MS_OF_UNIT = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 # A hundred years. A longer duration most likely has the wrong unit.
 DURATION_MS_MAX = 36_525 * MS_OF_UNIT["d"]
-DURATION_FORMS = "2h, 1h30m, 90s, 500ms or 2d, the larger unit first"
+DURATION_FORMS = "2h, 1h30m, 90s, 500ms or 2d, larger units first"
 # The year 33658: the largest number with fifteen digits.
 MOMENT_MS_MAX = 10**15 - 1
 MOMENT_FORMS = "2026-11-21T13:30:00Z, or milliseconds since 1970"
@@ -28,11 +28,11 @@ def parse_duration(text: str) -> int:
     """Return a duration in milliseconds; blanks and a leading plus are ignored. Raises: UsageError."""
     found = re.fullmatch(_DURATION, "".join(text.split()))
     if found is None or not any(found.groups()):
-        raise UsageError(f"{text!r} is no duration; write {DURATION_FORMS}")
+        raise UsageError(f"{text!r} is not a duration; write {DURATION_FORMS}")
     numbers = zip(found.groups(), MS_OF_UNIT.values(), strict=True)
     total = sum((Decimal(number) * factor for number, factor in numbers if number), Decimal(0))
     if total != int(total):
-        raise UsageError(f"{text!r} is no duration: a millisecond can't be divided")
+        raise UsageError(f"{text!r} is not a duration: the smallest unit is a millisecond")
     if total > DURATION_MS_MAX:
         raise UsageError(f"{text!r} is over the limit of {format_duration(DURATION_MS_MAX)}")
     return int(total)
@@ -56,7 +56,7 @@ def parse_moment(text: str) -> MessageMs:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no time; write {MOMENT_FORMS}") from None
+        raise UsageError(f"{text!r} is not a time; write {MOMENT_FORMS}") from None
     return ms_of(moment)
 
 

@@ -120,8 +120,8 @@ class _Reader:
         self._steps_left -= steps
         if self._steps_left < 0:
             raise ProtocolError(
-                f"JSON of {len(self._text)} characters isn't standard, and has more than the {self._steps_max} tokens "
-                "and escapes that are read of such; standard JSON has no such limit"
+                f"JSON of {len(self._text)} characters isn't standard, and has more than {self._steps_max} tokens and "
+                "escapes; standard JSON has no such limit"
             )
 
     def _next_item(self, expected: str) -> re.Match[str]:

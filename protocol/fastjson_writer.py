@@ -69,7 +69,7 @@ def _other_text(value: Any, quote: bool) -> str:
     for base in _PLAIN:
         if isinstance(value, base):
             return _text(base(value), quote)
-    raise TypeError(f"fastjson can't write a {type(value).__name__}; give it plain values, Structs or enums")
+    raise TypeError(f"fastjson can't write a {type(value).__name__}; use plain values, Structs or enums")
 
 
 def _key(key: Any, quote: bool) -> str:

@@ -18,13 +18,13 @@ def pack_host(ip: str, port: int) -> bytes:
         mapped = address.ipv4_mapped if address.version == 6 else None
         return (mapped or address).packed + _PORT.pack(port)
     except (ValueError, StructError) as error:
-        raise ProtocolError(f"no address of a host: {ip!r}, {port!r}") from error
+        raise ProtocolError(f"not the address of a host: {ip!r}, {port!r}") from error
 
 
 def unpack_host(host: bytes) -> tuple[str, int]:
     """Return IP and port. Raises: ProtocolError."""
     if len(host) not in (8, 20):
-        raise ProtocolError(f"a host of {len(host)} bytes: 8 are IPv4, 20 are IPv6")
+        raise ProtocolError(f"a host of {len(host)} bytes: IPv4 has 8, IPv6 has 20")
     return str(ip_address(host[:-4])), _PORT.unpack(host[-4:])[0]
 
 

@@ -43,15 +43,15 @@ def parse_offset_id(message_id: str) -> tuple[bytes, int]:
     """Return store host and log position. Raises: ProtocolError (not an offset message id)."""
     if len(message_id) not in (_V4_CHARS, _V6_CHARS):
         raise ProtocolError(
-            f"{message_id!r} is no offset message id: it has {len(message_id)} characters, not 32 or 56"
+            f"{message_id!r} is not an offset message id: it has {len(message_id)} characters, not 32 or 56"
         )
     try:
         data = bytes.fromhex(message_id)
     except ValueError as error:
-        raise ProtocolError(f"{message_id!r} is no offset message id: {error}") from error
+        raise ProtocolError(f"{message_id!r} is not an offset message id: {error}") from error
     # fromhex accepts blanks.
     if len(data) * 2 != len(message_id):
-        raise ProtocolError(f"{message_id!r} is no offset message id: it has blanks")
+        raise ProtocolError(f"{message_id!r} is not an offset message id: it contains blanks")
     return data[:-8], int.from_bytes(data[-8:], "big", signed=True)
 
 

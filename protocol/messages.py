@@ -104,7 +104,7 @@ def message_fault(message: Message) -> str | None:
         return f"the flag {message.flag} has more than 32 bits"
     delays = (message.delay_level > 0) + (message.delay_ms is not None) + (message.deliver_ms is not None)
     if delays > 1:
-        return "delay_level, delay_ms and deliver_ms exclude each other"
+        return "use only one of delay_level, delay_ms and deliver_ms"
     if message.properties and (fault := _properties_fault(message.properties)):
         return fault
     return _texts_fault(message)
@@ -127,7 +127,7 @@ def _texts_fault(message: Message) -> str | None:
 def _properties_fault(properties: Mapping[str, str]) -> str | None:
     for name, value in properties.items():
         if name in names.RESERVED_NAMES:
-            return f"the property {name} belongs to RocketMQ: choose another name, or the parameter meant for it"
+            return f"the property {name} is reserved for RocketMQ: choose another name, or use the parameter for it"
         if fault := _type_fault(f"the name of the property {name!r}", name, str):
             return fault
         if fault := _type_fault(f"the property {name}", value, str):
@@ -162,10 +162,10 @@ def check_message(message: Message, body_bytes_max: int = BODY_BYTES_MAX) -> Non
         raise ClientError(f"{message.topic!r}: {fault}")
     body_bytes = len(message.body)
     if body_bytes == 0:
-        raise ClientError(f"a message for {message.topic} has an empty body: RocketMQ refuses those")
+        raise ClientError(f"a message for {message.topic} has an empty body, which RocketMQ rejects")
     if body_bytes > body_bytes_max:
         raise ClientError(
-            f"a message for {message.topic} has {body_bytes} bytes, {body_bytes_max} are allowed: send less, or raise "
+            f"a message for {message.topic} has {body_bytes} bytes, the limit is {body_bytes_max}: send less, or raise "
             "maxMessageSize of the producer and of the brokers"
         )
 
@@ -196,8 +196,8 @@ def encode_message_properties(message: Message, unique_id: str) -> bytes:
         )
     if len(encoded) > PROPERTIES_BYTES_MAX:
         raise ClientError(
-            f"a message for {message.topic} has {len(encoded)} bytes of tags, keys and properties, "
-            f"{PROPERTIES_BYTES_MAX} are allowed"
+            f"a message for {message.topic} has {len(encoded)} bytes of tags, keys and properties, the limit is "
+            f"{PROPERTIES_BYTES_MAX}"
         )
     return encoded
 

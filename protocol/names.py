@@ -103,7 +103,7 @@ def group_fault(group: str | None) -> str | None:
     if group is None or not group.strip():
         return "the group is blank"
     if len(group) > GROUP_CHARS_MAX:
-        return f"the group is {len(group)} characters long, {GROUP_CHARS_MAX} are allowed"
+        return f"the group is {len(group)} characters long, the limit is {GROUP_CHARS_MAX}"
     if _LEGAL.fullmatch(group) is None:
         return f"the group {group!r} contains characters other than {_LEGAL_IN_WORDS}"
     return None

@@ -107,7 +107,7 @@ def pack_topic(topic: str) -> bytes:
     try:
         encoded = topic.encode()
     except UnicodeEncodeError as error:
-        raise ProtocolError(f"a topic that is no UTF-8: {error}") from error
+        raise ProtocolError(f"a topic that is not UTF-8: {error}") from error
     if len(encoded) > 0xFFFF:
         raise ProtocolError(f"a topic of {len(encoded)} bytes does not fit into a record (65535)")
     return b"\xda" + len(encoded).to_bytes(2, "big") + encoded
@@ -142,7 +142,7 @@ def pack_record(  # house: hot, and a value to hold them costs more than the pac
     elif len(born_host) == 20:
         pack_middle, born_host_head = _pack_middle_v6, b"\xc4\x14"
     else:
-        raise ProtocolError(f"a born host of {len(born_host)} bytes: 8 are IPv4, 20 are IPv6")
+        raise ProtocolError(f"a born host of {len(born_host)} bytes: IPv4 has 8, IPv6 has 20")
     properties_bytes = len(properties)
     body_bytes = len(body)
     try:
@@ -341,12 +341,12 @@ def check_record(data: Buffer, at: int, log_position: int) -> Verdict:
     if not any(head):
         return Verdict(Found.NOTHING, 0, "nothing was written here")
     if len(head) < BLANK_BYTES_MIN:
-        return _broken(f"{len(head)} bytes are less than any record")
+        return _broken(f"{len(head)} bytes are too short for a record")
     crc = _peek_u32(head, 9)[0]
     magic = _peek_u32(head, 14)[0]
     size, position = _peek_numbers(head.ljust(_HOST_AT, b"\0"))[:2]
     if position != log_position:
-        return _broken(f"it says that it lies at {position}")
+        return _broken(f"its own position field is {position}")
     if magic == BLANK_MAGIC:
         if size < BLANK_BYTES_MIN or head[:BLANK_BYTES_MIN] != pack_blank(position, size):
             return _broken("the blank's head is damaged")

@@ -213,7 +213,7 @@ def _from_rocketmq(data: bytes, at: int, check_body: bool) -> tuple[StoredRecord
     # fmt: on
     end = at + size
     if end > len(data):
-        raise ProtocolError(f"a record of {size} bytes, of which {len(data) - at} are there")
+        raise ProtocolError(f"a record of {size} bytes, of which only {len(data) - at} are present")
     body_at = at + head.size
     topic_length_at = body_at + body_bytes
     if body_bytes < 0 or topic_length_at >= end:
@@ -296,5 +296,5 @@ def decode_batch(batch: bytes) -> list[BatchMessage]:
         if at < end:
             raise ProtocolError(f"it has more than {BATCH_MESSAGES_MAX} messages")
     except StructError as error:
-        raise ProtocolError(f"a batch breaks off in its message {len(messages)}: {error}") from error
+        raise ProtocolError(f"a batch is incomplete in its message {len(messages)}: {error}") from error
     return messages

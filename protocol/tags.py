@@ -63,7 +63,7 @@ class TagExpression(msgspec.Struct, frozen=True):
             return EVERY_TAG
         parts = text.split("||")
         if not any(parts):
-            raise TagExpressionError(f"{text!r} names no tag: write `paid || refunded`, or `*` for all")
+            raise TagExpressionError(f"{text!r} contains no tag: write `paid || refunded`, or `*` for all")
         return cls.of_tags(text, filter(None, (part.strip(_JAVA_BLANKS) for part in parts)))
 
     @classmethod

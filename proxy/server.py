@@ -65,7 +65,10 @@ class Proxy(Service):
         try:
             await self._endpoint.listen(self._settings.listen_host, self._settings.grpc_server_port, self._sock)
         except OSError as error:
-            words = f"the gRPC endpoint can't listen: {os_words(error)}; choose another grpcServerPort, or 0 for any"
+            words = (
+                f"the gRPC endpoint can't listen: {os_words(error)}; choose another grpcServerPort, or 0 for any free "
+                "port"
+            )
             raise UsageError(words) from None
 
     async def _look_loop(self) -> None:

@@ -18,16 +18,16 @@ class ProxySettings(SettingsValue):
     """One endpoint. Read once, passed down as a value."""
 
     namesrv_addr: str = "127.0.0.1:9876"
-    """Nameservers, separated by semicolons."""
+    """Addresses of the nameservers, separated by semicolons."""
 
     # Where it listens
     listen_host: str = "0.0.0.0"
-    """0.0.0.0: every address of this machine, those of IPv6 included where there are any."""
+    """0.0.0.0: every address of this machine, including IPv6 if there is any."""
     grpc_server_port: int = field(default=8081, metadata=PORT)
-    """TLS and plain text, decided by a connection's first byte. 0: any free port."""
+    """The port for TLS and plain text; the first byte of a connection decides. 0: any free port."""
     tls_names: str = ""
-    """Host names and addresses, separated by commas, that the certificate has beside localhost, 127.0.0.1 and ::1.
-    Only for clients that check it: most of RocketMQ's don't."""
+    """Host names and addresses of the certificate, separated by commas, in addition to localhost, 127.0.0.1 and ::1.
+    Only for clients that check it; most of RocketMQ's don't."""
 
     # What clients may ask for
     min_invisible_time_mills_for_recv: int = field(default=10_000, metadata=within(0, INVISIBLE_MS_MAX))
@@ -36,10 +36,10 @@ class ProxySettings(SettingsValue):
 
     # What clients may take
     grpc_max_inbound_message_size: int = field(default=130 * 1024 * 1024, metadata=within(BODY_BYTES_MAX, INT32_MAX))
-    """Of one request, in bytes."""
+    """Maximum size of a request, in bytes."""
     grpc_client_idle_time_mills: int = field(default=120_000, metadata=PERIOD)
-    """A connection without calls is closed after so many milliseconds."""
+    """A connection without calls is closed after this time in ms."""
     unfinished_request_bytes_max: int = field(default=256 * 1024 * 1024, metadata=within(BODY_BYTES_MAX, INT64_MAX))
-    """Of requests that aren't whole, or that wait, on all connections together. Above it they are refused."""
+    """Bytes of incomplete or waiting requests, of all connections together. Above it, requests are rejected."""
     connections_max: int = field(default=10_000, metadata=within(1, INT32_MAX))
-    """More are closed at once."""
+    """Maximum number of connections; further ones are closed at once."""

@@ -18,7 +18,7 @@ def parse_address(text: str, default_port: int | None = None) -> Address:
     host = host.removeprefix("[").removesuffix("]")
     is_port = port.isdecimal() and len(port) <= PORT_DIGITS_MAX and int(port) <= 65535
     if not host or any(map(str.isspace, host)) or not is_port:
-        raise UsageError(f"{text!r} is no address; write host:port, for example 127.0.0.1:9876")
+        raise UsageError(f"{text!r} is not an address; write host:port, for example 127.0.0.1:9876")
     return host, int(port)
 
 

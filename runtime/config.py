@@ -155,7 +155,7 @@ def what_it_takes(kind: Any, one: "Field[Any]") -> str:
     if get_origin(kind) is tuple:
         return "a list, separated by semicolons"
     low, high = _chars_of(one)
-    return "text" if (low, high) == (0, TEXT_CHARS_MAX) else f"text of {low} to {high} characters, none of control"
+    return "text" if (low, high) == (0, TEXT_CHARS_MAX) else f"text of {low} to {high} characters without control ones"
 
 
 def field_named(cls: type, name: str) -> "Field[Any]":

@@ -147,7 +147,8 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             self._owner.disconnected(self)
         for pending in self._pending.take_all() if self._pending is not None else ():
             self._tell(
-                pending, ConnectionLost(f"connection to {self.peer.address} lost before the answer to {pending.asked}")
+                pending,
+                ConnectionLost(f"connection to {self.peer.address} lost before the response to {pending.asked}"),
             )
 
     def pause_writing(self) -> None:
@@ -300,7 +301,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         """Send an error in place of a response that can't be written: it is too long, or a number exceeds its field."""
         words = str(error)
         if not isinstance(error, ProtocolError):
-            words = f"{type(answer).__name__} can't be written: {type(error).__name__}: {error}"
+            words = f"the response {type(answer).__name__} can't be encoded: {type(error).__name__}: {error}"
             log.error("answer_failed", request=type(call.request).__name__, peer=self.peer.address, error=repr(error))
         call.codec.write_answer(self._out, refusal(_SYSTEM_ERROR, words), call.opaque, self.store_host)
 
@@ -360,7 +361,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             pending.told(outcome)
         except Exception as error:  # noqa: BLE001 (a callback's failure must not affect other requests)
             assert self._loop is not None
-            words = f"what comes of {pending.asked} at {self.peer.address} could not be handled"
+            words = f"the response to {pending.asked} from {self.peer.address} could not be handled"
             self._loop.call_exception_handler({"message": words, "exception": error})
 
     # -- requests of ours ----------------------------------------------------------------------------------------
@@ -400,7 +401,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             self._plan_flush()
 
     def _expired(self, pending: PendingAnswer) -> None:
-        words = f"no answer to {pending.asked} from {self.peer.address} within {pending.timeout_ms} ms"
+        words = f"no response to {pending.asked} from {self.peer.address} within {pending.timeout_ms} ms"
         self._tell(pending, AnswerTimeout(words))
 
     def flush(self) -> None:

@@ -29,7 +29,7 @@ def understood(given: Mapping[str, str], path: str, classes: tuple[type, ...], t
     """
     role = given.get("brokerRole", "ASYNC_MASTER")
     if role not in MASTERS:
-        raise UsageError(f"brokerRole={shown(role)} ({path}): there are only masters here; leave this broker out")
+        raise UsageError(f"brokerRole={shown(role)} ({path}): only masters are supported; don't start this broker")
     taken: dict[str, str] = {}
     without_meaning: list[str] = []
     unknown: list[str] = []
@@ -45,11 +45,11 @@ def understood(given: Mapping[str, str], path: str, classes: tuple[type, ...], t
         else:
             unknown.append(key)
     for key in unknown[:UNKNOWN_TOLD_MAX]:
-        tell(f"{path}: nobody knows the setting {shown(key)}{_likely(shown(key), classes)}")
+        tell(f"{path}: unknown setting {shown(key)}{_likely(shown(key), classes)}")
     if len(unknown) > UNKNOWN_TOLD_MAX:
-        tell(f"{path}: nor any of {len(unknown) - UNKNOWN_TOLD_MAX} more")
+        tell(f"{path}: {len(unknown) - UNKNOWN_TOLD_MAX} more unknown settings")
     if without_meaning:
-        tell(f"{path}: settings of RocketMQ that mean nothing here: {', '.join(sorted(without_meaning))}")
+        tell(f"{path}: settings of RocketMQ that have no effect here: {', '.join(sorted(without_meaning))}")
     return taken
 
 
@@ -63,7 +63,7 @@ def _is_readable(cls: type, key: str, text: str, path: str, tell: Tell) -> bool:
         return True
     except Unparsable as wrong:
         default = text_of(default_of(one))
-        words = f"it takes {wrong}, as a literal; {default}, the default, counts"
+        words = f"it must be {wrong}, as a literal; the default {default} is used"
         tell(f"{path}: {key}={shown(text)} can't be read: {words}")
         return False
     return True

@@ -20,8 +20,8 @@ S = TypeVar("S")
 # A request may contain megabytes of names, but the response must be one line.
 TOLD_MAX = 10
 UNKNOWN = "there is no such setting"
-MEANS_NOTHING = "this setting of RocketMQ means nothing here"
-AT_START_ONLY = "it is read at the start only, and is"
+MEANS_NOTHING = "this setting of RocketMQ has no effect here"
+AT_START_ONLY = "it is read only at the start, and is"
 
 
 class Change(msgspec.Struct, Generic[S], frozen=True):
@@ -52,7 +52,7 @@ def change_settings(settings: S, properties: Mapping[str, str], live: Collection
         try:
             value = parse_value(text.strip(), type(settings), field_named(type(settings), name))
         except Unparsable as wrong:
-            complaints.append(f"{key}={shown(text)}: it takes {wrong}")
+            complaints.append(f"{key}={shown(text)}: it must be {wrong}")
             continue
         old = values.get(name, getattr(settings, name))
         if value != old and live is not None and name not in live:
@@ -60,7 +60,7 @@ def change_settings(settings: S, properties: Mapping[str, str], live: Collection
         elif value != old:
             values[name] = value
     if complaints:
-        raise UsageError(f"nothing is changed; {_words(complaints)}")
+        raise UsageError(f"nothing was changed; {_words(complaints)}")
     return Change(replace(settings, **values), {name: text_of(value) for name, value in values.items()})  # type: ignore[type-var]
 
 

@@ -60,7 +60,7 @@ def load_settings(
                 values[name] = parse_value(text, cls, field_named(cls, name))
             except Unparsable as wrong:
                 given_as = variable_of(key) if place == ENVIRONMENT else key
-                words = f"{given_as}={shown(text)} ({place}) is no value for this setting: it takes {wrong}"
+                words = f"{given_as}={shown(text)} ({place}) is not a value for this setting: it must be {wrong}"
                 raise UsageError(words) from None
     return cls(**values)
 
@@ -87,10 +87,10 @@ def _toml_values(path: str, text: str) -> dict[str, str]:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is no TOML: {error}") from None
+        raise UsageError(f"{path} is not valid TOML: {error}") from None
     nested = [key for key, value in table.items() if isinstance(value, dict)]
     if nested:
-        raise UsageError(f"{path}: [{nested[0]}] is a table; settings stand at the top level, as key = value")
+        raise UsageError(f"{path}: [{nested[0]}] is a table; write settings at the top level, as key = value")
     return {key: text_of(tuple(value) if isinstance(value, list) else value) for key, value in table.items()}
 
 
@@ -102,7 +102,7 @@ def _line_values(path: str, text: str) -> dict[str, str]:
     values = read_properties(text)
     for number, line in enumerate(text.splitlines(), 1):
         if values.get(line.strip()) == "":
-            raise UsageError(f"{path}, line {number}: {line.strip()!r} is no key=value")
+            raise UsageError(f"{path}, line {number}: {line.strip()!r} must be written as key=value")
     return {key: value.strip() for key, value in values.items()}
 
 
@@ -112,5 +112,5 @@ def _unknown(key: str, source: str, classes: tuple[type, ...]) -> str:
 
     known = {key_of(one).lower(): key_of(one) for cls in classes for one in fields(cls)}
     alike = difflib.get_close_matches(shown(key).replace("_", "").lower(), known, n=1, cutoff=0.6)
-    hint = f"did you mean {known[alike[0]]}?" if alike else "`staticfire broker --settings` lists all"
+    hint = f"did you mean {known[alike[0]]}?" if alike else "`staticfire broker --settings` lists all settings"
     return f"unknown setting {shown(key)} ({source}): {hint}"

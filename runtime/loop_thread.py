@@ -56,7 +56,9 @@ class LoopThread:
         """
         if self.is_current:
             coroutine.close()
-            raise ClientError(f"{self.owner}: its own event loop can't wait for itself; await the asyncio method there")
+            raise ClientError(
+                f"{self.owner}: a call from its own event loop would wait for itself; await the asyncio method there"
+            )
         future = self.submit(coroutine)
         try:
             return future.result(timeout_s)
@@ -103,7 +105,7 @@ class LoopThread:
     def _check(self) -> None:
         # This is checked before the lock is taken: another thread of the parent may have held the lock during the fork.
         if self.is_copy:
-            raise ClientError(f"{self.owner} belongs to the process that this one was forked from: make another one")
+            raise ClientError(f"{self.owner} belongs to the process that this one was forked from: create a new one")
 
     def _why_closed(self) -> str:
         if self.error is not None:
@@ -180,6 +182,6 @@ def refuse_in_event_loop(owner: str, own: LoopThread | None = None) -> None:
         return
     if own is None or not own.is_current:
         raise ClientError(
-            f"{owner}: this would block the event loop that runs here; write `async with` and `await`, or call it in "
+            f"{owner}: this would block the running event loop; write `async with` and `await`, or call it in "
             "a thread: `await asyncio.to_thread(...)`"
         )

@@ -34,9 +34,9 @@ def listen_on(host: str, port: int, way_out: str) -> socket.socket:
         sock.close()
         address = format_address(host, port)
         if isinstance(error, socket.gaierror) or getattr(error, "errno", None) == errno.EADDRNOTAVAIL:
-            raise UsageError(f"{address} can't be listened on: this machine has no address {host}") from None
+            raise UsageError(f"can't listen on {address}: this machine has no address {host}") from None
         kind = PortTaken if getattr(error, "errno", None) == errno.EADDRINUSE else UsageError
-        raise kind(f"{address} can't be listened on: {_reason(error)}; {way_out}") from None
+        raise kind(f"can't listen on {address}: {_reason(error)}; {way_out}") from None
     return sock
 
 
@@ -57,7 +57,7 @@ def port_of(sock: socket.socket) -> int:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return "something listens there already"
+        return "the port is in use"
     if isinstance(error, OverflowError):
-        return "ports end at 65535"
+        return "the highest port is 65535"
     return str(getattr(error, "strerror", None) or error)

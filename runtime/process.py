@@ -89,7 +89,9 @@ def read_arguments(arguments: Sequence[str]) -> Launch | None:
     values = dict(zip(arguments[::2], arguments[1::2], strict=False))
     unknown = sorted(values.keys() - FLAGS)
     if unknown or len(arguments) % 2:
-        raise UsageError(f"can't read {' '.join(arguments)}; for people there is `staticfire nameserver` and `broker`")
+        raise UsageError(
+            f"can't read {' '.join(arguments)}; use the commands `staticfire nameserver` and `staticfire broker`"
+        )
     try:
         settings = msgspec.json.decode(values.get("--settings", "{}"), type=dict[str, Any])
         listen_fd, parent_fd, early_fd = (
@@ -181,9 +183,9 @@ def _remove(files: Files, folder: str) -> None:
 def _words(error: OSError) -> str:
     """Describe an error of the operating system, with a fix if one is known."""
     if isinstance(error, PermissionError):
-        return f"{os_words(error)} for user {os.getuid()}; give it to that user, or choose another place"
+        return f"{os_words(error)} for user {os.getuid()}; make that user its owner, or choose another place"
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return f"{error.filename} is no folder; choose another place"
+        return f"{error.filename} is not a folder; choose another place"
     return os_words(error)
 
 

@@ -86,14 +86,14 @@ def check_ranges(settings: Any) -> None:
 def _check_enum(name: str, value: Any, kind: type[Enum]) -> None:
     if not isinstance(value, kind):
         known = ", ".join(str(member) for member in kind)
-        raise UsageError(f"{name}={shown(repr(value))}: it takes one of {known}")
+        raise UsageError(f"{name}={shown(repr(value))}: it must be one of {known}")
 
 
 def _check(one: "Field[Any]", value: Any) -> None:
     if value is None and one.default is None:
         return
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UsageError(f"{one.name}={shown(str(value))}: it takes a number{range_words(one.metadata)}")
+        raise UsageError(f"{one.name}={shown(str(value))}: it must be a number{range_words(one.metadata)}")
     if not is_within(value, one.metadata):
         low, high = one.metadata["range"]
         raise UsageError(f"{one.name}={value} is out of range: {low} to {high} are allowed")

@@ -119,7 +119,9 @@ class Server:
         uptime_ms = self._machine.clock.uptime_ms()
         self._has_unfinished.set()
         for oldest in self._unfinished.note(connection, unread_bytes, is_new, uptime_ms):
-            oldest.reject("the unfinished frames of all connections are over their limit, and this one is the oldest")
+            oldest.reject(
+                "the incomplete frames of all connections exceed their limit, and this connection has the oldest"
+            )
 
     async def slow_loop(self, pause: Pause) -> None:
         """Loop: close the connections whose frame isn't complete in time."""
@@ -133,14 +135,14 @@ class Server:
     def close_slow(self) -> None:
         """Close the connections whose frame has been incomplete for too long."""
         for connection in self._unfinished.overdue(self._machine.clock.uptime_ms()):
-            connection.reject("a frame isn't whole yet, a long time after its first bytes")
+            connection.reject("a frame is still incomplete, long after its first bytes")
 
     def close_idle(self) -> int:
         """Close the connections that sent nothing since the last call, IDLE_MS_MAX before; return their number."""
         closed = 0
         for connection in list(self.connections):
             if not connection.was_heard:
-                connection.reject(f"nothing came for {IDLE_MS_MAX // 1000} s")
+                connection.reject(f"nothing was received for {IDLE_MS_MAX // 1000} s")
                 closed += 1
             connection.was_heard = False
         return closed

@@ -84,9 +84,11 @@ class Service:
         Raises: ClientError (it was entered before; a running service isn't affected), and what `_start` raises.
         """
         if self._is_left:
-            raise ClientError(f"{self.own_name} was left, or didn't start: it is used once, make another one")
+            raise ClientError(
+                f"{self.own_name} was closed, or failed to start: it can be used only once, create a new one"
+            )
         if self._end is not None:
-            raise ClientError(f"{self.own_name} runs already: use the one that was entered, or make another one")
+            raise ClientError(f"{self.own_name} is already running: use the running one, or create a new one")
         self._end = asyncio.get_running_loop().create_future()
         try:
             await self._start()
@@ -132,7 +134,7 @@ class Service:
 
     async def wait(self) -> None:
         """Wait until `stop`; raise the error that a loop of this service crashed with."""
-        assert self._end is not None, "wait() belongs inside `async with service`"
+        assert self._end is not None, "call wait() inside `async with service`"
         await asyncio.shield(self._end)
 
     @property

@@ -53,12 +53,15 @@ def unseal_state(data: bytes) -> bytes:
         return state
     raise ValueError(
         'its checksum does not match: it is damaged, or was changed by hand (then remove the member "staticfire" at '
-        "its beginning, and what it says now is taken), or a newer version wrote it"
+        "its beginning to accept the change), or was written by a newer version"
     )
 
 
 def read_state_file(
-    files: Files, path: str, read: Callable[[bytes], T], way_out: str = "repair it, or move it away to start without it"
+    files: Files,
+    path: str,
+    read: Callable[[bytes], T],
+    way_out: str = "repair it, or move it away and start without it",
 ) -> T | None:
     """Read a file and return the result of `read` for its content; None if the file doesn't exist.
 

@@ -105,7 +105,7 @@ class MessageClock:
 
     def restore(self) -> None:
         """Restore the setting of the last process. Raises: StorageError (the file can't be read)."""
-        face = read_state_file(self._files, self._path, _read_face, "move it away to start with the wall clock")
+        face = read_state_file(self._files, self._path, _read_face, "move it away and start with the wall clock")
         if face is not None:
             self._face, self._is_wall = face, False
 
@@ -132,5 +132,5 @@ def _read_face(data: bytes) -> ClockFace:
     face = msgspec.json.decode(data.split(b"\n", 1)[0], type=ClockFace)
     is_possible = face.mode in MODES and 0 <= face.rate <= RATE_MAX and face.epoch >= 0
     if not is_possible or not 0 <= face.base_ms <= MOMENT_MS_MAX or not 0 <= face.base_wall_ms <= MOMENT_MS_MAX:
-        raise ValueError(f"no clock shows {face.mode} at {face.rate}, {face.base_ms} at {face.base_wall_ms}")
+        raise ValueError(f"a clock can't be {face.mode} at {face.rate}, {face.base_ms} at {face.base_wall_ms}")
     return face

@@ -75,7 +75,7 @@ class QuiescenceWatch:
         end = queue.max_offset
         if end > queue.min_offset and max(committed, progress.asked_offset) < end:
             return (
-                "there are messages that nobody has pulled" if progress.delivered_to < end else "the next pull is due"
+                "no member has pulled the remaining messages" if progress.delivered_to < end else "the next pull is due"
             )
         if by_asking_only:
             return ""

@@ -128,7 +128,7 @@ class Delivery:
             raise StorageError(f"its record at position {entry.log_position} of the log is damaged")
         record = decode_record(data)
         if record.queue_offset != entry.offset or record.topic != SCHEDULE_TOPIC:
-            raise ProtocolError(f"the record at {entry.log_position} is another one")
+            raise ProtocolError(f"the record at {entry.log_position} is a different one")
         return record
 
     def _home_of(self, properties: bytes) -> Queue:
@@ -139,7 +139,7 @@ class Delivery:
             return queue
         place = real_place(properties)
         if place is None:
-            raise ProtocolError("it has no topic and queue to be delivered to")
+            raise ProtocolError("its target topic and queue are missing")
         queue = self._store.queue(*place)
         if tail == b"REAL_TOPIC\x01%b\x02REAL_QID\x01%d\x02" % (place[0].encode(), place[1]):
             if len(self._homes) >= HOMES_MAX:

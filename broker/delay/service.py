@@ -86,12 +86,12 @@ class DelayService:
         `queues`: the number of queues of the schedule topic, perhaps larger than the current number of levels. Raises:
         StorageError (the file can't be read).
         """
-        words = "what waits is found in the log, and what was delivered"
+        words = "waiting and delivered messages are read from the log"
         self._config_files.restore(FILE, self._snapshot, self._restore, after_log=True, from_log=words)
         is_wrong = self._forget_deleted() or self._saved_position > self._store.max_position
         impossible = self.queue.forget_impossible()
         if impossible:
-            words = "levels stood behind the end of what waits; how far they have come is read from the log"
+            words = "the progress of levels was beyond the end of the waiting messages; it is read from the log"
             log.error("delivery_progress_wrong", file=FILE, levels=impossible, reason=words)
             self._saved_position = min([self._saved_position, *_first_positions(self._store, impossible)])
         self.queue.keep_within_bounds()
@@ -130,7 +130,7 @@ class DelayService:
             elif self._is_one_missing_before(mark):
                 incomplete.add(mark.level)
                 self._delivery.is_delivered(mark)
-                reason = "the log has lost a delivery, and has later ones: what is missing is delivered again"
+                reason = "the log has lost a delivery, but has later ones: the missing messages are delivered again"
                 log.warning(
                     "deliveries_lost", level=mark.level, from_offset=self.queue.offset(mark.level), reason=reason
                 )

@@ -85,7 +85,7 @@ def delayed(properties: bytes, topic: str, queue_id: int, levels: DelayLevels) -
     if len(properties) > PROPERTIES_BYTES_MAX:
         words = (
             f"the message is illegal: with the names of its topic and queue its properties have {len(properties)} "
-            f"bytes, {PROPERTIES_BYTES_MAX} are allowed"
+            f"bytes, the limit is {PROPERTIES_BYTES_MAX}"
         )
         raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
     return Delayed(level, properties)

@@ -44,7 +44,7 @@ def _mixed_listeners(group: ConsumerGroup, members: list[Member]) -> Iterable[Gr
     known = [("in order" if member.in_order else "in any order", member) for member in members if _knows_order(member)]
     by_order = _grouped(known)
     if len(by_order) > 1:
-        words = f"members consume in different ways, {_sides(by_order)}: nobody can rely on the order"
+        words = f"members consume in different ways, {_sides(by_order)}: the order isn't guaranteed"
         yield GroupFinding(MIXED_LISTENERS, "", f"{words}; use one kind of listener, or two groups")
 
 
@@ -66,8 +66,8 @@ def _different_subscriptions(group: ConsumerGroup, members: list[Member]) -> Ite
             continue
         by_expression = _grouped((_wanted(member, topic), member) for member in subscribed)
         if len(by_expression) > 1:
-            words = f"members subscribe to different things of topic {topic}, {_sides(by_expression)}: brokers filter"
-            words += " by the newest for all of them, so messages are skipped; let all subscribe to the same"
+            words = f"members have different subscriptions to topic {topic}, {_sides(by_expression)}: brokers filter"
+            words += " by the newest one for all members, so messages are skipped; use the same subscription everywhere"
             yield GroupFinding(DIFFERENT_SUBSCRIPTIONS, topic, words)
 
 
@@ -83,8 +83,11 @@ def _same_client_ids(members: list[Member]) -> Iterable[GroupFinding]:
         alive = [member for member in same if member.last_seen_ms >= newest_ms]
         if len(alive) > 1:
             peers = ", ".join(member.connection.peer.address for member in alive[:NAMED_MAX])
-            words = f"client id {client_id} is in use {len(alive)} times, from {peers}: they take each other's queues"
-            yield GroupFinding(SAME_CLIENT_ID, client_id, f"{words}; give each an instance name of its own")
+            words = (
+                f"client id {client_id} is in use {len(alive)} times, from {peers}: they take queues away from each "
+                "other"
+            )
+            yield GroupFinding(SAME_CLIENT_ID, client_id, f"{words}; give each client a different instance name")
 
 
 def _grouped(pairs: Iterable[tuple[str, Member]]) -> dict[str, list[Member]]:

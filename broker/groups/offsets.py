@@ -188,7 +188,7 @@ class OffsetTable:
         for key, queues in saved.offset_table.items():
             topic, separator, group = key.partition("@")
             if not separator:
-                raise ValueError(f"{key!r} is no topic@group")
+                raise ValueError(f"{key!r} is not of the form topic@group")
             # Earlier versions accepted offsets beyond 64 bits. They fit into no response, so they are forgotten.
             legal = {queue_id: offset for queue_id, offset in queues.items() if INT64_MIN <= offset <= INT64_MAX}
             self.left_out += [f"{key} queue {queue_id}" for queue_id in queues.keys() - legal.keys()]

@@ -129,7 +129,7 @@ class GroupTable:
         saved = msgspec.json.decode(data, type=_SavedGroups)
         for name, group in saved.subscription_group_table.items():
             if group.group_name != name:
-                raise ValueError(f"the group under {name!r} says that it is {group.group_name!r}")
+                raise ValueError(f"the entry {name!r} contains the group {group.group_name!r}")
             check_group(group)
         self.groups.clear()
         self.groups.update(saved.subscription_group_table)
@@ -156,7 +156,9 @@ def check_group(group: SubscriptionGroupConfig) -> None:
     """
     if group.retry_queue_nums > QUEUES_OF_TOPIC_MAX:
         words = f"group {group.group_name} can't have retryQueueNums={group.retry_queue_nums}"
-        raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, f"{words}: a topic has {QUEUES_OF_TOPIC_MAX} queues at most")
+        raise BrokerAnswer(
+            ResponseCode.INVALID_PARAMETER, f"{words}: a topic can have at most {QUEUES_OF_TOPIC_MAX} queues"
+        )
     check_times(group.attributes)
 
 

@@ -108,7 +108,7 @@ class AckHandlers:
     def _check_room(self) -> None:
         refusal_now = self._state.store.refusal
         if refusal_now is not None:
-            words = f"an acknowledgement can't be noted: {refusal_now}; the message comes again"
+            words = f"an acknowledgement can't be stored: {refusal_now}; the message will be redelivered"
             raise BrokerAnswer(ResponseCode.SERVICE_NOT_AVAILABLE, words)
 
     def _when_noted(self, call: Call, answer: Answer) -> Answer | None:
@@ -122,7 +122,9 @@ class AckHandlers:
 
         def written(is_written: bool) -> None:
             if not is_written:
-                words = f"it can't be noted: {self._state.store.failure}; the message comes again"
+                words = (
+                    f"the acknowledgement can't be stored: {self._state.store.failure}; the message will be redelivered"
+                )
                 call.answer(refusal(ResponseCode.SERVICE_NOT_AVAILABLE, words))
             else:
                 call.answer(answer)

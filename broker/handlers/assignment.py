@@ -99,7 +99,7 @@ class AssignmentHandlers:
         """Set whether a group pulls or pops a topic. Raises: BrokerAnswer, StorageError."""
         mode: MessageRequestMode | None = call.request.body
         if mode is None:
-            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "a request mode needs a body with a topic and a group")
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "the body of a request mode must have a topic and a group")
         if is_retry_topic(mode.topic):
             raise BrokerAnswer(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
         if self._topics.get(mode.topic) is None:
@@ -121,7 +121,7 @@ class AssignmentHandlers:
         """Return the queues of a topic that are assigned to a client. Raises: BrokerAnswer."""
         question: AssignmentQuestion | None = call.request.body
         if question is None:
-            words = "an assignment needs a body with a topic and a messageModel"
+            words = "the body of an assignment must have a topic and a messageModel"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         return AssignmentAnswer(body=QueueAssignments(await self._assigned(question)))
 

@@ -74,7 +74,7 @@ class ClientHandlers:
         request: Heartbeat = call.request
         data = request.body
         if data is None or data.client_id is None:
-            return refusal(ResponseCode.SYSTEM_ERROR, "a heartbeat needs a body with a clientID")
+            return refusal(ResponseCode.SYSTEM_ERROR, "the body of a heartbeat must have a clientID")
         call.connection.client_id = data.client_id
         uptime_ms = self._uptime_ms()
         is_whole_wanted = self._is_whole_wanted(data)
@@ -111,7 +111,10 @@ class ClientHandlers:
         config = self._groups.configs.find(data.group_name)
         if config is None:
             log.warning(
-                "group_refused", group=data.group_name, client_id=client_id, reason="illegal name or no auto-creation"
+                "group_refused",
+                group=data.group_name,
+                client_id=client_id,
+                reason="illegal name, or auto-creation is off",
             )
             return
         if data.message_model != BROADCASTING or data.group_name not in self._groups.consumers.consumer_table:

@@ -177,7 +177,7 @@ class ConfigHandlers:
         """Request a change of message time from the nameserver that controls it. Raises: BrokerAnswer."""
         nameservers = self._registration.nameservers
         if not nameservers:
-            words = "this broker has no nameserver (namesrvAddr), and a nameserver drives message time"
+            words = "message time is controlled by a nameserver, but this broker has none (namesrvAddr)"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"{CLOCK_PROPERTY}: {words}")
         try:
             answer = await self._pool.ask(nameservers[0], move, ADVANCE_TIMEOUT_MS)

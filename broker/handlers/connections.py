@@ -192,7 +192,7 @@ class ConnectionHandlers:
         except (ProtocolError, StorageError, OSError):
             record = None
         if record is None:
-            words = f"there is no message {request.msg_id} on this broker: it takes offset message ids"
+            words = f"this broker has no message {request.msg_id}: use an offset message id"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         return record
 

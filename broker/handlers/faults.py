@@ -98,7 +98,7 @@ class FaultHandlers:
         self._topics.touch()
 
     def _disk_full(self, is_on: bool) -> None:
-        reason = StorageError("the disk is full: a fault rule says so; staticfire fault list") if is_on else None
+        reason = StorageError("a fault rule makes the disk full; see `staticfire fault list`") if is_on else None
         self._state.store.refuse(reason, cause=CAUSE)
 
     def _unseen(self, rule: FaultRule) -> list[str]:

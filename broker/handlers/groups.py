@@ -51,7 +51,7 @@ class GroupHandlers:
         """Create or change a group."""
         request: UpdateGroup = call.request
         if request.body is None or request.body.group_name is None:
-            return refusal(ResponseCode.SYSTEM_ERROR, "a group needs a body with a groupName")
+            return refusal(ResponseCode.SYSTEM_ERROR, "the body of a group must have a groupName")
         configs = self._groups.configs
         configs.put(changed_group(request.body, configs.get(request.body.group_name)))
         await self._config_files.saved(GROUPS_FILE)
@@ -69,7 +69,7 @@ class GroupHandlers:
         """Create or change groups, all of them or none."""
         request: UpdateGroups = call.request
         if request.body is None or any(group.group_name is None for group in request.body.group_config_list):
-            return refusal(ResponseCode.SYSTEM_ERROR, "a list of groups needs a body with a groupConfigList")
+            return refusal(ResponseCode.SYSTEM_ERROR, "the body of a list of groups must have a groupConfigList")
         configs, wanted = self._groups.configs, request.body.group_config_list
         for group in [changed_group(group, configs.get(group.group_name or "")) for group in wanted]:
             configs.put(group)

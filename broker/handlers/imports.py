@@ -57,7 +57,7 @@ class ImportHandlers:
         messages: list[ImportedMessage] = request.body or []
         queue = self._queues.find(request.topic, request.queue_id)
         if queue is None or is_system_topic(request.topic):
-            words = f"nothing can be imported into queue {request.queue_id} of {request.topic}: there is no such queue"
+            words = f"queue {request.queue_id} of {request.topic} doesn't exist: can't import messages into it"
             raise BrokerAnswer(ResponseCode.TOPIC_NOT_EXIST, words)
         if not self._state.writable:
             words = f"the broker {self._state.settings.broker_name} is read-only"
@@ -78,11 +78,11 @@ class ImportHandlers:
     def _check(self, message: ImportedMessage) -> None:
         body_bytes_max = self._state.settings.max_message_size
         if len(message.body) > body_bytes_max:
-            words = f"a message has {len(message.body)} bytes: set maxMessageSize, which is {body_bytes_max} here"
+            words = f"a message has {len(message.body)} bytes: raise maxMessageSize, which is {body_bytes_max} here"
         elif len(message.properties) > PROPERTIES_BYTES_MAX:
-            words = f"a message has {len(message.properties)} bytes of properties, {PROPERTIES_BYTES_MAX} are the most"
+            words = f"a message has {len(message.properties)} bytes of properties, the limit is {PROPERTIES_BYTES_MAX}"
         elif len(message.born_host) not in HOST_SIZES:
-            words = f"a born host has 8 or 20 bytes, not {len(message.born_host)}"
+            words = f"a born host must have 8 or 20 bytes, not {len(message.born_host)}"
         else:
             return
         raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)

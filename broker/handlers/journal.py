@@ -17,8 +17,8 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 if TYPE_CHECKING:
     from staticfire.broker.journal.logs import Journals
 
-NO_JOURNAL = "no journal is kept here: the setting journalEnable=true, given at the start, is for that"
-NO_REQUESTS = "no requests are recorded here: the setting recordRequests=true, given at the start, is for that"
+NO_JOURNAL = "this broker keeps no journal: start it with journalEnable=true"
+NO_REQUESTS = "this broker records no requests: start it with recordRequests=true"
 
 
 class JournalHandlers:

@@ -18,7 +18,7 @@ from staticfire.protocol.requests.clients import NotifyConsumerIdsChanged
 from staticfire.protocol.requests.locks import LockAnswer, LockBatchResponseBody, LockQueues, UnlockQueues
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
-NO_BODY = "a request for locks needs a body with a consumerGroup, a clientId and a mqSet"
+NO_BODY = "the body of a lock request must have a consumerGroup, a clientId and a mqSet"
 
 
 class LockHandlers:

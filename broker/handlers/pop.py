@@ -94,7 +94,7 @@ class PopHandlers:
                 self._note(call, popped)
                 return
             popped.take_back()
-            words = f"nothing is handed out that can't be noted: {self._state.store.failure}"
+            words = f"no message is delivered, because it can't be recorded: {self._state.store.failure}"
             call.answer(PopAnswer(code=int(ResponseCode.SERVICE_NOT_AVAILABLE), remark=words))
 
         self._tables.log.when_written(written)

@@ -87,7 +87,7 @@ def _position_of(last_key: str) -> int:
     try:
         return parse_offset_id(last_key)[1]
     except ProtocolError as error:
-        words = f"lastKey takes the offset message id of the oldest message of the page before: {error}"
+        words = f"lastKey must be the offset message id of the oldest message of the previous page: {error}"
         raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words) from None
 
 
@@ -132,7 +132,7 @@ class QueryHandlers:
         remark = None
         if lacks_bytes:
             remark = (
-                f"the index of keys is being made and lacks {lacks_bytes / MIB:.1f} MiB of the log: ask again later"
+                f"the key index is being built and still lacks {lacks_bytes / MIB:.1f} MiB of the log: try again later"
             )
         if not found:
             words = "can not find message, maybe time range not correct" if remark is None else f"not found: {remark}"

@@ -22,7 +22,7 @@ from staticfire.protocol.recall_handle import RecallHandle, decode_handle
 from staticfire.protocol.requests.recall import RecallAnswer, RecallMessage
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
-NOTHING_WAITS = "no message of this handle waits: it was recalled before, or there never was one"
+NOTHING_WAITS = "no message waits for this handle: it was recalled before, or never existed"
 
 
 class RecallHandlers:

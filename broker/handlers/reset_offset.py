@@ -115,7 +115,7 @@ class ResetOffsetHandlers:
     def _check(self, request: ResetOffset) -> TopicConfig:
         """Return the topic. Raises: BrokerAnswer."""
         if self._state.settings.broker_id != 0:
-            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "a slave resets no offsets: ask its master")
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "a slave can't reset offsets: send the request to its master")
         topic = self._topics.get(request.topic)
         if topic is None:
             raise BrokerAnswer(ResponseCode.TOPIC_NOT_EXIST, f"Topic {request.topic} does not exist")
@@ -174,7 +174,7 @@ class ResetOffsetHandlers:
         request: GetConsumerStatus = call.request
         online = self._groups.consumers.consumer_table.get(request.group)
         if online is None:
-            words = f"the consumer group <{request.group}> is not online: only its members know where they stand"
+            words = f"the consumer group <{request.group}> is not online: only its members know their offsets"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         members = [
             member

@@ -103,16 +103,16 @@ class BatchHandler:
         """Refuse a message that asks for a later delivery; RocketMQ delivers it at once. Raises: BrokerAnswer."""
         self._sending.refuse_not_built(properties, 0, 0)
         if asks_for_a_time(properties):
-            words = f"{self._sending.illegal} A message of a batch can't wait for a time of its own."
+            words = f"{self._sending.illegal} A message of a batch can't have its own delivery time."
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
         if requested_level(properties) > 0:
-            words = f"{self._sending.illegal} A message of a batch can't be delayed, and one of these has a DELAY."
+            words = f"{self._sending.illegal} A message of a batch can't be delayed, but one has a DELAY."
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
 
     def _refuse_half(self, properties: bytes) -> None:
         """Refuse a half message; RocketMQ delivers it, unless the sysFlag also marks it. Raises: BrokerAnswer."""
         if is_half(properties, 0):
-            words = f"{self._sending.illegal} A batch can't be part of a transaction, and this one has a TRAN_MSG."
+            words = f"{self._sending.illegal} A batch can't be part of a transaction, but this one has a TRAN_MSG."
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
 
     def _stored(self, context: Any, first_offset: int, _log_position: int, outcome: PutOutcome) -> None:

@@ -93,7 +93,7 @@ class ManyHandler:
         properties, _, tags_code, _ = prepared
         self._sending.refuse_not_built(properties, message.sys_flag, 0)
         if is_half(properties, 0):
-            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, "a half message is sent by itself, not with others")
+            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, "a half message must be sent alone, not with others")
         record = NewRecord(
             queue, properties, tags_code, message.body, message.born_timestamp, call.connection.born_host,
             message.sys_flag | target.sys_flag, message.flag,

@@ -49,8 +49,8 @@ _ATTRIBUTES: dict[str, tuple[tuple[str, ...] | None, bool]] = {
 }
 """Topic attributes: the allowed values (None: a number from -1 on), and whether the attribute can be changed later."""
 _REFUSED = {
-    "BatchCQ": "each message of a batch is stored by itself here, which every client can read",
-    "COMPACTION": "it isn't built yet",
+    "BatchCQ": "each message of a batch is stored separately here, so that every client can read it",
+    "COMPACTION": "it isn't supported yet",
 }
 
 
@@ -101,7 +101,7 @@ class TopicHandlers:
         request: UpdateStaticTopic = call.request
         detail: MappingDetail | None = request.body
         if detail is None:
-            return refusal(ResponseCode.SYSTEM_ERROR, "a static topic needs a body with its mapping (hostedQueues)")
+            return refusal(ResponseCode.SYSTEM_ERROR, "the body of a static topic must have its mapping (hostedQueues)")
         state = self._state
         config = self._checked(_wanted(request), request.attributes)
         check_target(detail, request.topic, state.settings.broker_name, config)
@@ -118,7 +118,7 @@ class TopicHandlers:
         """Create or change topics, all of them or none."""
         request: UpdateTopics = call.request
         if request.body is None:
-            return refusal(ResponseCode.SYSTEM_ERROR, "a list of topics needs a body with a topicConfigList")
+            return refusal(ResponseCode.SYSTEM_ERROR, "the body of a list of topics must have a topicConfigList")
         wanted = request.body.topic_config_list
         changes = [",".join(f"{name}={value}" for name, value in topic.attributes.items()) for topic in wanted]
         for topic in wanted:
@@ -136,7 +136,7 @@ class TopicHandlers:
         check_numbers(wanted)
         filter_type = wanted.topic_filter_type
         if filter_type not in FILTER_TYPES:
-            words = f"topicFilterType = [{filter_type}] value invalid, it is one of {', '.join(FILTER_TYPES)}"
+            words = f"topicFilterType = [{filter_type}] value invalid, it must be one of {', '.join(FILTER_TYPES)}"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         old = self._topics.get(wanted.topic_name)
         attributes = change_attributes(old.attributes if old else None, changes)

@@ -44,7 +44,7 @@ class TransactionHandlers:
         if state.settings.broker_id != 0:
             return refusal(ResponseCode.SLAVE_NOT_AVAILABLE, "Slave broker can not process end transaction request")
         if kind not in _KINDS:
-            return refusal(ResponseCode.SYSTEM_ERROR, f"commitOrRollback field wrong, {kind}: it is 0, 8 or 12")
+            return refusal(ResponseCode.SYSTEM_ERROR, f"commitOrRollback field wrong, {kind}: it must be 0, 8 or 12")
         if request.from_transaction_check:
             self._transactions.answered(request.tran_state_table_offset)
         if kind == TransactionKind.NONE:

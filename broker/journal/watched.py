@@ -17,8 +17,8 @@ from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 
-GOODBYE, CONNECTION_LOST, SILENT = "said goodbye", "connection lost", "silent for too long"
-GIVEN_BACK, EXPIRED = "given back", "expired"
+GOODBYE, CONNECTION_LOST, SILENT = "unregistered", "connection lost", "silent for too long"
+GIVEN_BACK, EXPIRED = "released", "expired"
 
 
 class WatchedConsumers(ConsumerManager):

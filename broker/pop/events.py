@@ -93,7 +93,7 @@ def read_events(body: bytes) -> PopRecord:
     try:
         return _decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise ProtocolError(f"no events of POP: {error}") from error
+        raise ProtocolError(f"these are not POP events: {error}") from error
 
 
 def pack_bits(mask: int) -> bytes:

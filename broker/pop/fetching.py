@@ -107,7 +107,7 @@ class PopFetcher:
         """Return what a pop gets. Raises: BrokerAnswer (nothing can be written now), StorageError."""
         state = self._state
         if (refusal := state.store.refusal) is not None:
-            words = f"nothing is handed out that can't be noted: {refusal}"
+            words = f"no message is delivered, because it can't be recorded: {refusal}"
             raise BrokerAnswer(ResponseCode.SERVICE_NOT_AVAILABLE, words)
         popped = OnePop(request, wanted, state.clock.message_ms())
         owner = self._tables.owners.number_of(connection)

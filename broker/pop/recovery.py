@@ -115,7 +115,7 @@ class PopRecovery:
                     raise ProtocolError("it is damaged")
                 read = read_events(decode_record(data).body)
             except (ProtocolError, OSError) as error:
-                words = "messages that were popped may come again, or not: what was noted of them can't be read"
+                words = "popped messages may be redelivered or lost: their records can't be read"
                 log.error("pop_events_unreadable", log_position=entry.log_position, error=str(error), reason=words)
                 yield None
             else:
@@ -152,7 +152,7 @@ class PopRecovery:
             if end is not None:
                 tables.commit(place, end)
                 tables.log.note(Taken(place, end, 0, 0, b"", end))
-                reason = "its messages are lost, what the log says of their pop is not: the group goes on at the end"
+                reason = "its messages are lost, but the records of their pops are not: the group continues at the end"
                 log.warning("pop_taken_back", **msgspec.structs.asdict(place), offset=end, reason=reason)
         for queue in tables.in_flight:
             for one in list(queue):

@@ -123,7 +123,7 @@ class PullChecks:
         elif subscription.sub_version < request.sub_version:
             if self._may_go_unfiltered(request, subscription, connection):
                 return None
-            words = f"it has another subscription since {request.sub_version}, and no heartbeat has told of it yet"
+            words = f"it has another subscription since {request.sub_version}, but no heartbeat has reported it yet"
             self._note_refusal(request, connection, words)
             raise BrokerAnswer(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
         kind = subscription.expression_type or _TAG

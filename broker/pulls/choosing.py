@@ -109,7 +109,7 @@ def make_choice(text: str, expression_type: str) -> Choice | str:
     from staticfire.protocol.sql92.filters import compile_filter
 
     if expression_type != SQL92:
-        return f"there are no expressions of type {expression_type}: TAG and {SQL92} are"
+        return f"unknown expression type {expression_type}: use TAG or {SQL92}"
     try:
         return Choice(compile_filter(text))
     except FilterExpressionError as fault:

@@ -31,13 +31,15 @@ def refuse_not_built(
             ResponseCode.NO_PERMISSION, f"the broker[{host_ip}] sending transaction message is forbidden"
         )
     if not half and not enters_consume_queue(sys_flag):
-        words = "the sysFlag says that this is half of a transaction, and there is no TRAN_MSG: nobody would get it"
+        words = "the sysFlag marks a half message, but TRAN_MSG is missing: no consumer would get it"
         raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
     if sys_flag & INNER_BATCH:
-        words = "the sysFlag says that this is a batch in one message: only queues of the type BatchCQ would have such"
+        words = "the sysFlag marks a batch in one message, which only queues of the type BatchCQ can store"
         raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
     if not settings.timer_wheel_enable and asks_for_a_time(properties):
-        words = "accurate timer message is not enabled, timerWheelEnable is false: there are delay levels (DELAY) only"
+        words = (
+            "accurate timer message is not enabled, timerWheelEnable is false: only delay levels (DELAY) are possible"
+        )
         raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
 
 

@@ -125,7 +125,7 @@ class Sending:
 
     def _refuse_size(self, body: bytes) -> None:
         if not body:
-            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "the message body is empty: RocketMQ stores none either")
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "the message body is empty, which RocketMQ rejects, too")
         raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, self.illegal)
 
     def refuse_not_built(self, properties: bytes, sys_flag: int, reconsume_times: int) -> None:

@@ -101,8 +101,8 @@ class TargetTable:
             return target
         if request.topic in self.mappings:
             words = (
-                f"{request.topic} is a static topic: its queues are logical ones, and only a message or batch that "
-                "is sent by itself finds its place there"
+                f"{request.topic} is a static topic: its queues are logical ones, which need messages or batches that "
+                "are sent alone"
             )
             raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
         return self._checked(request)

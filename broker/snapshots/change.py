@@ -54,7 +54,7 @@ async def change(
     for dispatcher, _ in core.dispatchers():
         if dispatcher.is_intercepted:
             raise BrokerAnswer(
-                ResponseCode.SYSTEM_ERROR, "fault rules are active: remove them before a snapshot is saved or put back"
+                ResponseCode.SYSTEM_ERROR, "fault rules are active: remove them before you save or restore a snapshot"
             )
     is_save = isinstance(request, SaveSnapshot)
     if not is_save:

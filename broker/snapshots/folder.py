@@ -90,7 +90,7 @@ class SnapshotFolder:
         found = self._read(check_name(name))
         if found is None:
             names = [each for each in self._files.list_folder(self._snapshots) if self._is_whole(each)]
-            there = f"there are {', '.join(names)}" if names else "there are none"
+            there = f"the snapshots are {', '.join(names)}" if names else "there are no snapshots"
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, f"there is no snapshot {name}: {there}")
         return found
 
@@ -110,7 +110,7 @@ class SnapshotFolder:
         begun, place = f"{self._restoring}/saving", f"{self._snapshots}/{check_name(info.name)}"
         try:
             if not self._files.exists(place) and len(self._files.list_folder(self._snapshots)) >= SNAPSHOTS_MAX:
-                raise StorageError(f"there are {SNAPSHOTS_MAX} snapshots: remove one first")
+                raise StorageError(f"the limit of {SNAPSHOTS_MAX} snapshots is reached: remove one first")
             info = msgspec.structs.replace(info, size_bytes=self._copy_all(begun))
             self._put_in_place(begun, place, info)
         except OSError as error:
@@ -181,7 +181,7 @@ class SnapshotFolder:
         source, staged = f"{self._snapshots}/{name}/{self._find(name).files}", f"{self._restoring}/files"
         for each in self._files.list_folder(f"{source}/config"):
             read_state_file(
-                self._files, f"{source}/config/{each}", bytes, "nothing was changed; this snapshot can't be put back"
+                self._files, f"{source}/config/{each}", bytes, "nothing was changed; this snapshot can't be restored"
             )
         try:
             self._files.remove_folder(self._restoring)
@@ -189,7 +189,7 @@ class SnapshotFolder:
             self._files.copy(source, staged)
         except OSError as error:
             self._drop(self._restoring)
-            raise StorageError(f"the snapshot {name} can't be put back: {os_words(error)}") from error
+            raise StorageError(f"the snapshot {name} can't be restored: {os_words(error)}") from error
 
     def put_back(self) -> None:
         """Replace the current data by the staged copies. Raises: StorageError."""
@@ -203,7 +203,7 @@ class SnapshotFolder:
             replace_state_file(self._files, self._plan, msgspec.json.encode({"names": names}))
         except OSError as error:
             self._drop(self._restoring)
-            raise StorageError(f"the snapshot can't be put back: {os_words(error)}; all is as it was") from error
+            raise StorageError(f"the snapshot can't be restored: {os_words(error)}; nothing was changed") from error
         self.finish()
 
     def finish(self) -> bool:
@@ -223,7 +223,8 @@ class SnapshotFolder:
             self._files.remove_folder(self._restoring)
         except OSError as error:
             raise StorageError(
-                f"a snapshot is half put back in {self._folder}: {os_words(error)}; start the broker again, it goes on"
+                f"a snapshot is only partly restored in {self._folder}: {os_words(error)}; restart the broker to "
+                "complete it"
             ) from error
         return True
 

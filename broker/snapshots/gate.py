@@ -39,7 +39,10 @@ class Gate:
 
         def wait(call: Call) -> Answer | None:
             if len(self._waiting) >= CALLS_MAX:
-                return refusal(ResponseCode.SYSTEM_BUSY, "a snapshot is being saved or put back: too much waits for it")
+                return refusal(
+                    ResponseCode.SYSTEM_BUSY,
+                    "a snapshot is being saved or restored, and too many requests wait for its end",
+                )
             self._waiting.append(WaitingCall(code, refusing, call))
             return None
 

@@ -45,14 +45,14 @@ def check_target(detail: MappingDetail, topic: str, broker_name: str, config: To
     Raises: BrokerAnswer.
     """
     if detail.bname != broker_name:
-        raise _refused(f"the mapping of {topic} is {detail.bname}'s, and this is {broker_name}")
+        raise _refused(f"the mapping of {topic} belongs to {detail.bname}, but this broker is {broker_name}")
     if detail.topic != topic:
-        raise _refused(f"the request is about topic {topic}, and the mapping is of topic {detail.topic}")
+        raise _refused(f"the topic of the request is {topic}, but the topic of the mapping is {detail.topic}")
     if detail.total_queues > QUEUES_OF_TOPIC_MAX:
-        raise _refused(f"{topic} can't have {detail.total_queues} logical queues: {QUEUES_OF_TOPIC_MAX} is the limit")
+        raise _refused(f"{topic} can't have {detail.total_queues} logical queues: the limit is {QUEUES_OF_TOPIC_MAX}")
     beyond = [queue_id for queue_id in detail.hosted_queues if not 0 <= queue_id < detail.total_queues]
     if beyond:
-        raise _refused(f"{topic} has {detail.total_queues} logical queues, and {beyond[0]} isn't one of them")
+        raise _refused(f"{topic} has {detail.total_queues} logical queues, but {beyond[0]} isn't one of them")
     check_queues(detail, config)
 
 
@@ -84,7 +84,7 @@ def _check_items(name: str, items: Sequence[MappingItem]) -> None:
     if not items:
         raise _refused(f"{name} is mapped to nothing")
     if len(items) > ITEMS_MAX:
-        raise _refused(f"{name} is mapped to {len(items)} queues one after another: {ITEMS_MAX} is the limit")
+        raise _refused(f"{name} is mapped to {len(items)} successive queues: the limit is {ITEMS_MAX}")
     for item in items:
         if min(item.start_offset, item.gen, item.queue_id) < 0:
             raise _refused(f"{name}: gen, queueId and startOffset can't be below 0: {item}")
@@ -92,9 +92,9 @@ def _check_items(name: str, items: Sequence[MappingItem]) -> None:
             raise _refused(f"{name}: a stretch can't end at {item.end_offset}, before its start: {item}")
     for earlier, later in pairwise(items):
         if later.gen <= earlier.gen:
-            raise _refused(f"{name}: gen {later.gen} comes after gen {earlier.gen}, and has to be larger")
+            raise _refused(f"{name}: gen {later.gen} comes after gen {earlier.gen} and must be larger")
         if not is_decided(earlier):
-            raise _refused(f"{name}: gen {earlier.gen} has no logicOffset, and only the last may have none")
+            raise _refused(f"{name}: gen {earlier.gen} has no logicOffset; only the last one may omit it")
         end = earlier.logic_offset + max(0, earlier.end_offset - earlier.start_offset)
         if is_decided(later) and later.logic_offset <= end:
             raise _refused(f"{name}: gen {later.gen} begins at {later.logic_offset}, which is not after {end}")

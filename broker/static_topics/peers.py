@@ -32,7 +32,7 @@ class BrokerPeers:
             return await self._pool.ask(address, request, FORWARD_TIMEOUT_MS)
         except (NetworkError, ProtocolError) as error:
             self._addresses.pop(broker_name, None)
-            words = f"broker {broker_name} holds that part of the logical queue and can't be reached: {error}"
+            words = f"broker {broker_name} has that part of the logical queue, but connecting to it failed: {error}"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words) from error
 
     def store_host(self, broker_name: str) -> bytes:
@@ -50,7 +50,7 @@ class BrokerPeers:
                 self._addresses[broker_name] = address
                 return address
         words = (
-            f"broker {broker_name} holds that part of the logical queue, and no nameserver of this broker knows it: "
-            "is it running?"
+            f"broker {broker_name} has that part of the logical queue, but isn't registered at a nameserver of this "
+            "broker: check that it is running"
         )
         raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)

@@ -26,7 +26,7 @@ from staticfire.runtime.dispatcher import Call
 def not_led(detail: MappingDetail, queue_id: int) -> BrokerAnswer:
     """Return the refusal of a request to a broker that doesn't lead the logical queue."""
     items = detail.hosted_queues.get(queue_id)
-    hint = f"broker {items[-1].bname} leads it" if items else "its route says which broker leads it"
+    hint = f"broker {items[-1].bname} leads it" if items else "see its route for the broker that leads it"
     words = f"{detail.topic}-{queue_id} is not led by broker {detail.bname}: {hint}"
     return BrokerAnswer(ResponseCode.NOT_LEADER_FOR_QUEUE, words)
 

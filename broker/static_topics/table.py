@@ -87,6 +87,6 @@ class StaticTopicTable:
         saved = msgspec.json.decode(data, type=_SavedMappings)
         for name, detail in saved.topic_queue_mapping_info_map.items():
             if detail.topic != name:
-                raise ValueError(f"the mapping under {name!r} says that it is of {detail.topic!r}")
+                raise ValueError(f"the entry {name!r} contains the mapping of {detail.topic!r}")
         self.by_topic.update(saved.topic_queue_mapping_info_map)
         self.version = saved.data_version

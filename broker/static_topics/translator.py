@@ -120,7 +120,7 @@ class Translator:
                 return await self._peers.ask(item.bname, request)
             handler = self._handlers[declaration_of(type(request)).code]
             answer = handler(Call(request, call.opaque, call.oneway, call.codec, call.connection))
-            assert answer is not None, "questions about offsets are answered at once"
+            assert answer is not None, "requests about offsets don't wait"
             return answer
 
         return await question(as_declared(call.request), items, ask)

@@ -308,9 +308,7 @@ class Appender:  # house: collecting, writing and rolling back a burst is one ta
         if (refusal := self.refusal) is not None:
             raise refusal
         if queue.deleted:
-            raise StorageError(
-                f"the queues of {queue.topic} were deleted while a message was on its way; send it again"
-            )
+            raise StorageError(f"the queues of {queue.topic} were deleted while a message was in flight; send it again")
         self._check_size(size)
         if self._position + size <= self._records_end:
             return
@@ -325,7 +323,7 @@ class Appender:  # house: collecting, writing and rolling back a burst is one ta
 
     def _check_size(self, size: int) -> None:
         if size > self._record_bytes_max:
-            raise StorageError(f"a record of {size} bytes is too large: {self._record_bytes_max} is the limit")
+            raise StorageError(f"a record of {size} bytes is too large: the limit is {self._record_bytes_max}")
 
     def commit(self) -> dict[Queue, int]:
         """Write the burst, make it visible and settle its appends.

@@ -131,7 +131,7 @@ class CommitLog:
 
         Carry it out in a worker, then call `synced` or `sync_failed`.
         """
-        assert self._under_way is None, "a second sync could hear of a success where the first hears of an error"
+        assert self._under_way is None, "a second sync could succeed although the first fails"
         if self.synced_position >= self.end_position:
             return None
         spans = []
@@ -191,7 +191,7 @@ class CommitLog:
         if position + size > segment.end > position:
             room = segment.end - position
             return data[:room] + self.read(segment.end, size - room)
-        raise StorageError(f"{segment.path} ends {size - len(data)} bytes too early: it was cut by someone")
+        raise StorageError(f"{segment.path} ends {size - len(data)} bytes too early: another program has cut it")
 
     def read_unmapped(self, position: int, size: int) -> bytes:
         """Do `read` at a position that isn't trusted; a bad sector raises OSError. Raises: StorageError, OSError."""
@@ -203,7 +203,7 @@ class CommitLog:
         if len(data) < size and position + size > segment.end:
             return data + self.read_unmapped(segment.end, size - len(data))
         if len(data) < size:
-            raise StorageError(f"{segment.path} ends {size - len(data)} bytes too early: it was cut by someone")
+            raise StorageError(f"{segment.path} ends {size - len(data)} bytes too early: another program has cut it")
         return data
 
     def read_each(self, positions: Sequence[int], sizes: Sequence[int]) -> list[bytes]:

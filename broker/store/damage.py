@@ -74,7 +74,7 @@ class Survey(NamedTuple):
             for start, end, path, at, reason in [*self.damages, *([self.tail] if self.tail else [])]
         ]
         exchanged = [
-            f"{path} holds records that say they lie at {claimed}: was it renamed or copied?"
+            f"{path} contains records of {claimed}: it may have been renamed or copied"
             for path, claimed in self.misplaced
         ]
         told = [f"{count} of queue {queue_id} of {topic}" for (topic, queue_id), count in self.queues.items()]
@@ -84,7 +84,7 @@ class Survey(NamedTuple):
             f"the log in {folder} is damaged: {'; '.join(places + exchanged)}. Whole messages that follow: "
             f"{self.whole_records} ({', '.join(told) or 'none'}). Nothing was changed. Put the file back from a copy; "
             f"or start once with `staticfire broker --salvage` (setting salvage=true): it moves the damaged parts to "
-            f"{folder}/damaged and goes on with everything that is whole"
+            f"{folder}/damaged and continues with all undamaged messages"
         )
 
 

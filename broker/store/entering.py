@@ -122,7 +122,7 @@ class Entering:
         else:
             found.problems.append(
                 f"offset {queue.next_offset} of queue {queue.queue_id} of {queue.topic} is followed by {queue_offset}: "
-                f"what came before is gone"
+                "the messages between them are lost"
             )
             queue.begin_at(queue_offset)
 

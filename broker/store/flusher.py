@@ -98,7 +98,7 @@ class StoreFlusher:
     async def make_safe(self) -> None:
         """Wait until everything stored before the call is on the disk. Raises: StorageError."""
         if not await self._sync_log(self._store.log.end_position):
-            raise StorageError("the commit log can't be synced, so what refers to it isn't saved either")
+            raise StorageError("the commit log can't be synced, so files that refer to it aren't saved either")
 
     async def _sync_log(self, end_position: int | None = None) -> bool:
         """Do one fsync for all waiting appends, unless the log is already safe up to `end_position`.
@@ -144,7 +144,7 @@ class StoreFlusher:
         trouble = StorageError(f"the commit log can't be synced: {error}")
         self._on_trouble(trouble)
         if self._failures >= FAILURES_MAX:
-            self._store.refuse(StorageError(f"{trouble}; until it can be, nothing is stored"), cause=NOT_SYNCED)
+            self._store.refuse(StorageError(f"{trouble}; no message is stored until that succeeds"), cause=NOT_SYNCED)
 
     def _succeeded(self) -> None:
         if self._failures >= FAILURES_MAX:

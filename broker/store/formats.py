@@ -26,14 +26,14 @@ def refuse_others(files: Files, folder: str) -> None:
     found = _format_of(files, f"{folder}/checkpoint")
     if found > FORMAT:
         raise StorageError(
-            f"the store in {folder} has format {found}, and this version knows up to {FORMAT}: a newer staticfire "
-            "wrote it. Use that one, or another folder; nothing was changed"
+            f"the store in {folder} has format {found}, but this version supports up to {FORMAT}: a newer staticfire "
+            "wrote it. Use that version, or another folder; nothing was changed"
         )
     segments = files.list_folder(f"{folder}/commitlog")
     if segments and files.read_part(f"{folder}/commitlog/{segments[0]}", MAGIC_AT, 4) in ROCKETMQ_MAGICS:
         raise StorageError(
-            f"the store in {folder} is Apache RocketMQ's: its files are others. Use another folder, and bring topics "
-            "over from a running one with staticfire copy; nothing was changed"
+            f"the store in {folder} is Apache RocketMQ's, which has different files. Use another folder, and copy "
+            "topics from a running RocketMQ with `staticfire copy`; nothing was changed"
         )
 
 

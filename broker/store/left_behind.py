@@ -15,7 +15,7 @@ from staticfire.broker.store.state_files import Checkpoint, InUse, StateFiles
 from staticfire.protocol.record import BLANK_BYTES_MIN
 from staticfire.runtime.machine import Files
 
-WAY_OUT = "stop the broker and put the file back to have them again"
+WAY_OUT = "to get them back, stop the broker and put the file back"
 _POSITION_AT = 19
 
 
@@ -85,7 +85,7 @@ def _look_at_files(files: Files, segments: Segments, known: LeftBehind) -> list[
     """Determine where the log begins, and which files are missing below the checkpoint. Raises: OSError."""
     lost, checkpoint, log_start = [], known.claimed, known.log_start
     if log_start is None:
-        lost.append("logStart can't be read: nobody knows whether the log's first files are missing")
+        lost.append("logStart can't be read: it is unknown whether the first files of the log are missing")
     elif known.has_lost_power and log_start > segments.min_position:
         segments.remove_before(log_start)  # These files were removed, and their names came back with the power loss.
     if known.has_checkpoint and checkpoint.log_start >= 0:
@@ -106,14 +106,14 @@ def _missing_start(segments: Segments, log_start: int, below: int) -> list[str]:
     start = segments.all[0].start
     return [
         f"{segments.path(log_start)} is missing: the log began at {log_start} and begins at {start} now, the messages "
-        f"in between are gone; {WAY_OUT}"
+        f"in between are missing; {WAY_OUT}"
     ]
 
 
 def _damaged_files(files: Files, segments: Segments, below: int) -> list[str]:
     """Report incomplete segments that end at or below a position. Raises: OSError."""
     return [
-        f"{segment.path} {fault}, messages of it are gone; {WAY_OUT}"
+        f"{segment.path} {fault}, some of its messages are missing; {WAY_OUT}"
         for segment in segments.all[:-1]
         if segment.end <= below and (fault := _fault(files, segment))
     ]
@@ -129,8 +129,8 @@ def _fault(files: Files, segment: Segment) -> str:
             raise
         return "can't be read"
     if not last:
-        return "is cut short, or files behind it are missing"
+        return "is cut short, or the files after it are missing"
     if not any(head):
         return "begins with nothing but zeros"
     position = int.from_bytes(head[_POSITION_AT:], "big", signed=True)
-    return "" if position == segment.start else f"begins with something else than the record at {segment.start}"
+    return "" if position == segment.start else f"doesn't begin with the record at {segment.start}"

@@ -55,8 +55,8 @@ class Span(NamedTuple):
             if verdict.found not in (Found.RECORD, Found.BLANK):
                 raise UnsyncedLost(
                     f"{self.path}: {self.stop - at} bytes at {at} that the disk could not take are lost from memory as "
-                    f"well ({verdict.reason}); nothing more can be promised until the broker has recovered: start it "
-                    f"again, on a disk that works"
+                    f"well ({verdict.reason}); the broker must recover before it can store more: restart it on a "
+                    "working disk"
                 )
             yield record[: verdict.size]
             at += verdict.size

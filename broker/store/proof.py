@@ -195,22 +195,22 @@ class ReadProof:
                 if self._log.is_in_doubt(entry.log_position):
                     # The message must not be skipped: it will be written again, or a restart reuses its offset.
                     place_words = f"offset {offset} of queue {queue.queue_id} of {queue.topic}"
-                    raise StorageError(f"{place_words} can't be read: the disk has not taken it; ask again")
+                    raise StorageError(f"{place_words} can't be read: the disk hasn't accepted it yet; try again")
                 queue.unreadable.add(offset)
                 self._findings.damaged(self._damaged(queue, offset, entry))
                 continue
             position, _, right = place
-            reason = f"its entry said {entry.record_bytes} bytes at position {entry.log_position}, {entry.tags_code}"
+            reason = f"its entry had {entry.record_bytes} bytes at position {entry.log_position}, {entry.tags_code}"
             queue.mend(offset, right)
             self._findings.mended(Finding(MENDED_ENTRY, position, reason, queue.topic, queue.queue_id, offset))
             if queue.entry_bytes(offset, 1) != right:
-                words = f"offset {offset} of queue {queue.queue_id} of {queue.topic} can't be mended: {reason}"
+                words = f"offset {offset} of queue {queue.queue_id} of {queue.topic} can't be repaired: {reason}"
                 raise StorageError(words)
 
     def _damaged(self, queue: Queue, offset: int, entry: Entry) -> Finding:
         """Describe why there is no record."""
         position, size, _ = entry
-        reason = "no whole record of it is in the log"
+        reason = "the log has no complete record of it"
         slices = self._read((position,), (size,), size) if size > 0 else None
         if slices is not None and position >= 0:
             verdict = check_record(slices[0], 0, position)

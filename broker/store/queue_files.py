@@ -95,7 +95,7 @@ class QueueFiles:
         starts = [int(name) for name in names if len(name) == FILE_NAME_DIGITS and name.isdecimal()]
         if starts and starts[-1] > PLACE_MAX:
             path = f"{folder}/{starts[-1]:0{FILE_NAME_DIGITS}d}"
-            raise StorageError(f"{path} is no file of a consume queue, its name is too large: move it away")
+            raise StorageError(f"{path} is not a file of a consume queue, its number is too large: move it away")
         return [start // ENTRY_BYTES for start in starts]
 
     def first_position(self, folder: str) -> int | None:

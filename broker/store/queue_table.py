@@ -95,7 +95,7 @@ class QueueTable:
         Raises: OSError, StorageError, QueueShort (its files were removed or cut; it must be rebuilt).
         """
         if not topic or topic in (".", "..") or "/" in topic or "\0" in topic:
-            raise StorageError(f"no queue can be made for the topic {topic!r}: it can't be the name of a folder")
+            raise StorageError(f"can't create a queue for the topic {topic!r}: its name can't be the name of a folder")
         queue = Queue(topic, queue_id, f"{self._folder}/{topic}/{queue_id}", self._entries, self._log)
         try:
             is_cut = topic in self._topics_on_disk and queue.load(self.trusted_below)

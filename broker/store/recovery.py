@@ -168,8 +168,8 @@ class Recovery:
             survey = self._survey(scan, known)
             if survey.damages:
                 raise StorageError(
-                    f"the log in {self._folder} can't be salvaged in its place, the disk doesn't keep what is "
-                    f"written there: copy the folder to another disk first"
+                    f"the log in {self._folder} can't be salvaged there, because the disk loses written data: copy the "
+                    "folder to another disk first"
                 )
         return found, scan, survey, rebuilt
 
@@ -186,9 +186,7 @@ class Recovery:
         segments = self._log.segments
         if checkpoint is None or checkpoint.queue_file_entries != self._settings.queue_file_entries:
             problems = (
-                ["there was no checkpoint that fits, or there were no queues: all queues were rebuilt"]
-                if segments.all
-                else []
+                ["no matching checkpoint or no queues were found: all queues were rebuilt"] if segments.all else []
             )
             return *self._rebuild(problems, known), bool(segments.all)
         claimed = max(checkpoint.dispatched_position, segments.min_position)
@@ -326,15 +324,14 @@ class Recovery:
 
 def _explain(damage: Damage) -> str:
     return (
-        f"{damage.end_position - damage.position} bytes at position {damage.position} of the log are lost: no fsync "
-        f"had made them safe before the machine lost power or the disk failed; all that is whole behind them is kept"
+        f"{damage.end_position - damage.position} bytes at position {damage.position} of the log are lost: the machine "
+        "lost power, or the disk failed, before an fsync made them safe; all complete messages after them are kept"
     )
 
 
 def _explain_end(survey: Survey) -> str:
     damage = survey.damages[0]
     return (
-        f"the log ends at position {damage.position}: the machine lost power before an fsync had made safe what was "
-        f"written there, so {survey.whole_records} messages that were written later are cut off, too; all of it is "
-        f"kept in {ASIDE}/"
+        f"the log ends at position {damage.position}: the machine lost power before an fsync made the data there safe, "
+        f"so {survey.whole_records} messages that were written later were also cut off; all of this is kept in {ASIDE}/"
     )

@@ -124,7 +124,7 @@ class Scrub:
         if position < max(self._log.min_position, self._deleted_below(topic)):
             return
         if offset >= self._queues.end_of(topic, queue_id):
-            reason = "its queue ends before it, so nobody gets it"
+            reason = "its queue ends before it, so no consumer gets it"
             self._findings.beyond(Finding(RECORD_BEYOND, position, reason, topic, queue_id, offset))
             return
         queue = self._queues.by_name.get((topic, queue_id))
@@ -139,7 +139,7 @@ class Scrub:
             return
         queue.mend(offset, record.entry)
         queue.unreadable.discard(offset)
-        reason = "the scrub found another entry there, or none"
+        reason = "the scrub found a different entry there, or none"
         self._findings.mended(Finding(MENDED_ENTRY, position, reason, topic, queue_id, offset))
 
     def _is_anothers(self, entry: bytes | bytearray, record: Indexed) -> bool:

@@ -56,7 +56,9 @@ class Segments:
         names = self._files.list_folder(self._folder)
         starts = [int(name) for name in names if len(name) == SEGMENT_NAME_DIGITS and name.isdecimal()]
         if starts and starts[-1] > POSITION_MAX:
-            raise StorageError(f"{self.path(starts[-1])} is no segment of a log, its name is too large: move it away")
+            raise StorageError(
+                f"{self.path(starts[-1])} is not a segment of a log, its number is too large: move it away"
+            )
         self.all = [Segment(self.path(start), start, end) for start, end in zip(starts, [*starts[1:], 0], strict=False)]
         if self.all:
             last = self.all[-1]

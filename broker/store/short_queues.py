@@ -35,17 +35,17 @@ class Rebuilt(NamedTuple):
     def words(self) -> list[str]:
         """Return the result as readable text."""
         lost = [
-            f"queue {queue_id} of {topic} goes on at offset {self.ends[topic, queue_id]}, where it had ended: the log "
-            f"has no message of its last {count} offsets"
+            f"queue {queue_id} of {topic} continues at its former end, offset {self.ends[topic, queue_id]}: the log "
+            f"has no messages for its last {count} offsets"
             for (topic, queue_id), count in islice(self.lost.items(), NAMES_TOLD_MAX)
         ]
         more = len(self.lost) - len(lost)
         return [
-            f"{len(self.ends)} queues lacked entries that they had, their files were removed, cut or damaged: they are "
-            f"made anew from the log ({_some(self.ends)})",
+            f"{len(self.ends)} queues lost entries, because their files were removed, cut or damaged: they are rebuilt "
+            f"from the log ({_some(self.ends)})",
             *self.problems,
             *lost,
-            *([f"so do {more} more queues"] if more else []),
+            *([f"the same applies to {more} more queues"] if more else []),
         ]
 
 
@@ -153,8 +153,9 @@ class EndsCheck:
             self.problems += self._short.rebuild(short, deletions).words()
         if self._is_lost:
             self.problems.append(
-                "queueEnds was lost, cut or damaged: it is made anew from the queues' files. If one of them was lost, "
-                "too, nobody knows of it: started without the file `checkpoint` a broker makes all queues anew"
+                "queueEnds was lost, cut or damaged: it is rebuilt from the files of the queues. If a file of a queue "
+                "was also lost, this isn't noticed: to rebuild all queues, remove the file `checkpoint` and restart "
+                "the broker"
             )
         if self._is_lost or self._is_unknown:
             self._note_all(ends)

@@ -105,8 +105,8 @@ class StateFiles:
             self.deleted_topics = {}
         except _UNREADABLE as error:
             raise StorageError(
-                f"{self._deleted} can't be read ({error}); without it the messages of deleted topics come back: "
-                f"repair it, or remove it if that does not matter"
+                f"{self._deleted} can't be read ({error}); without it the messages of deleted topics reappear: repair "
+                "it, or remove it if that doesn't matter"
             ) from error
         return self.deleted_topics
 
@@ -122,7 +122,7 @@ class StateFiles:
             if not self._has(self._deleted, data):
                 raise
             self.deleted_topics = deleted
-            raise NotForGood(f"{self._deleted} was written, but the disk doesn't confirm it: {error}") from error
+            raise NotForGood(f"{self._deleted} was written, but the disk didn't confirm it: {error}") from error
         self.deleted_topics = deleted
 
     def _has(self, path: str, data: bytes) -> bool:

@@ -109,7 +109,7 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
             raise StorageError(f"the store can't be opened: {error.strerror}") from error
         except OSError as error:
             raise StorageError(
-                f"the store in {self._folder} can't be used: {os_words(error)}; it needs to be writable"
+                f"the store in {self._folder} can't be used: {os_words(error)}; it must be writable"
             ) from error
         recovery = Recovery(
             self._files, self._folder, self.log, self._queues, self._state, self.settings, self._tags_code_of
@@ -145,7 +145,7 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
             self.log.sync_names()
             self._state.mark_closed()
         except OSError as error:
-            raise StorageError(f"the store in {self._folder} could not be closed in order: {error}") from error
+            raise StorageError(f"the store in {self._folder} could not be closed properly: {error}") from error
         finally:
             self._let_go()
 
@@ -188,7 +188,7 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
         """
         rebuilt = self._short.rebuild(self._short.find_all(self._queues.recorded, names), self._deleted_topics)
         for (topic, queue_id), end in rebuilt.ends.items():
-            reason = f"its files lacked entries that they had; {rebuilt.lost.get((topic, queue_id), 0)} are lost"
+            reason = f"its files had lost entries; {rebuilt.lost.get((topic, queue_id), 0)} could not be restored"
             self.findings.rebuilt(Finding(REBUILT_QUEUE, -1, reason, topic, queue_id, end))
 
     def delete_queues(self, *topics: str) -> None:
@@ -209,7 +209,7 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
             # as deleted.
             trouble = error
         except OSError as error:
-            raise StorageError(f"the queues of {named} can't be removed: {error}; they are as they were") from error
+            raise StorageError(f"the queues of {named} can't be removed: {error}; nothing was changed") from error
         self._deleted_topics = deleted_topics
         for topic in topics:
             try:
@@ -359,8 +359,8 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
         except OSError as error:
             raise StorageError(f"queue {queue.queue_id} of {queue.topic} can't be read: {error}") from error
         raise StorageError(
-            f"queue {queue.queue_id} of {queue.topic} can't be read from offset {offset} on: what is stored there is "
-            "neither whole nor to be mended; restart the broker, which looks at all of it"
+            f"queue {queue.queue_id} of {queue.topic} can't be read from offset {offset} on: its data is damaged and "
+            "can't be repaired; restart the broker, which checks all queues"
         )
 
     def records(self, found: ReadResult) -> list[bytes]:

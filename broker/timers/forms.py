@@ -80,7 +80,7 @@ def timed(properties: bytes, place: tuple[str, int], now_ms: int, delay_max_ms: 
     if due_ms <= now_ms:
         return None
     if deletes:
-        words = f"a message is recalled by RECALL_MESSAGE, not by one that has {TIMER_DEL_UNIQKEY}"
+        words = f"recall a message with RECALL_MESSAGE, not with a message that has {TIMER_DEL_UNIQKEY}"
         raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
     if b"REAL_" in properties:
         properties = without_property(without_property(properties, REAL_TOPIC), REAL_QID)
@@ -89,8 +89,8 @@ def timed(properties: bytes, place: tuple[str, int], now_ms: int, delay_max_ms: 
     properties = with_last_end(properties) + added
     if len(properties) + _DELIVERY_BYTES_MAX > PROPERTIES_BYTES_MAX:
         words = (
-            f"the message is illegal: with what its delivery adds its properties have {len(properties)} bytes and "
-            f"{_DELIVERY_BYTES_MAX} more, {PROPERTIES_BYTES_MAX} are allowed"
+            f"the message is illegal: its properties have {len(properties)} bytes and its delivery adds "
+            f"{_DELIVERY_BYTES_MAX}, the limit is {PROPERTIES_BYTES_MAX}"
         )
         raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
     unique_id = text_property(properties, UNIQ_KEY)

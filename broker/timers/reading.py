@@ -55,10 +55,10 @@ class WaitingRecords:
         entries = self._store.entries(self.queue, offset, 1)
         data = self._store.record_at(entries[0].log_position) if entries and entries[0].record_bytes else None
         if data is None:
-            raise ProtocolError(f"the record of offset {offset} is gone or damaged")
+            raise ProtocolError(f"the record of offset {offset} is missing or damaged")
         record = decode_record(data)
         if record.topic != WHEEL_TIMER_TOPIC or record.queue_offset != offset:
-            raise ProtocolError(f"the record at {record.log_position} is another one")
+            raise ProtocolError(f"the record at {record.log_position} is a different one")
         return record
 
 

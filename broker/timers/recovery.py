@@ -52,7 +52,7 @@ class TimerRecovery:
 
     def restore(self) -> int:
         """Find the waiting messages; return their number. Raises: StorageError."""
-        words = "what waits is found in the log, and what was delivered or recalled"
+        words = "waiting, delivered and recalled messages are read from the log"
         self._config_files.restore(FILE, self._snapshot, self._take_in, after_log=True, from_log=words)
         queue, store = self._store.queue(WHEEL_TIMER_TOPIC, 0), self._store
         saved, deleted_at = self.saved, store.deletions.get(WHEEL_TIMER_TOPIC, -1)
@@ -60,7 +60,7 @@ class TimerRecovery:
         if saved.log_position <= deleted_at or is_wrong:
             self.saved = saved = SavedTimers(log_position=max(deleted_at, 0))
         if is_wrong:
-            words = "it knows of more than there is; what is done is read from the log"
+            words = "it contains more than the log; the progress is read from the log"
             log.error("timer_progress_wrong", file=FILE, reason=words)
             self._config_files.changed(FILE)
         done = self._index.done = DoneOffsets(saved.base, _unpacked(saved.done))

@@ -159,7 +159,7 @@ class TimerService:
         done, first = self._index.done, self._queue.min_offset
         lost = sum(1 for offset in range(done.first_missing(), first) if offset not in done)
         if lost:
-            words = "the disk was too full to keep the log that they wait in; see diskSpaceCleanForciblyRatio"
+            words = "the disk was too full to keep the log that contains them; see diskSpaceCleanForciblyRatio"
             log.error("timers_lost", messages=lost, reason=words)
         done.add_below(first)
 
@@ -256,12 +256,12 @@ class TimerService:
         self._changes += 1
         if slices.failed:
             self._put_back(due)
-            raise self._store.failure or StorageError("messages whose time has come could not be stored")
+            raise self._store.failure or StorageError("due messages could not be stored")
         for _, offset, _ in due[:reached]:
             self._index.done.add(offset)
         if trouble is not None:
             self._put_back(due[reached:])
-            raise StorageError(f"a message whose time has come could not be read: {trouble}") from trouble
+            raise StorageError(f"a due message could not be read: {trouble}") from trouble
         return slices.count
 
     def _put_delivery(self, waited: StoredRecord, slices: "_Slice") -> None:
@@ -271,7 +271,7 @@ class TimerService:
         """
         place = real_place(waited.properties)
         if place is None:
-            raise ProtocolError("it has no topic and queue to be delivered to")
+            raise ProtocolError("its target topic and queue are missing")
         now_ms = self._clock.message_ms()
         delivered = forms.delivered(waited, self._store.queue(*place), now_ms)
         # A burst is written completely or not at all, so it is enough to watch one of its messages.

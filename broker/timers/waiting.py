@@ -99,7 +99,7 @@ class TimerIndex:
     def add(self, due_ms: int, offset: int, hash_bits: int) -> None:
         """Add a message. Raises: StorageError (the largest possible offset was exceeded)."""
         if offset >= OFFSETS_MAX:
-            raise StorageError(f"no more than {OFFSETS_MAX} messages can ever wait here: reset the broker")
+            raise StorageError(f"the limit of {OFFSETS_MAX} delayed messages is reached: reset the broker")
         key = due_ms >> BUCKET_BITS
         word = (due_ms & _BUCKET_MASK) << _TIME_SHIFT | offset << HASH_BITS | hash_bits
         if key == self._front_key:

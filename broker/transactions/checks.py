@@ -142,7 +142,7 @@ class HalfMessageChecks:
         return away + [
             Unrest(
                 self._open.get(offset).group, HALF_TOPIC, 0, offset, offset + 1, end, [connection.client_id or ""],
-                "a producer is asked what has become of its transaction",
+                "a check is sent to the producer of a transaction",
             )
             for offset, connection in waiting.items()
             if offset in self._open.halves
@@ -152,7 +152,7 @@ class HalfMessageChecks:
         table = self._producers.producer_table
         is_over = now_ms >= self._returning_until_ms or not self._open.halves
         self._returning = {} if is_over else {group: None for group in self._returning if group not in table}
-        reason = "its producers aren't connected again since the broker was started"
+        reason = "its producers haven't reconnected since the broker started"
         end = self._state.store.queue(HALF_TOPIC, 0).max_offset
         return [Unrest(group, HALF_TOPIC, 0, 0, 0, end, [], reason) for group in self._returning]
 
@@ -180,7 +180,7 @@ class HalfMessageChecks:
             self._unreadable(offset, open_half, error)
             return
         if half is None:
-            _close(self._open, offset, "its record is gone or damaged")
+            _close(self._open, offset, "its record is missing or damaged")
             return
         is_too_old = now_ms - half.born_ms > settings.file_reserved_time * HOUR_MS
         if open_half.checks >= settings.transaction_check_max or is_too_old:

@@ -50,7 +50,9 @@ def half_of(record: NewRecord, unique_id: str, queue: Queue) -> NewRecord:
     place = record.queue.topic.encode("utf-8", "replace"), record.queue.queue_id
     properties = with_last_end(properties) + added % (unique_id.encode("utf-8", "replace"), *place)
     if len(properties) > PROPERTIES_BYTES_MAX:
-        words = f"a half message has {len(properties)} bytes of properties, {PROPERTIES_BYTES_MAX} fit into a record"
+        words = (
+            f"a half message has {len(properties)} bytes of properties, the limit of a record is {PROPERTIES_BYTES_MAX}"
+        )
         raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, words)
     sys_flag = with_transaction_kind(record.sys_flag, TransactionKind.NONE)
     return replace(record, queue=queue, properties=properties, sys_flag=sys_flag)

@@ -34,7 +34,7 @@ class TransactionRecovery:
 
     def restore(self) -> Iterator[tuple[StoredRecord, int]]:
         """Yield each open half message, and the number of its checks. Raises: StorageError."""
-        words = "open half messages are found in the log; the questions about them are counted from 0 again"
+        words = "open half messages are read from the log; their checks are counted from 0 again"
         self._config_files.restore(FILE, self._snapshot, self._take_in, after_log=True, from_log=words)
         halves, ends = self._queues()
         saved = self._saved

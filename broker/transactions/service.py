@@ -237,5 +237,5 @@ class TransactionService:
             topic=forms.place_of(half)[0],
             message_id=text_property(half.properties, UNIQ_KEY),
             checks=checks,
-            way_out=f"nobody has ended it; it is in {CHECK_MAX_TIME_TOPIC}",
+            way_out=f"no producer has ended it; it was moved to {CHECK_MAX_TIME_TOPIC}",
         )

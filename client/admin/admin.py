@@ -103,7 +103,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         if not found:
             wanted = f"broker {broker_name}" if broker_name else f"cluster {cluster}" if cluster else "any cluster"
             clusters = [f"{name} ({', '.join(sorted(members))})" for name, members in info.cluster_addr_table.items()]
-            known = f"there are {', '.join(sorted(clusters))}" if clusters else "no broker is registered there"
+            known = f"registered: {', '.join(sorted(clusters))}" if clusters else "no broker is registered there"
             raise ClientError(f"no master of {wanted} at nameserver {self.client.nameservers.chosen}; {known}")
         return found
 
@@ -220,7 +220,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         Raises: GroupNotFound (no broker has it), NetworkError.
         """
         if not await self.has_group(group):
-            words = f"no broker that is there knows a group {group}"
+            words = f"no broker knows group {group}"
             raise GroupNotFound(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, words)
         return await GroupSurvey(self.client, await self.masters(), group, self._timeout_ms).look()
 

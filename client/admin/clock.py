@@ -98,7 +98,7 @@ def _checked_rate(rate: object) -> float:
         return float(rate)
     given = "a number too large to write" if isinstance(rate, int) and not isinstance(rate, bool) else repr(rate)
     words = f"how many times faster than real time, above 0 and at most {RATE_MAX:.0f}"
-    raise UsageError(f"scale: {given} is no rate: {words}")
+    raise UsageError(f"scale: {given} is not a rate; it must be a number, {words}")
 
 
 def _check_ms(name: str, number: object) -> None:
@@ -106,7 +106,7 @@ def _check_ms(name: str, number: object) -> None:
     if number is None:
         return
     if isinstance(number, bool) or not isinstance(number, int):
-        raise UsageError(f"advance: {name}={number!r} is no whole number of milliseconds")
+        raise UsageError(f"advance: {name}={number!r} is not a whole number of milliseconds")
     if abs(number) > MS_MAX:
         raise UsageError(f"advance: {name} is a number too large to write; no advance is longer than ten years")
 
@@ -171,7 +171,7 @@ class ClusterClock:
         try:
             connection = await self._pool.connection(self._address)
         except ConnectFailed as error:
-            raise ConnectFailed(f"no nameserver answers ({error}): {IS_ONE_RUNNING}") from None
+            raise ConnectFailed(f"no nameserver responds ({error}): {IS_ONE_RUNNING}") from None
         answer = connection.ask(request, timeout_ms)
         try:
             while not (await asyncio.wait([answer], timeout=SIGN_OF_LIFE_MS / 1_000))[0]:

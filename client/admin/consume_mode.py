@@ -15,7 +15,7 @@ Ask = Callable[[str, Request, str], Awaitable[Answer]]
 def mode_request(topic: str, group: str, mode: str, share: int) -> SetMessageRequestMode:
     """Return the request for one broker. Raises: ClientError (no such mode)."""
     if mode not in (MODE_POP, MODE_PULL):
-        raise ClientError(f"mode={mode!r}: groups either {MODE_PULL} or {MODE_POP} a topic")
+        raise ClientError(f"mode={mode!r}: it must be {MODE_PULL} or {MODE_POP}")
     return SetMessageRequestMode(body=MessageRequestMode(topic, group, mode, share))
 
 

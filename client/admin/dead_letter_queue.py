@@ -189,8 +189,8 @@ class DeadLetterQueue(ClientService):
 
     def _interrupted(self, report: ResendReport, letter: DeadLetter, error: StaticfireError) -> ResendInterrupted:
         words = (
-            f"{self.group}: sent {report.count} dead letters, then {letter.id} failed: {error}. Asked again, a resend "
-            "of all goes on there"
+            f"{self.group}: sent {report.count} dead letters, then {letter.id} failed: {error}. To continue there, "
+            "resend all again"
         )
         return ResendInterrupted(words, report)
 
@@ -213,7 +213,10 @@ class DeadLetterQueue(ClientService):
                         found[name] = letter  # The newest, if it is stored twice.
         missing = [letter_id for letter_id in wanted if letter_id not in found]
         if missing:
-            words = f"{self.topic} has no letter {', '.join(missing)}: `staticfire dlq list {self.group}` shows the ids"
+            words = (
+                f"{self.topic} has no dead letter {', '.join(missing)}: `staticfire dlq list {self.group}` shows the "
+                "ids"
+            )
             raise ClientError(words)
         return list({letter.place: letter for letter in (found[letter_id] for letter_id in wanted)}.values())
 
@@ -223,14 +226,16 @@ class DeadLetterQueue(ClientService):
         span = next((one for one in spans if one.queue == queue), None)
         if span is None:
             there = ", ".join(f"{one.queue.broker_name}/{one.queue.queue_id}" for one in spans) or "nothing"
-            raise ClientError(f"{place}: {self.topic} has no such queue; there is {there}")
+            raise ClientError(f"{place}: {self.topic} has no such queue; it has {there}")
         if place.queue_offset < span.first:
-            raise ClientError(f"{place} of {self.topic} is gone: retention has removed what lay before {span.first}")
+            raise ClientError(
+                f"{place} of {self.topic} no longer exists: retention has removed everything before {span.first}"
+            )
         if place.queue_offset >= span.end:
-            raise ClientError(f"{place}: {self.topic} ends before {span.end} there")
+            raise ClientError(f"{place}: the queue ends before {span.end}")
         async for letter in self._read(span, place.queue_offset, place.queue_offset + 1):
             return letter
-        raise ClientError(f"{place} of {self.topic} can't be read any more: its record is damaged or gone")
+        raise ClientError(f"{place} of {self.topic} can't be read: its record is damaged or was removed")
 
     async def _read(self, span: _Span, start: int, end: int) -> AsyncIterator[DeadLetter]:
         """Yield the letters of a queue from offset `start` to before `end`."""
@@ -251,14 +256,14 @@ class DeadLetterQueue(ClientService):
             route = await self.client.routes.fetch(self.topic)
         except TopicNotFound:
             if must_be_known and not await self._admin.has_group(self.group):
-                words = f"no broker that is there knows a group {self.group}; `staticfire dlq list` shows who has any"
+                words = f"no broker knows group {self.group}; `staticfire dlq list` shows the groups with dead letters"
                 raise GroupNotFound(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, words) from None
             return []
         for queues in route.queue_datas:
             if not readable(queues.perm):
                 words = (
                     f"{self.topic} can't be read on {queues.broker_name}: its permission is {queues.perm} (dlqPerm); "
-                    f"`staticfire mqadmin updateTopic -c CLUSTER -t {self.topic} -r 1 -w 1 -p 6` lets it be"
+                    f"`staticfire mqadmin updateTopic -c CLUSTER -t {self.topic} -r 1 -w 1 -p 6` makes it readable"
                 )
                 raise broker_answer(ResponseCode.NO_PERMISSION, words)
         return [await self._span(queue) for queue in await self._reader.queues(self.topic)]

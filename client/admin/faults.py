@@ -40,7 +40,7 @@ HINTS = {
     "queue": "no broker has a queue {queue} of it yet: the rule waits for it",
     "group": "no broker knows group {group} yet: the rule waits for it",
     "client": "no client {client} is connected yet: the rule waits for it",
-    "until": "message time is past its end already: the rule hits nothing",
+    "until": "message time is already past the rule's end: the rule hits nothing",
 }
 
 
@@ -104,7 +104,7 @@ class FaultAdmin:
             if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 refusals[name] = answer.remark or NOT_OURS
             elif answer.code == ResponseCode.INVALID_PARAMETER:
-                raise UsageError(answer.remark or "this rule isn't taken")
+                raise UsageError(answer.remark or "this rule isn't accepted")
             elif answer.code != SUCCESS or not isinstance(answer, FaultAddedAnswer):
                 raise broker_answer(answer.code, answer.remark, f"add fault at {name}")
             else:
@@ -115,7 +115,7 @@ class FaultAdmin:
         rule = next(rule for name, rule in rules.items() if name in hits)
         notes = self._notes(rule, unseen)
         notes += [
-            f"{one} is taken for a client; {_meant(one, servers)}"
+            f"{one} is treated as a client; {_meant(one, servers)}"
             for one in _strangers(wanted, servers)
             if get_close_matches(one, servers)
         ]
@@ -170,7 +170,7 @@ class FaultAdmin:
                 states[name] = found.states
                 servers |= found.brokers
         if not states and not self._brokers:
-            raise NetworkError(f"no nameserver answers ({'; '.join(silent.values())}): {IS_ONE_RUNNING}")
+            raise NetworkError(f"no nameserver responds ({'; '.join(silent.values())}): {IS_ONE_RUNNING}")
         servers |= self._brokers
         brokers = [name for name in servers if not name.startswith(actions.NAMESERVER)]
         for name, found in zip(
@@ -212,7 +212,7 @@ class FaultAdmin:
         """Return the rule of each server. Raises: UsageError."""
         unknown = [name for name in wanted.places if name not in servers]
         if unknown:
-            raise UsageError(f"there is no {unknown[0]} in this cluster; there are {', '.join(servers)}")
+            raise UsageError(f"there is no {unknown[0]} in this cluster; it has {', '.join(servers)}")
         if wanted.rule.action == actions.PARTITION:
             return self._partition(wanted, servers)
         names = list(wanted.places or servers)
@@ -233,14 +233,14 @@ class FaultAdmin:
         nobody = [one for one in _strangers(wanted, servers) if not any(one in rule.parties for rule in rules.values())]
         if rules and nobody:
             raise UsageError(
-                f"there is no server {nobody[0]}, and nobody of the other side hears of it as a client: a nameserver "
-                f"knows clients by their addresses only; {_meant(nobody[0], servers)}"
+                f"there is no server {nobody[0]}, and the servers of the other side can't recognise it as a client: a "
+                f"nameserver knows clients only by their addresses; {_meant(nobody[0], servers)}"
             )
         if not rules:
             sides = " and ".join(", ".join(side) for side in wanted.sides)
             raise UsageError(
-                f"{sides} never hear of each other: clients ask servers, brokers ask nameservers, and a nameserver "
-                f"knows clients by their addresses only; there are {', '.join(servers)}"
+                f"{sides} never connect to each other: clients connect to servers, brokers connect to nameservers, and "
+                f"a nameserver knows clients only by their addresses; the servers are {', '.join(servers)}"
             )
         return rules
 
@@ -271,7 +271,7 @@ def _strangers(wanted: WantedFault, servers: Mapping[str, str]) -> list[str]:
 def _meant(name: str, servers: Mapping[str, str]) -> str:
     """Suggest the server that may have been meant."""
     close = get_close_matches(name, servers, 1)
-    words = f"servers are {', '.join(servers)}"
+    words = f"the servers are {', '.join(servers)}"
     return f"did you mean {close[0]}? {words}" if close else words
 
 
@@ -295,7 +295,7 @@ def warnings_of_rules(
             if may_touch(rule, group, topics, ids) and not (rule.times and state.hits >= rule.times):
                 found.setdefault(rule.number, (rule, []))[1].append(f"{name} {state.hits:,}")
     return [
-        f"goes wrong on purpose, by fault rule {number}: {in_words(rule)} (hits: {', '.join(hits)})"
+        f"fault rule {number} is active: {in_words(rule)} (hits: {', '.join(hits)})"
         for number, (rule, hits) in sorted(found.items())
     ]
 

@@ -197,7 +197,7 @@ def warnings_of(view: GroupView, findings: Mapping[tuple[str, str], str] | None)
     found += [GroupWarning("SILENT_MEMBER", words) for words in silent]
     waiting = [member.client_id for member in view.members if not member.counts]
     if waiting:
-        words = f"{_named(waiting)}: not stable for long enough to get queues, as this group is set (stableTimeMs)"
+        words = f"{_named(waiting)}: not stable for long enough to get queues, by this group's setting stableTimeMs"
         found.append(GroupWarning("WAITING_MEMBER", words))
     if view.message_model != "BROADCASTING" and not silent:
         found += _owners(view)
@@ -214,7 +214,7 @@ def _owners(view: GroupView) -> Iterable[GroupWarning]:
         if not one.owners and one.has_begun and (one.lag or not _comes_again(one.topic, view.group))
     ]
     if nobody:
-        yield GroupWarning("QUEUES_WITHOUT_OWNER", f"no member has {_places(nobody)}")
+        yield GroupWarning("QUEUES_WITHOUT_OWNER", f"{_places(nobody)}: no member has it")
     several = [queue for queue in view.progress if len(queue.owners) > 1 and not queue.popped]
     if several:
         yield GroupWarning("QUEUES_WITH_SEVERAL_OWNERS", f"several members have {_places(several)}")
@@ -232,7 +232,10 @@ def _places(queues: Sequence[QueueProgress]) -> str:
 def _mixed_listeners(members: Sequence[GroupMember]) -> Iterable[GroupWarning]:
     sides = {order: [one.client_id for one in members if one.in_order is order] for order in (True, False)}
     if all(sides.values()):
-        words = f"in order: {_named(sides[True])}; in any order: {_named(sides[False])}: nobody can rely on the order"
+        words = (
+            f"members with ordered listeners: {_named(sides[True])}; with concurrent listeners: "
+            f"{_named(sides[False])}: the order isn't guaranteed"
+        )
         yield GroupWarning("MIXED_LISTENERS", words)
 
 
@@ -246,7 +249,7 @@ def _different_subscriptions(group: str, members: Sequence[GroupMember]) -> Iter
             wanted.setdefault("nothing" if expression is None else f"[{expression}]", []).append(member.client_id)
         if len(wanted) > 1:
             sides = "; ".join(f"{expression}: {_named(ids)}" for expression, ids in sorted(wanted.items()))
-            words = f"members subscribe to different things of topic {topic}, {sides}: messages are skipped"
+            words = f"members have different subscriptions to topic {topic}, {sides}: messages are skipped"
             yield GroupWarning("DIFFERENT_SUBSCRIPTIONS", words)
 
 
@@ -277,7 +280,7 @@ def flapping(records: Iterable[JournalRecord], members: Iterable[str], now_ms: i
         for host, count in sorted(leaves.items())
         if host not in hosts and count >= FLAPPING_TIMES * max(1, there.get(host, 0))
     ]
-    return [GroupWarning("FLAPPING_MEMBERS", f"{one}: each time queues change hands") for one in words]
+    return [GroupWarning("FLAPPING_MEMBERS", f"{one}: each time, queues move to other members") for one in words]
 
 
 def host_of(client_id: str) -> str:

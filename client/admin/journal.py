@@ -34,7 +34,7 @@ def events_wanted(
     """Return the request for events. Raises: UsageError (no such kind)."""
     for kind in kinds:
         if kind not in KINDS:
-            raise UsageError(f"{kind!r} is no kind of event; there are {', '.join(KINDS)}")
+            raise UsageError(f"{kind!r} is not a kind of event; the kinds are {', '.join(KINDS)}")
     return GetJournal(kinds=",".join(kinds) or None, client=client, group=group, topic=topic, queue_id=queue_id)
 
 
@@ -53,7 +53,9 @@ def requests_wanted(
         try:
             name = RequestCode[code.upper()].name if isinstance(code, str) else RequestCode(code).name
         except (KeyError, ValueError):
-            raise UsageError(f"{code!r} is no request code; write its name, like PULL_MESSAGE, or its number") from None
+            raise UsageError(
+                f"{code!r} is not a request code; write its name, like PULL_MESSAGE, or its number"
+            ) from None
     return GetJournal(requests=True, kinds=name, client=client, group=group, topic=topic, queue_id=queue_id)
 
 

@@ -53,20 +53,20 @@ class ResendTargets:
     async def check(self) -> None:
         """Raise UsageError or ClientError if the request isn't possible for any letter."""
         if self._to is not None and self._only_group:
-            raise UsageError("resend: to another topic and to this group alone exclude each other")
+            raise UsageError("resend: choose either another topic (to) or this group only (only_group)")
         if self._to is not None:
             fault = topic_fault(self._to)
             if fault is None and (is_retry_topic(self._to) or is_dead_letter_topic(self._to)):
-                fault = "it belongs to a group; only_group sends to this group alone"
+                fault = "it belongs to a group; to resend to this group only, use only_group"
             if fault is None and not may_be_sent_to(self._to):
                 fault = "it is RocketMQ's own"
             if fault is not None:
-                raise ClientError(f"{self._to!r} is no topic to send to: {fault}")
+                raise ClientError(f"{self._to!r} can't be the target: {fault}")
             await self._queues_of(self._to)
         if self._only_group and await self._consumes_in_order():
             raise ClientError(
-                f"{self._group} consumes in order: what is sent to its retry topic, brokers take for given up, and put "
-                "to the dead letters at once. Send to the topic (without only_group), or while nobody of it is online"
+                f"{self._group} consumes in order: brokers move messages of its retry topic to the dead letters at "
+                "once. Resend to the topic (without only_group), or while no member is online"
             )
 
     async def target(self, letter: DeadLetter, once: bool) -> tuple[str, MessageQueue | None]:
@@ -76,7 +76,7 @@ class ResendTargets:
         """
         topic = self._to or letter.origin_topic
         if topic is None:
-            raise ClientError(f"{letter.id} doesn't say which topic it came from: name one (to=..., --to TOPIC)")
+            raise ClientError(f"{letter.id} doesn't contain its original topic: give a topic (to=..., --to TOPIC)")
         near = letter.place.broker_name
         if self._only_group:
             queue = MessageQueue(retry_topic(self._group), near, ANY_QUEUE)
@@ -96,7 +96,7 @@ class ResendTargets:
         if queues is None:
             queues = publish_queues(topic, await self._client.routes.fetch(topic))
             if not queues:
-                words = f"{topic} has no queue that can be written: look at its permission and its brokers"
+                words = f"{topic} has no writable queue: check its permission and its brokers"
                 raise broker_answer(ResponseCode.NO_PERMISSION, words)
             self._queues[topic] = queues
         return queues

@@ -81,7 +81,7 @@ def resent_request(letter: DeadLetter, queue: MessageQueue, topic: str) -> SendM
     """
     message = letter.message
     if crc32(message.record.body) & 0x7FFFFFFF != message.record.body_crc:
-        raise ClientError(f"{letter.id}: its body was damaged on the way here; ask again")
+        raise ClientError(f"{letter.id}: its body was damaged during the transfer; try again")
     properties = _properties(letter, queue, topic)
     return SendMessageV2(
         producer_group=INNER_PRODUCER_GROUP,
@@ -114,7 +114,7 @@ def _properties(letter: DeadLetter, queue: MessageQueue, topic: str) -> bytes:
         if len(encoded) + BROKERS_BYTES_MAX <= PROPERTIES_BYTES_MAX:
             return encoded
         deaths = deaths[1:]
-    words = f"its properties leave no room for {HISTORY}: all together may have {PROPERTIES_BYTES_MAX} bytes"
+    words = f"its properties leave no room for {HISTORY}: the limit for all properties is {PROPERTIES_BYTES_MAX} bytes"
     raise ClientError(words)
 
 

@@ -58,9 +58,12 @@ class ClientService(Service):
         if not self.is_client_shared:
             return None
         if not self.client.is_open:
-            raise ClientError("the shared client isn't open: enter it first, `with ClusterClient(...) as client`")
+            raise ClientError("the shared client isn't open: open it first, `with ClusterClient(...) as client`")
         if self.client.thread is None:
-            raise ClientError("the shared client was entered with `async with`: enter what uses it so, too")
+            raise ClientError(
+                "the shared client was opened with `async with`: also open its producers and consumers "
+                "with `async with`"
+            )
         return self.client.thread
 
     def entered_as(self, face: EnteredFace) -> None:
@@ -75,9 +78,11 @@ class ClientService(Service):
         if not self.is_client_shared:
             await self.client.__aenter__()
         elif not self.client.is_open:
-            raise ClientError("the shared client isn't open: enter it first, `async with ClusterClient(...) as client`")
+            raise ClientError("the shared client isn't open: open it first, `async with ClusterClient(...) as client`")
         elif self.client.thread is not None and not self.client.thread.is_current:
-            raise ClientError("the shared client was entered with `with`: enter what uses it so, too")
+            raise ClientError(
+                "the shared client was opened with `with`: also open its producers and consumers with `with`"
+            )
         await self._join()
 
     async def _stop(self) -> None:

@@ -52,6 +52,6 @@ def refuse_too_old(connection: Connection, expression_type: str) -> None:
     version = connection.peer.version
     if expression_type != TAG and 0 < version < V4_1_0:
         raise ClientError(
-            f"the broker at {connection.peer.address}, of version {version}, is too old to filter by {expression_type}:"
-            " choose by tags"
+            f"the broker at {connection.peer.address}, of version {version}, is too old to filter by "
+            f"{expression_type}: filter by tags"
         )

@@ -25,7 +25,7 @@ OF_ANY_NAMESERVER = (GetRoute, GetClusterInfo)
 # After this time without a response the next one is queried.
 FAILOVER_MS = 1_000
 
-IS_ONE_RUNNING = "is one running there? `staticfire up` starts a cluster"
+IS_ONE_RUNNING = "check that one is running there; `staticfire up` starts a cluster"
 # How long a silent nameserver isn't queried for a second opinion.
 QUIET_MS = 30_000
 
@@ -67,7 +67,7 @@ class Nameservers:
             if _says_nothing(answer, request):
                 return await self._known_to_others(address, request, min(limit_ms, FAILOVER_MS)) or answer
             return answer
-        raise ConnectFailed(f"no nameserver answers ({'; '.join(failures)}): {IS_ONE_RUNNING}")
+        raise ConnectFailed(f"no nameserver responds ({'; '.join(failures)}): {IS_ONE_RUNNING}")
 
     def _in_turn(self) -> Iterator[tuple[str, bool]]:
         """Yield the addresses, from the chosen one on, each with whether it is the last."""
@@ -85,7 +85,7 @@ class Nameservers:
             return None
         self._quiet_until_ms.pop(address, None)
         if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and isinstance(request, OF_ANY_NAMESERVER):
-            failures.append(f"what listens at {address} is no nameserver; a broker, perhaps")
+            failures.append(f"the program at {address} is not a nameserver; it may be a broker")
             return None
         return answer
 

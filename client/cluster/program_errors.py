@@ -71,7 +71,7 @@ def is_async(listener: object) -> bool:
 def report_cancelled(group: str, listener: object, cancelled: int, running: int) -> None:
     """Log which listener didn't end when its consumer left. `running`: threads that are still in it."""
     if running:
-        words = "its thread can't be ended: it goes on, and the process ends without it"
+        words = "its thread can't be stopped: it continues until the process ends"
         log.error("listener_still_runs", group=group, listener=name_of(listener), threads=running, reason=words)
     elif cancelled:
         log.warning("listeners_cancelled", group=group, listener=name_of(listener), listeners=cancelled)

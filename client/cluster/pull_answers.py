@@ -69,7 +69,7 @@ def read_pull(answer: Answer, queue: MessageQueue, wanted: TagExpression | None,
     if status is None:
         raise broker_answer(answer.code, answer.remark, f"pull {queue}")
     if not isinstance(answer, PullAnswer):
-        raise ProtocolError(f"the answer to a pull of {queue} says {answer.code} and nothing else")
+        raise ProtocolError(f"the response to a pull of {queue} has code {answer.code} without any details")
     batch: RecordBatch | None = answer.body
     return PullResult(
         status,

@@ -53,7 +53,7 @@ class Replies:
                 topic=request.topic,
                 correlation_id=reply.get(CORRELATION_ID),
                 broker=call.peer.address,
-                reason="nobody waits for it (any more)",
+                reason="no request waits for it (any more)",
             )
         else:
             future.set_result(reply)

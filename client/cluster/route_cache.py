@@ -67,7 +67,9 @@ class RouteCache:
         try:
             default = await self._ask(default_topic)
         except TopicNotFound:
-            raise self._not_found(topic, f"{default_topic} has no route either, so no broker creates topics") from None
+            raise self._not_found(
+                topic, f"{default_topic} has no route either, so no broker creates topics automatically"
+            ) from None
         self._keep(topic, limit_queues(default, queue_nums), guessed=True)
         return self._routes[topic]
 
@@ -112,8 +114,8 @@ class RouteCache:
         route = await self.look_up(topic)
         if route.topic_queue_mapping_by_broker:
             raise ClientError(
-                f"topic {topic} is a static topic: its queues are logical ones that move between brokers, and this "
-                "client knows only queues that stay where they are"
+                f"topic {topic} is a static topic: its logical queues move between brokers, and this client supports "
+                "only queues that stay on one broker"
             )
         return route
 
@@ -159,14 +161,14 @@ class RouteCache:
 def _way_out(topic: str, nameservers: Nameservers) -> str:
     """Describe how to create a topic. Those of groups are created by brokers, and shouldn't be created by hand."""
     if (fault := topic_fault(topic)) is not None:
-        return f"there can't be such a topic: {fault}"
+        return f"the topic name is invalid: {fault}"
     if topic.startswith(DLQ_PREFIX):
         group = topic.removeprefix(DLQ_PREFIX)
-        return f"a broker makes it with the first dead letter of group {group}: there is none, or no such group"
+        return f"a broker creates it with the first dead letter of group {group}: the group has none, or doesn't exist"
     if topic.startswith(RETRY_PREFIX):
         group = topic.removeprefix(RETRY_PREFIX)
-        return f"a broker makes it when group {group} first consumes: no such group is known"
+        return f"a broker creates it when group {group} first consumes: the group doesn't exist"
     return (
-        f"create it with `mqadmin updateTopic -n {nameservers} -c DefaultCluster -t {topic}`, "
-        "or let brokers create topics at the first send: autoCreateTopicEnable=true"
+        f"create it with `mqadmin updateTopic -n {nameservers} -c DefaultCluster -t {topic}`, or set "
+        "autoCreateTopicEnable=true, so that brokers create topics at the first send"
     )

@@ -53,7 +53,9 @@ def listed_queues(topic: str, order_topic_conf: str) -> list[MessageQueue]:
     for part in order_topic_conf.split(";"):
         broker_name, _, count = part.rpartition(":")
         if not broker_name or not count.isdecimal() or not count.isascii() or int(count) > QUEUES_OF_TOPIC_MAX:
-            raise ProtocolError(f"orderTopicConf {order_topic_conf!r} of topic {topic} isn't broker:count;broker:count")
+            raise ProtocolError(
+                f"orderTopicConf {order_topic_conf!r} of topic {topic} must be written as broker:count;broker:count"
+            )
         queues += [MessageQueue(topic, broker_name, queue_id) for queue_id in range(int(count))]
     return queues
 

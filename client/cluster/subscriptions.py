@@ -47,10 +47,10 @@ def expected_tags(expression: str, expression_type: str, topic: str) -> TagExpre
     if expression_type == TAG:
         tags = TagExpression.parse(expression)
         if not tags.all_tags and not tags.tags:
-            raise ClientError(f"{expression!r} names no tag: write `paid || refunded`, or `*` for all")
+            raise ClientError(f"{expression!r} contains no tag: write `paid || refunded`, or `*` for all")
         return tags
     if expression_type != SQL92:
-        words = f"there are no expressions of type {expression_type!r}: choose by tags, expression_type={TAG!r}"
+        words = f"unknown expression type {expression_type!r}: filter by tags, expression_type={TAG!r}"
         raise ClientError(f"{topic!r}: {words}, or by a condition, {SQL92!r}")
     from staticfire.protocol.sql92.faults import FilterExpressionError
     from staticfire.protocol.sql92.filters import compile_filter
@@ -58,7 +58,7 @@ def expected_tags(expression: str, expression_type: str, topic: str) -> TagExpre
     try:
         compile_filter(expression)
     except FilterExpressionError as error:
-        raise ClientError(f"{topic!r}: {shortened(expression)} is no condition: {error}") from None
+        raise ClientError(f"{topic!r}: {shortened(expression)} is not a valid condition: {error}") from None
     return None
 
 

@@ -82,7 +82,7 @@ async def copy_topic(
     check_limits(wish.since_ms, wish.until_ms, wish.limit)
     _refuse_itself(source, target)
     if is_system_topic(wish.topic):
-        raise UsageError(f"{wish.topic} is a topic of the cluster itself: what waits in it can't be copied")
+        raise UsageError(f"{wish.topic} is an internal topic of the cluster and can't be copied")
     groups = await _group_configs(source, wish.groups)
     report = CopyReport(wish.topic)
     report.queues = pairs = pair_queues(wish.topic, await _queue_counts(source, wish.topic), [*await target.masters()])
@@ -113,7 +113,7 @@ async def copy_topic(
 def _refuse_itself(source: Admin, target: Admin) -> None:
     chosen = source.client.nameservers.chosen
     if chosen == target.client.nameservers.chosen:
-        raise UsageError(f"{chosen} is the source and the target: a cluster isn't copied to itself")
+        raise UsageError(f"{chosen} is both source and target: choose two different clusters")
 
 
 async def _group_configs(source: Admin, names: Sequence[str]) -> list[SubscriptionGroupConfig]:
@@ -148,8 +148,8 @@ async def _prepare(target: Admin, topic: str, needed: dict[str, int]) -> None:
         there = {}
     for broker, count in needed.items():
         if 0 < there.get(broker, 0) < count:
-            words = f"{topic} has {there[broker]} queues on {broker} here, and {count} are needed"
-            raise UsageError(f"{words}: delete it there, or copy to a cluster that hasn't got it")
+            words = f"{topic} already exists on {broker} with {there[broker]} queues, but needs {count}"
+            raise UsageError(f"{words}: delete it there, or copy to a cluster without this topic")
         if broker not in there:
             await target.create_topic(topic, count, broker_name=broker)
 

@@ -112,6 +112,6 @@ class Bounds(NamedTuple):
 def check_limits(since_ms: int | None, until_ms: int | None, limit: int | None) -> None:
     """Refuse limits that leave nothing to copy. Raises: UsageError."""
     if limit is not None and limit < 1:
-        raise UsageError(f"--limit {limit}: how many messages of each queue, 1 or more")
+        raise UsageError(f"--limit {limit}: the number of messages of each queue must be at least 1")
     if since_ms is not None and until_ms is not None and since_ms >= until_ms:
-        raise UsageError("--since is not before --until: there is nothing between them")
+        raise UsageError("--since must be before --until")

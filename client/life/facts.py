@@ -88,9 +88,9 @@ class MessageFacts(msgspec.Struct, frozen=True):
     @property
     def notes(self) -> list[str]:
         """What is missing, as shown to users."""
-        notes = [f"not all was looked through: {gap}" for gap in self.gaps]
+        notes = [f"the search is incomplete: {gap}" for gap in self.gaps]
         if self.unheard:
-            words = "no journal (journalEnable), so that only offsets and traces tell of deliveries there"
+            words = "it has no journal (journalEnable), so only offsets and traces show its deliveries"
             notes.append(f"{', '.join(self.unheard)}: {words}")
         return notes
 

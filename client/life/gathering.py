@@ -64,7 +64,7 @@ class LifeReader:
         if len(ids) > messages_max:
             for life in lives.values():
                 life.notes.append(
-                    f"{len(ids)} or more messages have the key {text}: the newest {messages_max} are told of"
+                    f"{len(ids)} or more messages have the key {text}: only the newest {messages_max} are shown"
                 )
         return {message_id: life for message_id, life in lives.items() if life.events}
 

@@ -37,14 +37,14 @@ def told_by(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
         return _half(copy, facts)
     group = _group_of(copy, facts)
     if topic == CHECK_MAX_TIME_TOPIC:
-        return [event(copy, words_of.SET_ASIDE, "nobody has ended its transaction", success=False)]
+        return [event(copy, words_of.SET_ASIDE, "no producer has ended its transaction", success=False)]
     if is_dead_letter_topic(topic):
         return [event(copy, words_of.DIED, group=group, success=False)]
     if is_retry_topic(topic):
         return [event(copy, words_of.RETRIED, group=group)]
     if is_final(copy):
         return [event(copy, words_of.COMMITTED, success=True)]
-    return [event(copy, words_of.STORED, "its time had come" if _has_waited(copy) else "")]
+    return [event(copy, words_of.STORED, "it was due" if _has_waited(copy) else "")]
 
 
 def _group_of(copy: StoredCopy, facts: MessageFacts) -> str:
@@ -111,7 +111,7 @@ def _wait(copy: StoredCopy, facts: MessageFacts) -> LifeEvent:
     if has_come:
         return event(copy, words_of.WAITS, told, group=group, success=True)
     if any(map(is_recall, facts.copies)):
-        return event(copy, words_of.WAITS, f"{told}: called back", group=group, success=False)
+        return event(copy, words_of.WAITS, f"{told}: recalled", group=group, success=False)
     is_late = copy.due_ms is not None and copy.due_ms < facts.now_ms
     return event(copy, words_of.WAITS, f"{told}: overdue" if is_late else told, group=group)
 
@@ -128,7 +128,7 @@ def _half(copy: StoredCopy, facts: MessageFacts) -> list[LifeEvent]:
         and other.message.log_position > message.log_position
     ]
     if later:
-        return [event(copy, words_of.HALF, f"{told}; its producer was asked")]
+        return [event(copy, words_of.HALF, f"{told}; a check was sent to its producer")]
     final = any(
         (is_final(other) and other.message.prepared_position == message.log_position)
         or other.topic == CHECK_MAX_TIME_TOPIC

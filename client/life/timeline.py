@@ -63,7 +63,7 @@ def _given_back(copy: StoredCopy, record: JournalRecord) -> LifeEvent:
     level, status = record.details.get("delayLevel", 0), str(record.details.get("status", ""))
     if status != "SUCCESS":
         return _noted(copy, record, words_of.SENT_BACK, False, status)
-    words = "it is dead" if level < 0 else f"comes again, level {level}"
+    words = "it is a dead letter" if level < 0 else f"redelivered, level {level}"
     return _noted(copy, record, words_of.SENT_BACK, True, words)
 
 
@@ -84,7 +84,7 @@ def _standing(copy: StoredCopy, heard_of: set[str]) -> list[LifeEvent]:
 
 def _stands(copy: StoredCopy, one: GroupConsumption) -> LifeEvent:
     message = copy.message
-    words = "nothing committed" if one.committed is None else f"goes on at {one.committed}"
+    words = "nothing committed" if one.committed is None else f"next offset {one.committed}"
     return LifeEvent(
         one.state.value, words_of.OFFSETS, None, copy.topic, message.broker_name, message.queue_id,
         message.queue_offset, one.group, success=PAST.get(one.state),

@@ -63,7 +63,7 @@ def _event(trace: Trace, ends: dict[tuple[str, str], SubAfterTrace]) -> TraceEve
         )
         return TraceEvent(trace.time_ms, what, trace.group, success, cost_ms, words, trace.retry_times)
     if isinstance(trace, EndTransactionTrace):
-        asked = "the broker asked" if trace.from_check else ""
+        asked = "checked by the broker" if trace.from_check else ""
         return TraceEvent(trace.time_ms, f"transaction: {trace.state}", trace.group, True, None, asked)
     assert isinstance(trace, RecallTrace)
     return TraceEvent(trace.time_ms, "recalled", trace.group, trace.success)

@@ -102,7 +102,7 @@ class LitePullConsumer(ClientService):
         later; the log contains the reason. Raises: ClientError (a topic was subscribed, or an invalid expression).
         """
         if self._chosen is None and self._subscriptions.by_topic:
-            raise ClientError(f"{self.group}: subscribe and assign are mutually exclusive; it has subscribed")
+            raise ClientError(f"{self.group}: subscribe and assign are mutually exclusive; topics have been subscribed")
         chosen = list(dict.fromkeys(map(self._whole, queues)))
         wanted = {self.client.namespace.wrap(topic): expression for topic, expression in (expressions or {}).items()}
         for topic in dict.fromkeys(queue.topic for queue in chosen):
@@ -135,14 +135,14 @@ class LitePullConsumer(ClientService):
         Raises: ClientError if the consumer has started.
         """
         if self._working is not None:
-            raise ClientError(f"lite pull consumer {self.group} has started: register listeners before that")
+            raise ClientError(f"lite pull consumer {self.group} has started: register listeners before the start")
         self._queue_listeners.append(with_plain_names(listener, self.client.namespace))
         return listener
 
     def add_hook(self, hook: ConsumerHook) -> None:
         """Call a hook's methods around pulls, rebalances and polls. Raises: ClientError if the consumer has started."""
         if self._working is not None:
-            raise ClientError(f"lite pull consumer {self.group} has started: add hooks before that")
+            raise ClientError(f"lite pull consumer {self.group} has started: add hooks before the start")
         self._hooks.add(hook)
 
     @property
@@ -179,7 +179,7 @@ class LitePullConsumer(ClientService):
         working = self._at_work()
         timeout_ms = self.settings.poll_timeout_ms if timeout_ms is None else timeout_ms
         if timeout_ms < 0:
-            raise ClientError(f"{self.group}: poll(timeout_ms={timeout_ms}): 0 or more")
+            raise ClientError(f"{self.group}: poll(timeout_ms={timeout_ms}): the timeout must not be negative")
         if self._chosen is None and not self._subscriptions.by_topic:
             raise ClientError(f"{self.group} has nothing to poll: subscribe to a topic, or assign queues, first")
         self._polls += 1
@@ -198,7 +198,7 @@ class LitePullConsumer(ClientService):
         queue = self._whole(queue)
         low, high = await self._at_work().limits(queue)
         if not low <= queue_offset <= high:
-            raise ClientError(f"seek to {queue_offset} in {queue}: it has {low} to {high}")
+            raise ClientError(f"seek to {queue_offset} in {queue}: it has the offsets {low} to {high}")
         self._at_work().go_to(queue, queue_offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
@@ -293,7 +293,7 @@ class LitePullConsumer(ClientService):
 
     def _at_work(self) -> LitePulling:
         if self._working is None:
-            raise ClientError(f"lite pull consumer {self.group} isn't running: enter it first, `async with consumer`")
+            raise ClientError(f"lite pull consumer {self.group} isn't running: open it first, `async with consumer`")
         return self._working
 
 

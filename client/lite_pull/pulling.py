@@ -132,7 +132,7 @@ class LitePulling:
         """Continue at another offset in a queue; its prefetched messages are discarded. Raises: ClientError."""
         self.check([queue])
         if not self.held.restart(queue, queue_offset):
-            raise ClientError(f"{queue} is assigned, but couldn't be taken yet: the log says why")
+            raise ClientError(f"{queue} is assigned, but its consumption couldn't start yet: see the log")
         self.offsets.update(queue, queue_offset)
 
     def filter_anew(self, topic: str) -> None:
@@ -165,7 +165,7 @@ class LitePulling:
         given, assigned = list(dict.fromkeys(queues)), self.assigned.queues
         for queue in given:
             if queue not in assigned:
-                now = "" if self.assigned.is_chosen else " now; members share queues anew when one comes or goes"
+                now = "" if self.assigned.is_chosen else " now; queues are reassigned when a member joins or leaves"
                 raise ClientError(f"{queue} isn't assigned to this consumer of {self.state.group}{now}")
         return given
 

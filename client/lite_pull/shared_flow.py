@@ -21,7 +21,7 @@ class SharedFlow:
         """Return why the queue must not be pulled now; None if it may be."""
         waiting = self._buffer.messages
         if waiting > self._messages_max:
-            return f"{waiting} messages of all queues wait to be polled, {self._messages_max} is the limit"
+            return f"{waiting} messages of all queues wait to be polled; the limit is {self._messages_max}"
         return self._of_queues.fullness(cache, is_in_order)
 
     def has_room(self, cache: ProcessQueue, is_in_order: bool) -> bool:

@@ -120,7 +120,7 @@ class Acknowledging:
         queue = self._queue_of(message)
         answer = await self._ask(queue, change_request(self._group, queue.topic, message, invisible_ms))
         if not isinstance(answer, ChangeInvisibleAnswer):
-            raise ProtocolError(f"the answer to a changed invisible time of {message.message_id} has no handle")
+            raise ProtocolError(f"the response to a change of the invisible time of {message.message_id} has no handle")
         message.handle = message.handle.changed(answer.pop_time, answer.invisible_time, answer.revive_qid)
         message.invisible_until_ms = UptimeMs(self._client.machine.clock.uptime_ms() + invisible_ms)
 

@@ -102,7 +102,7 @@ def read_pop(answer: Answer, asked: PopAsked, uptime_ms: UptimeMs) -> PopResult:
     if status is not PopStatus.FOUND:
         return PopResult(status, [], answer.rest_num if isinstance(answer, PopAnswer) else 0)
     if not isinstance(answer, PopAnswer):
-        raise ProtocolError(f"the answer to a pop of {asked.topic} says {answer.code} and nothing else")
+        raise ProtocolError(f"the response to a pop of {asked.topic} has code {answer.code} without any details")
     batch: RecordBatch | None = answer.body
     messages: list[PoppedMessage] = []
     if batch is not None:
@@ -131,12 +131,14 @@ def _handle_of(message: PoppedMessage, answer: PopAnswer, asked: PopAsked, infos
     if own is not None:
         handle = parse_handle(own)
         if handle.queue_offset < 0:
-            raise ProtocolError(f"the handle {own!r} doesn't say which message it is of")
+            raise ProtocolError(f"the handle {own!r} doesn't identify its message")
         return handle
     flag, queue_id, queue_offset = _flag_of(message.topic, asked), message.queue_id, message.queue_offset
     start_offset = infos.start_offsets.get((flag, queue_id))
     if start_offset is None or queue_offset not in infos.message_offsets.get((flag, queue_id), ()):
-        raise ProtocolError(f"the answer says nothing of offset {queue_offset} in queue {queue_id} of {message.topic}")
+        raise ProtocolError(
+            f"the response has no entry for offset {queue_offset} in queue {queue_id} of {message.topic}"
+        )
     if infos.counts is not None:
         message.reconsume_times = infos.counts.of(flag, queue_id, queue_offset)
     return PopHandle(

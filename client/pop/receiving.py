@@ -163,7 +163,7 @@ class Receiving:
         if not targets and missing is not None:
             raise missing
         if not targets:
-            raise ClientError(f"{self._group}: no broker lets {', '.join(self._wanted)} be read")
+            raise ClientError(f"{self._group}: {', '.join(self._wanted)} can't be read on any broker")
         self._turn = (self._turn + 1) % len(targets)
         return targets[self._turn :] + targets[: self._turn]
 

@@ -186,7 +186,7 @@ class BrokerSender:
         late = [pending for pending in taken.sends if pending.deadline_ms <= uptime_ms]
         in_time = [pending for pending in taken.sends if pending.deadline_ms > uptime_ms]
         self._line.extendleft(reversed(in_time))
-        words = f"not sent within {self._settings.send_msg_timeout_ms} ms: {self.broker_name} takes no more"
+        words = f"not sent within {self._settings.send_msg_timeout_ms} ms: {self.broker_name} accepts no more data"
         self._fail(late, AnswerTimeout(words))
 
     # -- results -------------------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def checked(outcomes: list[SendResult | Exception], return_exceptions: bool) -> 
     """Return the outcomes of many messages. Raises: the first failure, unless failures are returned."""
     failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     if failures and not return_exceptions:
-        words = f"{len(failures)} of {len(outcomes)} messages failed; return_exceptions=True tells which"
+        words = f"{len(failures)} of {len(outcomes)} messages failed; use return_exceptions=True to see which"
         failures[0].add_note(words)
         raise failures[0]
     return outcomes

@@ -83,8 +83,8 @@ class Destinations:
         queues = publish_queues(plain, route)
         if not queues:
             raise ClientError(
-                f"topic {topic} has no queue that can be written: it has a route, but on no broker with a master and "
-                f"write permission ({', '.join(f'{each.broker_name}: perm {each.perm}' for each in route.queue_datas)})"
+                f"topic {topic} has no writable queue: its route contains no broker with a master and write permission "
+                f"({', '.join(f'{each.broker_name}: perm {each.perm}' for each in route.queue_datas)})"
             )
         known = self.choices.get(topic)
         turn = known.turn if known is not None else self._client.machine.identity.random.randrange(len(queues))

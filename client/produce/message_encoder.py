@@ -82,7 +82,7 @@ class MessageEncoder:
         """
         fault = batch_fault(messages)
         if fault is not None:
-            raise ClientError(f"{fault}; send_many has no such rule")
+            raise ClientError(f"{fault}; send_many doesn't have this restriction")
         parts, ids = [], []
         for message in messages:
             self.check(message)
@@ -103,7 +103,7 @@ class MessageEncoder:
 def batch_fault(messages: Sequence[Message]) -> str | None:
     """Return why these messages can't be one batch; None if they can. RocketMQ: MessageBatch.generateFromList."""
     if not messages:
-        return "a batch has at least one message"
+        return "a batch must contain at least one message"
     first = messages[0]
     for message in messages:
         if message.delay_level or message.delay_ms is not None or message.deliver_ms is not None:
@@ -111,7 +111,7 @@ def batch_fault(messages: Sequence[Message]) -> str | None:
         if is_retry_topic(message.topic):
             return "retry topics are not supported in a batch"
         if message.topic != first.topic:
-            return f"a batch has one topic, not {first.topic} and {message.topic}"
+            return f"the messages of a batch must have the same topic, not {first.topic} and {message.topic}"
         if message.wait_stored != first.wait_stored:
-            return "the messages of a batch have the same wait_stored"
+            return "the messages of a batch must have the same wait_stored"
     return None

@@ -156,7 +156,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         if selector is None:
             return queue
         if queue is not None:
-            raise ClientError("queue and selector exclude each other")
+            raise ClientError("use either queue or selector, not both")
         queues = await self._open.queues(message.topic)
         return checked_choice(selector(queues, message, key), queues, message.topic)
 
@@ -200,7 +200,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         sender = self._open
         if sender.backpressure.is_full:
             raise ClientError(
-                f"{sender.backpressure.messages} messages with {sender.backpressure.bytes} bytes are under way, which "
+                f"{sender.backpressure.messages} messages with {sender.backpressure.bytes} bytes are in flight, which "
                 "is the limit (pending_messages_max, pending_bytes_max): await some of their futures, or "
                 "`await producer.send(...)`"
             )

@@ -38,13 +38,13 @@ def reply_to(request: ReceivedMessage, body: bytes, properties: Mapping[str, str
     correlation_id = request.get(CORRELATION_ID)
     if not client_id or not correlation_id:
         raise ClientError(
-            f"message {request.message_id} of {request.topic} asks for no reply: it has no {REPLY_TO_CLIENT} and "
-            f"{CORRELATION_ID}; `await producer.request(...)` sends one that does"
+            f"message {request.message_id} of {request.topic} is not a request: it has no {REPLY_TO_CLIENT} and "
+            f"{CORRELATION_ID}; send requests with `await producer.request(...)`"
         )
     if not cluster:
         raise ClientError(
             f"create reply message fail, requestMessage error, property[{CLUSTER}] is null: message "
-            f"{request.message_id} of {request.topic} doesn't say where its reply belongs"
+            f"{request.message_id} of {request.topic} doesn't contain the cluster for its reply"
         )
     reply = Message(reply_topic(cluster), body, properties=properties)
     reply.system_properties = {MSG_TYPE: REPLY_TYPE, CORRELATION_ID: correlation_id, REPLY_TO_CLIENT: client_id}

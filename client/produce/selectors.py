@@ -68,8 +68,9 @@ def checked_choice(chosen: object, queues: Sequence[MessageQueue], topic: str) -
         return chosen
     given = repr(chosen)[:CHOICE_CHARACTERS_MAX]
     raise ClientError(
-        f"the selector for topic {topic} returned {given} ({type(chosen).__name__}); it has to return one of the "
-        f"{len(queues)} queues that it was given, as in selector=lambda queues, message, key: queues[0]"
+        f"the selector for topic {topic} returned {given} ({type(chosen).__name__}) instead of one of the "
+        f"{len(queues)} queues that were passed to it; write for example selector=lambda queues, message, key: "
+        "queues[0]"
     )
 
 
@@ -83,4 +84,4 @@ def _java_hash_code(key: Any) -> int:
             return key
         folded = (key ^ key >> 32) & 0xFFFFFFFF
         return folded - 2**32 if folded & 0x80000000 else folded
-    raise ClientError(f"key={key!r}: a key is text or a number of 64 bits")
+    raise ClientError(f"key={key!r}: a key must be a str or an int of at most 64 bits")

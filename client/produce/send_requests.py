@@ -83,7 +83,7 @@ def results_of(count: int, reply: Reply, peer_address: str) -> list[ManyResult] 
     results: list[ManyResult] | None = reply.body if isinstance(reply, SendManyAnswer) else None
     if results is None or len(results) != count:
         found = 0 if results is None else len(results)
-        return ProtocolError(f"{peer_address} answered {count} messages with {found} results")
+        return ProtocolError(f"{peer_address} returned {found} results for {count} messages")
     return results
 
 
@@ -108,7 +108,7 @@ def single_outcome(message_id: str, queue: MessageQueue, answer: Answer) -> Outc
     if status is None:
         return _refused(message_id, queue, answer.code, answer.remark)
     if not isinstance(answer, SendAnswer):
-        return ProtocolError(f"the answer to a send to {queue} says success and nothing else")
+        return ProtocolError(f"the response to a send to {queue} reports success without any result")
     return SendResult(
         status,
         answer.batch_uniq_id or message_id,

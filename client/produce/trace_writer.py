@@ -63,7 +63,9 @@ class TraceWriter:
         if len(self._waiting) >= QUEUE_MAX:
             self._left_out += 1
             if self._left_out == 1:
-                log.warning("traces_left_out", group=self._group, reason="they come faster than they can be sent")
+                log.warning(
+                    "traces_left_out", group=self._group, reason="they are created faster than they can be sent"
+                )
             return
         self._waiting.append(traced)
         if len(self._waiting) >= BATCH_MAX:

@@ -79,8 +79,8 @@ class TransactionProducer(Producer):
         super().__init__(group, namesrv, settings, machine, client)
         if check is None:
             raise ClientError(
-                f"transaction producer {group} needs check=...: a function that says what has become of a message's "
-                "transaction when the broker has not heard"
+                f"transaction producer {group} needs check=...: a function that returns the state of a message's "
+                "transaction when the broker sends a check"
             )
         self._check_state = check
 
@@ -168,7 +168,7 @@ class TransactionProducer(Producer):
             self._not_ended(sent.queue.topic, str(lost))
         else:
             if answer.code != SUCCESS:
-                self._not_ended(sent.queue.topic, f"the broker refuses it: {answer.remark}")
+                self._not_ended(sent.queue.topic, f"the broker rejects it: {answer.remark}")
 
     def _not_ended(self, topic: str, reason: str) -> None:
         log.warning("transaction_not_ended", group=self.group, topic=topic, reason=reason)

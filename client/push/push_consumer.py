@@ -127,7 +127,7 @@ class PushConsumer(ClientService):
 
     def _set_listener(self, listener: Listener | OrderedListener, is_ordered: bool) -> None:
         if self._working is not None:
-            raise ClientError(f"consumer {self.group} has started: its listener can't be changed any more")
+            raise ClientError(f"consumer {self.group} has started: set its listener before the start")
         self._listener, self._is_ordered = listener, is_ordered
 
     @property
@@ -138,7 +138,7 @@ class PushConsumer(ClientService):
     def add_hook(self, hook: ConsumerHook) -> None:
         """Call a hook's methods around pulls, rebalances and consumption. Raises: ClientError (it has started)."""
         if self._working is not None:
-            raise ClientError(f"consumer {self.group} has started: add hooks before that")
+            raise ClientError(f"consumer {self.group} has started: add hooks before the start")
         self._state.hooks.add(hook)
 
     def on_queues_changed(self, listener: Q) -> Q:
@@ -177,7 +177,7 @@ class PushConsumer(ClientService):
         Raises: ClientError below 1.
         """
         if threads < 1:
-            raise ClientError(f"{threads} consume threads: at least one is needed")
+            raise ClientError(f"{threads} consume threads: the number must be at least 1")
         self._threads = threads
         if self._working is not None:
             self._working.resize(threads)
@@ -196,7 +196,7 @@ class PushConsumer(ClientService):
         Raises: ClientError below 1.
         """
         if timeout_ms < 1:
-            raise ClientError(f"a consume timeout of {timeout_ms} ms: at least one is needed")
+            raise ClientError(f"a consume timeout of {timeout_ms} ms: it must be at least 1 ms")
         self._state.limits.consume_timeout_ms = timeout_ms
         if self._working is not None:
             self._working.held.limits_changed()
@@ -209,7 +209,7 @@ class PushConsumer(ClientService):
         Raises: ClientError (not running), BrokerAnswer, NetworkError.
         """
         if self._working is None:
-            raise ClientError(f"consumer {self.group} isn't running: enter it first")
+            raise ClientError(f"consumer {self.group} isn't running: open it first")
         await self._working.move_to_time(stored_ms)
 
     def suspend(self) -> None:

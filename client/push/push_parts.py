@@ -113,8 +113,8 @@ class PushParts:
     async def move_to_time(self, stored_ms: int) -> None:
         """Continue with messages stored at this time or later. Raises: ClientError, BrokerAnswer, NetworkError."""
         if self.popped is not None and self.popped.queues:
-            words = "brokers move it: reset the group's offset as an administrator"
-            raise ClientError(f"{self.state.group} pops its messages, and has no place in a queue of its own; {words}")
+            words = "brokers manage its offsets: reset the offsets of the group with Admin"
+            raise ClientError(f"{self.state.group} pops its messages and has no offsets of its own; {words}")
         await self.held.move_to_time(stored_ms)
 
     async def leave(self) -> None:

@@ -31,7 +31,7 @@ class AllocateStrategy(Protocol):
 def own_index(client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> int | None:
     """Return a client's index among the members; None if it isn't a member. Raises: ClientError."""
     if not client_id or not queues or not client_ids:
-        raise ClientError(f"nothing to share: client {client_id!r}, {len(queues)} queues, {len(client_ids)} members")
+        raise ClientError(f"nothing to allocate: client {client_id!r}, {len(queues)} queues, {len(client_ids)} members")
     return client_ids.index(client_id) if client_id in client_ids else None
 
 

@@ -62,8 +62,9 @@ class LitePullSettings:
         check_ranges(self)
         if self.broker_suspend_max_ms >= self.pull_timeout_ms:
             raise UsageError(
-                f"pull_timeout_ms={self.pull_timeout_ms} has to be more than broker_suspend_max_ms="
-                f"{self.broker_suspend_max_ms}: else a pull is given up while its broker still holds it"
+                f"pull_timeout_ms={self.pull_timeout_ms} must be more than "
+                f"broker_suspend_max_ms={self.broker_suspend_max_ms}, else a pull times out while the broker still "
+                "holds it"
             )
 
     def as_push(self) -> PushSettings:

@@ -111,5 +111,7 @@ class NearbyMachineRoom:
 def _known(room: str | None, who: str) -> str:
     """Return a room. Raises: ClientError if there is none."""
     if not room:
-        raise ClientError(f"the machine room of {who} isn't known: the resolver has to name one for each")
+        raise ClientError(
+            f"the machine room of {who} is unknown: the resolver must return one for each broker and member"
+        )
     return room

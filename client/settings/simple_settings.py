@@ -30,6 +30,6 @@ class SimpleSettings:
         check_ranges(self)
         if self.consume_from_where is ConsumeFromWhere.TIMESTAMP:
             raise UsageError(
-                "a simple consumer begins at the first or at the last message, not at a time: "
-                "let an administrator reset the group's offset instead"
+                "a simple consumer begins at the first or at the last message, not at a time: reset the group's "
+                "offsets with Admin instead"
             )

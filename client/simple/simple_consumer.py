@@ -161,7 +161,7 @@ class SimpleConsumer(ClientService):
 
     def _at_work(self) -> Receiving:
         if self._working is None:
-            raise ClientError(f"simple consumer {self.group} isn't running: enter it first, `async with consumer`")
+            raise ClientError(f"simple consumer {self.group} isn't running: open it first, `async with consumer`")
         return self._working
 
 
@@ -169,16 +169,14 @@ def _within(name: str, value: int | None, default: int, least: int, most: int) -
     """Return a parameter, or its default. Raises: ClientError if it is out of range."""
     chosen = default if value is None else value
     if not least <= chosen <= most:
-        raise ClientError(f"{name}={chosen!r}: a whole number from {least} to {most}")
+        raise ClientError(f"{name}={chosen!r}: it must be a whole number from {least} to {most}")
     return chosen
 
 
 def _popped(message: PoppedMessage) -> PoppedMessage:
     """Check that a message can be acknowledged. Raises: ClientError."""
     if not isinstance(message, PoppedMessage):
-        raise ClientError(
-            f"{message!r:.200} wasn't received by a simple consumer: there is nothing to acknowledge it by"
-        )
+        raise ClientError(f"{message!r:.200} wasn't received by a simple consumer, so it can't be acknowledged")
     return message
 
 

@@ -54,10 +54,11 @@ class ClockHandlers:
         owner, action = self._owner, request.action
         done = Advanced()
         if action not in ACTIONS:
-            raise _illegal(f"{action!r} is no action of the clock; there are {', '.join(ACTIONS)}")
+            raise _illegal(f"{action!r} is not an action of the clock; the actions are {', '.join(ACTIONS)}")
         if action != NOW and not owner.brokers and self._state.routes.live:
             words = (
-                "no broker here follows this nameserver's clock: ask the first nameserver of their list (namesrvAddr)"
+                "no broker here follows this nameserver's clock: use the first nameserver of the brokers' list "
+                "(namesrvAddr)"
             )
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         if action == ADVANCE:
@@ -77,7 +78,7 @@ class ClockHandlers:
     async def _advance(self, request: Clock) -> Advanced:
         """Advance the clock; return what was due on the way."""
         if (request.by_ms is None) == (request.to_ms is None):
-            raise _illegal("an advance needs a duration or a time, one of them")
+            raise _illegal("an advance needs either a duration or a time")
         by_ms = request.by_ms if request.to_ms is None else request.to_ms - self._owner.message_ms()
         if request.by_ms is not None and request.by_ms < 0:
             raise _illegal(f"message time can't go back: {request.by_ms} ms")
@@ -85,14 +86,14 @@ class ClockHandlers:
             raise _illegal(f"an advance of {by_ms} ms is over the limit of ten years")
         settle_ms_max = SETTLE_MS_MAX if request.settle_ms_max is None else request.settle_ms_max
         if settle_ms_max < 0:
-            raise _illegal(f"settle_ms_max={settle_ms_max}: the cluster can't have less than 0 ms to come to rest")
+            raise _illegal(f"settle_ms_max={settle_ms_max}: it must not be negative")
         if request.to_ms is not None:
             return await self._owner.advance_to(request.to_ms, settle_ms_max)
         return await self._owner.advance_by(request.by_ms or 0, settle_ms_max)
 
     def _rate(self, request: Clock) -> float:
         if request.rate is None or not 0 < request.rate <= RATE_MAX:
-            raise _illegal(f"the rate {request.rate} isn't above 0 and at most {RATE_MAX:g}")
+            raise _illegal(f"the rate {request.rate} must be above 0 and at most {RATE_MAX:g}")
         return request.rate
 
 

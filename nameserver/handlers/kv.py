@@ -73,5 +73,7 @@ class KVHandlers:
                 self._state.keep(changed)
             except OSError as error:
                 log.error("kv_config_not_saved", folder=self._state.settings.folder, error=str(error))
-                return refusal(ResponseCode.SYSTEM_ERROR, f"kvConfig.json can't be saved, nothing was changed: {error}")
+                return refusal(
+                    ResponseCode.SYSTEM_ERROR, f"kvConfig.json can't be saved, so nothing was changed: {error}"
+                )
         return Answer()

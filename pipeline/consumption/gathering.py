@@ -77,8 +77,9 @@ async def _notice(settings: ConsumptionSettings) -> Noticed:
             stand.append(journal.stand)
         if len(faults) == len(masters) and not found.has_traces:
             raise ClientError(
-                f"there is no topic {settings.trace_topic} at {settings.name_server}, and no broker keeps a journal: "
-                "nothing says what was consumed; let consumers trace (enable_trace=True, RocketMQ: enableMsgTrace)"
+                f"there is no topic {settings.trace_topic} at {settings.name_server}, and no broker keeps a journal, "
+                "so it is unknown which messages were consumed; turn tracing on in the consumers (enable_trace=True, "
+                "RocketMQ: enableMsgTrace)"
             )
         progress = await _progress(admin, masters, found.groups)
         write_progress(Path(settings.place(PROGRESS)), progress)
@@ -118,18 +119,19 @@ def choose(settings: ConsumptionSettings, there: list[str], own: set[str]) -> No
     if settings.is_trace_wanted and not has_traces:
         raise ClientError(
             f"there is no trace topic {settings.trace_topic} at {settings.name_server}: no client has traced to it; "
-            "name another one (--trace-topic), or let clients trace (enable_trace=True, RocketMQ: enableMsgTrace)"
+            "give another one (--trace-topic), or turn tracing on in the clients (enable_trace=True, RocketMQ: "
+            "enableMsgTrace)"
         )
     for topic in settings.topics:
         if topic not in known:
-            raise ClientError(f"there is no topic {topic} at {settings.name_server}; create it, or name another one")
+            raise ClientError(f"there is no topic {topic} at {settings.name_server}; create it, or give another one")
     groups = settings.groups or tuple(
         topic.removeprefix(RETRY_PREFIX) for topic in there if topic.startswith(RETRY_PREFIX)
     )
     groups = tuple(group for group in groups if not is_system_group(group))
     topics = settings.topics or tuple(topic for topic in there if _is_somebodys(topic, own))
     if not topics:
-        raise ClientError(f"there is no topic at {settings.name_server} that is anybody's own; send something first")
+        raise ClientError(f"there are only RocketMQ's own topics at {settings.name_server}; send a message first")
     more = [topic for group in groups if (topic := retry_topic(group)) in known]
     more += [topic for topic in (SCHEDULE_TOPIC, settings.trace_topic) if topic in known]
     dead = [topic for group in groups if (topic := dead_letter_topic(group)) in known]

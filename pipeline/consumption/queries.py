@@ -8,7 +8,7 @@ LIFE = """
            CASE WHEN handledAt IS NOT NULL THEN 'handled' WHEN deadAt IS NOT NULL THEN 'dead'
                 WHEN attempts > 0 AND failures = attempts THEN 'waits for its retry'
                 WHEN attempts > 0 THEN 'its listener has not returned'
-                WHEN queueOffset < committed THEN 'passed over, or nobody has told'
+                WHEN queueOffset < committed THEN 'skipped, or consumed without a trace'
                 ELSE 'waits' END AS state
     FROM (
         SELECT groupName, topic, messageId, p.place.brokerName, p.place.queueId, p.place.queueOffset, p.place.bornAt,
@@ -72,12 +72,12 @@ HANDED_AGAIN = """
 DUPLICATES = """
     SELECT a.groupName, a.topic, a.messageId, a.reconsumeTimes, a.consumer, a.consumerBefore, a.endedAt,
            CASE WHEN p.copies > 1 THEN 'stored twice: its producer has sent it again'
-                WHEN a.reconsumeTimes > a.timesBefore THEN 'given back although it was handled'
+                WHEN a.reconsumeTimes > a.timesBefore THEN 'sent back although it was handled'
                 WHEN exists(r.resets, at -> at BETWEEN a.realBefore AND a.realBeganAt)
                      THEN 'an administrator has reset the group'
-                WHEN h.hasLeft THEN 'its member went away before it had committed'
-                WHEN size(h.clients) > 1 OR a.consumer <> a.consumerBefore THEN 'the queue changed hands'
-                ELSE 'handed to the same member again' END AS cause
+                WHEN h.hasLeft THEN 'its member left before it committed'
+                WHEN size(h.clients) > 1 OR a.consumer <> a.consumerBefore THEN 'the queue changed its owner'
+                ELSE 'delivered to the same member again' END AS cause
     FROM handled_again AS a
     JOIN places AS p ON p.owner = '' AND p.reconsumeTimes = 0 AND p.messageId = a.messageId
     LEFT JOIN (SELECT groupName, collect_set(realAt) AS resets FROM journal WHERE kind = 'reset' GROUP BY groupName)

@@ -50,7 +50,7 @@ def read_source(text: str) -> tuple[str, str]:
     if _ADDRESSES.fullmatch(text):
         parse_addresses(text)
         return text, ""
-    raise UsageError(f"--from {text}: neither a folder nor a nameserver; write an ingest's folder, or host:port")
+    raise UsageError(f"--from {text}: neither a folder nor a nameserver; write the folder of an ingest, or host:port")
 
 
 def default_folder(name_server: str) -> str:

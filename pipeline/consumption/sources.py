@@ -100,9 +100,9 @@ class SourceViews:
             self._view("raw_attempts", views.FROM_DELIVERIES)
         else:
             raise ClientError(
-                f"nothing in {self._settings.folder} says what was consumed: it has no trace in "
-                f"{self._settings.trace_topic} and no journal; let consumers trace (enable_trace=True), or name "
-                "another trace topic (--trace-topic)"
+                f"the data in {self._settings.folder} doesn't show which messages were consumed: it has no trace in "
+                f"{self._settings.trace_topic} and no journal; turn tracing on in the consumers (enable_trace=True), "
+                "or give another trace topic (--trace-topic)"
             )
         self._in_message_time()
         self._view("placed", views.PLACED)

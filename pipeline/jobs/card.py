@@ -43,7 +43,7 @@ class Card(msgspec.Struct, rename="camel", frozen=True):
             card = msgspec.json.decode(text, type=cls)
         except msgspec.MsgspecError as error:
             raise UsageError(
-                f"{place}/{CARD_NAME} is damaged ({error}): it says which ingest the folder is of"
+                f"{place}/{CARD_NAME} is damaged ({error}); this file identifies the ingest that wrote the folder"
             ) from None
         if card.version > VERSION:
             raise UsageError(f"{place} was written by a newer staticfire (its card has version {card.version})")
@@ -68,27 +68,28 @@ def check(wanted: Card, output: FolderState, checkpoint: FolderState) -> Card:
         return wanted
     known = output.card
     if checkpoint.card is not None and checkpoint.card.ingest_id != known.ingest_id:
-        raise UsageError(f"checkpoint {checkpoint.place} is another ingest's, not that of {output.place}")
+        raise UsageError(f"checkpoint {checkpoint.place} belongs to another ingest, not to {output.place}")
     if checkpoint.card is None and (output.has_batches or checkpoint.names):
         raise UsageError(
-            f"{output.place} was written with another checkpoint than {checkpoint.place}: name that one; if it is "
-            "lost, ingest into a new folder (with a new checkpoint this one would get gaps)"
+            f"{output.place} was written with another checkpoint than {checkpoint.place}: use that checkpoint; if it "
+            "is lost, ingest into a new folder, because a new checkpoint would cause gaps in this one"
         )
     if checkpoint.has_batches and not output.has_batches:
         raise UsageError(
-            f"{output.place} has lost what checkpoint {checkpoint.place} has brought there: ingest into a new folder "
+            f"{output.place} has lost files that were written with checkpoint {checkpoint.place}: ingest into a new "
+            "folder "
             "with a new checkpoint"
         )
     gone = [topic for topic in known.topics if topic not in wanted.topics]
     if gone:
         raise UsageError(
             f"{output.place} and its checkpoint are of {', '.join(known.topics)}, not of {', '.join(wanted.topics)}: "
-            "topics may be added, not left out; take another folder"
+            "topics can be added, but not removed; use another folder"
         )
     if known.partition_by != wanted.partition_by:
         raise UsageError(
             f"{output.place} is partitioned by {','.join(known.partition_by) or 'nothing'}, not by "
-            f"{','.join(wanted.partition_by) or 'nothing'}: name the same columns, or take another folder"
+            f"{','.join(wanted.partition_by) or 'nothing'}: use the same columns, or another folder"
         )
     return msgspec.structs.replace(wanted, ingest_id=known.ingest_id)
 
@@ -98,14 +99,12 @@ def _check_new(output: FolderState, checkpoint: FolderState) -> None:
     if checkpoint.card is not None:
         raise UsageError(
             f"checkpoint {checkpoint.place} belongs to an ingest of {', '.join(checkpoint.card.topics)} into another "
-            f"folder than {output.place}: name that folder, or another checkpoint"
+            f"folder than {output.place}: use that folder, or another checkpoint"
         )
     if output.names:
         raise UsageError(
-            f"{output.place} holds something else ({output.names[0]}): name an empty or a new folder, or that of an "
-            "earlier ingest"
+            f"{output.place} contains other files ({output.names[0]}): use an empty or a new folder, or the folder of "
+            "an earlier ingest"
         )
     if checkpoint.names:
-        raise UsageError(
-            f"checkpoint {checkpoint.place} holds something else ({checkpoint.names[0]}): name another one"
-        )
+        raise UsageError(f"checkpoint {checkpoint.place} contains other files ({checkpoint.names[0]}): use another one")

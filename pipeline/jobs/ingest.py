@@ -90,7 +90,7 @@ def read_ingested(spark: "SparkSession", place: str) -> "DataFrame":
     folder = HadoopFolder(spark, place)
     card = folder.find(OWN).card
     if card is None:
-        raise UsageError(f"{place} is no folder of an ingest: it has no {CARD_NAME}")
+        raise UsageError(f"{place} is not the folder of an ingest: it has no {CARD_NAME}")
     return spark.read.schema(StructType.fromJson(card.schema_json())).parquet(folder.uri)
 
 
@@ -106,11 +106,9 @@ def topics_of(settings: IngestSettings) -> tuple[str, ...]:
     there = topics_there(settings.name_server, settings.protocol, settings.all_topics)
     for topic in settings.topics:
         if topic not in there:
-            raise ClientError(f"there is no topic {topic} at {settings.name_server}; create it, or name another one")
+            raise ClientError(f"there is no topic {topic} at {settings.name_server}; create it, or give another one")
     if not there:
-        raise ClientError(
-            f"no message of {', '.join(settings.dead_letters_of)} has died at {settings.name_server} so far"
-        )
+        raise ClientError(f"{', '.join(settings.dead_letters_of)} has no dead letters at {settings.name_server} so far")
     return tuple(there)
 
 

@@ -37,8 +37,8 @@ class OutputLock:
             self._channel.close()  # This also ends the waiting thread.
             waiting.join()
             raise ClientError(
-                f"another ingest is writing to {self._folder}: wait for its end, or stop it "
-                f"(its lock wasn't free within {self._wait_ms / 1_000:g} s)"
+                f"another ingest is writing to {self._folder}: wait until it ends, or stop it (it held its lock for "
+                f"more than {self._wait_ms / 1_000:g} s)"
             )
         return self
 

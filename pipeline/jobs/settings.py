@@ -71,19 +71,19 @@ class IngestSettings:
 def _fault(settings: IngestSettings) -> str | None:
     """Return the first invalid setting's error, or None."""
     if not settings.topics and not settings.dead_letters_of:
-        return "nothing to ingest: name a topic (--topic) or a group whose dead letters are wanted (--dead-letters-of)"
+        return "nothing to ingest: give a topic (--topic), or a group whose dead letters to read (--dead-letters-of)"
     faults = [topic_fault(topic) for topic in settings.topics]
     faults += [group_fault(group) for group in settings.dead_letters_of]
     for fault in faults:
         if fault is not None:
             return fault
     if not settings.to:
-        return "nowhere to write: name a folder (--to)"
+        return "no output: give a folder (--to)"
     unknown = [name for name in settings.partition_by if name not in PARTITION_COLUMNS]
     if unknown:
-        return f"--partition-by {unknown[0]}: no such column; there are {', '.join(PARTITION_COLUMNS)}"
+        return f"--partition-by {unknown[0]}: unknown column; the columns are {', '.join(PARTITION_COLUMNS)}"
     if len(set(settings.partition_by)) < len(settings.partition_by):
-        return f"--partition-by {','.join(settings.partition_by)}: a column stands there twice"
+        return f"--partition-by {','.join(settings.partition_by)}: a column occurs twice"
     return _checkpoint_fault(settings.to.rstrip("/"), settings.checkpoint.rstrip("/"))
 
 
@@ -91,9 +91,7 @@ def _checkpoint_fault(to: str, checkpoint: str) -> str | None:
     if not checkpoint:
         return None
     if checkpoint == to:
-        return (
-            f"--checkpoint {checkpoint}: that is the output folder itself; leave the flag away, or name another folder"
-        )
+        return f"--checkpoint {checkpoint}: this is the output folder itself; omit the option, or give another folder"
     inside = checkpoint.removeprefix(f"{to}/") if checkpoint.startswith(f"{to}/") else ""
     if inside and inside[0] not in "_.":
         return f"--checkpoint {checkpoint}: inside the output folder its name must begin with _, or it is read as data"

@@ -20,11 +20,12 @@ from staticfire.pipeline.report.retries import retry_section
 from staticfire.pipeline.report.waiting import waiting_section
 
 TOLD_BY = {
-    "ledgers": "Consumers' own ledgers tell when messages were handled.",
-    "traces": "Consumers' traces tell when messages were handled. What a killed consumer had not sent yet is missing.",
+    "ledgers": "The times of consumption come from the consumers' ledgers.",
+    "traces": "The times of consumption come from the consumers' traces. Traces that a killed consumer hadn't sent yet "
+    "are missing.",
     "journals": (
-        "No consumer has traced: the brokers' journals tell when messages were handed out, and that counts as handled "
-        "unless they were given back."
+        "No consumer has traced. The times come from the brokers' journals: a delivered message counts as handled, "
+        "unless it was sent back."
     ),
 }
 COLOURS = ("@1", "@2", "@3", "@4")
@@ -69,7 +70,7 @@ def _figures(findings: ConsumptionFindings) -> list[KeyFigure]:
                   f"{number_text(sum(pair.duplicates for pair in pairs))} times again"),
         KeyFigure("dead", number_text(sum(pair.dead for pair in pairs)), "messages in %DLQ%"),
         KeyFigure("waiting", number_text(stuck), "neither handled nor dead"),
-        KeyFigure("rebalances", number_text(len(findings.rebalances)), "times queues changed hands"),
+        KeyFigure("rebalances", number_text(len(findings.rebalances)), "times queues changed their owner"),
     ]  # fmt: skip
     slowest = max((pair.p99_ms for pair in pairs if pair.p99_ms is not None), default=None)
     if slowest is not None:
@@ -89,7 +90,7 @@ def _pair_section(findings: ConsumptionFindings) -> Section:
     caption = "Times are from stored to handled, of messages that were handled at the first attempt."
     parts: list[Plot | Table] = [Table("Groups and topics", columns, rows, caption)]
     if findings.causes:
-        columns = [Column("group"), Column("topic"), Column("why it was handled again"), Column("times", True)]
+        columns = [Column("group"), Column("topic"), Column("cause"), Column("times", True)]
         rows_of_causes = [(one.group, one.topic, one.cause, one.count) for one in findings.causes]
         parts.append(Table("Duplicates and their causes", columns, rows_of_causes))
     words = "" if findings.causes else "No message was handled twice."
@@ -98,7 +99,7 @@ def _pair_section(findings: ConsumptionFindings) -> Section:
 
 def _lag_section(findings: ConsumptionFindings) -> Section:
     if not findings.lag:
-        return Section("Lag over time", "There is nothing to tell.")
+        return Section("Lag over time", "There is no data.")
     pairs = list(dict.fromkeys((one.group, one.topic) for one in findings.lag))
     traces = [
         _lag_line(findings, pair, COLOURS[place % 4], dash) for place, pair, dash in _dashed(pairs[: 4 * len(COLOURS)])
@@ -156,7 +157,7 @@ def _share_section(findings: ConsumptionFindings) -> Section:
         for one in findings.members
     ]
     return Section(
-        "How evenly it was shared",
+        "How evenly messages were shared",
         "Shares of a topic's messages by queue, and of a group's attempts by member.",
         [Table("Members", member_columns, members), Table("Queues", queue_columns, queues, folded=True)],
     )
@@ -164,7 +165,7 @@ def _share_section(findings: ConsumptionFindings) -> Section:
 
 def _delay_section(findings: ConsumptionFindings) -> Section:
     if not findings.delays:
-        return Section("Delays", "No message has waited for a delay level.")
+        return Section("Delays", "No message was delayed by a delay level.")
     columns = [Column("level", True), Column("delay", True), Column("messages", True), Column("early", True),
                Column("late, p50", True, 0, "ms"), Column("late, p99", True, 0, "ms"),
                Column("latest", True, 0, "ms")]  # fmt: skip
@@ -173,14 +174,14 @@ def _delay_section(findings: ConsumptionFindings) -> Section:
          one.max_late_ms)
         for one in findings.delays
     ]  # fmt: skip
-    caption = "From when a message was put aside to when it came, beside what its level says (RocketMQ's default)."
+    caption = "Time from storing a delayed message to its delivery, compared to its level (RocketMQ's default)."
     return Section("Delays", "Delayed messages and retries.", [Table("Accuracy by level", columns, rows, caption)])
 
 
 def _stuck_section(findings: ConsumptionFindings) -> Section:
     if not findings.stuck:
-        return Section("What waits", "Every message is handled or dead.")
+        return Section("Messages that wait", "Every message is handled or dead.")
     columns = [Column("group"), Column("topic"), Column("state"), Column("messages", True), Column("oldest stored"),
                Column("for example")]  # fmt: skip
     rows = [(one.group, one.topic, one.state, one.messages, one.oldest, one.examples) for one in findings.stuck]
-    return Section("What waits", "Neither handled nor dead.", [Table("Messages that wait", columns, rows)])
+    return Section("Messages that wait", "Neither handled nor dead.", [Table("Messages that wait", columns, rows)])

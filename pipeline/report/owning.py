@@ -15,14 +15,15 @@ _PATTERNS = ("", "/", "x", ".")
 
 def ownership_section(findings: ConsumptionFindings) -> Section:
     """Return the section about the owners of queues."""
-    title = "Who had which queue when"
+    title = "Owners of the queues over time"
     if not findings.holdings:
-        return Section(title, "Nobody is known to have had a queue.")
+        return Section(title, "No owner of a queue is known.")
     told = (
-        "From the brokers' journals: a queue is somebody's from the first pull to the first pull of somebody else, or "
-        "until the broker has missed him."
+        "From the brokers' journals: a member owns a queue from its first pull until the first pull of another member, "
+        "or until the broker misses its heartbeats."
         if findings.has_journal
-        else "From the calls of listeners: a queue is somebody's from his first call to his last before another one's."
+        else "From the calls of listeners: a member owns a queue from its first call to its last call before another "
+        "member's call."
     )
     parts: list[Plot | Table] = []
     for number, group in enumerate(dict.fromkeys(one.group for one in findings.holdings)):
@@ -61,14 +62,14 @@ def _timeline(holdings: Sequence[QueueHolding], ended_ms: int, group: str, numbe
     return Plot(
         f"owners-{number}",
         f"Owners of the queues of {group}",
-        "Each row is a queue; each bar says who had it, and for how long. A gap is a time in which nobody had it.",
+        "Each row is a queue; each bar shows its owner, and for how long. In a gap, the queue had no owner.",
         traces,
         {
             "xaxis": {"title": {"text": "time since the first message was stored (s)"}},
             "yaxis": {"title": {"text": "queue"}, "autorange": "reversed", "type": "category"},
             "barmode": "overlay", "showlegend": len(traces) > 1,
         },
-        told=f"{len(consumers)} members had {len(queues)} queues; the table of owners says who had which when.",
+        told=f"{len(consumers)} members had {len(queues)} queues; the table of owners lists them.",
         height_px=150 + 22 * len(queues),
     )  # fmt: skip
 
@@ -104,14 +105,14 @@ def _map(holdings: Sequence[QueueHolding], ended_ms: int, group: str, number: in
     return Plot(
         f"members-{number}",
         f"Members of {group} and how many queues they had",
-        f"Each cell is {duration_text(part_ms)} of a member: the darker or, on a dark page, the lighter, the more "
-        "queues it had in it. Pointing at a cell names them.",
+        f"Each cell is {duration_text(part_ms)} of a member: the darker (on a dark page: the lighter), the more queues "
+        "it had. Point at a cell to see them.",
         [trace],
         {
             "xaxis": {"title": {"text": "time since the first message was stored (s)"}, "showgrid": False},
             "yaxis": {"title": {"text": "member"}, "autorange": "reversed", "type": "category", "showgrid": False},
         },
-        told="The table of owners has the same in words.",
+        told="The table of owners contains the same data.",
         height_px=150 + 30 * len(consumers),
     )
 
@@ -123,16 +124,16 @@ def _holding_table(findings: ConsumptionFindings) -> Table:
         (one.group, one.queue, one.consumer, one.from_ms / 1_000, None if one.to_ms is None else one.to_ms / 1_000)
         for one in findings.holdings
     ]
-    return Table("Owners in numbers", columns, rows, "A dash: to the end of what is known.", folded=True)
+    return Table("Owners in numbers", columns, rows, "A dash means: until the end of the data.", folded=True)
 
 
 def _rebalance_table(rebalances: Sequence[Rebalance]) -> Table:
     columns = [Column("group"), Column("at", True, 1, "s"), Column("queues", True), Column("to members", True),
-               Column("took", True, 0, "ms"), Column("who had come or gone last")]  # fmt: skip
+               Column("took", True, 0, "ms"), Column("last member that joined or left")]  # fmt: skip
     rows = [
         (one.group, one.at_ms / 1_000, one.queues, one.members, one.took_ms, one.cause or "–") for one in rebalances
     ]
-    return Table("Rebalances", columns, rows, "Queues that changed hands within two seconds of each other.")
+    return Table("Rebalances", columns, rows, "Queues that changed their owner within two seconds of each other.")
 
 
 def _overlap_table(overlaps: Sequence[Overlap]) -> Table:

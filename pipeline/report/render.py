@@ -69,7 +69,7 @@ def _header(page: Page) -> Iterator[str]:
         yield from map(_figure, page.figures)
         yield "</dl>"
     if page.plots:
-        words = "The plots are drawn by a script inside this file; the tables are here without it."
+        words = "A script in this file draws the plots; the tables work without it."
         yield f'<noscript><p class="note">{words}</p></noscript>'
 
 

@@ -17,9 +17,9 @@ def retry_section(answers: Answers, group: str) -> Section:
     tries, dead = answers.tries, answers.dead
     returned = [one for one in tries if one.times > 0]
     if not returned and not dead.letters:
-        return Section("Retries", f"No message of {group} had to be tried again.")
+        return Section("Retries", f"No message of {group} was retried.")
     words = (
-        f"A message that can't be handled goes back to its broker, waits there and comes again, longer each time. "
+        f"A message that fails goes back to its broker, and is redelivered after a delay that grows with each retry. "
         f"{number_text(max((one.messages for one in returned), default=0))} messages came back at least once; "
         f"{number_text(dead.messages)} ended in %DLQ%{group}"
         + (f", {duration_text(dead.after_ms)} of message time after they were stored." if dead.after_ms else ".")
@@ -41,8 +41,8 @@ def _tries(tries: Sequence[Try]) -> Plot:
                      "hovertemplate": hover})  # fmt: skip
     return Plot(
         "tries",
-        "Messages by how often they had been tried before",
-        "Came back: different messages that the broker delivered again with that reconsume count. "
+        "Messages by number of earlier attempts",
+        "Came back: distinct messages that the broker redelivered with that reconsume count. "
         + (
             "Failed attempts are from the consumers' ledgers; a killed consumer's are made again."
             if has_ledgers
@@ -84,9 +84,9 @@ def _road(returned: Sequence[Try], dead_after_ms: float | None) -> Plot:
     }
     return Plot(
         "road",
-        "The road to the dead letters",
+        "The path to the dead letters",
         "Message time from the first store to each retry (the middle one of all messages), logarithmic. Dashed: the "
-        "sum of the delays that RocketMQ promises, 10 s to 2 h; what lies above is time spent waiting for a consumer.",
+        "sum of RocketMQ's delays, 10 s to 2 h; the time above it was spent waiting for a consumer.",
         traces,
         {
             "xaxis": {"title": {"text": "retry"}, "type": "category"},
@@ -112,4 +112,4 @@ def _try_table(answers: Answers) -> Table:
     after = duration_text(dead.after_ms) if dead.after_ms else "–"
     rows.append(["dead", dead.letters, dead.messages, *([None, None] if has_ledgers else []), after])
     caption = "Stored: by the broker, into the topic, its group's %RETRY% topic and %DLQ% topic. Time is message time."
-    return Table("Every attempt in numbers", columns, rows, caption, folded=True)
+    return Table("All attempts in numbers", columns, rows, caption, folded=True)

@@ -17,9 +17,9 @@ from staticfire.pipeline.sweep.figures import Combination, Spread, SweepFigures
 
 TRADES = (
     ("trade-duplicates", "duplicates", "take_over_p50_ms", "Duplicates against take-over time",
-     "The further left, the fewer messages came twice; the lower, the sooner somebody else went on with a queue."),
+     "Further left: fewer messages were delivered twice. Lower: another member continued with a queue sooner."),
     ("trade-idle", "idle_ms", "duplicates", "Idle time against duplicates",
-     "Idle: a message waits and nobody works on its queue, over all queues and groups of a run."),
+     "Idle: a message waits and no member works on its queue, summed over all queues and groups of a run."),
 )  # fmt: skip
 SPREADS = (
     ("duplicates", "Duplicates", "messages handled again, per run"),
@@ -55,7 +55,7 @@ def _key_figures(figures: SweepFigures) -> list[KeyFigure]:
     per_core = figures.virtual_ms / figures.cpu_s / 60_000 if figures.cpu_s else 0.0
     return [
         KeyFigure("runs", number_text(figures.runs), f"{number_text(len(figures.combinations))} combinations"),
-        KeyFigure("promises broken", number_text(figures.failed), "runs in which a checker complained"),
+        KeyFigure("promises broken", number_text(figures.failed), "runs in which a checker reported a problem"),
         KeyFigure("errors", number_text(figures.errors), "rows without a run"),
         KeyFigure("simulated", duration_text(figures.virtual_ms), f"{per_core:,.1f} min per second of a core"),
     ]
@@ -64,8 +64,8 @@ def _key_figures(figures: SweepFigures) -> list[KeyFigure]:
 def _trade_section(figures: SweepFigures) -> Section:
     plots = [plot for plot in (_trade(figures, *trade) for trade in TRADES) if plot is not None]
     words = (
-        "Each point is the mean of a combination's runs; every combination has played the same seeds, with the same "
-        "faults planned. Bars reach from the lower to the upper quarter."
+        "Each point is the mean of a combination's runs. All combinations played the same seeds, with the same planned "
+        "faults. Bars reach from the lower to the upper quartile."
     )
     return Section("Trade-offs", words, [*plots, _table(figures)])
 
@@ -108,7 +108,10 @@ def _points(
 
 
 def _spread_section(figures: SweepFigures) -> Section:
-    words = "How a measure is spread over the runs of each combination: least, quarters, most; dashed is the mean."
+    words = (
+        "The distribution of a measure over the runs of each combination: minimum, quartiles, maximum; dashed is the "
+        "mean."
+    )
     plots = [_boxes(figures, *spread) for spread in SPREADS]
     return Section("From run to run", words, [plot for plot in plots if plot is not None])
 
@@ -176,7 +179,7 @@ def _notable_section(figures: SweepFigures) -> Section:
     columns = [Column("why"), *(Column(name) for name in figures.names), Column("seed", True), Column("what"),
                Column("again")]  # fmt: skip
     rows = [[one.why, *one.values, str(one.seed), one.words, one.command] for one in figures.notable]
-    words = "Each is one command away, and `--trace` behind it writes a page of what happened when."
+    words = "Each command repeats its run; add `--trace` to write a page with its timeline."
     if not rows:
-        return Section("Runs to look at", "No run stands out.")
+        return Section("Runs to look at", "No run is remarkable.")
     return Section("Runs to look at", words, [Table("Runs and the commands that repeat them", columns, rows)])

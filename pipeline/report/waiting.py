@@ -15,11 +15,11 @@ def waiting_section(answers: Answers, note: str = "") -> Section:
     title = "From stored to consumed"
     latency, series = answers.latency, answers.series
     if latency is None:
-        return Section(title, note or "Nobody wrote down when messages were consumed, so there is nothing to tell.")
+        return Section(title, note or "There are no records of when messages were consumed.")
     words = (
         f"Half of {number_text(latency.measured)} messages were handled within {duration_text(latency.p50_ms)} of "
         f"being stored, 99 % within {duration_text(latency.p99_ms)}; the slowest took {duration_text(latency.max_ms)}. "
-        f"Counted are first attempts that succeeded. {note}"
+        f"Only messages that succeeded at the first attempt are counted. {note}"
     )
     parts: list[Plot | Table] = [_curve(latency)]
     if series is not None and len(series.moments) > 1:
@@ -49,7 +49,7 @@ def _curve(latency: Latency) -> Plot:
         "latency-curve",
         "Share of messages that were consumed within a time",
         "Cumulative distribution, logarithmic time axis. The further left the curve rises, the sooner messages were "
-        "consumed; dots mark p50, p90 and p99.",
+        "consumed. Dots mark p50, p90 and p99.",
         [line, *points],
         {
             "xaxis": {"title": {"text": "time from stored to consumed (ms)"}, "type": "log", "range": [0, high],
@@ -75,8 +75,8 @@ def _flow(series: Series, consumers: Sequence[Consumer]) -> Plot:
     return Plot(
         "flow",
         "Stored, handled, and waiting in between",
-        f"Messages per second in spans of {duration_text(series.span_ms)}, and below how many were stored and not "
-        "handled yet, messages that can't be handled included. Dotted lines: a consumer went away or joined.",
+        f"Messages per second in spans of {duration_text(series.span_ms)}, and below the number of messages that were "
+        "stored but not handled yet, including messages that always fail. Dotted lines: a consumer left or joined.",
         [
             _line(seconds, stored, "stored per second", "@1", hover),
             _line(seconds, handled, "handled per second", "@2", hover),
@@ -128,8 +128,8 @@ def _over_time(series: Series) -> Plot:
     return Plot(
         "latency-over-time",
         "Time to consumption over the run",
-        f"Of the messages that were stored in each span of {duration_text(series.span_ms)}: half of them were consumed "
-        "within p50, 99 % within p99.",
+        f"Of the messages that were stored in each span of {duration_text(series.span_ms)}: half were consumed within "
+        "p50, 99 % within p99.",
         [
             _line(seconds, [round(moment.p50_ms or 0, 1) for moment in known], "p50", "@1", hover),
             _line(seconds, [round(moment.p99_ms or 0, 1) for moment in known], "p99", "@2", hover),
@@ -160,4 +160,4 @@ def _consumer_table(consumers: Sequence[Consumer]) -> Table:
         (one.name, one.handled, one.failed, (one.first_ms - first_ms) / 1_000, (one.last_ms - first_ms) / 1_000)
         for one in consumers
     ]
-    return Table("Who did it", columns, rows, "Times are real time since the group's first attempt.", folded=True)
+    return Table("Consumers", columns, rows, "Times are real time since the group's first attempt.", folded=True)

@@ -55,7 +55,9 @@ def run_sweep(spark: "SparkSession", plan: SweepPlan, to: str) -> SweepFigures:
     except AnalysisException as error:
         if error.getCondition() != "PATH_ALREADY_EXISTS":
             raise
-        raise UsageError(f"--to {to}: it has the runs of another sweep; name another folder, or remove it") from None
+        raise UsageError(
+            f"--to {to}: it contains the runs of another sweep; give another folder, or remove it"
+        ) from None
     return figures_of(spark, plan, spark.read.parquet(table))
 
 

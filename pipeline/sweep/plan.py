@@ -40,7 +40,7 @@ class SweepPlan:
         names = self.names
         for name in names:
             if names.count(name) > 1:
-                raise UsageError(f"--vary {name} is there twice: write all its values behind one, {name}=a,b,c")
+                raise UsageError(f"--vary {name} is given twice: write all its values in one option, {name}=a,b,c")
         make = maker_of(self.path)
         workload = made_for(make, self.seeds[0])
         for name, values in self.vary:
@@ -49,7 +49,7 @@ class SweepPlan:
             for value in values:
                 varied(workload, {name: value})
         if self.count > RUNS_MAX:
-            raise UsageError(f"{self.count:,} runs are too many: {RUNS_MAX:,} can be; take fewer seeds or values")
+            raise UsageError(f"{self.count:,} runs are too many; the limit is {RUNS_MAX:,}: use fewer seeds or values")
 
     @property
     def names(self) -> tuple[str, ...]:

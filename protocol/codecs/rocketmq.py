@@ -136,7 +136,7 @@ def sent_writer(region: str, trace_on: str) -> SentWriter:
 
 def _frame(code: int, opaque: int, flag: int, remark: str | None, texts: dict[str, str], body: bytes) -> bytes:
     if not 0 <= code <= CODE_MAX:
-        raise ProtocolError(f"code {code} doesn't fit into a ROCKETMQ header, which goes up to {CODE_MAX}")
+        raise ProtocolError(f"code {code} doesn't fit into a ROCKETMQ header, the limit is {CODE_MAX}")
     fields = b"".join([_write_text(name, _NAME_LENGTH) + _write_text(text, _LENGTH) for name, text in texts.items()])
     header = (
         _FIXED.pack(code, _PYTHON, VERSION, opaque, flag)

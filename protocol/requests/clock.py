@@ -46,7 +46,7 @@ class ClockReading(msgspec.Struct, rename="camel", gc=False, frozen=True):
             epoch, mode, rate, message_ms = text.split()
             return cls(int(epoch), mode, float(rate), int(message_ms))
         except ValueError:
-            raise ProtocolError(f"{text!r} is no clock reading") from None
+            raise ProtocolError(f"{text!r} is not a reading of the clock") from None
 
 
 class ClockAnswer(Answer, rename="camel"):

@@ -15,7 +15,10 @@ def snapshot_name_fault(name: str) -> str | None:
     is_plain = all(one.isalnum() or one in "-_." for one in name) and name.isascii() and not name.startswith(".")
     if name and is_plain and len(name) <= SNAPSHOT_NAME_CHARS_MAX:
         return None
-    return f"{name[:80]!r} is no name for a snapshot: up to {SNAPSHOT_NAME_CHARS_MAX} letters, digits, -, _ and ."
+    return (
+        f"{name[:80]!r} is not a valid name of a snapshot: use up to {SNAPSHOT_NAME_CHARS_MAX} letters, digits, -, _ "
+        "and ."
+    )
 
 
 class SnapshotInfo(msgspec.Struct, rename="camel", gc=False):

@@ -35,7 +35,7 @@ def compile_filter(text: str) -> PropertyFilter:
     """Compile a condition in RocketMQ's SQL92. Raises: FilterExpressionError."""
     if len(text) > CHARACTERS_MAX:
         raise FilterExpressionError(
-            f"a condition of {len(text)} characters, more than {CHARACTERS_MAX}: ask for less, or for it elsewhere"
+            f"a condition of {len(text)} characters, more than {CHARACTERS_MAX}: use a shorter condition"
         )
     term = Parser(text).parse()
     return PropertyFilter(text, term.weight, term.evaluate)

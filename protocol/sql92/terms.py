@@ -94,7 +94,9 @@ def _made(kind: Kind, evaluate: Evaluate, text: Callable[[], str], *parts: Term)
 
 def _deeper(depth: int) -> int:
     if depth >= DEPTH_MAX:
-        raise FilterExpressionError(f"terms within terms, more than {DEPTH_MAX} deep: write the condition flatter")
+        raise FilterExpressionError(
+            f"the condition has more than {DEPTH_MAX} levels of nested terms: write it with fewer levels"
+        )
     return depth + 1
 
 

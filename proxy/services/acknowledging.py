@@ -128,5 +128,5 @@ class AckCalls:
         """Check that the handle can be parsed and that the client has sent settings. Raises: StatusError."""
         read_receipt(handle)
         if self._clients.get(caller.client_id) is None:
-            words = f"client {caller.client_id} has no settings here: it sends them over Telemetry first"
+            words = f"client {caller.client_id} has no settings here: it must send them over Telemetry first"
             raise StatusError(Code.INTERNAL_SERVER_ERROR, words)

@@ -46,7 +46,10 @@ def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str)
             flag = flags.get(record.topic, NORMAL)
             start = starts.get((flag, record.queue_id))
             if start is None:
-                raise ProtocolError(f"a pop of {topic} brought a message of queue {record.queue_id} and no start of it")
+                raise ProtocolError(
+                    f"the response to a pop of {topic} has a message of queue {record.queue_id}, but "
+                    "no start offset for this queue"
+                )
             pop = PopHandle(
                 start, answer.pop_time, answer.invisible_time, answer.revive_qid, flag, broker_name,
                 record.queue_id, record.queue_offset,

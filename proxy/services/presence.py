@@ -58,7 +58,7 @@ class PresenceCalls:
         elif client.settings.client_type in CONSUMER_TYPES:
             group_of(request.group)
         else:
-            raise StatusError(Code.UNRECOGNIZED_CLIENT_TYPE, "this type of client doesn't send heartbeats")
+            raise StatusError(Code.UNRECOGNIZED_CLIENT_TYPE, "clients of this type must not send heartbeats")
         client.heard_ms = self._cluster.client.machine.clock.uptime_ms()
         return HeartbeatResponse(status=ok())
 

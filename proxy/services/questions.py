@@ -135,7 +135,7 @@ class ClientQuestions:
             words = f"call remote timeout: client {client.client_id} has not answered in {CLIENT_ANSWERS_MS} ms"
             raise BrokerAnswer(ResponseCode.SYSTEM_BUSY, words) from None
         except GrpcError as error:
-            words = f"client {client.client_id} can't be asked: {error.message}"
+            words = f"client {client.client_id} can't be reached: {error.message}"
             raise BrokerAnswer(ResponseCode.SYSTEM_BUSY, words) from None
         finally:
             self._waiting.pop(nonce, None)

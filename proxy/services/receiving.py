@@ -121,7 +121,7 @@ class ReceiveCalls:
         """Check a receive, in RocketMQ's order. Raises: StatusError."""
         client = await self._clients.expected(caller.client_id)
         if client is None:
-            words = f"client {caller.client_id} has no settings here: it sends them over Telemetry first"
+            words = f"client {caller.client_id} has no settings here: it must send them over Telemetry first"
             raise StatusError(Code.INTERNAL_SERVER_ERROR, words)
         poll_ms = poll_ms_of(request, client, caller)
         topic, group = topic_of(request.message_queue.topic), group_of(request.group)
@@ -193,7 +193,7 @@ class ReceiveCalls:
             tag = text_property(message.record.properties, TAGS)
             if not wanted.tags.matches(tag or None):
                 done = self._work.ack(wanted.topic, wanted.group, message.receipt)
-                self._background.start(done, "the acknowledgement of a message that wasn't asked for")
+                self._background.start(done, "the acknowledgement of a message that doesn't match")
                 return False
         if message.reconsume_times >= wanted.attempts_max:
             message_id = text_property(message.record.properties, UNIQ_KEY)

@@ -113,7 +113,7 @@ class SendCalls:
         self, messages: Sequence[SentMessage], queue: MessageQueue, kinds: Sequence[str]
     ) -> SendResultEntry:
         if TRANSACTION in kinds or DELAYED in kinds:
-            words = "a message with a delivery time or of a transaction is sent in a call of its own"
+            words = "a message with a delivery time, or of a transaction, must be sent in a separate call"
             raise StatusError(Code.INTERNAL_SERVER_ERROR, words)
         body = encode_batch([BatchMessage(0, message.body, _encoded(message)) for message in messages])
         request = SendBatch(
@@ -144,7 +144,7 @@ class SendCalls:
             status = refused(answer.code, answer.remark)
             raise StatusError(status.code, status.message)
         if not isinstance(answer, SendAnswer):
-            raise ProtocolError(f"the answer to a send to {queue} says success and nothing else")
+            raise ProtocolError(f"the answer to a send to {queue} reports success without any result")
         return answer, ok() if answer.code == SUCCESS else Status(code=code, message=answer.remark or Code.Name(code))
 
     def _remember(self, message: SentMessage, queue: MessageQueue, answer: SendAnswer) -> None:
@@ -167,6 +167,6 @@ def _encoded(message: SentMessage) -> bytes:
     """Return a message's properties in their wire format. Raises: StatusError (too long to be stored)."""
     encoded = format_properties(message.properties)
     if len(encoded) > PROPERTIES_BYTES_MAX:
-        words = f"the properties are {len(encoded)} bytes long, {PROPERTIES_BYTES_MAX} are allowed"
+        words = f"the properties are {len(encoded)} bytes long, the limit is {PROPERTIES_BYTES_MAX}"
         raise StatusError(Code.MESSAGE_PROPERTIES_TOO_LARGE, words)
     return encoded

@@ -23,7 +23,7 @@ _CODE_OF_RESPONSE: dict[int, Code] = {
 
 OK = "OK"
 _OK_CODE = Code.OK
-TOO_MANY_ANSWERS = "the results of the entries differ: see the status of each"
+TOO_MANY_ANSWERS = "the entries have different results: see the status of each entry"
 
 
 class StatusError(StaticfireError):

@@ -107,7 +107,7 @@ class TelemetryCalls:
             return producer_settings(settings)
         for entry in settings.subscription.subscriptions:
             await self._locate(entry.topic.name)
-        self._background.start(self._questions.announce(), "the endpoint's name")
+        self._background.start(self._questions.announce(), "the endpoint's host name")
         return consumer_settings(settings, await self._cluster.group(group))
 
     async def _locate(self, topic: str) -> None:

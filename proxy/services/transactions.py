@@ -87,7 +87,9 @@ class TransactionCalls:
         topic, transaction_id = message.get("REAL_TOPIC") or message.topic, message.message_id
         client = self._clients.publisher(topic)
         if client is None or client.stream is None:
-            log.info("transaction_check_unanswered", topic=topic, transaction_id=transaction_id, reason="nobody here")
+            log.info(
+                "transaction_check_unanswered", topic=topic, transaction_id=transaction_id, reason="no client here"
+            )
             return
         kept_until_ms = UptimeMs(self._client.machine.clock.uptime_ms() + TRANSACTION_KEPT_MS)
         place = OpenTransaction(
@@ -140,7 +142,7 @@ class TransactionCalls:
         except ProtocolError as error:
             raise StatusError(Code.INTERNAL_SERVER_ERROR, str(error)) from None
         if await self._cluster.find(handle.broker_name, topic) is None:
-            raise StatusError(Code.BAD_REQUEST, f"broker {handle.broker_name} of the recall handle isn't known")
+            raise StatusError(Code.BAD_REQUEST, f"broker {handle.broker_name} of the recall handle is unknown")
         recall = RecallMessage(
             topic=topic, recall_handle=request.recall_handle, producer_group=topic, bname=handle.broker_name
         )

@@ -120,7 +120,7 @@ class GrpcCall:
         Raises: GrpcError (CANCELLED: the call is over, or it isn't a stream).
         """
         if self._send is None:
-            raise GrpcError(GrpcStatus.CANCELLED, "this call takes no answers beside its own")
+            raise GrpcError(GrpcStatus.CANCELLED, "this call has a single response")
         await self._send(response)
 
 

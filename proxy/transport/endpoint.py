@@ -21,7 +21,7 @@ log = logger("grpc")
 
 # How often idle and stuck connections are looked for.
 LOOK_MS = 5_000
-STOPPING = "the endpoint stops"
+STOPPING = "the endpoint is stopping"
 
 TlsSource = Callable[[], "SSLContext"]
 """Makes the TLS context; it may block."""
@@ -97,7 +97,7 @@ class GrpcEndpoint:
         if len(self._greeting) > self.limits.greetings_max:
             oldest = next(iter(self._greeting))
             del self._greeting[oldest]
-            oldest.refuse(f"{self.limits.greetings_max} newer connections haven't said either what they speak")
+            oldest.refuse(f"too many connections ({self.limits.greetings_max}) haven't sent their first bytes yet")
             oldest.abort()
         return True
 
@@ -108,7 +108,7 @@ class GrpcEndpoint:
         """
         for entrance in self._entrances:
             if entrance.grpc is not None and not entrance.grpc.calls and entrance.closing_since is None:
-                entrance.grpc.leave(words="idle, and others want to connect")
+                entrance.grpc.leave(words="it was idle, and other clients want to connect")
                 entrance.close()
                 return True
         return False
@@ -138,8 +138,8 @@ class GrpcEndpoint:
             if self._queued_bytes <= self.limits.queued_bytes_max * 3 // 4:
                 break
             grpc.abort(
-                f"it holds {grpc.queued_bytes} bytes of answers, the most of all, and together clients have left "
-                f"{self._queued_bytes}: up to {self.limits.queued_bytes_max} are kept"
+                f"the client reads too slowly: {grpc.queued_bytes} bytes of responses wait for it, the most of all "
+                f"clients, and {self._queued_bytes} bytes in total (limit: {self.limits.queued_bytes_max})"
             )
 
     def hold(self, size: int) -> bool:
@@ -175,7 +175,7 @@ class GrpcEndpoint:
             self._when_tls.clear()
             for entrance in list(self._entrances):
                 if entrance.grpc is None:
-                    entrance.refuse(f"TLS: no certificate could be made: {error}")
+                    entrance.refuse(f"TLS: creating a certificate failed: {error}")
             return
         waiting, self._when_tls = self._when_tls, []
         for act in waiting:
@@ -198,9 +198,9 @@ class GrpcEndpoint:
                     entrance.abort()
             elif grpc is None:
                 if uptime_ms - entrance.came_at >= limits.greeting_ms_max:
-                    entrance.refuse(f"after {limits.greeting_ms_max} ms it hasn't said what it speaks")
+                    entrance.refuse(f"it hasn't sent its first bytes within {limits.greeting_ms_max} ms")
             elif grpc.stuck_since is not None and uptime_ms - grpc.stuck_since >= limits.stuck_ms_max:
-                entrance.refuse(f"for {limits.stuck_ms_max} ms it has taken no answers, or not finished a frame")
+                entrance.refuse(f"for {limits.stuck_ms_max} ms it has read no responses, or not completed a frame")
                 entrance.abort()
             elif not grpc.calls and uptime_ms - grpc.idle_since >= limits.idle_ms_max:
                 grpc.leave(words="idle")

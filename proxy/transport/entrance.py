@@ -72,7 +72,7 @@ class Entrance(asyncio.Protocol):
         self.peer = plain_host(host), port
         self.closed = asyncio.get_running_loop().create_future()
         if not self._porch.came(self):
-            self.refuse("no more connections are taken")
+            self.refuse("no more connections are accepted")
 
     def data_received(self, data: bytes) -> None:
         if not self._is_closing:
@@ -89,7 +89,10 @@ class Entrance(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         if self._tls is not None and not self._tls.is_open and not self._is_closing:
-            words = "TLS: the client went away before both had agreed; perhaps it checks certificates, or names"
+            words = (
+                "TLS: the client disconnected during the handshake; it may have rejected the certificate or the host "
+                "name"
+            )
             log.warning("grpc_connection_refused", peer=format_address(*self.peer), reason=words)
         self._is_closing = True
         self._first = b""
@@ -143,7 +146,7 @@ class Entrance(asyncio.Protocol):
         """Buffer what arrives while the certificate is being made."""
         self._first += data
         if len(self._first) > HELLO_BYTES_MAX:
-            self.refuse("TLS: its first words are too long")
+            self.refuse("TLS: the client's first message is too long")
 
     def _receive_tls(self, data: bytes) -> None:
         assert self._tls is not None

@@ -54,13 +54,13 @@ def recognise(first: bytes) -> Speaker | None:
     if head[0] == 0 and len(head) < 5:
         return None
     if head[0] == 0:
-        words = "a frame of RocketMQ's remoting protocol: clients of that kind take the nameserver's address"
+        words = "a frame of RocketMQ's remoting protocol: such clients must use the address of the nameserver"
         return Speaker(Speaks.OTHER, words)
-    return Speaker(Speaks.OTHER, f"bytes of no protocol that is known here: {head.hex(' ')}")
+    return Speaker(Speaks.OTHER, f"bytes of an unknown protocol: {head.hex(' ')}")
 
 
 _OTHERS = (
     ("HTTP/1: a browser, curl, or a client without HTTP/2", HTTP_1_ANSWER, HTTP_1_METHODS),
-    ("a PROXY header of HAProxy, which isn't taken here: have it connect without one", b"", (PROXY_V1, PROXY_V2)),
+    ("a PROXY header of HAProxy, which isn't supported: turn it off in HAProxy", b"", (PROXY_V1, PROXY_V2)),
 )
 _STARTS = tuple(start for _, _, starts in _OTHERS for start in starts)

@@ -133,10 +133,8 @@ def check_dependency(stream_id: int, priority: bytes) -> None:
 def read_settings(payload: bytes, entries_max: int) -> list[tuple[int, int]]:
     """Return the settings of a payload in order. Raises: Http2Fault."""
     if len(payload) % _SETTING.size:
-        raise Http2Fault(
-            H2Code.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes: each setting takes {_SETTING.size}"
-        )
+        raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes: each setting has {_SETTING.size}")
     if len(payload) > entries_max * _SETTING.size:
-        words = f"SETTINGS with {len(payload) // _SETTING.size} entries: up to {entries_max} are taken"
+        words = f"SETTINGS with {len(payload) // _SETTING.size} entries: the limit is {entries_max}"
         raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, words)
     return [(number, value) for number, value in _SETTING.iter_unpack(payload)]

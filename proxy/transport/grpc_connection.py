@@ -126,7 +126,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         if not outflow.is_paused:
             self._note_unfinished(waited_for)
         if outflow.is_paused and outflow.control_bytes > self._shared.limits.control_bytes_max:
-            self.abort("it takes no answers, and asks for more and more acknowledgements")
+            self.abort("the client reads no responses, but sends more and more frames that need an acknowledgement")
             return
         self.flush()
 
@@ -169,7 +169,8 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         fields = event.fields
         if not event.fits:
             words = (
-                f"the metadata of a call may have {self._shared.limits.header_bytes_max} bytes, counted as HTTP/2 does"
+                f"the metadata of a call is larger than {self._shared.limits.header_bytes_max} bytes, counted as "
+                "HTTP/2 does"
             )
             raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, words)
         path = fields.get(":path")
@@ -202,7 +203,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
             )
         self.begin(stream, pack_field(":status", status) + pack_field("content-type", b"text/plain"))
         self.answer(stream, HELLO)
-        self.end(stream, end_fields(GrpcStatus.UNIMPLEMENTED, "this is no call of gRPC"))
+        self.end(stream, end_fields(GrpcStatus.UNIMPLEMENTED, "this is not a gRPC call"))
 
     def _received(self, event: CallData) -> None:
         running = self._calls.get(event.stream)
@@ -250,13 +251,17 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
 
     def fail_held(self) -> None:
         """End the calls whose requests take the room that others need."""
-        words = "the requests that aren't whole or wait, of all clients together, are over their limit; yours take most"
+        words = "the incomplete and waiting requests of all clients exceed their limit, and this client uses the most"
         self.fail_calls(GrpcStatus.RESOURCE_EXHAUSTED, words, lambda running: running.held_bytes > 0)
 
     def fail_unfinished(self, uptime_ms: UptimeMs) -> None:
         """End the calls whose request remains incomplete, so that their room can be used by others."""
         for running in [each for each in self._calls.values() if each.is_stuck(uptime_ms)]:
-            running.fail(GrpcError(GrpcStatus.DEADLINE_EXCEEDED, "nothing came for long, and the request isn't whole"))
+            running.fail(
+                GrpcError(
+                    GrpcStatus.DEADLINE_EXCEEDED, "the request is incomplete, and nothing was received for a long time"
+                )
+            )
 
     def fail_stalled(self, uptime_ms: UptimeMs) -> None:
         """Reset the streams that the client doesn't read. Close the connection if it reads none at all."""
@@ -265,7 +270,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
             return
         stalled = outflow.stalled(uptime_ms, limits.stuck_ms_max, limits.progress_bytes_min)
         if any(stream.progress is not None and stream.progress.frames == outflow.sent_frames for stream in stalled):
-            words = f"for {limits.stuck_ms_max} ms its windows have let no answer leave"
+            words = f"for {limits.stuck_ms_max} ms its flow control windows have allowed no response"
             self.reject(H2Code.ENHANCE_YOUR_CALM, words)
             return
         for stream in stalled:

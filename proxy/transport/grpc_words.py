@@ -59,7 +59,7 @@ def timeout_ms(fields: Mapping[str, str]) -> int | None:
         return None
     digits, unit = text[:-1], MS_OF_UNIT.get(text[-1:])
     if unit is None or not digits.isdecimal() or not digits.isascii() or len(digits) > TIMEOUT_DIGITS_MAX:
-        raise GrpcError(GrpcStatus.INTERNAL, f"grpc-timeout {text[:20]!r} is none: write digits and one of HMSmun")
+        raise GrpcError(GrpcStatus.INTERNAL, f"grpc-timeout {text[:20]!r} is invalid: write digits and one of HMSmun")
     return int(int(digits) * unit)
 
 
@@ -116,8 +116,8 @@ class RequestReader:
 
     def _check(self, packed: int, size: int) -> None:
         if packed:
-            words = "a compressed message: none is taken here, send with grpc-encoding identity"
+            words = "a compressed message: compression isn't supported here, send with grpc-encoding identity"
             raise GrpcError(GrpcStatus.UNIMPLEMENTED, words)
         if size > self._bytes_max:
-            words = f"a message of {size} bytes: up to {self._bytes_max} are taken (grpcMaxInboundMessageSize)"
+            words = f"a message of {size} bytes: the limit is {self._bytes_max} (grpcMaxInboundMessageSize)"
             raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, words)

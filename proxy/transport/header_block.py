@@ -92,7 +92,7 @@ class HeaderDecoder:
         try:
             return self._decode(block)
         except (IndexError, HPACKDecodingError) as error:
-            words = f"a header block of {len(block)} bytes can't be unpacked: {error}"
+            words = f"a header block of {len(block)} bytes can't be decoded: {error}"
             raise Http2Fault(H2Code.COMPRESSION_ERROR, words) from None
 
     def _decode(self, block: bytes) -> tuple[dict[str, str], bool, tuple[str, ...]]:
@@ -116,7 +116,7 @@ class HeaderDecoder:
                 self._add(field)
             elif first & 0x20:  # A new size limit for the table.
                 if fields:
-                    raise HPACKDecodingError("the size of the table changes behind a field")
+                    raise HPACKDecodingError("the size of the table changes after a field")
                 limit, position = _prefixed(block, position, 0x1F)
                 self._resize(limit)
                 continue
@@ -127,7 +127,7 @@ class HeaderDecoder:
                 fields[field[0]] = field[1]
                 names.append(field[0])
             elif left < -self._excess_max:
-                words = f"a header block that unpacks to more than {self._list_bytes_max + self._excess_max} bytes"
+                words = f"a header block that decodes to more than {self._list_bytes_max + self._excess_max} bytes"
                 raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, words)
         self.list_bytes = self._list_bytes_max - left
         return fields, left >= 0, tuple(names)
@@ -167,11 +167,11 @@ def fault_of_names(names: tuple[str, ...]) -> str:
     """Return the problem with the field names of a request, "" if there is none (RFC 9113, 8.2, 8.3)."""
     pseudo = [name for name in names if name.startswith(":")]
     if not _NEEDED <= set(pseudo) <= _PSEUDO or len(set(pseudo)) < len(pseudo):
-        return "its pseudo-header fields are not :method, :scheme, :path and perhaps :authority, once each"
+        return "its pseudo-header fields must be :method, :scheme, :path and optionally :authority, once each"
     if any(name.startswith(":") for name in names[len(pseudo) :]):
-        return "a pseudo-header field stands behind others"
+        return "a pseudo-header field comes after other fields"
     if any(name != name.lower() for name in names):
-        return "the name of a field isn't in lower case"
+        return "the name of a field isn't lower case"
     if "" in names:
         return "a field without a name"
     of_connections = _OF_CONNECTIONS.intersection(names)
@@ -185,7 +185,7 @@ def fault_of_fields(names: tuple[str, ...], fields: dict[str, str]) -> str:
         return fault
     if not fields[":path"]:
         return "an empty :path"
-    return "" if fields.get("te", "trailers") == "trailers" else "te is another one than trailers"
+    return "" if fields.get("te", "trailers") == "trailers" else "te is not trailers"
 
 
 def _dynamic_index(index: int) -> int:
@@ -221,7 +221,7 @@ def _string(block: bytes, position: int) -> tuple[bytes, int]:
     size, position = _prefixed(block, position, 0x7F)
     end = position + size
     if end > len(block):
-        raise HPACKDecodingError("a text ends behind its block")
+        raise HPACKDecodingError("a text ends after its block")
     data = block[position:end]
     return (decode_huffman(data) if is_packed and data else data), end
 

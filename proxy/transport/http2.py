@@ -130,7 +130,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
     def _begins_well(self, data: bytes) -> bool:
         """Return whether the preface is complete. Raises: Http2Fault if the bytes aren't the preface."""
         if not frames.PREFACE.startswith(data[: len(frames.PREFACE)]):
-            raise Http2Fault(H2Code.PROTOCOL_ERROR, "the connection doesn't begin as HTTP/2 does")
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, "the connection doesn't begin with the HTTP/2 preface")
         self._has_preface = len(data) >= len(frames.PREFACE)
         return self._has_preface
 
@@ -156,7 +156,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         size = len(payload)
         self._window -= size
         if self._window < 0:
-            raise Http2Fault(H2Code.FLOW_CONTROL_ERROR, "more DATA than the connection's window has room for")
+            raise Http2Fault(H2Code.FLOW_CONTROL_ERROR, "more DATA than the connection's window allows")
         self._unreturned += size
         if self._unreturned * 2 >= self._limits.connection_window_bytes:
             # The window is refilled at once: streams' windows and the limits over all connections limit the data.
@@ -183,7 +183,9 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
 
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id % 2 == 0:
-            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"HEADERS on stream {stream_id}: a client's streams are odd")
+            raise Http2Fault(
+                H2Code.PROTOCOL_ERROR, f"HEADERS on stream {stream_id}: the streams of a client have odd numbers"
+            )
         block = frames.without_padding(payload, flags)
         if flags & frames.HAS_PRIORITY:
             if len(block) < 5:
@@ -203,7 +205,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             raise Http2Fault(H2Code.PROTOCOL_ERROR, "CONTINUATION without HEADERS")
         block.add(payload)
         if not payload and not flags & frames.END_HEADERS:
-            raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, "CONTINUATION with nothing in it")
+            raise Http2Fault(H2Code.ENHANCE_YOUR_CALM, "empty CONTINUATION")
         if flags & frames.END_HEADERS:
             self._block = None
             self.is_in_block = False
@@ -255,7 +257,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
 
     def _on_rst_stream(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
-            raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"RST_STREAM of {len(payload)} bytes: it has 4")
+            raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"RST_STREAM of {len(payload)} bytes instead of 4")
         stream = self._known(stream_id, "RST_STREAM")
         self._count_reset()
         if stream is not None:
@@ -274,9 +276,9 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
     def _check_late(self, stream_id: int, what: str) -> None:
         """Check a frame for a closed stream. Raises: Http2Fault if it can't have been in flight."""
         if stream_id in self._finished:
-            raise Http2Fault(H2Code.STREAM_CLOSED, f"{what} on stream {stream_id} behind its end")
+            raise Http2Fault(H2Code.STREAM_CLOSED, f"{what} on stream {stream_id} after its end")
         if any(stream_id in skipped for skipped in self._skipped):
-            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"{what} on stream {stream_id}, which was passed over")
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"{what} on stream {stream_id}, which was skipped")
 
     def _break(self, stream: H2Stream, code: H2Code) -> None:
         """Reset a stream on which the client has broken a rule."""
@@ -287,39 +289,39 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
     def _known(self, stream_id: int, what: str) -> H2Stream | None:
         """Return a stream, or None if it is closed. Raises: Http2Fault if it was never open."""
         if stream_id == 0:
-            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"{what} on stream 0, which is the connection")
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"{what} on stream 0, which is reserved for the connection")
         if stream_id > self.last_stream_id and not self._is_leaving:
             raise Http2Fault(H2Code.PROTOCOL_ERROR, f"{what} on stream {stream_id}, which isn't open yet")
         return self.streams.get(stream_id)
 
     def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id:
-            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"SETTINGS on stream {stream_id}: they are the connection's")
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"SETTINGS on stream {stream_id}: they belong on stream 0")
         self._settings_frames.take(self._uptime_ms)
         if flags & frames.ACK:
             if payload:
-                raise Http2Fault(H2Code.FRAME_SIZE_ERROR, "an acknowledgement of SETTINGS with something in it")
+                raise Http2Fault(H2Code.FRAME_SIZE_ERROR, "an acknowledgement of SETTINGS that isn't empty")
             return
         self._has_settings = True
         window = None
         for number, value in frames.read_settings(payload, self._limits.settings_entries_max):
             if number == frames.INITIAL_WINDOW_SIZE:
                 if value > frames.WINDOW_MAX:
-                    raise Http2Fault(H2Code.FLOW_CONTROL_ERROR, f"SETTINGS asks for a window of {value} bytes")
+                    raise Http2Fault(H2Code.FLOW_CONTROL_ERROR, f"SETTINGS requests an invalid window of {value} bytes")
                 window = value
             elif number == frames.MAX_FRAME_SIZE:
                 if not frames.FRAME_BYTES_MIN <= value <= frames.FRAME_BYTES_MOST:
-                    raise Http2Fault(H2Code.PROTOCOL_ERROR, f"SETTINGS asks for frames of {value} bytes")
+                    raise Http2Fault(H2Code.PROTOCOL_ERROR, f"SETTINGS requests invalid frames of {value} bytes")
                 self.outflow.frame_bytes_max = value
             elif number == frames.ENABLE_PUSH and value > 1:
-                raise Http2Fault(H2Code.PROTOCOL_ERROR, f"SETTINGS asks for {value} pushes: it is 0 or 1")
+                raise Http2Fault(H2Code.PROTOCOL_ERROR, f"SETTINGS has ENABLE_PUSH {value}: it must be 0 or 1")
         if window is not None:
             self.outflow.set_initial_window(window)  # Only once, because it visits every stream.
         self.outflow.control(frames.SETTINGS_ACK)
 
     def _on_ping(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id or len(payload) != 8:
-            words = f"PING of {len(payload)} bytes on stream {stream_id}: it has 8, on stream 0"
+            words = f"PING of {len(payload)} bytes on stream {stream_id}: it must have 8, on stream 0"
             raise Http2Fault(H2Code.PROTOCOL_ERROR if stream_id else H2Code.FRAME_SIZE_ERROR, words)
         self._pings.take(self._uptime_ms, self.outflow.sent_frames)
         if not flags & frames.ACK:
@@ -327,19 +329,19 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
 
     def _on_goaway(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id or len(payload) < 8:
-            words = f"GOAWAY of {len(payload)} bytes on stream {stream_id}: it has 8 and more, on stream 0"
+            words = f"GOAWAY of {len(payload)} bytes on stream {stream_id}: it must have at least 8, on stream 0"
             raise Http2Fault(H2Code.PROTOCOL_ERROR if stream_id else H2Code.FRAME_SIZE_ERROR, words)
         self._ignored_frames.take(self._uptime_ms)
 
     def _on_window_update(self, _flags: int, stream_id: int, payload: bytes) -> None:
         if len(payload) != 4:
-            raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"WINDOW_UPDATE of {len(payload)} bytes: it has 4")
+            raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"WINDOW_UPDATE of {len(payload)} bytes instead of 4")
         size = int.from_bytes(payload, "big") & frames.ID_MASK
         stream = self._known(stream_id, "WINDOW_UPDATE") if stream_id else None
         self._window_updates.take(self._uptime_ms, self.outflow.sent_frames * UPDATES_PER_FRAME)
         if stream_id == 0:
             if size == 0 or not self.outflow.window_update(None, size):
-                words = f"WINDOW_UPDATE by {size} bytes: the connection's window would be none"
+                words = f"WINDOW_UPDATE by {size} bytes: the connection's window would overflow"
                 raise Http2Fault(H2Code.FLOW_CONTROL_ERROR if size else H2Code.PROTOCOL_ERROR, words)
         elif stream is not None and (size == 0 or not self.outflow.window_update(stream, size)):
             self._break(stream, H2Code.FLOW_CONTROL_ERROR if size else H2Code.PROTOCOL_ERROR)
@@ -353,7 +355,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         elif (stream := self.streams.get(stream_id)) is not None:
             self._break(stream, H2Code.FRAME_SIZE_ERROR)
         else:  # No stream is left to reset.
-            raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"PRIORITY of {len(payload)} bytes: it has 5")
+            raise Http2Fault(H2Code.FRAME_SIZE_ERROR, f"PRIORITY of {len(payload)} bytes instead of 5")
 
     def _on_push_promise(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
         raise Http2Fault(H2Code.PROTOCOL_ERROR, "PUSH_PROMISE from a client")

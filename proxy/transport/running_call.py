@@ -128,7 +128,7 @@ class RunningCall:
             self._heard_ms = self._clock.uptime_ms()
         if self.kind is CallKind.BIDI:
             if ended and self._reader.held_bytes:
-                raise GrpcError(GrpcStatus.INTERNAL, "the client's side ended in the middle of a message")
+                raise GrpcError(GrpcStatus.INTERNAL, "the client closed the stream in the middle of a message")
             if messages or ended:
                 self._wake()
             self._tell_room()
@@ -139,7 +139,7 @@ class RunningCall:
 
     def _start_with_one(self) -> None:
         if len(self._requests) != 1 or self._reader.held_bytes:
-            words = f"{len(self._requests)} whole requests came: {self._call.method} takes one"
+            words = f"received {len(self._requests)} requests: {self._call.method} needs exactly one"
             raise GrpcError(GrpcStatus.INTERNAL, words)
         request = self._parse(self._requests.popleft())
         if self.kind is CallKind.UNARY:
@@ -178,13 +178,13 @@ class RunningCall:
         try:
             return self._method.request_type.FromString(data)
         except DecodeError:
-            words = f"{len(data)} bytes that are no {self._method.request_type.DESCRIPTOR.name}"
+            words = f"{len(data)} bytes that are not a {self._method.request_type.DESCRIPTOR.name}"
             raise GrpcError(GrpcStatus.INTERNAL, words) from None
 
     def _hold(self, size: int) -> None:
         self.held_bytes += size
         if not self._owner.hold(size) and size > 0:
-            words = "the requests that aren't whole or wait, of all clients together, are over their limit"
+            words = "the incomplete and waiting requests of all clients exceed their limit"
             raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, words)
 
     def _tell_room(self) -> None:
@@ -244,7 +244,7 @@ class RunningCall:
         """Send one response of a stream, and wait until few enough are unsent. Raises: GrpcError if the call is
         over."""
         if self.is_over:
-            raise GrpcError(GrpcStatus.CANCELLED, f"{self._call.method}: the call is over")
+            raise GrpcError(GrpcStatus.CANCELLED, f"{self._call.method}: the call has ended")
         self._begin()
         self._owner.answer(self.stream, as_it_travels(answer))
         await self._room()
@@ -308,7 +308,7 @@ class RunningCall:
         self._resolve_taken()
 
     def _expire(self) -> None:
-        self.fail(GrpcError(GrpcStatus.DEADLINE_EXCEEDED, f"{self._call.method}: the client's time is over"))
+        self.fail(GrpcError(GrpcStatus.DEADLINE_EXCEEDED, f"{self._call.method}: the client's deadline has passed"))
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._owner.task_ended(self)

@@ -62,7 +62,10 @@ class TlsSession:
 
 def _way_out(reason: str) -> str:
     if "unknown ca" in reason or "certificate" in reason:
-        return "; the client checks certificates, and this one is made at start: take its file as root, or turn TLS off"
+        return (
+            "; the client checks certificates, and this one was created at the start: use its file as the root "
+            "certificate, or turn TLS off"
+        )
     if "http request" in reason or "wrong version" in reason or "version too low" in reason:
-        return "; TLS 1.2 and later is taken here"
+        return "; TLS 1.2 or later is required"
     return ""

@@ -40,7 +40,7 @@ class DaemonThreads:
         future = loop.create_future()
         with self._lock:
             if self._is_closed:
-                raise RuntimeError("these workers are closed: nothing can be run in them any more")
+                raise RuntimeError("these workers are closed and can't run anything any more")
             self._calls.put(_Call(future, loop, function, arguments))
             if not self._idle.acquire(blocking=False) and len(self._threads) < self._threads_max:
                 thread = threading.Thread(target=self._work, name=f"{NAME}_{len(self._threads)}", daemon=True)

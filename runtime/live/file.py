@@ -113,7 +113,7 @@ class MappedFile(PlainFile):
     def write(self, position: int, data: Bytes) -> None:
         if position + len(data) > self._size:
             raise ValueError(
-                f"{self._path}: {len(data)} bytes at {position} end behind the {self._size} bytes it was opened with"
+                f"{self._path}: {len(data)} bytes at {position} exceed the {self._size} bytes that it was opened with"
             )
         try:
             written = pwrite(self._descriptor, data, position)

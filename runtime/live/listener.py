@@ -84,7 +84,9 @@ class LiveListener:
                 continue
             if is_kept_for_files(accepted.fileno(), limit):
                 accepted.close()
-                self._refused("the last file descriptors are kept for files, none is left for a new connection", limit)
+                self._refused(
+                    "no file descriptor is left for a new connection; the last ones are reserved for files", limit
+                )
                 continue
             self._connect(accepted)
 
@@ -110,7 +112,7 @@ class LiveListener:
             return False
         except OSError:
             self._pause(sock)
-        self._refused(f"{error.strerror}: there is no file descriptor for a new connection", limit)
+        self._refused(f"{error.strerror}: no file descriptor is left for a new connection", limit)
         if sock not in self._pauses and not self._spare.take():
             self._pause(sock)
         return sock not in self._pauses

@@ -49,7 +49,7 @@ class LiveNetwork:
                 connected: tuple[Any, asyncio.Protocol] = await loop.create_connection(factory, host, port)
         except TimeoutError as error:
             if error.errno is None:
-                raise TimeoutError(f"{host}:{port}: no answer within {timeout_ms} ms") from None
+                raise TimeoutError(f"{host}:{port}: no response within {timeout_ms} ms") from None
             raise _named(error, host, port) from None
         except OSError as error:
             raise _named(error, host, port) from None

@@ -40,7 +40,7 @@ class ForbiddenKept(Checker):
     request every 30 s. A fault or a start that prevents this is an excuse.
     """
 
-    promise = "what an administrator has forbidden does not happen until it is allowed again"
+    promise = "forbidden operations don't happen until an administrator allows them again"
     hears = (
         PermissionWithdrawn, PermissionRestored, SendBegan, SendAcknowledged, CallBegan, FaultBegan, FaultEnded,
         ProcessBegan, ProcessEnded,
@@ -93,7 +93,7 @@ class ResetsCarriedOut(Checker):
     and groups.
     """
 
-    promise = "after a reset of its offsets a group gets again all that was stored since that time"
+    promise = "after a reset of its offsets, a group receives all messages stored since that time again"
     hears = (
         SendBegan, SendAcknowledged, CallBegan, CallEnded, OffsetsReset, FaultBegan, FaultEnded, ProcessBegan,
         ProcessEnded, NotSettled,
@@ -165,8 +165,8 @@ class ResetsCarriedOut(Checker):
         for name in skipped:
             if self._began_ms.get(name, 0) > reset.since_ms and not self._times.during(0, reset.at_ms):
                 self.broken(
-                    reset.at_ms, f"{reset.group} was reset to {reset.since_ms} ms, which is {first} in {place}, behind "
-                    f"{name}, sent at {self._began_ms[name]} ms",
+                    reset.at_ms, f"{reset.group} was reset to {reset.since_ms} ms, which is {first} in {place}, after "
+                        f"{name}, sent at {self._began_ms[name]} ms",
                 )  # fmt: skip
 
     def finish(self) -> None:
@@ -175,5 +175,5 @@ class ResetsCarriedOut(Checker):
             forbidden = [self._forbidden[name] for name in (reset.topic, reset.group) if name in self._forbidden]
             if due and not any(times.during(from_ms, until_ms) for times in (self._times, *forbidden)):
                 place, offset = min(due)
-                words = f"{len(due)} messages didn't come again, the first one offset {offset} of {place}"
+                words = f"{len(due)} messages were not redelivered; the first has offset {offset} of {place}"
                 self.broken(reset.at_ms, f"{reset.group} was reset in {reset.topic}, and {words}")

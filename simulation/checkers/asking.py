@@ -21,7 +21,7 @@ TRANSACTION_TIME_OUT_MS, TRANSACTION_CHECK_MS = 6_000, 30_000
 class AskedInTime(Checker):
     """A transaction that its producer hasn't ended is checked by the broker after its timeout."""
 
-    promise = "a broker asks about an open transaction within its time-out and one check interval"
+    promise = "a broker checks an open transaction within its time-out and one check interval"
     hears = (SendBegan, SendAcknowledged, TransactionEnded, *TROUBLE, Settled, NotSettled)
 
     def __init__(self, workload: Workload) -> None:
@@ -65,7 +65,7 @@ class AskedInTime(Checker):
         late_ms = at_ms - max(sent.at_ms, self._calm.excused_until(machines)) - self._takes_ms
         if late_ms <= 0:
             return False
-        self.broken(at_ms, f"nobody has asked about {sent.name} for {at_ms - sent.at_ms} ms, {round(late_ms)} too many")
+        self.broken(at_ms, f"no check of {sent.name} for {at_ms - sent.at_ms} ms, {round(late_ms)} ms too long")
         return True
 
 

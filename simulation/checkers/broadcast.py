@@ -25,7 +25,7 @@ class ReachesEach(Checker):
     (rewinds.py). If a run doesn't settle, missing messages aren't reported; Settles does that.
     """
 
-    promise = "where a group broadcasts, each member that is up gets each message"
+    promise = "in a broadcasting group, each running member gets each message"
     hears = (
         BroadcastReceived, MessageFound, NotSettled, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded,
     )  # fmt: skip
@@ -67,7 +67,7 @@ class ReachesEach(Checker):
         for seen in event.messages:
             before_ms, name = got.get((event.place, seen.offset), (0, ""))
             if name == seen.name and self._times.cause(before_ms, event.at_ms) is None:
-                words = f"{name} came to {event.member} again, {event.at_ms - before_ms} ms after it was consumed"
+                words = f"{name} was redelivered to {event.member}, {event.at_ms - before_ms} ms after it was consumed"
                 self.broken(event.at_ms, f"{words}, and nothing was broken")
             got[event.place, seen.offset] = event.at_ms, seen.name
 
@@ -82,4 +82,6 @@ class ReachesEach(Checker):
         _, name = self._got.get(member, {}).get((found.place, found.offset), (0, ""))
         if name == found.name or (name and self._rewinds.have_been(group, found.place)):
             return
-        self.broken(found.at_ms, f"{found.name}, at offset {found.offset} of {found.place}, never came to {member}")
+        self.broken(
+            found.at_ms, f"{found.name}, at offset {found.offset} of {found.place}, was never delivered to {member}"
+        )

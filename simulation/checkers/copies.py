@@ -35,7 +35,7 @@ class CopiedOnce(Checker):
     one that came back once less, and only a run in which nothing was broken meanwhile says how often.
     """
 
-    promise = "a message that fails is stored once for it, as a retry or a dead letter, unless something was broken"
+    promise = "each failed message is stored exactly once, as a retry or a dead letter, unless a fault was active"
     hears = (CallBegan, CallEnded, MessageFound, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
@@ -109,7 +109,7 @@ class CopiedOnce(Checker):
                 lost -= count - len(failed)
                 if lost >= 0:
                     continue
-                words = f"{name} failed {len(failed)} times in {group} and lies {count} times among retries and dead"
+                words = f"{name} failed {len(failed)} times in {group} and is stored {count} times as retry or dead"
                 self.broken(failed[-1][0] if failed else 0, f"{words} letters, and nothing was broken")
 
     def _check_popped(self, group: str, topics: tuple[str, ...], copies: Counter[tuple[str, int]]) -> None:
@@ -119,7 +119,7 @@ class CopiedOnce(Checker):
         for (name, times), count in copies.items():
             first_ms = self._first_ms.get((group, name), 0)
             if times and count > copies[name, times - 1] and self._times.during(first_ms, last_ms) is None:
-                words = f"{name} lies {count} times among retries and dead letters of {group} as having come back"
+                words = f"{name} is stored {count} times among retries and dead letters of {group}, returned"
                 self.broken(first_ms, f"{words} {times} times, made of {copies[name, times - 1]}")
 
 

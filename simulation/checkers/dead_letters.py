@@ -25,7 +25,7 @@ class DeadAfterMax(Checker):
     may be gone with it.
     """
 
-    promise = "a message is dead after exactly as many retries as its group allows"
+    promise = "a message becomes a dead letter after exactly the number of retries that its group allows"
     hears = (
         CallBegan,
         CallEnded,
@@ -72,7 +72,9 @@ class DeadAfterMax(Checker):
             is_again = at in self._came_from
             self._came_from.add(at)
             if retries_max is not None and seen.reconsume_times > retries_max and not is_again:
-                words = f"{seen.name} came to {call.group} with {seen.reconsume_times} retries of {retries_max}"
+                words = (
+                    f"{seen.name} was delivered to {call.group} with {seen.reconsume_times} retries of {retries_max}"
+                )
                 self.broken(call.at_ms, words)
 
     def _ended(self, began: CallBegan, is_success: bool) -> None:
@@ -94,7 +96,7 @@ class DeadAfterMax(Checker):
                 failed = max(failed, found.reconsume_times - 1)
             if retries_max is not None and failed < retries_max:
                 self.broken(
-                    found.at_ms, f"{message} is dead in {name} after {failed + 1} tries; {retries_max + 1} were to be"
+                    found.at_ms, f"{message} is dead in {name} after {failed + 1} tries instead of {retries_max + 1}"
                 )
         for (name, message), failed in self._failed.items():
             retries_max = _retries_max(self.groups[name])

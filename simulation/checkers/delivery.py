@@ -37,7 +37,9 @@ class NothingLost(Checker):
     are due after its end are still stored elsewhere; Settles reports that.
     """
 
-    promise = "what was acknowledged is there at the end; with ASYNC_FLUSH but for what a loss of power took"
+    promise = (
+        "acknowledged messages are stored at the end; with ASYNC_FLUSH, except those that a loss of power destroyed"
+    )
     hears = (
         SendBegan, SendAcknowledged, FaultBegan, GoneForGood, ProcessEnded, MessageFound, NotSettled, RecallEnded,
     )  # fmt: skip
@@ -102,7 +104,7 @@ class NothingLost(Checker):
             if not self._still_waits(name) and not self._may_be_gone(name, sent):
                 self.broken(
                     sent.at_ms, f"{name} was acknowledged at offset {sent.offset} of {topic} {queue_id} on {broker} "
-                    "and isn't there at the end",
+                        "and isn't stored at the end",
                 )  # fmt: skip
 
 
@@ -113,7 +115,7 @@ class Intact(Checker):
     acknowledged to producers but may already be delivered to members (rewinds.py).
     """
 
-    promise = "at each offset there is the message whose producer was told that offset, and no other"
+    promise = "each offset has the message whose producer received that offset, and no other"
     hears = (SendBegan, SendAcknowledged, CallBegan, MessageFound, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
@@ -142,7 +144,7 @@ class Intact(Checker):
     def _check(self, at_ms: int, place: QueuePlace, offset: int, name: str, where: str) -> None:
         told = self._told.get((place, offset), name)
         if told != name:
-            self.broken(at_ms, f"{where} has {name} at offset {offset} of {place}, which {told} was told")
+            self.broken(at_ms, f"{where} has {name} at offset {offset} of {place}, which was returned to {told}")
 
 
 class ReachesAll(Checker):
@@ -153,7 +155,7 @@ class ReachesAll(Checker):
     retry of a failed message may be lost, too, after its group has moved on.
     """
 
-    promise = "each group has consumed, or buried, all that is in its topics at the end"
+    promise = "at the end, each group has consumed all messages of its topics, or moved them to its dead letters"
     hears = (CallBegan, CallEnded, MessageFound, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
@@ -218,8 +220,8 @@ class ReachesAll(Checker):
         if is_passed_over or (group, found.name) in self._excused:
             return
         if found.name not in self._consumed[group] and (group, found.name) not in self._dead:
-            words = f"{found.name} lies at offset {found.offset} of {found.place}"
-            self.broken(found.at_ms, f"{words}, and {group} has neither consumed nor buried it")
+            words = f"{found.name} is at offset {found.offset} of {found.place}"
+            self.broken(found.at_ms, f"{words}, and {group} has neither consumed it nor moved it to its dead letters")
 
 
 class DuplicatesExplained(Checker):
@@ -230,7 +232,7 @@ class DuplicatesExplained(Checker):
     owner has reported it.
     """
 
-    promise = "what was consumed comes again only where a fault, a start or a leave explains it"
+    promise = "a consumed message is redelivered only if a fault, a start or a leave explains it"
     hears = (
         CallBegan,
         CallEnded,
@@ -265,7 +267,7 @@ class DuplicatesExplained(Checker):
         if before_ms is not None and self._troubles.of(call.group).cause(before_ms, call.at_ms) is None:
             self.broken(
                 call.at_ms,
-                f"{name} (offset {offset} of {call.place}) came to {call.group} again, by {call.member}, "
+                f"{name} (offset {offset} of {call.place}) was redelivered to {call.group}, by {call.member}, "
                 f"{call.at_ms - before_ms} ms after it was consumed, and nothing was broken",
             )
 
@@ -276,7 +278,7 @@ class StoredOnce(Checker):
     A producer that died may have retried, too. A broker that died between a commit and its end checks once more.
     """
 
-    promise = "a message lies in its topic once, unless something was broken while it was sent"
+    promise = "a message is stored once in its topic, unless a fault was active while it was sent"
     hears = (SendBegan, SendAcknowledged, SendFailed, MessageFound, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
@@ -304,13 +306,13 @@ class StoredOnce(Checker):
                 continue
             if self._times.during(began.at_ms - SLOW_SYNC_MS, told_ms) is None:
                 places = " and ".join(f"offset {each.offset} of {each.place}" for each in found)
-                self.broken(began.at_ms, f"{name} lies at {places}, and nothing was broken while it was sent")
+                self.broken(began.at_ms, f"{name} is at {places}, and no fault was active while it was sent")
 
 
 class NothingEarly(Checker):
     """No member gets a delayed message before it is due."""
 
-    promise = "no delayed message is consumed before it is due"
+    promise = "no delayed message is delivered before it is due"
     hears = (
         SendBegan,
         CallBegan,
@@ -340,7 +342,7 @@ class TransactionsKept(Checker):
     users find it, and logs that. As in RocketMQ, a check also counts if no producer was there to respond.
     """
 
-    promise = "what was committed is delivered, what was rolled back never is"
+    promise = "committed messages are delivered, rolled back ones never"
     hears = (
         SendBegan,
         SendAcknowledged,
@@ -397,4 +399,4 @@ class TransactionsKept(Checker):
         for name, sent in self._acknowledged.items():
             excused = name in self._excused or sent.place[0] in self._lying or not sent.is_safe
             if self._ended.get(name) and name not in self._found and not excused:
-                self.broken(sent.at_ms, f"{name} was committed and never came to its topic")
+                self.broken(sent.at_ms, f"{name} was committed but never stored in its topic")

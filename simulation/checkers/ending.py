@@ -13,18 +13,18 @@ SLACK_OTHERWISE = 4
 class Settles(Checker):
     """After the last fault the cluster settles within the time limit of the workload."""
 
-    promise = "after the last fault the cluster comes to rest in time: all consumed, nothing waits"
+    promise = "after the last fault, the cluster comes to rest in time: all messages are consumed, nothing waits"
     hears = (NotSettled,)
 
     def see(self, event: RunEvent) -> None:
         if isinstance(event, NotSettled):
-            self.broken(event.at_ms, "the cluster has not come to rest: " + "; ".join(event.reasons))
+            self.broken(event.at_ms, "the cluster didn't come to rest: " + "; ".join(event.reasons))
 
 
 class TablesComeBack(Checker):
     """With the same clients at rest, tables have the same size as at the beginning."""
 
-    promise = "tables, tasks and connections come back to the size that they had"
+    promise = "tables, tasks and connections return to their initial size"
     hears = (TablesSeen, QueuesAdded)
 
     def __init__(self, workload: Workload) -> None:
@@ -41,7 +41,7 @@ class TablesComeBack(Checker):
         for name, size in event.sizes.items():
             slack = SLACK.get(name, SLACK_OTHERWISE) + self._more(name)
             if size > first.get(name, 0) + slack:
-                self.broken(event.at_ms, f"{event.who} has {size} {name}; in the beginning it had {first.get(name, 0)}")
+                self.broken(event.at_ms, f"{event.who} has {size} {name}; at the beginning it had {first.get(name, 0)}")
 
     def _more(self, name: str) -> int:
         """Return by how much a table may have grown because of the workload."""
@@ -63,7 +63,7 @@ class TablesComeBack(Checker):
 class NothingUnnoticed(Checker):
     """Nothing crashes, no exception goes unnoticed, nothing is left over."""
 
-    promise = "no process crashes, no exception goes unnoticed, nothing is left over at the end"
+    promise = "no process crashes, no exception is lost, no resource is left at the end"
     hears = (WentWrong,)
 
     def see(self, event: RunEvent) -> None:

@@ -29,7 +29,7 @@ class RecallsKept(Checker):
     them. With ASYNC_FLUSH, a power loss may destroy recalls that were just stored.
     """
 
-    promise = "a message that was called back is never delivered"
+    promise = "a recalled message is never delivered"
     hears = (
         SendBegan, SendAcknowledged, RecallEnded, CallBegan, MessageFound, FaultBegan, FaultEnded, ProcessBegan,
         ProcessEnded,
@@ -55,9 +55,9 @@ class RecallsKept(Checker):
                 self._recalled[name] = at_ms
             case CallBegan(at_ms=at_ms, group=group, messages=messages):
                 for seen in messages:
-                    self._delivered.setdefault(seen.name, (at_ms, f"came to {group}"))
+                    self._delivered.setdefault(seen.name, (at_ms, f"was delivered to {group}"))
             case MessageFound(at_ms=at_ms, name=name, place=(_, topic, _)) if not topic.startswith("%"):
-                self._delivered.setdefault(name, (at_ms, f"lies in {topic}"))
+                self._delivered.setdefault(name, (at_ms, f"is stored in {topic}"))
             case ProcessEnded(at_ms=at_ms, who=who, how=how):
                 self._times.see(event)
                 if how in ("without power", "crashed") and not self.workload.brokers.flushes_at_once:
@@ -72,13 +72,13 @@ class RecallsKept(Checker):
                 continue
             if self._times.during(self._began_ms[name] - SLOW_SYNC_MS, sent.at_ms) is None:
                 at_ms, words = delivered
-                self.broken(at_ms, f"{name} was called back at {recalled_ms} ms, and {words}")
+                self.broken(at_ms, f"{name} was recalled at {recalled_ms} ms, and {words}")
 
 
 class RepliesKept(Checker):
     """A request gets its own reply, in time unless there was a fault."""
 
-    promise = "each request gets its own reply, or none in time where a fault, a start or a leave explains it"
+    promise = "each request gets its own reply in time, unless a fault, a start or a leave explains its absence"
     hears = (SendBegan, SendFailed, ReplyReceived, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:

@@ -28,7 +28,7 @@ def is_wanted(group: Group, sent: SendBegan) -> bool:
 class OwnTopicsOnly(Checker):
     """A group gets only messages of the topics that it subscribes to, in its namespace."""
 
-    promise = "a group gets messages of its own topics only, and of its own namespace"
+    promise = "a group gets only messages of its own topics and its own namespace"
     hears = (SendBegan, CallBegan)
 
     def __init__(self, workload: Workload) -> None:
@@ -55,7 +55,7 @@ class FiltersKept(Checker):
     matching message that isn't consumed has the same excuses as in a group without a filter (`ReachesAll`).
     """
 
-    promise = "a group gets each message that matches its tags or its condition, and no other"
+    promise = "a group gets every message that matches its tags or its condition, and no other"
     hears = (SendBegan, CallBegan, CallEnded, MessageFound, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:

@@ -38,7 +38,9 @@ class HandsOver(Checker):
     offsets.
     """
 
-    promise = "a member that leaves in order hands over its offsets: nothing done before comes to the next owner"
+    promise = (
+        "a member that leaves properly hands over its offsets: consumed messages aren't delivered to the next owner"
+    )
     hears = (CallBegan, CallEnded, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:

@@ -154,7 +154,7 @@ class ArrivesInTime(Lateness):
     consumed. Groups with filters aren't checked.
     """
 
-    promise = "a message comes to each group that has time for it within 0.5 s, or 1.5 s of the time that it is due"
+    promise = "each message is delivered to each group that is not busy within 0.5 s, or 1.5 s after it is due"
     hears = (*Lateness.hears, SendBegan, SendAcknowledged, TransactionEnded)
 
     def __init__(self, workload: Workload) -> None:

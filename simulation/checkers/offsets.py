@@ -32,7 +32,10 @@ class OffsetsGrow(Checker):
     start. An administrator's reset decreases offsets intentionally, at once or when its members are notified.
     """
 
-    promise = "a group never goes back while its broker and its members stay, and never stands beyond what exists"
+    promise = (
+        "while its broker and its members stay, a group's offsets never decrease, and they never exceed the end of the "
+        "queue"
+    )
     hears = (OffsetSeen, CallBegan, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
@@ -79,9 +82,7 @@ class OffsetsGrow(Checker):
         if event.is_own and (self._told_by_readers.get(key) == event.offset or self._was_told_unseen(event)):
             return
         if event.offset > event.end:
-            self.broken(
-                event.at_ms, f"{event.group} stands at {event.offset} of {event.place}, which ends at {event.end}"
-            )
+            self.broken(event.at_ms, f"{event.group} is at {event.offset} of {event.place}, which ends at {event.end}")
         if before is None or before.life != event.life or event.offset >= before.offset:
             return
         if event.at_ms <= self._reset_until_ms.get(event.group, -1):
@@ -102,7 +103,7 @@ class OffsetsSaved(Checker):
     queue are set back (rewinds.py).
     """
 
-    promise = "a broker that stops in order has the offsets of all groups when it starts again"
+    promise = "after an orderly stop and a restart, a broker has the offsets of all groups"
     hears = (OffsetSeen, FaultBegan, FaultEnded, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
@@ -133,7 +134,7 @@ class OffsetsSaved(Checker):
         if before is None or before.life == event.life or not event.is_own or before.offset > event.end:
             return
         if event.offset < before.offset and self._is_sound.get(event.place[0]) and event.life == before.life + 1:
-            words = f"stood at {before.offset} of {event.place} when its broker stopped, and at {event.offset} after it"
+            words = f"was at {before.offset} of {event.place} when its broker stopped, and at {event.offset} after it"
             self.broken(event.at_ms, f"{event.group} {words} had started")
 
 
@@ -144,7 +145,10 @@ class BeginsWhereItStands(Checker):
     this is checked only if nothing else has happened than members that came and went.
     """
 
-    promise = "who takes over a queue begins where its group stands, while members come and go and all else is well"
+    promise = (
+        "the new owner of a queue begins at the group's offset, if there are no faults except joining and leaving "
+        "members"
+    )
     hears = (OffsetSeen, CallBegan, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
@@ -186,6 +190,6 @@ class BeginsWhereItStands(Checker):
         if offset < least:
             self.broken(
                 call.at_ms,
-                f"{call.member} got offset {offset} of {call.place}, where {call.group} has stood at {least} for "
+                f"{call.member} got offset {offset} of {call.place}, where {call.group} has been at {least} for "
                 f"{CHANGING_HANDS_MS // 1000} s",
             )

@@ -26,7 +26,7 @@ _EXCUSING = ("freeze member", "isolate member", "cut", "cut one way")
 class InOrder(Checker):
     """An ordered group gets the messages of a queue in order: none before all earlier ones are done."""
 
-    promise = "an ordered group passes over no message of a queue that isn't done"
+    promise = "an ordered group skips no message of a queue that isn't consumed"
     hears = (
         CallBegan,
         CallEnded,
@@ -66,7 +66,7 @@ class InOrder(Checker):
         expected = self._next.get((call.group, call.place), 0)
         is_gapless = all(later == earlier + 1 for earlier, later in pairwise(offsets))
         if (offsets[0] > expected or not is_gapless) and call.place[0] not in self._damaged:
-            self.broken(call.at_ms, f"{call.member} got {offsets} of {call.place} where {expected} was to come")
+            self.broken(call.at_ms, f"{call.member} got {offsets} of {call.place} instead of {expected}")
 
 
 class OneOwner(Checker):
@@ -130,7 +130,7 @@ class LocksHeld(Checker):
     time.
     """
 
-    promise = "who works on a queue of an ordered group has its lock at the broker"
+    promise = "a member that works on a queue of an ordered group holds its lock at the broker"
     hears = (CallBegan, CallEnded, LocksSeen, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
@@ -160,7 +160,7 @@ class LocksHeld(Checker):
                 continue
             until_ms = self._calm.excused_until((broker, call.member, "nameserver", ""))
             if self._calm.is_well(call.member) and seen.at_ms > until_ms:
-                self.broken(seen.at_ms, f"{call.member} works on {call.place}, whose lock {holder} has")
+                self.broken(seen.at_ms, f"{call.member} works on {call.place}, whose lock {holder} holds")
 
 
 class OwnersAgree(Checker):

@@ -27,7 +27,7 @@ class InItsQueue(Checker):
     sent before its end isn't looked at, nor what was called back.
     """
 
-    promise = "a message comes to the queue that its producer was told, also after a delay or a transaction"
+    promise = "a message is stored in the queue that its producer received, also after a delay or a transaction"
     hears = (SendBegan, SendAcknowledged, MessageFound, NotSettled, ProcessEnded, RecallEnded)
 
     def __init__(self, workload: Workload) -> None:
@@ -62,7 +62,9 @@ class InItsQueue(Checker):
                 continue
             queues = sorted(queue_id for broker, _, queue_id in places if broker == sent.place[0])
             if queues:
-                self.broken(sent.at_ms, f"{name} was acknowledged in {sent.place} and lies in queue {queues[0]} of it")
+                self.broken(
+                    sent.at_ms, f"{name} was acknowledged in {sent.place} and is stored in queue {queues[0]} of it"
+                )
 
     def _last_kill_ms(self, sent: SendAcknowledged) -> int:
         return self._killed_ms.get(sent.place[0], -1)
@@ -71,7 +73,7 @@ class InItsQueue(Checker):
 class AskedOften(Checker):
     """A half message is put aside when its producers were asked as often as settings say, and not before."""
 
-    promise = "nobody gives a transaction up before it was asked about transactionCheckMax times"
+    promise = "a broker abandons a transaction only after transactionCheckMax checks"
     hears = (SendAcknowledged, MessageFound, FaultBegan)
 
     def __init__(self, workload: Workload) -> None:
@@ -88,5 +90,5 @@ class AskedOften(Checker):
         elif isinstance(event, MessageFound) and event.place[1] == CHECK_MAX_TIME_TOPIC and event.name in self._sent:
             waited_ms, least_ms = event.at_ms - self._sent[event.name].at_ms, self._questions * self._interval_ms
             if waited_ms < least_ms:
-                words = f"{event.name} was put aside within {waited_ms} ms; {self._questions} questions take {least_ms}"
+                words = f"{event.name} was abandoned within {waited_ms} ms; {self._questions} checks take {least_ms}"
                 self.broken(event.at_ms, words)

@@ -87,7 +87,7 @@ class HeldUntilItsTime(PoppedMessages):
     broker may have forgotten it.
     """
 
-    promise = "what was popped comes to nobody else before its invisible time is over"
+    promise = "a popped message is delivered to no other member before its invisible time ends"
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -101,7 +101,7 @@ class HeldUntilItsTime(PoppedMessages):
             self._held[key] = _Popped(call.member, call.place[0], seen)
             if before is not None and seen.popped_ms < before.seen.until_ms and not self._is_excused(before):
                 words = (
-                    f"{seen.name} was handed out to {call.member} at {seen.popped_ms} ms, and {before.member} had it "
+                    f"{seen.name} was delivered to {call.member} at {seen.popped_ms} ms, and {before.member} had it "
                     f"in {call.group} until {before.seen.until_ms} ms"
                 )
                 self.suspect(call.at_ms, seen, words)
@@ -126,7 +126,9 @@ class HeldUntilItsTime(PoppedMessages):
 class AcknowledgedForGood(PoppedMessages):
     """A message that a listener has consumed in time is acknowledged and not redelivered, unless there was a fault."""
 
-    promise = "what was popped and consumed in time comes again only where a fault, a start or a leave explains it"
+    promise = (
+        "a message that was popped and consumed in time is redelivered only if a fault, a start or a leave explains it"
+    )
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -137,7 +139,8 @@ class AcknowledgedForGood(PoppedMessages):
         done_ms = self._done.get(_key(call, seen))
         if done_ms is not None and self._times.during(done_ms - ACK_MS, call.at_ms) is None:
             words = (
-                f"{seen.name} came to {call.group} again, by {call.member}, {call.at_ms - done_ms} ms after it was "
+                f"{seen.name} was redelivered to {call.group}, by {call.member}, {call.at_ms - done_ms} ms after it "
+                "was "
                 "consumed in time, and nothing was broken"
             )
             self.suspect(call.at_ms, seen, words)

@@ -25,7 +25,7 @@ class RetriedInTime(Lateness):
     consumed again from the same place, which isn't a retry. A user's listener may set another level.
     """
 
-    promise = "a failed message comes again after the delay of its level, within 0.6 s"
+    promise = "a failed message is redelivered after the delay of its level, within 0.6 s"
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -55,7 +55,7 @@ class RetriedInTime(Lateness):
         self.arrived(call, (seen.name, seen.reconsume_times))
         early_ms = self._first[before] + self._delay_ms(seen.reconsume_times - 1) - call.at_ms
         if early_ms > 0:
-            words = f"retry {seen.reconsume_times} of {seen.name} came to {call.group} {early_ms} ms early"
+            words = f"retry {seen.reconsume_times} of {seen.name} was delivered to {call.group} {early_ms} ms early"
             self.broken(call.at_ms, words)
 
 
@@ -67,7 +67,9 @@ class ReturnsInTime(Lateness):
     as many as it asks for: the next one's time begins then.
     """
 
-    promise = "what was popped and not acknowledged comes again within 31.5 s of the end of its invisible time"
+    promise = (
+        "a popped message that isn't acknowledged is redelivered within 31.5 s after the end of its invisible time"
+    )
     # A member that has no time for a message may have it: then no listener is called.
     looks_ahead = False
 
@@ -109,5 +111,5 @@ class ReturnsInTime(Lateness):
         put_off_ms = self._put_off.get((call.group, seen.name, seen.reconsume_times - 1), 0)
         is_excused = self.calm.group_excused_until(self.groups[call.group]) > seen.popped_ms - SHARED_ANEW_MS
         if seen.popped_ms < put_off_ms and not is_excused:
-            words = f"{seen.name} failed in {call.group} and comes again {put_off_ms - seen.popped_ms} ms early"
+            words = f"{seen.name} failed in {call.group} and is redelivered {put_off_ms - seen.popped_ms} ms early"
             self.broken(call.at_ms, words)

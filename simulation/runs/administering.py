@@ -83,7 +83,7 @@ class Administrator:
             case "change settings":
                 return await self._change_settings(target, chance)
             case _:
-                raise AssertionError(f"no administrator knows how to {strike.kind}")
+                raise AssertionError(f"unknown change by an administrator: {strike.kind}")
 
     # -- actions -----------------------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class Administrator:
             if self._is_over() and not is_sure:
                 return False
             await cluster.world.run_for(TRY_AGAIN_MS)
-        words = f"an administrator tried {TRIES_MAX} times in vain: {why}"
+        words = f"an administrator failed {TRIES_MAX} times: {why}"
         cluster.record.note(WentWrong(cluster.now_ms, OBSERVER, words))
         return False
 

@@ -196,7 +196,7 @@ class RunCluster:
         except Exception as error:  # noqa: BLE001 (whatever keeps a program from starting is looked for, too)
             is_expected = isinstance(error, StaticfireError | OSError)
             if is_last or not is_expected:
-                self.record.note(WentWrong(self.now_ms, name, f"it doesn't start: {error!r}"))
+                self.record.note(WentWrong(self.now_ms, name, f"it failed to start: {error!r}"))
             return False
         self.up.add(name)
         self.lives[name] = self.lives.get(name, 0) + 1
@@ -240,7 +240,7 @@ class RunCluster:
                 await self.world.stop(name)
             except Exception as error:  # noqa: BLE001 (what a program crashed with is what is looked for)
                 if name not in self.disks or not self.disks[name].was_bad:
-                    self.record.note(WentWrong(self.now_ms, name, f"it didn't stop in order: {error!r}"))
+                    self.record.note(WentWrong(self.now_ms, name, f"it failed to stop properly: {error!r}"))
                 self.world.kill(name)
         self.record.note(ProcessEnded(self.now_ms, name, "stopped"))
 

@@ -174,7 +174,7 @@ async def _called(listen: ProgramListener, *arguments: Any) -> object:
     try:
         answer = listen(*arguments)
         if not isawaitable(answer):
-            raise _NoListener(f"it returned {type(answer).__name__}, nothing to await; write it as `async def`")
+            raise _NoListener(f"it returned {type(answer).__name__}, which can't be awaited; write it as `async def`")
         return await answer
     except (SystemExit, KeyboardInterrupt) as error:
         raise _NoListener(told(error, listen)) from None

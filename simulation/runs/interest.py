@@ -60,7 +60,7 @@ class Interest:
                 self._fault_ended(what, at_ms - self._faults.pop((what, target), at_ms))
             case OffsetSeen(group=group, place=place, offset=offset):
                 if offset < self._offsets.get((group, place), 0):
-                    self.states["a group stands further back after a start"] += 1
+                    self.states["a group has lower offsets after a start"] += 1
                 self._offsets[group, place] = offset
             case _:
                 pass
@@ -69,13 +69,13 @@ class Interest:
         self._calls[call.call] = call
         at = (call.group, call.place)
         if call.is_ordered and self._running.get(at, call.member) != call.member:
-            self.states["an ordered queue changed hands while its listener ran"] += 1
+            self.states["an ordered queue changed its owner while its listener ran"] += 1
         self._running[at] = call.member
         for seen in call.messages:
             if (call.group, call.place, seen.offset) in self._done:
-                self.states["a message came again after it was consumed"] += 1
+                self.states["a message was redelivered after it was consumed"] += 1
             if seen.popped_ms >= 0 and seen.is_retry:
-                self.states["a popped message came again"] += 1
+                self.states["a popped message was redelivered"] += 1
             failed_by = self._failed_by.get((call.group, seen.name))
             if failed_by not in (None, call.member):
                 self.states["a retry went to another member"] += 1
@@ -98,10 +98,10 @@ class Interest:
         self._under_way.discard(name)
         if isinstance(event, SendFailed):
             self._unsure.add(name)
-            self.states["a send failed for good"] += 1
+            self.states["a send failed finally"] += 1
 
     def _transaction(self, name: str) -> None:
-        self.states["a transaction was asked about" if name in self._open else "a transaction ended"] += 1
+        self.states["a transaction was checked" if name in self._open else "a transaction ended"] += 1
         self._open[name] = ""
 
     def _died(self, who: str, how: str) -> None:
@@ -115,22 +115,22 @@ class Interest:
         self._calls = {number: call for number, call in self._calls.items() if call.member != who}
         lost = {name for name in self._under_way if name.startswith(f"{who}/")}
         if lost:
-            self.states["a producer died with sends under way"] += 1
+            self.states["a producer died with sends in flight"] += 1
         elif self._under_way and who.startswith("broker"):
-            self.states["a broker died with sends under way"] += 1
+            self.states["a broker died with sends in flight"] += 1
         self._unsure |= lost
         self._under_way -= lost
 
     def _lies(self, name: str, topic: str) -> None:
         if topic.startswith(DLQ_PREFIX):
-            self.states["a message is dead"] += 1
+            self.states["a message became a dead letter"] += 1
             return
         if is_retry_topic(topic):
             return
         if name in self._found:
             self.states["a message was stored twice: its send was tried again"] += 1
         elif name in self._unsure:
-            self.states["a message is stored whose producer was never told"] += 1
+            self.states["a message is stored, but its producer got no response"] += 1
         self._found.add(name)
 
     def _fault_ended(self, what: str, took_ms: int) -> None:

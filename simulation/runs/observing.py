@@ -106,7 +106,7 @@ class Observer:
         reasons += self._not_popped()
         for group, owners in self._owners().items():
             reasons += [
-                f"{place} belongs to {' and '.join(members) or 'nobody'} in {group}"
+                f"{place} belongs to {' and '.join(members) or 'no member'} in {group}"
                 for place, members in owners.items()
                 if len(members) != 1
             ]
@@ -118,13 +118,13 @@ class Observer:
         if waiting:
             yield f"{waiting} messages wait for their delay"
         if broker.timers.first_waiting_position() is not None:
-            yield "messages wait for their time"
+            yield "messages wait for their delivery time"
         if len(broker.transactions):
             yield f"{len(broker.transactions)} transactions are open"
         for group in self._cluster.workload.groups:
             popped = sum(queue.count for queue in broker.pops.taken_by(group.name))
             if popped:
-                yield f"{group.name} has popped {popped} messages and not acknowledged them"
+                yield f"{group.name} has popped {popped} messages without acknowledging them"
             versions = (RETRY, RETRY_V2) if group.popped else ()
             retries = [pop_retry_topic(topic, group.name, version) for topic in group.topics for version in versions]
             if group.broadcasts:
@@ -136,7 +136,7 @@ class Observer:
                     end = state.store.queue(topic, queue_id).max_offset
                     offset = broker.tables.groups.offsets.committed(group.name, topic, queue_id)
                     if end and offset < end:
-                        yield f"{group.name} stands at {offset} of {end} in {topic} {queue_id}"
+                        yield f"{group.name} is at {offset} of {end} in {topic} {queue_id}"
 
     def _not_reached(self, name: str, broker: Broker, group: Group) -> Iterator[str]:
         """Yield a reason for each running member of a broadcasting group that hasn't consumed everything."""

@@ -164,14 +164,16 @@ class _Run:
         self._note_vain(cluster)
 
     def _note_vain(self, cluster: RunCluster) -> None:
-        """Report a run in which nothing was ever stored: it has tested nothing, so it isn't a success."""
+        """Report a run in which no message was ever stored: it has tested nothing, so it isn't a success."""
         programs = cluster.programs.values()
         failures = [program.failure for program in programs if program.failure]
         if not failures or any(program.stored_count for program in programs):
             return
-        self._record.states["nothing was ever stored"] += 1
+        self._record.states["no message was ever stored"] += 1
         if not self._strikes and not any(program.has_told for program in programs):
-            self._note(WentWrong(cluster.now_ms, "the run", f"nothing was ever stored, the last time: {failures[-1]}"))
+            self._note(
+                WentWrong(cluster.now_ms, "the run", f"no message was ever stored, the last time: {failures[-1]}")
+            )
 
     def _note(self, event: RunEvent) -> None:
         self._record.note(event)

@@ -43,7 +43,7 @@ def read_seed(text: str) -> tuple[int, str]:
     """Return the number of a seed and its version, empty if there is none. Raises: UsageError."""
     number, _, version = text.partition("@")
     if not number.isascii() or not number.isdigit() or int(number) > SEED_MAX:
-        raise UsageError(f"{text!r} is no seed; write a number, or what a run has printed, like 4711@3f9a2c")
+        raise UsageError(f"{text!r} is not a seed; write a number, or a seed that a run has printed, like 4711@3f9a2c")
     return int(number), version
 
 

@@ -190,7 +190,7 @@ class SendingProgram(Service):
         is_ours = self._description.topic not in self._was_forbidden
         if isinstance(error, NEVER_SENT) and is_ours and not self.has_told:
             self.has_told = True
-            self._record.note(WentWrong(self._now(), self._who, f"what it sends can never be stored: {words}"))
+            self._record.note(WentWrong(self._now(), self._who, f"its messages can't be stored: {words}"))
 
     def _acknowledged(self, name: str, result: SendResult) -> None:
         self.stored_count += 1

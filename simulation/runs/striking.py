@@ -57,7 +57,7 @@ class Striker:
         if await self._is_over_within(strike.at_ms):
             return
         if self._is_down(strike.target):
-            self._cluster.record.states["strikes at what wasn't up"] += 1
+            self._cluster.record.states["strikes at targets that weren't running"] += 1
             return
         await self._world.run_for(ms=strike.detail % 1_000 / 1_000)
         for _ in range(strike.detail // 1_000 % NUDGES_MAX):
@@ -179,7 +179,7 @@ class Striker:
             case "bit rot":
                 trouble.rot(chance)
             case _:
-                raise AssertionError(f"nobody knows how to do {strike.kind}")
+                raise AssertionError(f"unknown fault: {strike.kind}")
 
         def mend() -> None:
             disk.sync_ms, disk.bytes_left = trouble.usual_sync_ms, None

@@ -17,7 +17,7 @@ def find_trouble(path: str) -> Trouble | None:
         return None
     found = run_file(path).get("trouble")
     if not isinstance(found, Trouble):
-        raise UsageError(f"{path} leaves a `trouble` that is none: write `trouble = Trouble(...)`")
+        raise UsageError(f"{path} defines an invalid `trouble`: write `trouble = Trouble(...)`")
     return found
 
 

@@ -31,7 +31,7 @@ class Trouble:
 
     def __post_init__(self) -> None:
         if not self.ways:
-            raise UsageError(f"trouble {self.title!r} has no ways; write at least one")
+            raise UsageError(f"trouble {self.title!r} has no variants; add at least one")
 
     @property
     def links(self) -> list[str]:

@@ -45,7 +45,7 @@ def namespace_of(name: str) -> str:
 
 def _check_share(owner: str, **shares: float) -> None:
     for name, share in shares.items():
-        _require(0 <= share <= 1, f"{owner}: {name}={share} is no share; write 0 to 1")
+        _require(0 <= share <= 1, f"{owner}: {name}={share} is not a share; write a number from 0 to 1")
 
 
 class Word:
@@ -71,7 +71,9 @@ class Topic(Word):
     def check(self) -> None:
         fault = topic_fault(self.name)
         _require(fault is None, f"topic {self.name!r}: {fault}")
-        _require(1 <= self.queues <= QUEUES_MAX, f"topic {self.name}: {self.queues} queues; 1 to {QUEUES_MAX} can be")
+        _require(
+            1 <= self.queues <= QUEUES_MAX, f"topic {self.name}: {self.queues} queues; allowed are 1 to {QUEUES_MAX}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Transactions(Word):
 
     def check(self) -> None:
         _check_share("Transactions", commit=self.commit, rollback=self.rollback)
-        _require(self.commit + self.rollback <= 1, "Transactions: commit and rollback are more than all together")
+        _require(self.commit + self.rollback <= 1, "Transactions: the sum of commit and rollback is above 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +121,13 @@ class Producers(Word):
         owner = f"Producers({self.topic!r})"
         _require(
             0 < self.per_second <= PER_SECOND_MAX,
-            f"{owner}: per_second={self.per_second}; it has to be above 0 and at most {PER_SECOND_MAX:.0f}",
+            f"{owner}: per_second={self.per_second}; it must be above 0 and at most {PER_SECOND_MAX:.0f}",
         )
-        _require(1 <= self.clients <= CLIENTS_MAX, f"{owner}: clients={self.clients}; 1 to {CLIENTS_MAX} can be")
+        _require(1 <= self.clients <= CLIENTS_MAX, f"{owner}: clients={self.clients}; allowed are 1 to {CLIENTS_MAX}")
         _require(self.keys >= 0, f"{owner}: keys={self.keys}; 0 means any queue")
-        _require(0 <= self.delay_level <= 18, f"{owner}: delay_level={self.delay_level}; 0 (none) to 18 can be")
+        _require(0 <= self.delay_level <= 18, f"{owner}: delay_level={self.delay_level}; allowed are 0 (none) to 18")
         _require(self.delay_ms >= 0, f"{owner}: delay_ms={self.delay_ms} is below 0")
-        _require(not (self.delay_level and self.delay_ms), f"{owner}: delay_level and delay_ms exclude each other")
+        _require(not (self.delay_level and self.delay_ms), f"{owner}: use either delay_level or delay_ms, not both")
         _check_share(owner, recalls=self.recalls)
         _require(
             bool(self.delay_ms) or not (self.recalls or self.is_exact), f"{owner}: recalls and is_exact need delay_ms"
@@ -134,16 +136,17 @@ class Producers(Word):
         is_asking = bool(self.asks_ms)
         _require(
             not (is_asking and (self.delay_ms or self.delay_level or self.transactions)),
-            f"{owner}: requests have neither delays nor transactions here",
+            f"{owner}: requests can't have delays or transactions",
         )
         fault = group_fault(self.program)
-        _require(fault is None, f"{owner}: its name is that of a group, too: {fault}")
+        _require(fault is None, f"{owner}: its name is also used as a group name: {fault}")
         is_plain = not (self.delay_level or self.delay_ms or self.keys)
-        _require(self.transactions is None or is_plain, f"{owner}: transactions have neither delays nor keys here")
-        _require(1 <= self.at_once <= AT_ONCE_MAX, f"{owner}: at_once={self.at_once}; 1 to {AT_ONCE_MAX} can be")
+        _require(self.transactions is None or is_plain, f"{owner}: transactions can't have delays or keys")
+        _require(1 <= self.at_once <= AT_ONCE_MAX, f"{owner}: at_once={self.at_once}; allowed are 1 to {AT_ONCE_MAX}")
         is_single = bool(self.keys or self.recalls or self.asks_ms or self.transactions)
         _require(
-            not (is_single and self.at_once > 1), f"{owner}: at_once excludes keys, recalls, asks_ms and transactions"
+            not (is_single and self.at_once > 1),
+            f"{owner}: at_once can't be combined with keys, recalls, asks_ms or transactions",
         )
 
     @property
@@ -191,43 +194,45 @@ class Group(Word):
         _require(fault is None, f"group {self.name!r}: {fault}")
         owner = f"Group({self.name!r})"
         _require(bool(self.topics), f"{owner}: it has no topic")
-        _require(1 <= self.members <= CLIENTS_MAX, f"{owner}: members={self.members}; 1 to {CLIENTS_MAX} can be")
+        _require(1 <= self.members <= CLIENTS_MAX, f"{owner}: members={self.members}; allowed are 1 to {CLIENTS_MAX}")
         low, high = self.takes_ms
         _require(0 <= low <= high, f"{owner}: takes_ms={self.takes_ms}; write (least, most)")
         _check_share(owner, fails=self.fails, poison=self.poison)
-        _require(not (self.ordered and self.popped), f"{owner}: push consumers don't pop in order; drop one of the two")
+        _require(
+            not (self.ordered and self.popped), f"{owner}: push consumers can't pop in order; remove one of the two"
+        )
         _require(
             not (self.ordered and self.poison and self.retries_max < 0),
-            f"{owner}: poison holds an ordered queue for ever; give it retries_max",
+            f"{owner}: a poison message blocks an ordered queue forever; set retries_max",
         )
-        _require(1 <= self.batch <= BATCH_MAX, f"{owner}: batch={self.batch}; 1 to {BATCH_MAX} can be")
+        _require(1 <= self.batch <= BATCH_MAX, f"{owner}: batch={self.batch}; allowed are 1 to {BATCH_MAX}")
         _require(
             0 <= self.joins_after_seconds <= SECONDS_MAX,
-            f"{owner}: joins_after_seconds={self.joins_after_seconds}; 0 to {SECONDS_MAX:.0f} can be",
+            f"{owner}: joins_after_seconds={self.joins_after_seconds}; allowed are 0 to {SECONDS_MAX:.0f}",
         )
         _require(
             -1 <= self.retries_max <= RETRIES_MAX,
-            f"{owner}: retries_max={self.retries_max}; 0 to {RETRIES_MAX} can be, or -1 (what RocketMQ has)",
+            f"{owner}: retries_max={self.retries_max}; allowed are 0 to {RETRIES_MAX}, or -1 (RocketMQ's default)",
         )
         _require(
             not (self.is_filtering and self.ordered),
-            f"{owner}: no checker knows the order of a group that passes over messages; drop ordered or the filter",
+            f"{owner}: checkers can't check the order of a group that skips messages; remove ordered or the filter",
         )
         _require(
             self.condition is None or self.expression == ALL_TAGS,
-            f"{owner}: expression and condition exclude each other",
+            f"{owner}: use either expression or condition, not both",
         )
         check_known(self.way, (PUSH, LITE_PULL, SIMPLE), "kind of consumer")
         is_plain = not (self.settings or self.ordered or self.poison or self.listener or self.replies)
         _require(
             self.way == PUSH or (is_plain and self.popped == (self.way == SIMPLE)),
-            f"{owner}: {self.way} consumers take neither settings, order, poison, a listener nor replies here; "
-            "simple ones pop, the others don't",
+            f"{owner}: {self.way} consumers don't support settings, order, poison, a listener or replies here; only "
+            "simple consumers pop",
         )
         self.check_settings()
         _require(
             not (self.broadcasts and (self.is_filtering or self.ordered or self.popped or self.fails or self.poison)),
-            f"{owner}: members that get all messages have no filter, order, pops or failures here",
+            f"{owner}: a broadcasting group can't have a filter, order, pops or failures",
         )
 
     @property
@@ -272,7 +277,7 @@ class Brokers(Word):
     settings: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
-        _require(1 <= self.count <= BROKERS_MAX, f"Brokers: count={self.count}; 1 to {BROKERS_MAX} can be")
+        _require(1 <= self.count <= BROKERS_MAX, f"Brokers: count={self.count}; allowed are 1 to {BROKERS_MAX}")
         _check_settings("Brokers", BrokerSettings, self.settings)
         DelayLevels.parse(str(self.settings.get("message_delay_level", "1s")))
 
@@ -314,9 +319,7 @@ class Nemesis(Word):
     def check(self) -> None:
         for name in self.kinds:
             check_known(name, STRIKES, "fault")
-        _require(
-            0 < self.every_seconds <= SECONDS_MAX, f"Nemesis: every_seconds={self.every_seconds} has to be above 0"
-        )
+        _require(0 < self.every_seconds <= SECONDS_MAX, f"Nemesis: every_seconds={self.every_seconds} must be above 0")
         low, high = self.lasts_seconds
         _require(0 <= low <= high <= SECONDS_MAX, f"Nemesis: lasts_seconds={self.lasts_seconds}; write (least, most)")
 
@@ -350,12 +353,17 @@ class Workload(Word):
         for what, given in (("topic", names), ("group", [group.name for group in self.groups]),
                             ("producer", [one.program for one in self.producers])):  # fmt: skip
             twice = {name for name in given if given.count(name) > 1}
-            _require(not twice, f"{what} {min(twice, default='')!r} is there twice; give them different names")
+            _require(not twice, f"{what} {min(twice, default='')!r} exists twice; use different names")
         both = {one.program for one in self.producers}.intersection(group.name for group in self.groups)
-        _require(not both, f"{min(both, default='')!r} is a group and producers: their machines are called so, too")
+        _require(
+            not both,
+            f"{min(both, default='')!r} is the name of a group and of producers; their machines need different names",
+        )
         check_kinds("network", self.network)
         for kind in self.checkers:
-            _require(_is_checker(kind), f"Workload: checkers={shown(repr(kind))}; it takes subclasses of Checker")
+            _require(
+                _is_checker(kind), f"Workload: checkers={shown(repr(kind))}; it must contain subclasses of Checker"
+            )
         for producers in self.producers:
             check_known(producers.topic, names, "topic")
             _check_namespace("producers", producers.program, producers.topic)
@@ -365,10 +373,10 @@ class Workload(Word):
                 _check_namespace("group", group.name, topic)
         _require(
             0 < self.settles_within_seconds <= SECONDS_MAX,
-            f"settles_within_seconds={self.settles_within_seconds} has to be above 0 and at most {SECONDS_MAX:.0f}",
+            f"settles_within_seconds={self.settles_within_seconds} must be above 0 and at most {SECONDS_MAX:.0f}",
         )
         clients = sum(group.members for group in self.groups) + sum(one.clients for one in self.producers)
-        _require(clients <= CLIENTS_MAX, f"the workload has {clients} clients; {CLIENTS_MAX} can be")
+        _require(clients <= CLIENTS_MAX, f"the workload has {clients} clients; the limit is {CLIENTS_MAX}")
 
 
 def _check_namespace(what: str, name: str, topic: str) -> None:

@@ -19,7 +19,7 @@ def check_kinds(owner: str, described: Any, names: Iterable[str] | None = None) 
     for name in hints if names is None else names:
         value = getattr(described, name)
         if not _fits(value, hints[name]):
-            raise UsageError(f"{owner}: {name}={shown(repr(value))}; it takes {_words(hints[name])}")
+            raise UsageError(f"{owner}: {name}={shown(repr(value))}; it must be {_words(hints[name])}")
 
 
 @cache

@@ -32,7 +32,7 @@ def load_workload(path: str) -> WorkloadMaker:
         return lambda _: made
     if not callable(made):
         raise UsageError(
-            f"{path} leaves no `{NAME}`: write `{NAME} = Workload(...)`, or `def {NAME}(chance)` that returns one"
+            f"{path} defines no `{NAME}`: write `{NAME} = Workload(...)`, or `def {NAME}(chance)` that returns one"
         )
     return _checked(path, made)
 
@@ -56,7 +56,7 @@ def _checked(path: str, make: WorkloadMaker) -> WorkloadMaker:
         except (Exception, SystemExit) as error:  # noqa: BLE001 (as above)
             raise NotMade(f"{path}:{_line(error, path)}: {_words(error)}") from None
         if not isinstance(workload, Workload):
-            raise NotMade(f"{path}: {NAME}(chance) returned {type(workload).__name__}, no Workload")
+            raise NotMade(f"{path}: {NAME}(chance) returned {type(workload).__name__}, not a Workload")
         return workload
 
     return make_checked

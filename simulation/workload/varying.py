@@ -88,7 +88,7 @@ def _of_broker_settings(field: str) -> Change:
 def varied(workload: Workload, changes: Mapping[str, str]) -> Workload:
     """Return the workload with these changes. Raises: UsageError (an unknown name, or an invalid value)."""
     for name, text in changes.items():
-        check_known(name, [PROTECTION, *_words()], "word of a workload and no setting")
+        check_known(name, [PROTECTION, *_words()], "value of a workload and not a setting")
         if name == PROTECTION:
             span_ms = 0 if text == OFF else _duration_ms(text)
             workload = _of_brokers(workload, {"stable_time_ms": span_ms, "grace_time_ms": span_ms})
@@ -97,7 +97,7 @@ def varied(workload: Workload, changes: Mapping[str, str]) -> Workload:
         try:
             workload = word.change(workload, parse_value(text, word.owner, field_named(word.owner, word.field)))
         except Unparsable as wrong:
-            raise UsageError(f"{name}={text}: it takes {wrong}") from None
+            raise UsageError(f"{name}={text}: it must be {wrong}") from None
         except UsageError as error:
             raise UsageError(f"{name}={text}: {error}") from None
     return workload

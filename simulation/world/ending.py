@@ -21,16 +21,16 @@ def left_over(network: SimulatedNetwork, unhandled: Iterable[Mapping[str, Any]])
     """Yield a line for each problem at the end. `unhandled`: what the loop's exception handler received."""
     for task in _in_order(network.loop):
         if not task.done() and task is not asyncio.current_task():
-            yield f"  a task that isn't done: {task!r}"
+            yield f"  an unfinished task: {task!r}"
         elif _failed_unnoticed(task):
-            yield f"  a task whose failure nobody noticed: {task.get_name()}: {task.exception()!r}"
+            yield f"  a task with an unhandled failure: {task.get_name()}: {task.exception()!r}"
     for transport in network.transports:
-        yield f"  a connection that is open: {transport!r}"
+        yield f"  an open connection: {transport!r}"
     for listener in network.listeners.values():
-        yield f"  a port that is open: {listener!r}"
+        yield f"  an open port: {listener!r}"
     for context in unhandled:
         if not isinstance(context.get("exception"), ProcessKilled):
-            yield f"  an exception that nobody noticed: {context['message']}: {context.get('exception')!r}"
+            yield f"  an unhandled exception: {context['message']}: {context.get('exception')!r}"
 
 
 async def tidy_up(network: SimulatedNetwork, processes: Iterable[Process]) -> None:

@@ -32,7 +32,7 @@ class SimulatedFile:
         self._require_open()
         if self._map_bytes and position + len(data) > self._inode.size:
             raise ValueError(
-                f"{self._path}: {len(data)} bytes at {position} end behind the {self._inode.size} bytes it has"
+                f"{self._path}: {len(data)} bytes at {position} exceed the {self._inode.size} bytes that it has"
             )
         self._files.history.record_bytes(self._files.process.name, "writes", data, self._path, position)
         self._files.disk.write(self._path, self._inode, position, data)

@@ -188,8 +188,8 @@ class JumpingLoop(asyncio.BaseEventLoop):
         self.call_exception_handler({"message": words, "exception": error, "handle": handle})
 
     def _no_end(self, ready: deque[asyncio.Handle]) -> None:
-        words = f"{ROUNDS_MAX} rounds at {self.uptime_ns / 1e9:.6f} s without time moving on"
-        next_ones = [f"\n  it goes on with: {_words_for(handle)}" for handle in itertools.islice(ready, 10)]
+        words = f"{ROUNDS_MAX} rounds at {self.uptime_ns / 1e9:.6f} s without progress of time"
+        next_ones = [f"\n  the next callback is: {_words_for(handle)}" for handle in itertools.islice(ready, 10)]
         raise self._got_stuck(Livelock(words + "".join(next_ones)))
 
     def _jump(self) -> None:
@@ -198,7 +198,7 @@ class JumpingLoop(asyncio.BaseEventLoop):
             heapq.heappop(timers)
             self._cancelled_timers -= 1
         if not timers:
-            raise self._got_stuck(Deadlock(f"nothing is scheduled at {self.uptime_ns / 1e9:.6f} s, and all wait"))
+            raise self._got_stuck(Deadlock(f"nothing is scheduled at {self.uptime_ns / 1e9:.6f} s, and all tasks wait"))
         when_ns = timers[0][0]
         if when_ns > self.hours_max * 3_600_000_000_000:
             raise self._got_stuck(TimeIsUp(f"the next timer is due at {when_ns / 3.6e12:.2f} h of {self.hours_max} h"))
@@ -289,7 +289,9 @@ class JumpingLoop(asyncio.BaseEventLoop):
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
         if self._thread_id not in (None, threading.get_ident()):
-            raise RuntimeError("a thread can't wake a simulated world, its time doesn't wait: use machine.workers")
+            raise RuntimeError(
+                "a thread can't wake a simulated world, because its time doesn't wait: use machine.workers"
+            )
         return self.call_soon(callback, *args, context=context)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
@@ -345,7 +347,7 @@ def _words_for(handle: asyncio.Handle) -> str:
 
 def _not_simulated(name: str, instead: str) -> Callable[..., NoReturn]:
     def refuse(*_: object, **__: object) -> NoReturn:
-        raise RuntimeError(f"JumpingLoop.{name}: nothing real happens in a simulated world, {instead}")
+        raise RuntimeError(f"JumpingLoop.{name}: not available in a simulated world, {instead}")
 
     return refuse
 

@@ -215,7 +215,7 @@ class ProcessNetwork:
     ) -> SimulatedListener:
         self._process.require_alive()
         if sock is not None:
-            raise ValueError("a simulated machine has no sockets: there is none to take over")
+            raise ValueError("a simulated machine has no sockets to take over")
         return self._network.listen(self._process, factory, host, port)
 
     async def connect(
@@ -226,7 +226,7 @@ class ProcessNetwork:
             async with asyncio.timeout(timeout_ms / 1000):
                 return await self._connect(factory, host, port)
         except TimeoutError:
-            raise TimeoutError(f"{host}:{port}: no answer within {timeout_ms} ms") from None
+            raise TimeoutError(f"{host}:{port}: no response within {timeout_ms} ms") from None
 
     def surroundings(self) -> Surroundings:
         return self._network.surroundings

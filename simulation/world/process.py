@@ -42,7 +42,7 @@ class Process:
         """Raises: ProcessKilled."""
         if self.is_dead:
             raise ProcessKilled(
-                f"{self.name} (pid {self.pid}) was killed; world.machine({self.name!r}) has its next life"
+                f"{self.name} (pid {self.pid}) was killed; world.machine({self.name!r}) returns its next process"
             )
 
     def hold(self, handle: asyncio.Handle) -> None:

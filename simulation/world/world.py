@@ -67,7 +67,7 @@ class SimulatedWorld:
             self.network.hosts[name] = host or "127.0.0.1"
             box = self._boxes[name] = Box(name, self.network.hosts[name], disk, skew_ms, self.network)
         elif host not in (None, box.host):
-            raise ValueError(f"{name} has the address {box.host}; {host} has to be another machine")
+            raise ValueError(f"{name} has the address {box.host}; {host} must be another machine")
         if box.process.is_dead:
             box.begin_life()
         return box.machine
@@ -172,8 +172,8 @@ class SimulatedWorld:
             async with asyncio.timeout(within_ms / 1000):
                 await held
         except TimeoutError:
-            words = f"{what or 'the condition'} didn't come true within {within_ms} ms of virtual time"
-            raise AssertionError(f"{words}; what happened last:\n{self.history.last()}") from None
+            words = f"{what or 'the condition'} wasn't met within {within_ms} ms of virtual time"
+            raise AssertionError(f"{words}; the last events:\n{self.history.last()}") from None
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class SimulatedWorld:
         await tidy_up(self.network, [*self._dead, *(box.process for box in self._boxes.values())])
         self.loop.set_exception_handler(None)
         if problems:
-            raise LeftOver("\n".join(["the simulation ended with", *problems]))
+            raise LeftOver("\n".join(["the simulation ended with these problems", *problems]))
 
     async def _stop_all(self) -> list[str]:
         problems = []
@@ -222,5 +222,5 @@ class SimulatedWorld:
     def _box(self, who: Who) -> Box:
         name = who if isinstance(who, str) else who.identity.host_name
         if name not in self._boxes:
-            raise KeyError(f"there is no machine {name}; there are {', '.join(self._boxes) or 'none'}")
+            raise KeyError(f"there is no machine {name}; the machines are {', '.join(self._boxes) or 'none'}")
         return self._boxes[name]

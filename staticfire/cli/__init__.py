@@ -94,7 +94,7 @@ def _words(error: Any) -> str:
     if type(error).__name__ == "NoArgsIsHelpError":  # of click 8.2 and later
         return str(words)
     if getattr(error, "option_name", "")[1:2].isdigit():
-        words = f"{words.rstrip('.')}; if it is a number, none below zero is taken"
+        words = f"{words.rstrip('.')}; if this is a number, it must not be negative"
     return f"{context.command_path if context else 'staticfire'}: {words}"
 
 

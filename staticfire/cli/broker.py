@@ -9,12 +9,26 @@ from staticfire.runtime.addresses import parse_address
 
 
 @click.command()
-@click.option("-n", "--namesrv", envvar="NAMESRV_ADDR", metavar="HOST:PORT", help="Nameservers; also NAMESRV_ADDR.")
+@click.option(
+    "-n",
+    "--namesrv",
+    envvar="NAMESRV_ADDR",
+    metavar="HOST:PORT",
+    help="Addresses of the nameservers; also NAMESRV_ADDR.",
+)
 @click.option("--name", metavar="NAME", help="The broker's name. [default: broker-a]")
-@click.option("--port", type=Whole(0, 65535), help="Its port; 0: any free one. [default: 10911]")
-@click.option("--dir", "directory", metavar="DIR", help="Where data is kept. [default: a temporary folder]")
-@click.option("--advertise", metavar="HOST[:PORT]", help="What clients are told. [default: where each of them is]")
-@click.option("--salvage", is_flag=True, help="Move damaged parts of the log aside and go on with what is whole.")
+@click.option("--port", type=Whole(0, 65535), help="The port to listen on. 0: any free port. [default: 10911]")
+@click.option("--dir", "directory", metavar="DIR", help="Folder for the data. [default: a temporary folder]")
+@click.option(
+    "--advertise",
+    metavar="HOST[:PORT]",
+    help="The address that clients connect to. [default: chosen per client, so that it can be reached]",
+)
+@click.option(
+    "--salvage",
+    is_flag=True,
+    help="Move damaged parts of the log to another folder, and continue with the undamaged messages.",
+)
 @settings_flags
 @compat_flag
 @settings_list_flag
@@ -30,11 +44,11 @@ def broker(
     compat: str | None,
     listing: str | None,
 ) -> None:
-    """One broker in the foreground, which registers at the nameservers it is given.
+    """Start one broker in the foreground. It registers at the given nameservers.
 
-    It says `boot success` on stdout when clients can use it, logs to stderr, and stops on Ctrl-C or SIGTERM after
-    writing what it has. Settings come from flags, then STATICFIRE_<NAME> in the environment, then --config; --settings
-    lists them all. For a nameserver with brokers in one command there is `staticfire up`.
+    It prints `boot success` on stdout when clients can use it, logs to stderr, and stops on Ctrl-C or SIGTERM after
+    it has written its data. Settings come from flags, then STATICFIRE_<NAME> in the environment, then --config;
+    --settings lists them all. To start a nameserver and brokers with one command, use `staticfire up`.
 
     \b
     Example:

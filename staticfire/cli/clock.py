@@ -26,9 +26,9 @@ NAME_CHARS = 14
 
 @click.group(cls=Commands, default="now")
 def clock() -> None:
-    """Message time: read it, freeze it, advance it, let it run faster, or skip to what falls due.
+    """Message time: show it, freeze it, move it forward, make it run faster, or skip idle time.
 
-    Heartbeats, locks and timeouts stay on real time. Without a command it is shown.
+    Heartbeats, locks and timeouts always use real time. Without a command, message time is shown.
     """
 
 
@@ -40,7 +40,7 @@ def _common_flags(command: Command) -> Command:
 @_common_flags
 @watch_flag
 def now(namesrv: str, as_json: bool, watch_s: float | None) -> None:
-    """Show message time, and when the next message falls due."""
+    """Show message time, and when the next message is due."""
 
     def look() -> int:
         _show(_moved(namesrv, lambda cluster: cluster.now()), as_json)
@@ -52,21 +52,21 @@ def now(namesrv: str, as_json: bool, watch_s: float | None) -> None:
 @clock.command()
 @_common_flags
 def freeze(namesrv: str, as_json: bool) -> None:
-    """Let message time stand."""
+    """Stop message time."""
     _show(_moved(namesrv, lambda cluster: cluster.freeze()), as_json)
 
 
 @clock.command()
 @_common_flags
 def run(namesrv: str, as_json: bool) -> None:
-    """Let message time run at its usual pace, from where it is."""
+    """Let message time run at real speed, from its current value."""
     _show(_moved(namesrv, lambda cluster: cluster.run()), as_json)
 
 
-@clock.command(short_help="Skip to whatever falls due, by itself.")
+@clock.command(short_help="Skip idle time automatically: jump to each next due time.")
 @_common_flags
 def skip(namesrv: str, as_json: bool) -> None:
-    """Skip to whatever falls due next, again and again, whenever consumers are at rest."""
+    """Jump to the next due time, again and again, whenever all consumers have finished."""
     _show(_moved(namesrv, lambda cluster: cluster.skip()), as_json)
 
 
@@ -74,22 +74,29 @@ def skip(namesrv: str, as_json: bool) -> None:
 @_common_flags
 @click.argument("rate", type=float)
 def scale(namesrv: str, as_json: bool, rate: float) -> None:
-    """Let message time run RATE times faster: 60 makes a minute of every second."""
+    """Let message time run RATE times faster: with 60, each second is a minute."""
     if not rate > 0:
-        still = "to let message time stand: staticfire clock freeze"
-        raise UsageError(f"clock scale {rate:g}: the rate has to be above 0; {still}")
+        still = "to stop message time, use `staticfire clock freeze`"
+        raise UsageError(f"clock scale {rate:g}: the rate must be above 0; {still}")
     _show(_moved(namesrv, lambda cluster: cluster.scale(rate)), as_json)
 
 
-@clock.command(short_help="Jump ahead, and wait for consumers.")
+@clock.command(short_help="Move message time forward, and wait until the consumers have finished.")
 @_common_flags
-@click.option("--to", "moment", metavar="TIME", help="Where to: 2026-11-21T13:30:00Z (UTC without a zone), or ms.")
-@click.option("--settle", metavar="DURATION", help="How long consumers may take after each step. [default: 30s]")
+@click.option(
+    "--to",
+    "moment",
+    metavar="TIME",
+    help="The target time: 2026-11-21T13:30:00Z (UTC if there is no zone), or milliseconds.",
+)
+@click.option(
+    "--settle", metavar="DURATION", help="Maximum time that consumers may need after each step. [default: 30s]"
+)
 @click.argument("duration", required=False)
 def advance(namesrv: str, as_json: bool, moment: str | None, settle: str | None, duration: str | None) -> None:
-    """Jump ahead by DURATION (2h, 1h30m, 90s, 500ms, 2d) or to a time, and wait for consumers."""
+    """Move message time forward by DURATION (2h, 1h30m, 90s, 500ms, 2d) or to a time, and wait for the consumers."""
     if (moment is None) == (duration is None):
-        raise UsageError("clock advance: give a duration (like 2h) or --to TIME, one of them")
+        raise UsageError("clock advance: give either a duration (like 2h) or --to TIME")
     by_ms = None if duration is None else parse_duration(duration)
     to_ms = None if moment is None else parse_moment(moment)
     settle_ms_max = None if settle is None else parse_duration(settle)
@@ -141,16 +148,18 @@ def _lines(report: "ClockReport", has_delivered: bool) -> list[tuple[str, str]]:
     if has_delivered:
         lines.append(("delivered", f"{count_of(report.delivered, 'message')} in {count_of(report.steps, 'step')}"))
     if report.checked:
-        lines.append(("checked", f"{count_of(report.checked, 'open transaction')}: their producers were asked"))
+        lines.append(
+            ("checked", f"{count_of(report.checked, 'open transaction')}: the broker sent checks to their producers")
+        )
     if report.expired:
-        lines.append(("expired", f"{count_of(report.expired, 'popped message')}: handed out again"))
+        lines.append(("expired", f"{count_of(report.expired, 'popped message')}: redelivered"))
     return lines
 
 
 def _ahead(ahead_ms: int) -> str:
     seconds = round(ahead_ms / 1_000)
     if not seconds:
-        return "as the wall clock"
+        return "same as the wall clock"
     return f"{format_duration(abs(seconds) * 1_000)} {'ahead' if seconds > 0 else 'behind'}"
 
 

@@ -39,24 +39,27 @@ def cluster_flags(
 
         return all_flags(
             with_flags,
-            click.option("--brokers", type=Whole(), default=1, show_default=True, help="How many brokers."),
-            click.option("--nameservers", type=Whole(), default=1, show_default=True, help="How many nameservers."),
-            _port_flag("--namesrv-port", namesrv_port, "Port of the first nameserver; the next ones follow it."),
+            click.option("--brokers", type=Whole(), default=1, show_default=True, help="Number of brokers."),
+            click.option("--nameservers", type=Whole(), default=1, show_default=True, help="Number of nameservers."),
+            _port_flag("--namesrv-port", namesrv_port, "Port of the first nameserver; each further one has the next "
+                "port."),
             _port_flag(
-                "--broker-port", broker_port, "Port of the first broker; the next ones are 20 above each other."
+                "--broker-port", broker_port, "Port of the first broker; each further one is 20 higher."
             ),
             click.option(
                 "--grpc-port", type=Whole(0, 65535),
-                help="Port of the gRPC endpoint, for RocketMQ 5's clients. 0: any free one. "
-                f"[default: {'any free one' if grpc_port == 0 else f'{grpc_port}, or any with --namesrv-port 0'}]",
+                help="Port of the gRPC endpoint, for RocketMQ 5's clients. 0: any free port. "
+                f"[default: {'any free port' if grpc_port == 0 else f'{grpc_port}, or any with --namesrv-port 0'}]",
             ),
             click.option(
                 "--listen", envvar="STATICFIRE_LISTEN", default=HOST, show_default=True, metavar="ADDRESS",
-                help="Where servers listen. 0.0.0.0: every address of this machine, so that others reach them.",
+                help="The address that servers listen on. 0.0.0.0: all addresses of this machine, so that other "
+                    "machines can connect.",
             ),
-            click.option("--no-grpc", is_flag=True, help="Without the gRPC endpoint."),
+            click.option("--no-grpc", is_flag=True, help="Don't start the gRPC endpoint."),
             *_control_flags(control_port),
-            click.option("--dir", "directory", metavar="DIR", help="Where data is kept. [default: a temporary folder]"),
+            click.option("--dir", "directory", metavar="DIR", help="Folder for the data. [default: a temporary "
+                "folder]"),
             settings_flags,
             compat_flag,
         )  # fmt: skip
@@ -67,38 +70,39 @@ def cluster_flags(
 def _grpc_port(given: int | None, is_unwanted: bool, default: int) -> int | None:
     """Return the port of the gRPC endpoint, or None if there will be none. Raises: UsageError."""
     if is_unwanted and given is not None:
-        raise UsageError("--grpc-port and --no-grpc exclude each other")
+        raise UsageError("use either --grpc-port or --no-grpc, not both")
     if is_unwanted or grpc_is_installed():
         return None if is_unwanted else default if given is None else given
     if given is not None:
-        raise UsageError(f"--grpc-port: the gRPC endpoint needs an extra, {HOW_TO_GET_IT}")
+        raise UsageError(f"--grpc-port: the gRPC endpoint needs an optional package: {HOW_TO_GET_IT}")
     return None
 
 
 def _port_flag(name: str, default: int, text: str) -> Callable[[Command], Command]:
-    note = "any free one" if default == 0 else str(default)
-    return click.option(name, type=Whole(0, 65535), default=default, help=f"{text} 0: any free one. [default: {note}]")
+    note = "any free port" if default == 0 else str(default)
+    return click.option(name, type=Whole(0, 65535), default=default, help=f"{text} 0: any free port. [default: {note}]")
 
 
 def _control_flags(port: int) -> list[Callable[[Command], Command]]:
     """Return the flags of the control endpoint."""
-    default = f"{port}, or the next free one" if port else "any free one"
+    default = f"{port}, or the next free port" if port else "any free port"
     return [
         click.option(
             "--control-port", type=Whole(0, 65535),
-            help=f"Port of the control endpoint. 0: any free one. [default: {default}]",
+            help=f"Port of the control endpoint. 0: any free port. [default: {default}]",
         ),
         click.option(
             "--control-hosts", envvar="STATICFIRE_CONTROL_HOSTS", default="", metavar="NAME,NAME",
-            help="Host names under which the control endpoint may be asked, besides localhost and 127.0.0.1.",
+            help="Host names that the control endpoint accepts, besides localhost and 127.0.0.1.",
         ),
         click.option(
             "--control-address", default=HOST, show_default=True, metavar="ADDRESS",
-            help="Where the control endpoint listens; anything but this machine's loopback needs a token.",
+            help="The address that the control endpoint listens on. Any address except loopback requires a token.",
         ),
         click.option(
             "--control-token", envvar="STATICFIRE_CONTROL_TOKEN", default="", metavar="TOKEN",
-            help="What who asks it has to send, as `Authorization: Bearer TOKEN`. [default: none is needed]",
+            help="The token that each request to the control endpoint must send, as `Authorization: Bearer TOKEN`. "
+                "[default: no token]",
         ),
     ]  # fmt: skip
 

@@ -47,7 +47,7 @@ class Commands(click.Group):
     def unknown(self, name: str) -> str:
         """Return the error for an unknown command."""
         names = list(self.short_helps())
-        return f"there is no command {name}{did_you_mean(name, names) or ';'} there are {', '.join(names)}"
+        return f"unknown command {name}{did_you_mean(name, names) or ';'} the commands are {', '.join(names)}"
 
     def all_commands(self) -> list[click.Command]:
         """Return the commands themselves."""

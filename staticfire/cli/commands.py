@@ -10,30 +10,30 @@ from staticfire.cli.suggestions import did_you_mean
 from staticfire.runtime.signals import hold_stops_back
 
 COMMANDS = {
-    "up": "A cluster of processes in the foreground.",
-    "run": "A cluster around a command: free ports, a temporary folder, gone afterwards.",
-    "nameserver": "One nameserver in the foreground.",
-    "broker": "One broker in the foreground.",
-    "proxy": "One gRPC endpoint, for RocketMQ 5's clients, in the foreground.",
-    "send": "Send messages: given ones, or the lines of standard input.",
-    "peek": "Show messages of a topic, without side effects.",
-    "message": "Show a message by one of its ids or keys: where it is, and who has consumed it.",
-    "trace": "The life of a message as producers and consumers have traced it.",
-    "consume": "Consume topics as a member of a group, and print the messages.",
-    "topics": "All topics: brokers, queues, messages.",
-    "groups": "All consumer groups: members, how far behind, dead letters.",
-    "explain": "Why a consumer group consumes nothing: in words, with the evidence and the way out.",
-    "group": "A consumer group: members, what each holds, lag, rates, what is wrong.",
-    "dlq": "Dead letters: show, export, send them again.",
-    "journal": "What happened on the brokers, or what clients asked of them.",
-    "fault": "What goes wrong on purpose: add, list, remove.",
-    "clock": "Message time: read, freeze, advance, scale, skip.",
-    "simulate": "Whole clusters on virtual time, from seeds: do all promises hold?",
-    "pipeline": "Jobs on Spark: topics to Parquet.",
-    "mqadmin": "Administration with the commands and flags of RocketMQ's mqadmin.",
-    "copy": "A topic of a real cluster, with where its groups stand, copied to this one.",
-    "snapshot": "The whole cluster put away under a name, and put back as it was.",
-    "reset": "Forget all messages, topics, groups and offsets.",
+    "up": "Start a cluster in the foreground.",
+    "run": "Run a command with a temporary cluster: free ports, a temporary folder, removed at the end.",
+    "nameserver": "Start one nameserver in the foreground.",
+    "broker": "Start one broker in the foreground.",
+    "proxy": "Start one gRPC endpoint, for RocketMQ 5's clients, in the foreground.",
+    "send": "Send messages: the given texts, or each line of standard input.",
+    "peek": "Show messages of a topic without consuming them.",
+    "message": "Show a message by its id or key: where it is stored, and which groups have consumed it.",
+    "trace": "Show what producers and consumers have traced about a message.",
+    "consume": "Consume topics as a member of a group and print the messages.",
+    "topics": "List the topics: brokers, queues, messages.",
+    "groups": "List the consumer groups: members, lag, dead letters.",
+    "explain": "Explain why a consumer group doesn't consume, with evidence and a fix.",
+    "group": "Show a consumer group: members, their queues, lag, rates, problems.",
+    "dlq": "Dead letters: list, export, resend.",
+    "journal": "Show what happened on the brokers, or which requests they received.",
+    "fault": "Fault injection: add, list, remove faults.",
+    "clock": "Message time: show, freeze, advance, scale, skip.",
+    "simulate": "Simulate whole clusters on virtual time, from seeds, and check that all promises hold.",
+    "pipeline": "Spark jobs: topics to Parquet, reports.",
+    "mqadmin": "Administer the cluster with the commands and flags of RocketMQ's mqadmin.",
+    "copy": "Copy a topic, and offsets of its groups, from a real cluster to this one.",
+    "snapshot": "Save the state of the whole cluster under a name, and restore it.",
+    "reset": "Delete all messages, topics, groups and offsets.",
 }
 STAYING = ("up", "run", "nameserver", "broker", "proxy", "mqnamesrv", "mqbroker", "mqproxy")
 """Commands that start processes or become one. They hold stop signals back until they can handle them: see
@@ -62,7 +62,7 @@ class LazyCommands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in (*COMMANDS, *ROCKETMQ_SCRIPTS) and not args[0].startswith("-"):
             close = did_you_mean(args[0], COMMANDS) or ";"
-            ctx.fail(f"there is no command {args[0]}{close} there are {', '.join(COMMANDS)}")
+            ctx.fail(f"unknown command {args[0]}{close} the commands are {', '.join(COMMANDS)}")
         if args and args[0] in STAYING:
             hold_stops_back()
         return super().resolve_command(ctx, args)
@@ -80,7 +80,7 @@ def _show_version(context: click.Context, _: click.Parameter, is_asked: bool) ->
 
     from staticfire.protocol.compiled import twin
 
-    click.echo(f"staticfire {version('staticfire')} ({'with' if twin else 'without'} its compiled parts)")
+    click.echo(f"staticfire {version('staticfire')} ({'with' if twin else 'without'} compiled parts)")
     context.exit()
 
 
@@ -94,4 +94,4 @@ def _show_version(context: click.Context, _: click.Parameter, is_asked: bool) ->
     help="Show the version and exit.",
 )
 def staticfire() -> None:
-    """A RocketMQ cluster on the test stand."""
+    """A throwaway RocketMQ cluster for your tests."""

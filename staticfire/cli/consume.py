@@ -36,18 +36,28 @@ LEAVE_MS = 1_000
     required=True,
     metavar="GROUP",
     type=GROUP,
-    help="The consumer group; it is created when there is none.",
+    help="The consumer group; it is created if it doesn't exist.",
 )
 @click.option("--tag", default="*", metavar="TAGS", help="Only messages with these tags, like 'paid || refunded'.")
 @click.option(
     "--from", "start", metavar="first|last|TIME",
-    help="Where a new group begins: at the oldest message, behind the newest, or with what was stored since "
-    "2026-11-21T13:30:00Z (or ms since 1970). [default: last, but first in queues that still have their first message]",
+    help="Where a new group begins: at the oldest message, after the newest, or at a time, like "
+    "2026-11-21T13:30:00Z (or milliseconds since 1970). [default: last; first in queues that still have their first "
+    "message]",
 )  # fmt: skip
-@click.option("--broadcast", is_flag=True, help="Get all messages, whoever else is in the group; offsets stay here.")
-@click.option("--max", "max_messages", type=Whole(1), help="End after so many; 1 is the exit code of fewer.")
-@click.option("--timeout", metavar="DURATION", help="End after 10s, 1m30s or the like. [default: never]")
-@click.option("--fail", is_flag=True, help="Say RECONSUME_LATER to every message, so that it is retried.")
+@click.option(
+    "--broadcast",
+    is_flag=True,
+    help="Receive all messages, regardless of other members (broadcasting). Offsets are stored on this machine.",
+)
+@click.option(
+    "--max",
+    "max_messages",
+    type=Whole(1),
+    help="End after this number of messages; the exit code is 1 if there were fewer.",
+)
+@click.option("--timeout", metavar="DURATION", help="End after this time, like 10s or 1m30s. [default: never]")
+@click.option("--fail", is_flag=True, help="Return RECONSUME_LATER for every message, so that it is redelivered.")
 @json_flag
 @protocol_flag
 @click.argument("topics", nargs=-1, required=True, type=TOPIC)
@@ -71,7 +81,7 @@ def consume(
 
     timeout_ms = None if timeout is None else parse_duration(timeout)
     if timeout_ms == 0:
-        raise UsageError(f"--timeout {timeout}: no message can come in no time")
+        raise UsageError(f"--timeout {timeout}: the timeout must be above 0")
     check_tags(tag)
     check_names(topics, group)
     settings = _settings(protocol, broadcast, start)
@@ -112,9 +122,9 @@ def check_tags(text: str) -> None:
     if not all(tags):
         fault = "a tag is missing"
     elif ALL_TAGS in tags:
-        fault = "`*` means all tags, and stands alone"
+        fault = "`*` means all tags and can't be combined with others"
     elif any("|" in tag for tag in tags):
-        fault = "between two tags there are two bars"
+        fault = "tags are separated by two bars"
     if fault:
         raise UsageError(f"--tag {text!r}: {fault}; write `paid`, `paid || refunded`, or `*` for all")
 
@@ -162,7 +172,7 @@ class _Printer:
             tell(f"the message can't be printed: {self.error}")
             return EXIT_FAILED
         if self.max_messages is not None and self.seen < self.max_messages:
-            tell(f"{self.seen} of {self.max_messages} messages came")
+            tell(f"{self.seen} of {self.max_messages} messages arrived")
             return EXIT_FAILED
         return EXIT_STOPPED
 

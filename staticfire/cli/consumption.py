@@ -14,21 +14,27 @@ if TYPE_CHECKING:
     from staticfire.pipeline.consumption.settings import ConsumptionSettings
 
 
-@click.command(short_help="What consumption was like: latencies, retries, duplicates, lag, owners, delays.")
+@click.command(short_help="Report how messages were consumed: latencies, retries, duplicates, lag, owners, delays.")
 @click.option(
     "--from", "source", required=True, envvar="NAMESRV_ADDR", metavar="DIR|HOST:PORT",
-    help="A cluster's nameserver, or the folder of an earlier look or of an ingest.",
+    help="A nameserver, or the folder of an earlier report or of an ingest.",
 )  # fmt: skip
-@click.option("--to", metavar="DIR", help="Where everything goes. [default: build/consumption/HOST-PORT, or DIR]")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="[default: all that are somebody's own]")
-@click.option("--group", "groups", multiple=True, metavar="GROUP", help="[default: all that consume]")
 @click.option(
-    "--trace-topic", metavar="TOPIC", help=f"Where clients trace to. [default: {TRACE_TOPIC}, if it is there]"
+    "--to", metavar="DIR", help="The folder for tables and page. [default: build/consumption/HOST-PORT, or DIR]"
+)
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="[default: all topics except RocketMQ's own]")
+@click.option("--group", "groups", multiple=True, metavar="GROUP", help="[default: all groups that consume]")
+@click.option(
+    "--trace-topic", metavar="TOPIC", help=f"The topic that clients trace to. [default: {TRACE_TOPIC}, if it exists]"
 )
 @click.option("--continuous", is_flag=True, help="Keep tables and page up to date until stopped.")
-@click.option("--every-ms", type=Whole(1), default=5_000, show_default=True, help="With --continuous: how often.")
-@click.option("--page", metavar="FILE", help="The page. [default: consumption.html in the folder]")
-@click.option("--master", default="local[*]", show_default=True, help="Which Spark; spark-submit's own counts more.")
+@click.option(
+    "--every-ms", type=Whole(1), default=5_000, show_default=True, help="With --continuous: time between two updates."
+)
+@click.option("--page", metavar="FILE", help="File for the page. [default: consumption.html in the folder]")
+@click.option(
+    "--master", default="local[*]", show_default=True, help="The Spark master; spark-submit's option has priority."
+)
 @protocol_flag
 def consumption(
     source: str,
@@ -42,16 +48,16 @@ def consumption(
     master: str,
     protocol: str,
 ) -> None:
-    """Tell what consumption was like, from traces, stored messages and the brokers' journals.
+    """Report how messages were consumed, from traces, stored messages and the brokers' journals.
 
-    Needs nothing of clients that trace (enable_trace=True, RocketMQ: enableMsgTrace); without traces the journals of
-    staticfire's brokers tell when messages were handed out.
+    Clients that trace (enable_trace=True, RocketMQ: enableMsgTrace) give the most exact times. Without traces, the
+    journals of staticfire's brokers show when messages were delivered.
     """
     from staticfire.pipeline.consumption.settings import ConsumptionSettings, default_folder, read_source
 
     name_server, folder = read_source(source)
     if continuous and not name_server:
-        raise UsageError(f"--continuous needs a cluster: --from {source} is a folder")
+        raise UsageError(f"--continuous needs a cluster, but --from {source} is a folder")
     settings = ConsumptionSettings(
         name_server,
         to or folder or default_folder(name_server),

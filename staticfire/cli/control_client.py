@@ -39,8 +39,9 @@ class ControlClient:
             return self._ask("POST", "/faults", dict(words))
         if ACTIONS[wanted.rule.action].is_of_process:
             raise ClientError(
-                f"{wanted.rule.action} is done by who has started the processes, and {self._url} doesn't answer for "
-                f"{self._namesrv}: --control URL, as `staticfire up` prints it"
+                f"{wanted.rule.action} needs the control endpoint of the program that started the processes, and "
+                f"{self._url} doesn't respond for "
+                f"{self._namesrv}: give --control URL, as `staticfire up` prints it"
             )
         return await self._straight(lambda faults: _as_json(faults, words))
 
@@ -102,7 +103,7 @@ class ControlClient:
             kind = ClientError if error.code == HTTP_NOT_FOUND else UsageError
             raise kind(_words(error)) from None
         except (OSError, ValueError) as error:
-            raise ClientError(f"the control endpoint {self._url} doesn't answer: {error}") from None
+            raise ClientError(f"the control endpoint {self._url} doesn't respond: {error}") from None
 
 
 async def _as_json(faults: ClusterFaults, words: Mapping[str, Any]) -> dict[str, Any]:

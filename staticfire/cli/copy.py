@@ -21,19 +21,32 @@ MOMENT = "like 2026-11-21T13:30:00Z (or ms since 1970)"
 
 
 @click.command()
-@click.option("--from", "source", required=True, metavar="HOST:PORT", help="The nameserver to copy from; only read.")
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="HOST:PORT",
+    help="The nameserver to copy from. Nothing is changed there.",
+)
 @click.option("--topic", "-t", required=True, metavar="TOPIC")
-@click.option("--group", "-g", "groups", multiple=True, metavar="GROUP", help="With the offsets of this group, too.")
+@click.option(
+    "--group",
+    "-g",
+    "groups",
+    multiple=True,
+    metavar="GROUP",
+    help="Also copy the offsets of this group; may be repeated.",
+)
 @click.option(
     "--protocol",
     type=click.Choice(["rocketmq", "staticfire"]),
     default="rocketmq",
     show_default=True,
-    help="Of the source. rocketmq works for both.",
+    help="The protocol of the source. rocketmq works for both kinds of clusters.",
 )
-@click.option("--since", metavar="TIME", help=f"Only what was stored there at that time or later, {MOMENT}.")
-@click.option("--until", metavar="TIME", help="Only what was stored there before that time.")
-@click.option("--limit", type=Whole(1), help="Only the newest so many of each queue.")
+@click.option("--since", metavar="TIME", help=f"Only messages that were stored there at this time or later, {MOMENT}.")
+@click.option("--until", metavar="TIME", help="Only messages that were stored there before this time.")
+@click.option("--limit", type=Whole(1), help="Only this number of newest messages of each queue.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @namesrv_flag
 def copy(
@@ -47,10 +60,10 @@ def copy(
     as_json: bool,
     namesrv: str,
 ) -> int:
-    """Copy a topic from another cluster to this one: messages as they are, in order, and where groups stand in it.
+    """Copy a topic from another cluster to this one: unchanged messages, in order, and the offsets of groups.
 
-    Nothing changes in the source. A copy that was broken off goes on when it is called again: what is there isn't
-    copied twice.
+    The source isn't changed. If a copy was interrupted, run the command again to continue it; nothing is copied
+    twice.
     """
     since_ms, until_ms = (None if text is None else parse_moment(text) for text in (since, until))
     wish = CopyWish(topic, groups, since_ms, until_ms, limit)
@@ -59,7 +72,7 @@ def copy(
         told = asyncio.run(_copy(source, protocol, namesrv, wish, told))
     except (KeyboardInterrupt, StaticfireError) as error:
         if told.copied:
-            click.echo(f"copied {told.copied} of {told.total} so far: call it again, it goes on", err=True)
+            click.echo(f"copied {told.copied} of {told.total} so far: run the command again to continue", err=True)
         if isinstance(error, StaticfireError):
             raise
         return EXIT_SIGNAL_BASE + signal.SIGINT
@@ -82,13 +95,13 @@ async def _copy(source: str, protocol: str, namesrv: str, wish: CopyWish, told: 
 def _words(report: CopyReport) -> str:
     words = f"copied {count_of(report.copied, 'message')} of {report.topic}, {count_of(len(report.queues), 'queue')}"
     if report.there_already:
-        words += f"; {report.there_already} were there already"
+        words += f"; {report.there_already} existed already"
     if report.gone:
-        words += f"; {report.gone} were removed from the source meanwhile"
+        words += f"; {report.gone} were removed from the source in the meantime"
     if report.moved_queues:
         words += "; queue ids differ: the source has more brokers than this cluster"
     for group, offsets in report.offsets.items():
-        words += f"\n{group} stands at {', '.join(f'{q.broker_name}/{q.queue_id}: {at}' for q, at in offsets.items())}"
+        words += f"\n{group} is at {', '.join(f'{q.broker_name}/{q.queue_id}: {at}' for q, at in offsets.items())}"
     return words
 
 

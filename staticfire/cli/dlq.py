@@ -31,10 +31,10 @@ Command = Callable[..., Any]
 
 @click.group(cls=Commands)
 def dlq() -> None:
-    """Dead letters: messages that a group could not consume, however often it tried.
+    """Dead letters: messages that a group failed to consume, after all retries.
 
-    A broker keeps them in the topic %DLQ%GROUP. Nothing takes them away from there but retention: sent again they are
-    new messages with the same id, keys, tags and properties, and DLQ_HISTORY tells of each death.
+    A broker stores them in the topic %DLQ%GROUP. Only retention removes them: a resent dead letter is a new message
+    with the same id, keys, tags and properties, and its property DLQ_HISTORY records each death.
     """
 
 
@@ -56,17 +56,19 @@ def _asked(namesrv: str, protocol: str, group: str, ask: "Callable[[DeadLetterQu
 # -- show --------------------------------------------------------------------------------------------------------------
 
 
-@dlq.command("list", short_help="Which groups have dead letters, or those of one.")
+@dlq.command("list", short_help="List the groups that have dead letters, or the dead letters of one group.")
 @_common_flags
-@click.option("--max", "max_letters", type=Whole(1), default=20, show_default=True, help="How many of a group.")
-@click.option("--last", is_flag=True, help="The newest messages instead of the oldest.")
+@click.option(
+    "--max", "max_letters", type=Whole(1), default=20, show_default=True, help="Maximum number of dead letters to show."
+)
+@click.option("--last", is_flag=True, help="Show the newest instead of the oldest.")
 @json_flag
 @watch_flag
 @click.argument("group", required=False, type=GROUP)
 def list_letters(
     namesrv: str, protocol: str, max_letters: int, last: bool, as_json: bool, watch_s: float | None, group: str | None
 ) -> None:
-    """Show which groups have dead letters, and how many; with GROUP, what they are."""
+    """List the groups that have dead letters, and how many; with GROUP, its dead letters."""
 
     def look() -> int:
         if group is None:
@@ -116,12 +118,12 @@ def _show_letters(group: str, letters: "list[DeadLetter]", count: int) -> None:
     console().print(table)
     resent = sum(letter.is_resent for letter in letters)
     words = [f"{len(letters)} of {count:,}"] if count > len(letters) else []
-    words += [f"{resent} of these {'was' if resent == 1 else 'were'} sent again"] if resent else []
+    words += [f"{resent} of these {'was' if resent == 1 else 'were'} resent"] if resent else []
     if words:
         click.echo("; ".join(words))
 
 
-@dlq.command(short_help="One of them, with all that it has.")
+@dlq.command(short_help="Show one dead letter in full.")
 @_common_flags
 @json_flag
 @click.argument("group", type=GROUP)
@@ -129,7 +131,7 @@ def _show_letters(group: str, letters: "list[DeadLetter]", count: int) -> None:
 def show(namesrv: str, protocol: str, as_json: bool, group: str, letter_id: str) -> None:
     """Show one dead letter of GROUP: where it came from, how it died, its properties, its body.
 
-    ID is what `dlq list` shows, like broker-a/0/17, or the id of its message.
+    ID is an id that `dlq list` shows, like broker-a/0/17, or the id of the message.
     """
     from staticfire.protocol.durations import format_moment
 
@@ -161,12 +163,14 @@ def show(namesrv: str, protocol: str, as_json: bool, group: str, letter_id: str)
 # -- export ------------------------------------------------------------------------------------------------------------
 
 
-@dlq.command(short_help="All of them as JSON lines.")
+@dlq.command(short_help="Export all dead letters of a group as JSON lines.")
 @_common_flags
-@click.option("--to", "path", metavar="FILE", help="Into this file, which is there when it is whole. [default: stdout]")
+@click.option(
+    "--to", "path", metavar="FILE", help="The file to write. It appears only when it is complete. [default: stdout]"
+)
 @click.argument("group", type=GROUP)
 def export(namesrv: str, protocol: str, path: str | None, group: str) -> int:
-    """Write all dead letters of GROUP, one JSON object per line; `bodyBase64` has the body's bytes."""
+    """Write all dead letters of GROUP, one JSON object per line; `bodyBase64` contains the bytes of the body."""
 
     async def write(queue: "DeadLetterQueue") -> int:
         count = 0
@@ -212,12 +216,12 @@ async def _opened(path: str | None) -> AsyncIterator[TextIO]:
 # -- resend ------------------------------------------------------------------------------------------------------------
 
 
-@dlq.command(short_help="Send some or all of them again.")
+@dlq.command(short_help="Resend some or all dead letters.")
 @_common_flags
-@click.option("--all", "is_all", is_flag=True, help="All that weren't sent again with --all before.")
-@click.option("--again", is_flag=True, help="With --all: those, too.")
-@click.option("--to", metavar="TOPIC", type=TOPIC, help="To this topic. [default: the one that each came from]")
-@click.option("--only-group", is_flag=True, help="So that no other group of the topic gets them once more.")
+@click.option("--all", "is_all", is_flag=True, help="All that were not resent by --all before.")
+@click.option("--again", is_flag=True, help="With --all: include those that were resent before.")
+@click.option("--to", metavar="TOPIC", type=TOPIC, help="The target topic. [default: the topic that each came from]")
+@click.option("--only-group", is_flag=True, help="Resend to this group only, not to the other groups of the topic.")
 @json_flag
 @click.argument("group", type=GROUP)
 @click.argument("ids", metavar="[ID]...", nargs=-1)
@@ -232,21 +236,21 @@ def resend(
     group: str,
     ids: tuple[str, ...],
 ) -> int:
-    """Send dead letters of GROUP again: those named by ID, or --all.
+    """Resend dead letters of GROUP: those with the given IDs, or --all.
 
-    They go to the topic that they came from, where all its groups get them; --only-group sends them to GROUP alone.
-    They keep id, keys, tags and properties, begin with all their retries, and stay in the dead letters as well. A
-    resend of all that was interrupted goes on where it was.
+    They go to the topic that they came from, and all groups of that topic receive them; with --only-group, only GROUP
+    does. They keep id, keys, tags and properties, start with all their retries, and also remain in the dead letters.
+    If a resend of all was interrupted, the next one continues it.
     """
 
     from staticfire.client import ResendInterrupted
 
     if is_all == bool(ids):
-        raise UsageError("dlq resend: name dead letters by their ids, or say --all, one of them")
+        raise UsageError("dlq resend: give either ids of dead letters or --all")
     if again and not is_all:
-        raise UsageError("dlq resend: --again goes with --all; letters that are named are always sent")
+        raise UsageError("dlq resend: --again needs --all; dead letters that are named by id are always resent")
     try:
-        with busy(f"sending dead letters of {group} again"):
+        with busy(f"resending dead letters of {group}"):
             report = _asked(
                 namesrv, protocol, group, lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again)
             )
@@ -259,7 +263,7 @@ def resend(
     else:
         _tell_report(report, group)
     for left in report.left:
-        tell(f"{left.id} stays: {left.reason}")
+        tell(f"{left.id} was not resent: {left.reason}")
     return EXIT_FAILED if report.left else 0
 
 
@@ -276,13 +280,13 @@ def _tell_report(report: "ResendReport", group: str) -> None:
     from staticfire.client.admin.resending import in_words
 
     if report.resent:
-        click.echo(f"sent {in_words(report.resent)}")
+        click.echo(f"resent {in_words(report.resent)}")
     elif not report.left:
-        click.echo(f"nothing of {group} is left to be sent again")
+        click.echo(f"{group} has no dead letters left to resend")
     if report.skipped:
-        click.echo(f"{_count(report.skipped)} had arrived before")
+        click.echo(f"{_count(report.skipped)} had been resent before")
     if report.other_groups:
-        click.echo(f"these groups get them, too: {', '.join(report.other_groups)} (--only-group spares them)")
+        click.echo(f"these groups also receive them: {', '.join(report.other_groups)} (use --only-group to avoid that)")
 
 
 def _line(letter: "DeadLetter") -> str:

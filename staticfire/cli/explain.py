@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     "--topic",
     metavar="TOPIC",
     type=TOPIC,
-    help="A topic that the group should consume. [default: what it subscribes to]",
+    help="A topic that the group should consume. [default: its subscriptions]",
 )
-@click.option(
-    "--message", "message", metavar="ID|KEY", help="The life of one message instead; as `staticfire message`."
-)
+@click.option("--message", "message", metavar="ID|KEY", help="Explain one message instead, like `staticfire message`.")
 @json_flag
 @watch_flag
 @click.argument("group", metavar="[GROUP]", default="", type=GROUP)
@@ -44,12 +42,12 @@ def explain(
     watch_s: float | None,
     group: str,
 ) -> int:
-    """Say why the consumer group GROUP consumes nothing: the likeliest cause first, with the evidence and the way out.
+    """Explain why the consumer group GROUP doesn't consume: the most likely cause first, with evidence and a fix.
 
-    The exit code is 1 when something keeps messages from being consumed, 0 when nothing does; notes don't count.
+    The exit code is 1 if something keeps messages from being consumed, else 0; notes don't count.
     """
     if bool(group) == bool(message):
-        raise UsageError("name a group, or one message: staticfire explain billing, staticfire explain --message ID")
+        raise UsageError("give a group or a message: `staticfire explain billing` or `staticfire explain --message ID`")
     if message:
         from staticfire.cli.message import message as show_message
 

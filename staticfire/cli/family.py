@@ -42,20 +42,24 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic since click
         except ValueError:
             seconds = 0.0
         if not 0 < seconds <= WATCH_S_MAX:
-            self.fail(f"{value} is no number of seconds above 0, up to {WATCH_S_MAX:.0f}", param, ctx)
+            self.fail(
+                f"{value} is not a valid number of seconds: write a number above 0, up to {WATCH_S_MAX:.0f}", param, ctx
+            )
         return seconds
 
 
 def json_flag(command: Command) -> Command:
     """Add `--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object per line.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs.")(
+        command
+    )
 
 
 def watch_flag(command: Command) -> Command:
     """Add `--watch`."""
     return click.option(
         "--watch", "watch_s", type=Seconds(), metavar="[SECONDS]",
-        help=f"Look again and again, until Ctrl-C. [every {WATCH_S:g} s if no number is given]",
+        help=f"Repeat until Ctrl-C. [every {WATCH_S:g} s if no number is given]",
     )(command)  # fmt: skip
 
 

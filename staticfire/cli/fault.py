@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 @click.group(cls=Commands)
 def fault() -> None:
-    """What goes wrong on purpose, while the cluster runs: for some requests, clients or groups, a broker, a process.
+    """Fault injection while the cluster runs: for some requests, clients or groups, a broker, a process.
 
-    Rules live in the servers' memory: a process that is started again has none. docs/faults.md has all of them.
+    Rules are kept in the memory of the servers: a restarted process has none. docs/faults.md describes all of them.
     """
 
 
@@ -39,7 +39,8 @@ def _cluster_flags(command: Command) -> Command:
         namesrv_flag,
         OPTION(
             "--control", envvar="STATICFIRE_CONTROL", metavar="URL",
-            help=f"The control endpoint, as `up` prints it; also STATICFIRE_CONTROL. [default: http://127.0.0.1:{CONTROL_PORT}]",
+            help="Address of the control endpoint, as `up` prints it; also STATICFIRE_CONTROL. [default: "
+                f"http://127.0.0.1:{CONTROL_PORT}]",
         ),
     )  # fmt: skip
 
@@ -59,45 +60,57 @@ def _asked(namesrv: str, control: str | None, ask: "Callable[[ControlClient], Aw
 def _rule_flags(command: Command) -> Command:
     return all_flags(
         command,
-        OPTION("--code", metavar="CODE", help="Requests of that name or number, like SEND_MESSAGE, or several."),
-        OPTION("--client", metavar="ID", help="Of this client: its id, or one part of it, as the instance name."),
-        OPTION("--group", metavar="GROUP", type=GROUP, help="Only of this group."),
-        OPTION("--topic", metavar="TOPIC", type=TOPIC, help="Only of this topic."),
-        OPTION("--queue", metavar="ID", help="Only of the queues with this number."),
-        OPTION("--broker", metavar="NAME", help="On this broker (or nameserver) only; several with commas."),
-        OPTION("--address", metavar="HOST[:PORT]", help="From this address."),
-        OPTION("--language", metavar="NAME", help="From clients in JAVA, GO, CPP, PYTHON ..."),
-        OPTION("--direction", metavar="WHICH", help="request, answer, or server: what the server itself asks."),
-        OPTION("--delay", metavar="DURATION", help="Later by 200ms, 2s ..."),
-        OPTION("--jitter", metavar="DURATION", help="With --delay: that much earlier or later, by chance."),
-        OPTION("--drop", metavar="WHICH", help="Nothing is done (request), or nothing answered (answer)."),
-        OPTION("--answer", metavar="CODE", help="Not done, but answered with a code, like SYSTEM_BUSY."),
-        OPTION("--remark", metavar="TEXT", help="With --answer: its words."),
-        OPTION("--close", is_flag=True, help="The connection is closed instead."),
-        OPTION("--corrupt", is_flag=True, help="A bit of the answer is changed."),
-        OPTION("--bandwidth", metavar="BYTES", help="The answer comes with so many bytes per second: 500, 10k, 1m."),
-        OPTION("--duplicate", is_flag=True, help="Done twice."),
-        OPTION("--skew", metavar="DURATION", help="The client's clock is that much fast, or with a minus slow."),
-        OPTION("--partition", metavar="A,B/C", help="Servers and clients that don't hear of those behind the slash."),
-        OPTION("--read-only", is_flag=True, help="The broker takes no messages."),
+        OPTION(
+            "--code", metavar="CODE", help="Only requests with this name or number, like SEND_MESSAGE; may be repeated."
+        ),
+        OPTION("--client", metavar="ID", help="Only this client: its id, or a part of it, like the instance name."),
+        OPTION("--group", metavar="GROUP", type=GROUP, help="Only this group."),
+        OPTION("--topic", metavar="TOPIC", type=TOPIC, help="Only this topic."),
+        OPTION("--queue", metavar="ID", help="Only queues with this number."),
+        OPTION("--broker", metavar="NAME", help="Only on this broker or nameserver; separate several with commas."),
+        OPTION("--address", metavar="HOST[:PORT]", help="Only requests from this address."),
+        OPTION("--language", metavar="NAME", help="Only clients in this language: JAVA, GO, CPP, PYTHON ..."),
+        OPTION(
+            "--direction",
+            metavar="WHICH",
+            help="request, answer (the response), or server (requests that the server itself sends).",
+        ),
+        OPTION("--delay", metavar="DURATION", help="Delay by this time, like 200ms or 2s."),
+        OPTION("--jitter", metavar="DURATION", help="With --delay: vary the delay at random by up to this time."),
+        OPTION("--drop", metavar="WHICH", help="Drop the request, or the response (answer)."),
+        OPTION("--answer", metavar="CODE", help="Don't execute the request; respond with this code, like SYSTEM_BUSY."),
+        OPTION("--remark", metavar="TEXT", help="With --answer: the text of the response."),
+        OPTION("--close", is_flag=True, help="Close the connection instead."),
+        OPTION("--corrupt", is_flag=True, help="Change one bit of the response."),
+        OPTION(
+            "--bandwidth", metavar="BYTES", help="Limit the response to this number of bytes per second: 500, 10k, 1m."
+        ),
+        OPTION("--duplicate", is_flag=True, help="Execute the request twice."),
+        OPTION(
+            "--skew",
+            metavar="DURATION",
+            help="Shift the client's clock forward by this time, or back if it begins with a minus.",
+        ),
+        OPTION("--partition", metavar="A,B/C", help="Cut the connection between two sides: names, a slash, names."),
+        OPTION("--read-only", is_flag=True, help="The broker accepts no messages."),
         OPTION("--disk-full", is_flag=True, help="The broker can't store messages."),
-        OPTION("--freeze", metavar="DURATION", help="The process stands still (SIGSTOP) for so long."),
-        OPTION("--kill", is_flag=True, help="The process is killed (SIGKILL); removing the rule starts it again."),
-        OPTION("--probability", metavar="P", help="Above 0, up to 1."),
-        OPTION("--seed", metavar="N", help="Of the probability: the same seed, the same series."),
-        OPTION("--times", metavar="N", help="So many hits (each server counts for itself), then none."),
-        OPTION("--lifetime", metavar="DURATION", help="Removed by itself after that."),
-        OPTION("--from", "from_", metavar="TIME", help="Hits only from this message time on."),
-        OPTION("--until", metavar="TIME", help="Hits only before this message time."),
+        OPTION("--freeze", metavar="DURATION", help="Freeze the process (SIGSTOP) for this time."),
+        OPTION("--kill", is_flag=True, help="Kill the process (SIGKILL). Removing the rule starts it again."),
+        OPTION("--probability", metavar="P", help="Probability of each hit: above 0, up to 1."),
+        OPTION("--seed", metavar="N", help="Seed for --probability: the same seed repeats the same series of hits."),
+        OPTION("--times", metavar="N", help="Stop after this number of hits; each server counts its own."),
+        OPTION("--lifetime", metavar="DURATION", help="Remove the rule automatically after this time."),
+        OPTION("--from", "from_", metavar="TIME", help="Only at this message time or later."),
+        OPTION("--until", metavar="TIME", help="Only before this message time."),
     )
 
 
-@fault.command(short_help="Let something go wrong.")
+@fault.command(short_help="Add a fault rule.")
 @_cluster_flags
 @_rule_flags
 @json_flag
 def add(namesrv: str, control: str | None, as_json: bool, **words: Any) -> None:
-    """Let something go wrong from now on: whom, what (one of the actions), and how often.
+    """Add a fault rule: which requests it hits, its action, and how often it hits.
 
     \b
     Examples:
@@ -117,12 +130,12 @@ def add(namesrv: str, control: str | None, as_json: bool, **words: Any) -> None:
         click.echo(f"   {printable(note)}", err=True)
 
 
-@fault.command("list", short_help="Show all rules, with their hits.")
+@fault.command("list", short_help="List all fault rules with their hits.")
 @_cluster_flags
 @json_flag
 @watch_flag
 def show(namesrv: str, control: str | None, as_json: bool, watch_s: float | None) -> None:
-    """Show all rules, and how often each has hit."""
+    """List all fault rules, and how often each has hit."""
 
     def look() -> int:
         shown = _asked(namesrv, control, lambda client: client.all())
@@ -133,32 +146,34 @@ def show(namesrv: str, control: str | None, as_json: bool, watch_s: float | None
             for line in lines(shown["faults"]):
                 click.echo(printable(line))
         for server, words in shown["silent"].items():
-            click.echo(printable(f"{server} doesn't answer: {words}"), err=True)
+            click.echo(printable(f"{server} doesn't respond: {words}"), err=True)
         if not shown["faults"] and not as_json:
-            click.echo("nothing goes wrong on purpose")
+            click.echo("no fault rules")
         return 0
 
     watched(watch_s, look)
 
 
-@fault.command(short_help="Let it go right again.")
+@fault.command(short_help="Remove a fault rule.")
 @_cluster_flags
 @json_flag
 @click.argument("number", metavar="ID")
 def remove(namesrv: str, control: str | None, as_json: bool, number: str) -> None:
-    """Remove a rule: frozen processes go on, killed ones are started again."""
+    """Remove a fault rule. A frozen process continues, a killed one is started again."""
     if not (number.isdecimal() and number.isascii() and len(number) <= 9):
-        raise UsageError(f"fault remove: {number!r} is no number of a rule; `staticfire fault list` has them")
+        raise UsageError(
+            f"fault remove: {number!r} is not the number of a rule; `staticfire fault list` shows the rules"
+        )
     _asked(namesrv, control, lambda client: client.remove(int(number)))
     if as_json:
         print_json({"removed": 1})
 
 
-@fault.command(short_help="Let everything go right again.")
+@fault.command(short_help="Remove all fault rules.")
 @_cluster_flags
 @json_flag
 def clear(namesrv: str, control: str | None, as_json: bool) -> None:
-    """Remove all rules: frozen processes go on, killed ones are started again."""
+    """Remove all fault rules. Frozen processes continue, killed ones are started again."""
     removed = _asked(namesrv, control, lambda client: client.clear())
     if as_json:
         print_json({"removed": removed})

@@ -24,10 +24,10 @@ ORDERS = {True: "in order", False: "in any order", None: "?"}
 @watch_flag
 @click.argument("group", metavar="NAME", type=GROUP)
 def group(namesrv: str, protocol: str, as_json: bool, watch_s: float | None, group: str) -> None:
-    """Show a consumer group: its members, what each of them holds, how far it has come, and what is wrong with it.
+    """Show a consumer group: its members, their queues, its offsets, and its problems.
 
-    Warned of: members that listen in different ways or subscribe to different things, a client id that is in use twice,
-    members that come and go or say nothing, and queues that nobody or several have.
+    Problems are: members with different listeners or subscriptions, a client id that is in use twice, members that
+    join and leave often or don't respond, and queues with no owner or with several.
     """
 
     def look() -> int:
@@ -89,7 +89,7 @@ def _member_cells(group: str, member: "GroupMember") -> list[str]:
 
 
 def _queues_table(view: "GroupView") -> "Table":
-    table = _table("topic", "queue", "committed", "end", "lag", "in flight", "consumed to", "member")
+    table = _table("topic", "queue", "committed", "end", "lag", "in flight", "committed", "member")
     for queue in view.progress:
         add_row(table, _queue_cells(queue))
     return table

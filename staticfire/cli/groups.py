@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 @click.command(cls=FamilyCommand)
 @namesrv_flag
 @protocol_flag
-@click.option("--all", "all_of_them", is_flag=True, help="RocketMQ's own ones, too.")
+@click.option("--all", "all_of_them", is_flag=True, help="Include RocketMQ's own groups.")
 @json_flag
 @watch_flag
 def groups(namesrv: str, protocol: str, all_of_them: bool, as_json: bool, watch_s: float | None) -> None:
-    """List the consumer groups: how many members each has, and how far behind it is.
+    """List the consumer groups: the number of members and the lag of each.
 
-    `staticfire group NAME` shows one of them, `staticfire explain NAME` why it consumes nothing.
+    `staticfire group NAME` shows one of them, `staticfire explain NAME` explains why it doesn't consume.
     """
 
     async def ask(admin: "Admin") -> list[dict[str, Any]]:
@@ -30,7 +30,7 @@ def groups(namesrv: str, protocol: str, all_of_them: bool, as_json: bool, watch_
         return await list_groups(admin, all_of_them)
 
     def look() -> int:
-        print_lines(asked(namesrv, protocol, ask), as_json, "no consumer has connected so far")
+        print_lines(asked(namesrv, protocol, ask), as_json, "no consumer groups: no consumer has connected so far")
         return 0
 
     watched(watch_s, look)

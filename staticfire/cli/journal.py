@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @click.command(cls=FamilyCommand)
 @namesrv_flag
-@click.option("--requests", "of_requests", is_flag=True, help="What clients asked, instead of what happened.")
-@click.option("--code", metavar="CODE", help="With --requests: only these, like PULL_MESSAGE.")
-@click.option("--client", metavar="ID", help="Only of this client: its id, or one part of it, as the instance name.")
-@click.option("--group", metavar="GROUP", type=GROUP, help="Only of this group.")
-@click.option("--topic", metavar="TOPIC", type=TOPIC, help="Only of this topic.")
-@click.option("--queue", "queue_id", type=Whole(0), metavar="ID", help="Only of the queues with this number.")
-@click.option("--broker", metavar="NAME", help="Only of this broker.")
-@click.option("--max", "records_max", type=Whole(1), help="How many, the newest. [default: all]")
+@click.option("--requests", "of_requests", is_flag=True, help="Show the requests of clients instead of events.")
+@click.option("--code", metavar="CODE", help="With --requests: only these codes, like PULL_MESSAGE.")
+@click.option("--client", metavar="ID", help="Only this client: its id, or a part of it, like the instance name.")
+@click.option("--group", metavar="GROUP", type=GROUP, help="Only this group.")
+@click.option("--topic", metavar="TOPIC", type=TOPIC, help="Only this topic.")
+@click.option("--queue", "queue_id", type=Whole(0), metavar="ID", help="Only queues with this number.")
+@click.option("--broker", metavar="NAME", help="Only this broker.")
+@click.option("--max", "records_max", type=Whole(1), help="Number of newest entries to show. [default: all]")
 @json_flag
 @click.argument("kinds", metavar="[KIND]...", nargs=-1)
 def journal(
@@ -42,23 +42,23 @@ def journal(
     as_json: bool,
     kinds: tuple[str, ...],
 ) -> None:
-    """Show what happened on the brokers: members that come and go, locks, deliveries, send-backs, deaths, resets.
+    """Show what happened on the brokers: members that joined and left, locks, deliveries, send-backs, deaths, resets.
 
     KINDs are started, joined, left, subscribed, locked, unlocked, tookOver, delivered, sentBack, died, reset, forgotten
-    and clockSet; none means all. `up`, `run` and `Cluster` keep a journal; a broker that is started by itself does with
-    journalEnable=true, and records requests with recordRequests=true.
+    and clockSet. [default: all] `up`, `run` and `Cluster` keep a journal. A broker that is started with `staticfire
+    broker` keeps one with journalEnable=true, and records requests with recordRequests=true.
     """
     from staticfire.client.admin.journal import code_of
     from staticfire.protocol.requests.journal import KINDS
 
     if of_requests and kinds:
-        raise UsageError(f"journal: --requests goes with --code, not with kinds of events like {kinds[0]}")
+        raise UsageError(f"journal: --requests can't be combined with kinds of events like {kinds[0]}; use --code")
     if code is not None and not of_requests:
-        raise UsageError("journal: --code goes with --requests")
+        raise UsageError("journal: --code needs --requests")
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         close = did_you_mean(unknown[0], KINDS)
-        raise UsageError(f"journal: {unknown[0]!r} is no kind of event{close or ';'} there are {', '.join(KINDS)}")
+        raise UsageError(f"journal: unknown kind {unknown[0]!r}{close or ';'} the kinds are {', '.join(KINDS)}")
 
     async def ask(admin: "Admin") -> "JournalRecords":
         if of_requests:
@@ -77,7 +77,7 @@ def journal(
     for line in lines(shown):
         click.echo(line)
     if found.dropped:
-        click.echo(f"{found.dropped:,} older ones are gone: a journal is bounded", err=True)
+        click.echo(f"{found.dropped:,} older entries were dropped: the size of a journal is limited", err=True)
 
 
 async def _with_typos(

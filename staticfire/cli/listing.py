@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PIPE_WIDTH = 100_000
 # An Apache RocketMQ closes the connection after a frame that it can't decode, which causes this error.
-LOST = "lost before the answer"
+LOST = "lost before the response"
 
 
 # -- query -------------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def asked(
     except NetworkError as error:
         if protocol == "rocketmq" or LOST not in str(error):
             raise
-        raise type(error)(f"{error}; an Apache RocketMQ is asked with --protocol rocketmq") from None
+        raise type(error)(f"{error}; for an Apache RocketMQ use --protocol rocketmq") from None
 
 
 def admin_of(namesrv: str, protocol: str) -> "Admin":

@@ -24,11 +24,26 @@ if TYPE_CHECKING:
 @click.command(cls=FamilyCommand)
 @namesrv_flag
 @click.option(
-    "--topic", metavar="TOPIC", type=TOPIC, help="Only of this topic. [default: of all, retries and dead letters too]"
+    "--topic",
+    metavar="TOPIC",
+    type=TOPIC,
+    help="Only this topic. [default: all topics, including retries and dead letters]",
 )
-@click.option("--from", "begin", metavar="TIME", help="Stored then or later: 2026-11-21T13:30:00Z, or ms.")
-@click.option("--to", "end", metavar="TIME", help="Stored then or before.")
-@click.option("--max", "messages_max", type=Whole(1, 64), default=20, show_default=True, help="How many, the newest.")
+@click.option(
+    "--from",
+    "begin",
+    metavar="TIME",
+    help="Only if stored at this time or later: 2026-11-21T13:30:00Z, or milliseconds.",
+)
+@click.option("--to", "end", metavar="TIME", help="Only if stored at this time or before.")
+@click.option(
+    "--max",
+    "messages_max",
+    type=Whole(1, 64),
+    default=20,
+    show_default=True,
+    help="Maximum number of messages; the newest are shown.",
+)
 @json_flag
 @protocol_flag
 @click.argument("text", metavar="ID|KEY")
@@ -42,10 +57,10 @@ def message(
     protocol: str,
     text: str,
 ) -> None:
-    """Show the messages that have an offset message id, a unique id or a key, oldest first, and the life of each.
+    """Show the messages with this offset message id, unique id or key, oldest first, and the life of each.
 
-    A retry and a dead letter have the unique id of the first message, and are shown, too. A group counts as having
-    consumed a message when it is past it. `staticfire trace` shows the life alone.
+    Retries and dead letters have the unique id of the first message and are also shown. A group has consumed a
+    message if its offset is higher. `staticfire trace` shows only the life.
     """
     from staticfire.client.admin.admin import FOREVER
     from staticfire.protocol.durations import parse_moment
@@ -76,7 +91,7 @@ def message(
         for message_id, life in lives.items():
             click.echo(f"life of {message_id}")
             click.echo("\n".join(f"  {line}" for line in life_lines(life.events)))
-    notes = [f"not all was looked through: {gap}" for gap in messages.gaps]
+    notes = [f"the search is incomplete: {gap}" for gap in messages.gaps]
     for note in dict.fromkeys([*notes, *(note for life in lives.values() for note in life.notes)]):
         click.echo(note, err=True)
     if not messages and not lives:
@@ -108,8 +123,8 @@ def _lines(one: "ReceivedMessage", groups: "list[GroupConsumption]") -> Iterator
         yield f"  property    {printable(name)} = {printable(value)}"
     yield f"  body        {count_of(len(one.body), 'byte')}: {printable(body_text(one))}"
     for each in groups:
-        where = "nothing committed" if each.committed is None else f"goes on at {each.committed}"
+        where = "nothing committed" if each.committed is None else f"next offset {each.committed}"
         presence = "" if each.is_online else ", offline"
         yield f"  {each.state.value:<11} {each.group} ({where}{presence})"
     if not groups:
-        yield "  nobody consumes it: no group has an offset in its topic, or is online there"
+        yield "  no group consumes it: no group has an offset in its topic, or is online there"

@@ -15,9 +15,9 @@ from staticfire.runtime.loading import load_settings
 
 @click.command()
 @rocketmq_flags
-@click.option("--enable-proxy", "proxy", is_flag=True, help="With a gRPC endpoint beside it.")
+@click.option("--enable-proxy", "proxy", is_flag=True, help="Also start a gRPC endpoint.")
 def mqbroker(namesrv: str | None, file: str | None, printing: bool, important: bool, proxy: bool) -> None:
-    """A broker with the flags of RocketMQ's mqbroker."""
+    """Start a broker with the flags of RocketMQ's mqbroker."""
     settings = settings_of(BrokerSettings, {"namesrvAddr": namesrv}, {}, file)
     if "NAMESRV_ADDR" in os.environ:
         settings.setdefault("namesrv_addr", os.environ["NAMESRV_ADDR"])
@@ -26,7 +26,7 @@ def mqbroker(namesrv: str | None, file: str | None, printing: bool, important: b
         print_settings(load_settings(BrokerSettings, settings, {}, None))
         return
     if not settings.get("namesrv_addr"):
-        tell("no nameserver is named (-n, namesrvAddr or NAMESRV_ADDR): nobody will find this broker")
+        tell("no nameserver is given (-n, namesrvAddr or NAMESRV_ADDR): clients can't find this broker")
     if proxy:
         accompany("staticfire.proxy", proxy_settings(settings.get("namesrv_addr")))
     become("staticfire.broker", settings)

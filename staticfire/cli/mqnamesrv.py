@@ -15,7 +15,7 @@ from staticfire.runtime.loading import load_settings
 @click.command()
 @rocketmq_flags
 def mqnamesrv(namesrv: str | None, file: str | None, printing: bool, important: bool) -> None:
-    """A nameserver with the flags of RocketMQ's mqnamesrv."""
+    """Start a nameserver with the flags of RocketMQ's mqnamesrv."""
     settings = settings_of(NameserverSettings, {}, {}, file)
     home = os.path.expanduser("~")
     if os.access(home, os.W_OK):

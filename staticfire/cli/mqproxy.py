@@ -15,13 +15,15 @@ from staticfire.protocol.errors import UsageError
 from staticfire.proxy.settings import ProxySettings
 from staticfire.runtime.config import field_of
 
-NO_LOCAL_MODE = "-pm local: one process for a broker and its endpoint isn't built; mqbroker --enable-proxy starts both"
+NO_LOCAL_MODE = "-pm local: broker and proxy in one process are not supported; use mqbroker --enable-proxy"
 
 
 @click.command()
-@click.option("-n", "--namesrvAddr", "namesrv", metavar="HOST:PORT", help="Nameservers; else NAMESRV_ADDR.")
+@click.option(
+    "-n", "--namesrvAddr", "namesrv", metavar="HOST:PORT", help="Addresses of the nameservers. [default: NAMESRV_ADDR]"
+)
 @click.option("-pc", "--proxyConfigPath", "file", metavar="FILE", help="An rmq-proxy.json.")
-@click.option("-pm", "--proxyMode", "mode", default="cluster", help="cluster; local isn't built.")
+@click.option("-pm", "--proxyMode", "mode", default="cluster", help="Must be cluster; local is not supported.")
 @click.option("-bc", "--brokerConfigPath", "broker_file", metavar="FILE", help="For -pm local.")
 def mqproxy(namesrv: str | None, file: str | None, mode: str, broker_file: str | None) -> None:
     """A gRPC endpoint with the flags of RocketMQ's mqproxy."""
@@ -33,7 +35,7 @@ def mqproxy(namesrv: str | None, file: str | None, mode: str, broker_file: str |
 def proxy_settings(namesrv: str | None, file: str | None = None) -> dict[str, str]:
     """Return the settings that differ from the defaults. Raises: UsageError."""
     if not grpc_is_installed():
-        raise UsageError(f"the gRPC endpoint needs an extra: {HOW_TO_GET_IT}")
+        raise UsageError(f"the gRPC endpoint needs an optional package: {HOW_TO_GET_IT}")
     given = {"namesrvAddr": os.environ["NAMESRV_ADDR"]} if "NAMESRV_ADDR" in os.environ else {}
     return settings_of(ProxySettings, {"namesrvAddr": namesrv}, {**given, **(_of_json(file) if file else {})}, None)
 
@@ -44,7 +46,7 @@ def _of_json(file: str) -> dict[str, str]:
         said = json.loads(Path(file).read_text())
         known = {key: value for key, value in said.items() if field_of(ProxySettings, key) is not None}
     except (OSError, ValueError, AttributeError) as error:
-        raise UsageError(f"{file} can't be read as a proxy's JSON: {error}") from None
+        raise UsageError(f"{file} can't be read as JSON settings of a proxy: {error}") from None
     if unknown := sorted(said.keys() - known.keys()):
-        tell(f"{file}: {', '.join(unknown)}: not known here, and ignored")
+        tell(f"{file}: {', '.join(unknown)}: unknown settings, ignored")
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in known.items()}

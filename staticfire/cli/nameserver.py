@@ -8,8 +8,8 @@ from staticfire.nameserver.settings import NameserverSettings
 
 
 @click.command()
-@click.option("--port", type=Whole(0, 65535), help="Its port; 0: any free one. [default: 9876]")
-@click.option("--dir", "directory", metavar="DIR", help="Where key-value settings are kept. [default: in memory]")
+@click.option("--port", type=Whole(0, 65535), help="The port to listen on. 0: any free port. [default: 9876]")
+@click.option("--dir", "directory", metavar="DIR", help="Folder for the key-value settings. [default: in memory]")
 @settings_flags
 @settings_list_flag
 def nameserver(
@@ -19,11 +19,11 @@ def nameserver(
     file: str | None,
     listing: str | None,
 ) -> None:
-    """One nameserver in the foreground, at which brokers register and clients ask for routes.
+    """Start one nameserver in the foreground. Brokers register there, and clients read routes there.
 
-    It says `boot success` on stdout when it can be asked, logs to stderr, and stops on Ctrl-C or SIGTERM. Settings come
-    from flags, then STATICFIRE_<NAME> in the environment, then --config; --settings lists them all. For a nameserver
-    with brokers in one command there is `staticfire up`.
+    It prints `boot success` on stdout when it is ready, logs to stderr, and stops on Ctrl-C or SIGTERM. Settings come
+    from flags, then STATICFIRE_<NAME> in the environment, then --config; --settings lists them all. To start a
+    nameserver and brokers with one command, use `staticfire up`.
     """
     if listing is not None:
         show_settings(NameserverSettings, listing == "toml")

@@ -19,7 +19,7 @@ class Assignments(click.ParamType):  # type: ignore[type-arg]  # generic since c
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         key, separator, text = str(value).partition("=")
         if not separator or not key.strip():
-            self.fail(f"{value!r} is no key=value", param, ctx)
+            self.fail(f"{value!r} must be written as key=value", param, ctx)
         return key.strip(), text.strip()
 
 
@@ -32,10 +32,10 @@ class Whole(click.IntRange):
         try:
             number = int(value)
         except ValueError:
-            self.fail(f"{value} is no whole number{self._words()}", param, ctx)
+            self.fail(f"{value} is not a whole number{self._words()}", param, ctx)
         is_below = self.min is not None and number < self.min
         if is_below or (self.max is not None and number > self.max):
-            self.fail(f"{value} is no whole number{self._words()}", param, ctx)
+            self.fail(f"{value} is not a whole number{self._words()}", param, ctx)
         return number
 
     def _describe_range(self) -> str:
@@ -44,7 +44,7 @@ class Whole(click.IntRange):
 
     def _words(self) -> str:
         if self.max is None:
-            return "" if self.min is None else f" from {self.min} on"
+            return "" if self.min is None else f" of at least {self.min}"
         return f" from {self.min} to {self.max}"
 
 
@@ -54,9 +54,9 @@ def settings_flags(command: Command) -> Command:
         command,
         click.option(
             "--set", "assignments", multiple=True, type=Assignments(),
-            help="A setting under RocketMQ's name, like autoCreateTopicEnable=false; may be repeated.",
+            help="Change a setting, by RocketMQ's name, like autoCreateTopicEnable=false; may be repeated.",
         ),
-        click.option("-c", "--config", "file", metavar="FILE", help="A file of settings: TOML, or a broker.conf."),
+        click.option("-c", "--config", "file", metavar="FILE", help="A file with settings: TOML or broker.conf."),
     )  # fmt: skip
 
 
@@ -64,7 +64,8 @@ def compat_flag(command: Command) -> Command:
     """Add `--compat`."""
     return click.option(
         "--compat", metavar="rocketmq-5.3.3", callback=_known_target,
-        help="Turn off every difference from that RocketMQ that can be, and list the rest.",
+        help="Behave like this version of RocketMQ: turn off every difference that can be turned off, and list the "
+            "rest.",
     )(command)  # fmt: skip
 
 
@@ -87,7 +88,7 @@ NAMESRV: dict[str, Any] = {
     "default": f"127.0.0.1:{NAMESRV_PORT}",
     "show_default": True,
     "metavar": "HOST:PORT",
-    "help": "The nameserver; also NAMESRV_ADDR in the environment.",
+    "help": "Address of the nameserver; also NAMESRV_ADDR in the environment.",
     "callback": _not_empty,
 }
 
@@ -101,7 +102,7 @@ def protocol_flag(command: Command) -> Command:
     """Add `--protocol`."""
     return click.option(
         "--protocol", type=click.Choice(["staticfire", "rocketmq"]), default="staticfire", show_default=True,
-        help="rocketmq: for the nameservers and brokers of Apache RocketMQ, too.",
+        help="rocketmq also works with nameservers and brokers of Apache RocketMQ.",
     )(command)  # fmt: skip
 
 

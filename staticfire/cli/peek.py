@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 @click.command(cls=FamilyCommand)
 @namesrv_flag
 @click.option("--queue", "queue_text", metavar="[BROKER/]ID", help="Only this queue. [default: all]")
-@click.option("--offset", type=Whole(0), help="From this queue offset on. [default: the oldest message]")
-@click.option("--last", is_flag=True, help="The newest messages instead of the oldest.")
+@click.option("--offset", type=Whole(0), help="Begin at this queue offset. [default: the oldest message]")
+@click.option("--last", is_flag=True, help="Show the newest instead of the oldest.")
 @click.option(
     "--tag",
     "--tags",
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     metavar="TAGS",
     help="Only messages with these tags, like 'paid || refunded'.",
 )
-@click.option("--max", "max_messages", type=Whole(1), default=20, show_default=True, help="How many.")
+@click.option("--max", "max_messages", type=Whole(1), default=20, show_default=True, help="Maximum number of messages.")
 @json_flag
 @protocol_flag
 @click.argument("topic", type=TOPIC)
@@ -44,7 +44,7 @@ def peek(
 ) -> None:
     """Show messages of TOPIC, the oldest first."""
     if last and offset is not None:
-        raise UsageError("--last and --offset exclude each other")
+        raise UsageError("use either --last or --offset, not both")
 
     async def ask(admin: "Admin") -> "list[ReceivedMessage]":
         from staticfire.client import PullConsumer
@@ -71,13 +71,13 @@ def _chosen(queues: "list[MessageQueue]", text: str | None) -> "list[MessageQueu
     chosen = [queue for queue in queues if str(queue.queue_id) == number and broker in ("", queue.broker_name)]
     if not chosen:
         known = ", ".join(f"{queue.broker_name}/{queue.queue_id}" for queue in queues)
-        raise UsageError(f"--queue {text}: there is no such queue; there are {known}")
+        raise UsageError(f"--queue {text}: there is no such queue; the queues are {known}")
     return chosen
 
 
 def _print_table(topic: str, messages: "list[ReceivedMessage]") -> None:
     if not messages:
-        click.echo(f"nothing in {topic}")
+        click.echo(f"no messages in {topic}")
         return
     table = table_of(queue="left", offset="right", stored="left", tag="left", keys="left", body="rest")
     for message in messages:

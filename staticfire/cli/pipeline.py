@@ -17,33 +17,48 @@ if TYPE_CHECKING:
 
 @click.group(cls=Commands)
 def pipeline() -> None:
-    """Jobs on Spark; they need `pip install 'staticfire[spark]'` and Java 17 or later."""
+    """Spark jobs; they need `pip install 'staticfire[spark]'` and Java 17 or later."""
 
 
 pipeline.add_command(consumption)
 pipeline.add_command(sweep)
 
 
-@pipeline.command(short_help="Topics to Parquet, each message exactly once.")
+@pipeline.command(short_help="Write topics to Parquet, each message exactly once.")
 @namesrv_flag
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="What to read; may be repeated.")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic to read; may be repeated.")
 @click.option(
     "--dead-letters-of", "groups", multiple=True, metavar="GROUP",
-    help="The group's %DLQ% topic as well, as soon as there is one; may be repeated.",
+    help="Also read the %DLQ% topic of this group, once it exists; may be repeated.",
 )  # fmt: skip
-@click.option("--to", required=True, metavar="DIR", help="The table: a folder, or what Hadoop knows (s3a://, hdfs://).")
-@click.option("--checkpoint", default="", metavar="DIR", help="How far it is. [default: _checkpoint in the table]")
+@click.option(
+    "--to", required=True, metavar="DIR", help="The table: a folder, or an address that Hadoop knows (s3a://, hdfs://)."
+)
+@click.option(
+    "--checkpoint",
+    default="",
+    metavar="DIR",
+    help="Folder that stores the progress. [default: _checkpoint in the table]",
+)
 @click.option(
     "--partition-by", default="topic,storeDate", show_default=True, metavar="COLUMNS",
-    help="Folders in the table, by: topic, storeDate, storeHour, brokerName, queueId.",
+    help="Partition columns of the table: topic, storeDate, storeHour, brokerName, queueId.",
 )  # fmt: skip
-@click.option("--continuous", is_flag=True, help="Go on until stopped. [default: read what is there, and end]")
-@click.option("--every-ms", type=Whole(0), default=1_000, show_default=True, help="With --continuous: how often.")
-@click.option("--batch-rows", type=Whole(1), help="At most so many messages per batch. [default: no limit]")
+@click.option("--continuous", is_flag=True, help="Run until stopped. [default: read the existing messages and end]")
 @click.option(
-    "--option", "options", multiple=True, type=Assignments(), help="More options of the source; may be repeated."
+    "--every-ms", type=Whole(0), default=1_000, show_default=True, help="With --continuous: time between two batches."
 )
-@click.option("--master", default="local[*]", show_default=True, help="Which Spark; spark-submit's own counts more.")
+@click.option("--batch-rows", type=Whole(1), help="Maximum number of messages per batch. [default: no limit]")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    type=Assignments(),
+    help="Another option of the Spark source; may be repeated.",
+)
+@click.option(
+    "--master", default="local[*]", show_default=True, help="The Spark master; spark-submit's option has priority."
+)
 @protocol_flag
 def ingest(
     namesrv: str,
@@ -59,8 +74,7 @@ def ingest(
     master: str,
     protocol: str,
 ) -> None:
-    """Write topics to partitioned Parquet. Start it again whenever it ended, or was killed: nothing is missing, nothing
-    twice."""
+    """Write topics to partitioned Parquet, each message exactly once. To continue after a crash, start it again."""
     from staticfire.pipeline.jobs.settings import IngestSettings
 
     settings = IngestSettings(
@@ -97,8 +111,8 @@ def _ingest(settings: "IngestSettings", master: str) -> None:
         raise ClientError(f"ingest into {settings.to}: {one_line(failure)}") from None
     finally:
         spark.stop()
-    swept = f"; {report.swept_files} files of an ingest that died are removed" if report.swept_files else ""
-    click.echo(f"ingest: {report.rows} messages of {', '.join(report.topics)} are new in {settings.to}{swept}")
+    swept = f"; removed {report.swept_files} files of an ingest that had crashed" if report.swept_files else ""
+    click.echo(f"ingest: {report.rows} messages of {', '.join(report.topics)} were added to {settings.to}{swept}")
 
 
 def _tell(batch: "Batch") -> None:

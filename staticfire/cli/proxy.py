@@ -10,8 +10,14 @@ from staticfire.proxy.settings import ProxySettings
 
 
 @click.command()
-@click.option("--port", type=Whole(0, 65535), help="Its port; 0: any free one. [default: 8081]")
-@click.option("-n", "--namesrv", envvar="NAMESRV_ADDR", metavar="HOST:PORT", help="Nameservers; also NAMESRV_ADDR.")
+@click.option("--port", type=Whole(0, 65535), help="The port to listen on. 0: any free port. [default: 8081]")
+@click.option(
+    "-n",
+    "--namesrv",
+    envvar="NAMESRV_ADDR",
+    metavar="HOST:PORT",
+    help="Addresses of the nameservers; also NAMESRV_ADDR.",
+)
 @settings_flags
 @settings_list_flag
 def proxy(
@@ -21,17 +27,17 @@ def proxy(
     file: str | None,
     listing: str | None,
 ) -> None:
-    """One gRPC endpoint in the foreground: RocketMQ 5's clients connect to it, with TLS or without.
+    """Start one gRPC endpoint in the foreground. RocketMQ 5's clients connect to it, with or without TLS.
 
-    It is a client of the cluster whose nameservers it is given. It says `startup successfully` on stdout when it can be
-    used, logs to stderr, and stops on Ctrl-C or SIGTERM. Settings come from flags, then STATICFIRE_<NAME> in the
-    environment, then --config; --settings lists them all. `staticfire up` has one already.
+    It is a client of the cluster whose nameservers are given. It prints `startup successfully` on stdout when it is
+    ready, logs to stderr, and stops on Ctrl-C or SIGTERM. Settings come from flags, then STATICFIRE_<NAME> in the
+    environment, then --config; --settings lists them all. `staticfire up` also starts one.
     """
     if listing is not None:
         show_settings(ProxySettings, listing == "toml")
         return
     if not grpc_is_installed():
-        raise UsageError(f"the gRPC endpoint needs an extra: {HOW_TO_GET_IT}")
+        raise UsageError(f"the gRPC endpoint needs an optional package: {HOW_TO_GET_IT}")
     flags = {
         "grpcServerPort": None if port is None else str(port),
         "namesrvAddr": namesrv,

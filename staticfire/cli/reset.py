@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 @namesrv_flag
 @json_flag
 def reset(namesrv: str, as_json: bool) -> None:
-    """Forget all messages, topics, groups and offsets of the cluster."""
+    """Delete all messages, topics, groups and offsets of the cluster."""
     forgotten, brokers = asked(namesrv, "staticfire", _reset)
     if as_json:
         print_json({"topics": forgotten["topics"], "groups": forgotten["groups"], "brokers": brokers})
         return
     topics, groups = (count_of(len(forgotten["topics"]), "topic"), count_of(len(forgotten["groups"]), "group"))
-    click.echo(f"forgot {topics} and {groups} on {count_of(brokers, 'broker')}")
+    click.echo(f"deleted {topics} and {groups} on {count_of(brokers, 'broker')}")
 
 
 async def _reset(admin: "Admin") -> tuple[dict[str, Any], int]:

@@ -35,12 +35,12 @@ STOP_TIMEOUT_S = 10
 @cluster_flags(0, 0, 0, 0)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(flags: ClusterFlags, command: tuple[str, ...]) -> int:
-    """A cluster around a command: `staticfire run -- pytest tests/`.
+    """Run a command with a temporary cluster: `staticfire run -- pytest tests/`.
 
     The command finds NAMESRV_ADDR, STATICFIRE_CONTROL and, for RocketMQ 5's gRPC clients, ROCKETMQ_ENDPOINT in its
-    environment (that one with the extra staticfire[grpc]). The exit code is the command's own;
-    128+N when signal N killed it; 125 when staticfire failed or a process of the cluster died; 126 and 127 when the
-    command can't be run or isn't there.
+    environment (the last one needs staticfire[grpc]). The exit code is the exit code of the command; 128+N if signal N
+    killed it; 125 if staticfire failed or a process of the cluster died; 126 if the command can't be executed; 127 if
+    it isn't found.
     """
     try:
         early = click.get_current_context().obj
@@ -67,7 +67,7 @@ def _run_command(stand: Stand, command: tuple[str, ...]) -> int:
     try:
         process = subprocess.Popen(command, env=environment)
     except FileNotFoundError:
-        tell(f"{command[0]}: no such command")
+        tell(f"{command[0]}: command not found")
         return EXIT_NOT_FOUND
     except OSError as error:
         tell(f"{command[0]} can't be run: {error.strerror}")

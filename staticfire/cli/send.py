@@ -29,8 +29,8 @@ CHUNK_MESSAGES = 5_000
 @click.option("--tag", default="", help="The tag of every message.")
 @click.option("--key", "keys", multiple=True, help="A key by which the message can be found; may be repeated.")
 @click.option("--property", "properties", multiple=True, type=Assignments(), help="A property; may be repeated.")
-@click.option("--delay-level", type=Whole(0, 18), default=0, help="Deliver later: 1 is 1 s, 18 is 2 h.")
-@click.option("--count", type=Whole(1), default=1, help="Send each message that often.")
+@click.option("--delay-level", type=Whole(0, 18), default=0, help="Delay level: 1 is 1 s, 18 is 2 h.")
+@click.option("--count", type=Whole(1), default=1, help="Send each message this number of times.")
 @json_flag
 @protocol_flag
 @click.argument("topic", type=TOPIC)
@@ -47,13 +47,13 @@ def send(
     topic: str,
     body: str | None,
 ) -> int:
-    """Send BODY to TOPIC; without BODY, every line of standard input."""
+    """Send BODY to TOPIC. Without BODY, each line of standard input is a message."""
     import asyncio
 
     from staticfire.client import ClientSettings, Message, ProducerSettings
 
     if "||" in tag or tag != tag.strip():
-        raise UsageError(f"--tag {tag!r}: a message has one tag, and nobody could subscribe to this one")
+        raise UsageError(f"--tag {tag!r}: a message has one tag, and no consumer can subscribe to this one")
 
     def message(text: bytes) -> Message:
         return Message(topic, text, tags=tag, keys=keys, properties=dict(properties), delay_level=delay_level)
@@ -92,7 +92,7 @@ class _Report:
     def _failed(self) -> str:
         first = self.failures[0]
         if len(self.failures) > 1:
-            return f"{len(self.failures)} messages failed, the first one so: {first}"
+            return f"{len(self.failures)} messages failed, the first with: {first}"
         return f"1 message failed: {first}" if self.sent else str(first)
 
 

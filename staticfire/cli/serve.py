@@ -66,7 +66,7 @@ def accompany(module: str, settings: Mapping[str, str]) -> None:
 def temporary_folder(name: str) -> str:
     """Create a temporary folder for a server without one, and report it. The server creates its own folder in it."""
     folder = f"{tempfile.mkdtemp(prefix='staticfire-')}/{name}"
-    click.echo(f"data is in {folder} (temporary, removed at the end); --dir keeps it", err=True)
+    click.echo(f"data is in {folder} (temporary, removed at the end); use --dir to keep it", err=True)
     return folder
 
 
@@ -84,10 +84,22 @@ def print_settings(settings: Any) -> None:
 def rocketmq_flags(command: Any) -> Any:
     """Add the flags of RocketMQ's start scripts. RocketMQ: ServerUtil, BrokerStartup."""
     for flag in (
-        click.option("-m", "--printImportantConfig", "important", is_flag=True, help="As -p."),
-        click.option("-p", "--printConfigItem", "printing", is_flag=True, help="Print all settings and end."),
-        click.option("-c", "--configFile", "file", metavar="FILE", help="A broker.conf or namesrv.conf, or TOML."),
-        click.option("-n", "--namesrvAddr", "namesrv", metavar="HOST:PORT", help="Nameservers; else NAMESRV_ADDR."),
+        click.option("-m", "--printImportantConfig", "important", is_flag=True, help="Same as -p."),
+        click.option("-p", "--printConfigItem", "printing", is_flag=True, help="Print all settings and exit."),
+        click.option(
+            "-c",
+            "--configFile",
+            "file",
+            metavar="FILE",
+            help="A file with settings: broker.conf, namesrv.conf or TOML.",
+        ),
+        click.option(
+            "-n",
+            "--namesrvAddr",
+            "namesrv",
+            metavar="HOST:PORT",
+            help="Addresses of the nameservers. [default: NAMESRV_ADDR]",
+        ),
     ):
         command = flag(command)
     return command
@@ -111,5 +123,5 @@ def settings_list_flag(command: Any) -> Any:
     """Add `--settings`."""
     return click.option(
         "--settings", "listing", type=click.Choice(["table", "toml"]), is_flag=False, flag_value="table",
-        help="Show all settings instead: as a table, or as a file to start from (--settings toml).",
+        help="Show all settings and exit: as a table, or as a file to edit (--settings toml).",
     )(command)  # fmt: skip

@@ -35,26 +35,36 @@ class Hours(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
         try:
             hours = float(str(value))
         except ValueError:
-            self.fail(f"{value} is no number of hours", param, ctx)
+            self.fail(f"{value} is not a number of hours", param, ctx)
         if not 0 < hours <= HOURS_MAX:
-            self.fail(f"{value} hours: above 0 and at most {HOURS_MAX:.0f} can be", param, ctx)
+            self.fail(f"{value} hours: must be above 0 and at most {HOURS_MAX:.0f}", param, ctx)
         return hours
 
 
-@click.command(short_help="Whole clusters on virtual time, from seeds: do all promises hold?")
+@click.command(short_help="Simulate whole clusters on virtual time, from seeds, and check that all promises hold.")
 @click.argument("workload", metavar="[FILE]", required=False, default="")
-@click.option("--seeds", type=Whole(1), help="How many. [default: 100]")
-@click.option("--first", type=Whole(0), default=1, show_default=True, help="The first of them.")
-@click.option("--seed", metavar="SEED", help="One only: a number, or what a run has printed, like 4711@3f9a2c.")
-@click.option("--hours", type=Hours(), default=0.1, show_default=True, help="Of virtual time, before it comes to rest.")
-@click.option("--trace", is_flag=True, help="With --seed: write its timeline, a page for a browser.")
+@click.option("--seeds", type=Whole(1), help="Number of seeds. [default: 100]")
+@click.option("--first", type=Whole(0), default=1, show_default=True, help="The first seed.")
 @click.option(
-    "--shrink/--no-shrink", default=True, help="Look for the fewest faults with which it fails. [default: on]"
+    "--seed", metavar="SEED", help="Run this seed only: a number, or a seed that a run has printed, like 4711@3f9a2c."
 )
-@click.option("--jobs", type=Whole(1), help="Processes. [default: one per core]")
+@click.option(
+    "--hours",
+    type=Hours(),
+    default=0.1,
+    show_default=True,
+    help="Virtual time of each run, in hours, before it comes to rest.",
+)
+@click.option("--trace", is_flag=True, help="With --seed: write the timeline as a page for a browser.")
+@click.option(
+    "--shrink/--no-shrink",
+    default=True,
+    help="Search for the smallest set of faults with which the run fails. [default: on]",
+)
+@click.option("--jobs", type=Whole(1), help="Number of processes. [default: one per core]")
 @click.option(
     "--set", "assignments", multiple=True, type=Assignments(),
-    help="Something else than the workload says, like members=5 or rebalance_interval_ms=1s; may be repeated.",
+    help="Change a setting or a value of the workload, like members=5 or rebalance_interval_ms=1s; may be repeated.",
 )  # fmt: skip
 def simulate(
     workload: str,
@@ -67,20 +77,23 @@ def simulate(
     jobs: int | None,
     assignments: tuple[tuple[str, str], ...],
 ) -> int:
-    """Play a workload FILE (docs/simulation.md) with each seed, and check what brokers and clients promise. Without a
-    FILE each seed makes up its own. A FILE that tells a trouble (docs/troubles.md) is played once per way.
+    """Play a workload FILE (docs/simulation.md) with each seed, and check that brokers and clients keep their promises.
+    Without a FILE, each seed generates its own workload. A FILE that tells a trouble (docs/troubles.md) is played once
+    per variant.
 
-    The same seed does the same on any machine.
+    The same seed gives the same run on any machine.
     """
     from staticfire.simulation.troubles.telling import find_trouble
 
     trouble = find_trouble(workload)
     if trouble is not None:
         if seeds is not None or trace:
-            raise UsageError(f"{workload} tells a trouble, once per way: there are neither --seeds nor --trace for it")
+            raise UsageError(
+                f"{workload} tells a trouble and is played once per variant: it accepts neither --seeds nor --trace"
+            )
         return _tell(trouble, seed)
     if seed is not None and seeds is not None:
-        raise UsageError("--seed and --seeds exclude each other: one run, or many")
+        raise UsageError("use either --seed (one run) or --seeds (many), not both")
     if seed is None and trace:
         raise UsageError("--trace needs --seed: a page shows one run")
     from staticfire.simulation.runs.many import cores
@@ -166,14 +179,14 @@ def _one(played: _Played, text: str, trace: bool, shrink: bool) -> int:
     make = played.maker()
     if version and version != played.version():
         click.echo(
-            f"simulate: seed {text} is from another version of staticfire, of the workload, or of another length (now "
-            f"{played.version()}): it may do something else",
+            f"simulate: seed {text} is from another version of staticfire or of the workload, or from a run of another "
+            f"length (now {played.version()}): the run may differ",
             err=True,
         )
     try:
         outcome = play(make, Play(seed, played.hours, keeps_events=trace))
     except KeyboardInterrupt:
-        click.echo(f"simulate: interrupted; there is no verdict over seed {seed} yet")
+        click.echo(f"simulate: interrupted; there is no result for seed {seed} yet")
         raise
     click.echo(str(outcome))
     for strike in outcome.strikes:
@@ -188,7 +201,7 @@ def _shrink(played: _Played, outcome: "RunOutcome") -> None:
     """Find the smallest run that fails in the same way; print it as a test."""
     from staticfire.simulation.runs.shrinking import Shrinker, as_scenario
 
-    click.echo("simulate: looking for the fewest faults with which it fails", err=True)
+    click.echo("simulate: searching for the smallest set of faults with which it fails", err=True)
     shrinker = Shrinker(played.maker(), outcome, played.hours)
     smallest = shrinker.shrink()
     faults = f"{len(smallest.strikes)} of {len(outcome.strikes)} faults"
@@ -205,8 +218,8 @@ def _write_page(path: str, outcome: "RunOutcome") -> bool:
     try:
         page.write_text(text, encoding="utf-8")
     except OSError as error:
-        words = f"the page {page} can't be written into {Path.cwd()}: {error.strerror}"
-        click.echo(f"simulate: {words}; run the same command in a folder that takes it", err=True)
+        words = f"the page {page} can't be written to {Path.cwd()}: {error.strerror}"
+        click.echo(f"simulate: {words}; run the same command in a writable folder", err=True)
         return False
     click.echo(f"simulate: {page}")
     return True

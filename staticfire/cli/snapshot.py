@@ -22,9 +22,10 @@ NAME = click.argument("name", default="default")
 
 @click.group(cls=Commands)
 def snapshot() -> None:
-    """The whole cluster as it is: put away under a name, and put back in milliseconds, as often as a test wants it.
+    """Save the state of the whole cluster under a name, and restore it in milliseconds, as often as a test needs it.
 
-    A snapshot has messages, topics, groups, offsets, what waits and message time. Brokers keep it below their folder.
+    A snapshot contains messages, topics, groups, offsets, delayed messages and message time. Brokers store it in their
+    folder.
     """
 
 
@@ -33,7 +34,7 @@ def snapshot() -> None:
 @json_flag
 @NAME
 def save(name: str, namesrv: str, as_json: bool) -> None:
-    """Put the cluster away under NAME ("default"); one of that name is replaced. Nothing changes."""
+    """Save the cluster under NAME ("default"). This replaces an older snapshot with the same name."""
     from staticfire.control import snapshots
 
     told = _with_brokers(namesrv, lambda pool, _, brokers: snapshots.save(pool, brokers, name))
@@ -48,14 +49,14 @@ def save(name: str, namesrv: str, as_json: bool) -> None:
 @json_flag
 @NAME
 def restore(name: str, namesrv: str, as_json: bool) -> None:
-    """Put the cluster back as it was: what came since is gone, and connected consumers go on where they stood."""
+    """Restore the saved state. Newer messages are removed, and connected consumers continue at their saved offsets."""
     from staticfire.control import snapshots
 
     told = _with_brokers(namesrv, lambda pool, server, brokers: snapshots.restore(pool, server, brokers, name))
     if as_json:
         print_json(_as_json(told))
         return
-    gone = f"; gone: {', '.join(told['gone'])}" if told["gone"] else ""
+    gone = f"; removed: {', '.join(told['gone'])}" if told["gone"] else ""
     click.echo(f"restored {name}: {_what(told)}{gone}")
 
 
@@ -63,7 +64,7 @@ def restore(name: str, namesrv: str, as_json: bool) -> None:
 @namesrv_flag
 @json_flag
 def list_(namesrv: str, as_json: bool) -> None:
-    """The snapshots that every broker has."""
+    """List the snapshots that every broker has."""
     from staticfire.control import snapshots
 
     found = _with_brokers(namesrv, lambda pool, _, brokers: snapshots.saved(pool, brokers))
@@ -73,7 +74,7 @@ def list_(namesrv: str, as_json: bool) -> None:
         else:
             click.echo(f"{told['name']}  {_time(told['saved_ms'])}  {_what(told)}")
     if not found and not as_json:
-        click.echo("no snapshots: staticfire snapshot save NAME")
+        click.echo("no snapshots; to save one: `staticfire snapshot save NAME`")
 
 
 @snapshot.command()

@@ -78,7 +78,10 @@ def _listen_for_control(control: WantedControl) -> socket.socket:
     sock = listen_near(control.host, control.port, FLAGS.ports)
     if control.port not in (0, port_of(sock)):
         url = url_of(port_of(sock), control.host)
-        tell(f"another program listens on port {control.port}: the control endpoint is {url} (--control-port chooses)")
+        tell(
+            f"another program listens on port {control.port}: the control endpoint is {url} (choose another port with "
+            "--control-port)"
+        )
     return sock
 
 

@@ -16,26 +16,33 @@ if TYPE_CHECKING:
 PAGE = "sweep.html"
 
 
-@click.command(short_help="Many simulated clusters, with settings varied: what do they cost, what do they bring?")
+@click.command(short_help="Simulate many clusters with varied settings, and compare costs and benefits.")
 @click.argument("workload", metavar="[FILE]", required=False, default="")
-@click.option("--seeds", type=Whole(1), default=20, show_default=True, help="How many, for each combination.")
-@click.option("--first", type=Whole(0), default=1, show_default=True, help="The first of them.")
+@click.option("--seeds", type=Whole(1), default=20, show_default=True, help="Number of seeds for each combination.")
+@click.option("--first", type=Whole(0), default=1, show_default=True, help="The first seed.")
 @click.option(
     "--vary", multiple=True, metavar="NAME=A,B,...",
-    help="A setting or a word of the workload, and its values; may be repeated: then all combinations are played.",
+    help="A setting or a value of the workload, and the values to try. If repeated, all combinations are played.",
 )  # fmt: skip
-@click.option("--hours", type=Hours(), default=0.1667, show_default=True, help="Of virtual time, for each run.")
+@click.option("--hours", type=Hours(), default=0.1667, show_default=True, help="Virtual time of each run, in hours.")
 @click.option(
     "--to", default="build/sweep", show_default=True, metavar="DIR",
-    help="Where the table `runs` goes: a folder, or what Hadoop knows (s3a://, hdfs://).",
+    help="Where the table `runs` is written: a folder, or an address that Hadoop knows (s3a://, hdfs://).",
 )  # fmt: skip
-@click.option("--page", metavar="FILE", help="The page. [default: sweep.html in DIR; here, if DIR is elsewhere]")
-@click.option("--master", default="local[*]", show_default=True, help="Which Spark; spark-submit's own counts more.")
+@click.option(
+    "--page",
+    metavar="FILE",
+    help="File for the page. [default: sweep.html in DIR, or in the current folder if DIR is remote]",
+)
+@click.option(
+    "--master", default="local[*]", show_default=True, help="The Spark master; spark-submit's option has priority."
+)
 def sweep(
     workload: str, seeds: int, first: int, vary: tuple[str, ...], hours: float, to: str, page: str | None, master: str
 ) -> None:
-    """Play a workload FILE (docs/simulation.md) with each seed and each combination of what is varied, spread over
-    Spark's executors. Each row of the table has the one command that plays it again."""
+    """Play a workload FILE (docs/simulation.md) with each seed and each combination of varied values, distributed over
+    Spark's executors. Each row of the table contains the command that repeats its run.
+    """
     from staticfire.pipeline.errors import SparkMissing
     from staticfire.pipeline.jobs.sessions import job_session
     from staticfire.pipeline.sweep.plan import SweepPlan, read_vary

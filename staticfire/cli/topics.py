@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 @click.command(cls=FamilyCommand)
 @namesrv_flag
 @protocol_flag
-@click.option("--all", "all_of_them", is_flag=True, help="RocketMQ's own ones, retries and dead letters, too.")
+@click.option("--all", "all_of_them", is_flag=True, help="Include RocketMQ's own topics, retries and dead letters.")
 @json_flag
 @watch_flag
 def topics(namesrv: str, protocol: str, all_of_them: bool, as_json: bool, watch_s: float | None) -> None:
-    """List the topics: on how many brokers each is, its queues, and how many messages are stored."""
+    """List the topics: the number of brokers, queues and stored messages of each."""
 
     async def ask(admin: "Admin") -> list[dict[str, Any]]:
         from staticfire.client.admin.listing import list_topics
@@ -27,7 +27,7 @@ def topics(namesrv: str, protocol: str, all_of_them: bool, as_json: bool, watch_
         return await list_topics(admin, all_of_them)
 
     def look() -> int:
-        print_lines(asked(namesrv, protocol, ask), as_json, "there is no topic so far")
+        print_lines(asked(namesrv, protocol, ask), as_json, "no topics")
         return 0
 
     watched(watch_s, look)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     show_default=True,
     metavar="TOPIC",
     type=TOPIC,
-    help="Where traces are written.",
+    help="The topic that traces are written to.",
 )
 @json_flag
 @protocol_flag
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 def trace(namesrv: str, trace_topic: str, as_json: bool, protocol: str, message_id: str) -> None:
     """Show the life of a message, oldest event first: stored, delivered, sent back, due, committed, recalled, dead.
 
-    Brokers of staticfire tell to whom they have delivered it (journalEnable). When it was sent and how long it was
-    worked on is told by clients that trace: enable_trace=True of ProducerSettings and PushSettings, enableMsgTrace of
+    Deliveries come from the journals of staticfire's brokers (journalEnable). When it was sent, and how long it was
+    processed, comes from clients that trace: enable_trace=True of ProducerSettings and PushSettings, enableMsgTrace of
     RocketMQ's own clients.
     """
 
@@ -55,6 +55,6 @@ def trace(namesrv: str, trace_topic: str, as_json: bool, protocol: str, message_
         click.echo(note, err=True)
     if not lives:
         raise ClientError(
-            f"no message has the id or key {message_id}, and nobody has traced one to {trace_topic}: a trace may take "
-            "five seconds to be written"
+            f"no message has the id or key {message_id}, and no client has traced one to {trace_topic}; a trace may "
+            "appear up to five seconds late"
         )

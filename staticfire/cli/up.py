@@ -15,29 +15,29 @@ from staticfire.runtime.signals import StopAsked
 @click.command()
 @cluster_flags(NAMESRV_PORT, BROKER_PORT, GRPC_PORT, CONTROL_PORT)
 def up(flags: ClusterFlags) -> int:
-    """A RocketMQ cluster in the foreground: a nameserver and brokers, each a process.
+    """Start a RocketMQ cluster in the foreground: a nameserver and brokers, each a process.
 
-    When clients can use it, one line says where it is, and everything else is written to stderr:
+    When clients can connect, one line on stdout shows the addresses. All other output goes to stderr:
 
     \b
         ready NAMESRV_ADDR=127.0.0.1:9876 ROCKETMQ_ENDPOINT=127.0.0.1:8081 CONTROL=http://127.0.0.1:8082 DIR=...
 
-    NAMESRV_ADDR is what RocketMQ's clients are given, unchanged, and `staticfire send`, `peek`, `consume`, `clock`
-    and `mqadmin` look there by themselves. ROCKETMQ_ENDPOINT is what RocketMQ 5's gRPC clients are given (with TLS or
-    without); it is there if the extra staticfire[grpc] is, and --no-grpc isn't. CONTROL answers GET /health, POST
-    /reset, POST /clock/advance?by=2h; GET / lists the rest.
+    NAMESRV_ADDR is the address for RocketMQ's unchanged clients, and the default of `staticfire send`, `peek`,
+    `consume`, `clock` and `mqadmin`. ROCKETMQ_ENDPOINT is the address for RocketMQ 5's gRPC clients (with or without
+    TLS); it needs staticfire[grpc] and is absent with --no-grpc. CONTROL serves GET /health, POST /reset,
+    POST /clock/advance?by=2h; GET / lists the rest.
 
-    Ctrl-C or SIGTERM stops it (exit code 0): brokers write what they have first. Data is in a temporary folder and
-    gone then, unless --dir says where to keep it. Exit code 125: a process of the cluster died, and the rest was
-    stopped; 2: a flag or a setting is wrong, or a port is taken.
+    Ctrl-C or SIGTERM stops the cluster (exit code 0); brokers write their data first. The data is in a temporary
+    folder, which is removed at the end, unless you give --dir. Exit code 125: a process of the cluster died, and the
+    others were stopped; 2: a flag or a setting is invalid, or a port is in use.
 
     \b
     Examples:
         staticfire up --brokers 2
         staticfire up --dir ./data --set autoCreateTopicEnable=false
-        staticfire up --namesrv-port 0 --broker-port 0 --control-port 0      # beside another cluster
+        staticfire up --namesrv-port 0 --broker-port 0 --control-port 0      # in addition to another cluster
 
-    For one command or test run there is `staticfire run`.
+    For one command or test run, use `staticfire run`.
     """
     try:
         with standing(flags, click.get_current_context().obj) as stand:
@@ -45,7 +45,7 @@ def up(flags: ClusterFlags) -> int:
                 _tell_of_compat(flags.wanted.compat)
             say(ready_line(stand))
             if not grpc_is_installed():
-                tell(f"there is no gRPC endpoint for RocketMQ 5's clients; to have one: {HOW_TO_GET_IT}")
+                tell(f"the gRPC endpoint for RocketMQ 5's clients is off; to install it: {HOW_TO_GET_IT}")
             exit_code = _stay(stand)
         return EXIT_FAILED if exit_code == EXIT_STOPPED and stand.ended_badly else exit_code
     except StopAsked:

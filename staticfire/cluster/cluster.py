@@ -84,7 +84,7 @@ class Cluster(ClusterFacts):
         Raises: UsageError, ClientError.
         """
         if isolation not in ("thread", "process"):
-            raise ClientError(f"isolation={isolation!r} is unknown; there are 'thread' and 'process'")
+            raise ClientError(f"isolation={isolation!r} is unknown; use 'thread' or 'process'")
         self.isolation = isolation
         ports = namesrv_port, broker_port
         wanted = WantedCluster.of_parameters(brokers, settings, directory, *ports, grpc, nameservers)
@@ -220,7 +220,7 @@ class Cluster(ClusterFacts):
 
     def _make_thread(self) -> LoopThread:
         if self._thread is not None:
-            raise ClientError("a Cluster is used once: make another one")
+            raise ClientError("a Cluster can be started only once; create a new one")
         self._thread = LoopThread("this cluster")
         return self._thread
 

@@ -26,9 +26,9 @@ DIGITS_MAX = 24
 TIMEOUT_S = ADVANCE_TIMEOUT_MS / 1_000 + 10
 
 BLOCKS_CONSUMERS = (
-    "cluster.clock.advance would block the event loop that runs here, and with it the consumers that it waits for: "
-    "write `async with Cluster(...) as cluster` and `await cluster.clock.advance(...)`, or with this cluster "
-    "`await cluster.aio.clock.advance(...)`"
+    "cluster.clock.advance would block the running event loop, and with it the consumers that it waits for. Use `async "
+    "with Cluster(...) as cluster` and `await cluster.clock.advance(...)`, or with this cluster `await "
+    "cluster.aio.clock.advance(...)`"
 )
 
 
@@ -53,7 +53,9 @@ class RunningClock:
     async def scale(self, rate: float) -> ClockReport:
         """Run message time `rate` times faster than real time. Raises: UsageError."""
         if not _is_number(rate):
-            raise UsageError(f"scale({rate!r}): how many times faster than real time, as in scale(60)")
+            raise UsageError(
+                f"scale({rate!r}): the rate must be a number, how many times faster than real time, as in scale(60)"
+            )
         return await self._moved(lambda clock: clock.scale(rate))
 
     async def skip(self) -> ClockReport:
@@ -82,7 +84,7 @@ class RunningClock:
         named = {"days": days, "hours": hours, "minutes": minutes, "seconds": seconds, "milliseconds": milliseconds}
         parts = {name: number for name, number in named.items() if number is not None}
         if (by is not None) + (to is not None) + bool(parts) != 1:
-            raise UsageError('advance wants one of: hours=2 and the like, "1h30m", a timedelta, or to=')
+            raise UsageError('advance needs exactly one of: hours=2 and the like, "1h30m", a timedelta, or to=')
         by_ms = _parts_ms(parts) if parts else None if by is None else _ms("advance", by)
         to_ms = None if to is None else _moment_ms(to)
         settle_ms_max = None if settle is None else _ms("settle", settle)
@@ -121,15 +123,15 @@ def _ms(name: str, duration: object) -> int:
         way_out = f'{name}="{duration}s" or {name}=timedelta(seconds={duration})'
         if name == "advance":
             way_out = f'advance(seconds={duration}), advance("{duration}s"), or the same with hours, minutes ...'
-        raise UsageError(f"{name}: {duration} of what? Write {way_out}")
-    raise UsageError(f"{name}: {duration!r} is no duration; it takes a timedelta, or text like {DURATION_FORMS}")
+        raise UsageError(f"{name}: {duration} has no unit; write {way_out}")
+    raise UsageError(f"{name}: {duration!r} is not a duration; write a timedelta, or text like {DURATION_FORMS}")
 
 
 def _parts_ms(parts: dict[str, float]) -> int:
     """Return the sum of hours=2 and the like in milliseconds. Raises: UsageError."""
     wrong = [f"{name}={number!r}" for name, number in parts.items() if not _is_number(number)]
     if wrong:
-        raise UsageError(f"advance: {wrong[0]} is no number")
+        raise UsageError(f"advance: {wrong[0]} is not a number")
     try:
         return round(timedelta(**parts) / timedelta(milliseconds=1))
     except (OverflowError, ValueError) as error:  # Too many days, or not a number (NaN).
@@ -145,7 +147,7 @@ def _moment_ms(moment: object) -> int:
         return parse_moment(moment)
     if isinstance(moment, int) and not isinstance(moment, bool):
         return moment
-    raise UsageError(f"to={moment!r} is no moment; it takes a datetime, or {MOMENT_FORMS}")
+    raise UsageError(f"to={moment!r} is not a time; write a datetime, or {MOMENT_FORMS}")
 
 
 def _is_number(value: object) -> bool:

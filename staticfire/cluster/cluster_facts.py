@@ -30,7 +30,7 @@ class ClusterFacts(Face[RunningCluster]):
         """The address for RocketMQ 5 clients. Raises: ClientError (the cluster has no gRPC endpoint)."""
         endpoint = self._behind()[1].cluster.plan.grpc_endpoint
         if endpoint is None:
-            raise ClientError("this cluster has no gRPC endpoint: Cluster(grpc=True) has one")
+            raise ClientError("this cluster has no gRPC endpoint; use Cluster(grpc=True)")
         return endpoint
 
     @property

@@ -12,9 +12,7 @@ from staticfire.runtime.pool import ConnectionPool
 if TYPE_CHECKING:
     from staticfire.launch.process_faults import ProcessFaults
 
-IN_A_THREAD = (
-    "this cluster lives in a thread, which can't be killed or frozen; Cluster(isolation='process') has processes"
-)
+IN_A_THREAD = "this cluster runs in a thread, which can't be killed or frozen; use Cluster(isolation='process')"
 
 
 class ClusterFaults:

@@ -44,9 +44,9 @@ class RunningCluster:
         Raises: UsageError, BrokerAnswer, NetworkError.
         """
         if not isinstance(topic, str):
-            raise UsageError(f"{topic!r} is no topic's name: it is text")
+            raise UsageError(f"{topic!r} is not the name of a topic: it must be a str")
         if not is_whole(queues) or queues < 1:
-            raise UsageError(f"queues={queues!r}: a topic takes a whole number of queues per broker, 1 or more")
+            raise UsageError(f"queues={queues!r}: the number of queues per broker must be a whole number of at least 1")
         await self._asked(lambda admin: admin.create_topic(topic, queues))
 
     async def members(self, group: str) -> "list[ClientConnection]":
@@ -212,8 +212,7 @@ class RunningCluster:
             self.check_broker(name)
         if not isinstance(self.cluster, ProcessCluster):
             raise ClientError(
-                f"{name} lives in a thread, which can't be killed, frozen or restarted; "
-                "Cluster(isolation='process') has real processes"
+                f"{name} runs in a thread, which can't be killed, frozen or restarted; use Cluster(isolation='process')"
             )
         return self.cluster
 
@@ -221,8 +220,8 @@ class RunningCluster:
         """Return the cluster if it lives in this process. Raises: ClientError."""
         if isinstance(self.cluster, ProcessCluster):
             raise ClientError(
-                f"{what} needs brokers in this process: Cluster(isolation='thread'), which is the default; "
-                "cluster.dlq(group).on_death(hook) looks from outside"
+                f"{what} needs brokers in this process: use Cluster(isolation='thread'), which is the default; or "
+                "cluster.dlq(group).on_death(hook), which works with all clusters"
             )
         return self.cluster
 

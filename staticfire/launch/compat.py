@@ -36,7 +36,7 @@ def differences() -> list[Difference]:
 def check_target(compat: str | None) -> None:
     """Check that `compat` names a supported RocketMQ version. Raises: UsageError."""
     if compat is not None and compat not in TARGETS:
-        raise UsageError(f"compat={compat!r} is unknown; there is {' and '.join(TARGETS)}: did you mean that?")
+        raise UsageError(f"compat={compat!r} is unknown; known: {' and '.join(TARGETS)}")
 
 
 def compat_settings(compat: str | None) -> Mapping[str, str]:
@@ -52,7 +52,7 @@ def told(compat: str) -> list[str]:
     rest = [one for one in found if not one.setting]
     return [
         f"as {compat}: {switched}",
-        f"{len(rest)} differences stay, of which most programs meet none:",
+        f"{len(rest)} differences remain; most programs don't notice any:",
         *(f"  {one.what}: RocketMQ: {one.rocketmq}; here: {one.ours}" for one in rest),
     ]
 
@@ -61,5 +61,6 @@ def told_shortly(compat: str) -> str:
     """Return a one-line summary of `told`."""
     rest = sum(not one.setting for one in differences())
     return (
-        f"as {compat}; {rest} differences stay: docs/compatibility.md, or `staticfire up --compat {compat}`, lists them"
+        f"as {compat}; {rest} differences remain: docs/compatibility.md, or `staticfire up --compat {compat}`, lists "
+        "them"
     )

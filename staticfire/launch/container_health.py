@@ -42,7 +42,7 @@ def main() -> int:
     servers = list(running_servers(Path("/proc")))
     try:
         if not servers:
-            raise NotReady("no server runs here")
+            raise NotReady("no server is running here")
         for module, settings in servers:
             check(module, settings)
     except NotReady as words:
@@ -108,9 +108,9 @@ def ask(host: str, port: int, code: int) -> bytes:
                 frame = answer.read(length - 4)
             answered: dict[str, Any] = json.loads(frame[: header_bytes & 0xFFFFFF])
         except (OSError, ValueError, struct.error) as error:
-            raise NotReady(f"{host}:{port} doesn't answer: {error}") from None
+            raise NotReady(f"{host}:{port} doesn't respond: {error}") from None
     if answered["code"] != 0:
-        raise NotReady(f"{host}:{port} answers {answered['code']}: {answered.get('remark')}")
+        raise NotReady(f"{host}:{port} responds with {answered['code']}: {answered.get('remark')}")
     return frame[header_bytes & 0xFFFFFF :]
 
 
@@ -124,7 +124,7 @@ def ask_control(port: int) -> None:
             with connection.makefile("rb") as answer:
                 head, _, body = answer.read().partition(b"\r\n\r\n")
         except OSError as error:
-            raise NotReady(f"127.0.0.1:{port} doesn't answer: {error}") from None
+            raise NotReady(f"127.0.0.1:{port} doesn't respond: {error}") from None
     if head.split()[1:2] != [b"200"]:
         raise NotReady(f"the cluster isn't ready: {body.decode(errors='replace')}")
 
@@ -136,7 +136,7 @@ def greet(host: str, port: int) -> None:
             connection.sendall(HTTP_2_HELLO)
             answer = connection.recv(9)
         except OSError as error:
-            raise NotReady(f"{host}:{port} doesn't answer: {error}") from None
+            raise NotReady(f"{host}:{port} doesn't respond: {error}") from None
     if answer[3:4] != bytes((SETTINGS,)):
         raise NotReady(f"{host}:{port} doesn't speak HTTP/2")
 
@@ -150,7 +150,7 @@ def connect(host: str, port: int) -> socket.socket:
         connection.connect((host, port))
     except OSError as error:
         connection.close()
-        raise NotReady(f"{host}:{port} can't be reached: {error}") from None
+        raise NotReady(f"can't connect to {host}:{port}: {error}") from None
     return connection
 
 

@@ -35,7 +35,9 @@ def check_environment(environment: Mapping[str, str], tell: Callable[[str], obje
         meant = _meant(name, known)
         if meant is not None:
             raise UsageError(f"unknown setting {name} ({ENVIRONMENT}): did you mean {meant}?")
-        tell(f"{name} ({ENVIRONMENT}) is no setting, and is passed over: `staticfire broker --settings` lists all")
+        tell(
+            f"{name} ({ENVIRONMENT}) is not a setting and is ignored: `staticfire broker --settings` lists all settings"
+        )
 
 
 def _is_of_kubernetes(name: str, environment: Mapping[str, str]) -> bool:

@@ -38,13 +38,13 @@ class Words:
 
 
 FLAGS = Words(
-    "stop it, or choose another port with --namesrv-port, --broker-port, --grpc-port or --control-port"
-    " (0: any free one)",
+    "stop it, or choose another port with --namesrv-port, --broker-port, --grpc-port or --control-port (0: any free "
+    "port)",
     "--dir",
     "--set",
 )
 PARAMETERS = Words(
-    "stop it, or give another namesrv_port= or broker_port= (0: any free one)", "directory=", "settings="
+    "stop it, or give another namesrv_port= or broker_port= (0: any free port)", "directory=", "settings="
 )
 
 
@@ -112,18 +112,18 @@ class WantedCluster:
         ports = {"namesrv_port": namesrv_port, "broker_port": broker_port}
         for name, number in {"brokers": brokers, "nameservers": nameservers, **ports}.items():
             if not is_whole(number):
-                raise UsageError(f"{name}={number!r}: a whole number is needed")
+                raise UsageError(f"{name}={number!r}: it must be a whole number")
         for name, port in ports.items():
             if not 0 <= port <= PORT_MAX:  # type: ignore[operator]  # a whole number: see above
-                raise UsageError(f"{name}={port}: ports are 1 to {PORT_MAX}, and 0 is any free one")
+                raise UsageError(f"{name}={port}: ports are 1 to {PORT_MAX}; 0 means any free port")
         broker_names(brokers)  # type: ignore[arg-type]  # the same
         nameserver_names(nameservers)  # type: ignore[arg-type]
         if settings is not None and not isinstance(settings, Mapping):
-            raise UsageError(f'settings={settings!r}: a dictionary is needed, like {{"autoCreateTopicEnable": False}}')
+            raise UsageError(f'settings={settings!r}: it must be a dictionary, like {{"autoCreateTopicEnable": False}}')
         if directory is not None and not isinstance(directory, str | os.PathLike):
-            raise UsageError(f"directory={directory!r}: a path is needed, or None for a temporary folder")
+            raise UsageError(f"directory={directory!r}: it must be a path, or None for a temporary folder")
         if grpc and not grpc_is_installed():
-            raise UsageError(f"grpc={grpc!r}: the gRPC endpoint needs an extra, {HOW_TO_GET_IT}")
+            raise UsageError(f"grpc={grpc!r}: the gRPC endpoint needs an optional package: {HOW_TO_GET_IT}")
         texts = {str(key): _as_text(value) for key, value in (settings or {}).items()}
         folder = None if directory is None else os.fsdecode(directory)
         grpc_port = 0 if grpc else None
@@ -157,7 +157,7 @@ class ClusterFolder:
             self.path = self._temporary.path
             return
         if not path:
-            raise UsageError(f"{words.directory} is empty: a path is needed; left out, it is a temporary folder")
+            raise UsageError(f"{words.directory} is empty: give a path, or leave it out to use a temporary folder")
         self.path = os.path.abspath(path)
         try:
             os.makedirs(self.path, exist_ok=True)
@@ -165,9 +165,9 @@ class ClusterFolder:
             raise UsageError(f"{self.path} is a file; choose a folder with {words.directory}") from None
         except (OSError, ValueError) as error:  # ValueError: a null byte in the path.
             reason = getattr(error, "strerror", None) or error
-            raise UsageError(f"{self.path} can't be made: {reason}; choose another with {words.directory}") from None
+            raise UsageError(f"{self.path} can't be created: {reason}; choose another with {words.directory}") from None
         if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
-            raise UsageError(f"{self.path} can't be read and written; choose another with {words.directory}")
+            raise UsageError(f"{self.path} isn't readable and writable; choose another with {words.directory}")
 
     @property
     def temporary(self) -> bool:

@@ -117,14 +117,14 @@ def host_from_here(listen: str) -> str:
 def broker_names(count: int) -> list[str]:
     """Return broker-a, broker-b, ... Raises: UsageError."""
     if not 1 <= count <= BROKERS_MAX:
-        raise UsageError(f"a cluster of {count} brokers can't be had; it takes 1 to {BROKERS_MAX}")
+        raise UsageError(f"a cluster can't have {count} brokers; allowed are 1 to {BROKERS_MAX}")
     return [f"broker-{letter}" for letter in ascii_lowercase[:count]]
 
 
 def nameserver_names(count: int) -> list[str]:
     """Return nameserver, nameserver-2, ... Raises: UsageError."""
     if not 1 <= count <= NAMESERVERS_MAX:
-        raise UsageError(f"a cluster of {count} nameservers can't be had; it takes 1 to {NAMESERVERS_MAX}")
+        raise UsageError(f"a cluster can't have {count} nameservers; allowed are 1 to {NAMESERVERS_MAX}")
     return [NAMESERVER, *(f"{NAMESERVER}-{number}" for number in range(2, count + 1))]
 
 
@@ -187,9 +187,9 @@ def _load(cls: type[S], given: GivenSettings, place: Mapping[str, str], defaults
 def _refuse_unusable(broker: BrokerSettings) -> None:
     """Refuse settings with which a broker would start but be useless. Raises: UsageError."""
     if broker.broker_id:
-        raise UsageError(f"brokerId={broker.broker_id}: brokers are masters here, whose id is 0")
+        raise UsageError(f"brokerId={broker.broker_id}: all brokers are masters, and the id of a master is 0")
     if not all(letter.isalnum() or letter in _OF_HOSTS for letter in broker.broker_ip1):
-        words = "no host that clients could connect to; write an IP address or a name"
+        words = "clients can't connect to this host; write an IP address or a host name"
         raise UsageError(f"brokerIP1={broker.broker_ip1!r}: {words}")
 
 
@@ -212,8 +212,8 @@ def _refuse_places(given: GivenSettings) -> None:
 
 def _is_no_matter_of_a_cluster(key: str, source: str) -> str:
     return (
-        f"{key} ({source}) can't be set for a whole cluster, which gives each process its own: "
-        "ports and the folder are asked for by themselves; for one broker there is `staticfire broker`"
+        f"{key} ({source}) can't be set for a whole cluster, because each process has its own value. Use the options "
+        "for ports and the folder, or start one broker with `staticfire broker`"
     )
 
 

@@ -64,10 +64,10 @@ class ProcessFaults:
         cluster = self._cluster
         unknown = [name for name in names if name not in cluster.names]
         if unknown:
-            raise UsageError(f"there is no {unknown[0]} in this cluster; there are {', '.join(cluster.names)}")
+            raise UsageError(f"there is no {unknown[0]} in this cluster; it has {', '.join(cluster.names)}")
         dead = [name for name in names if name not in cluster.pids]
         if dead:
-            raise ClientError(f"{dead[0]} doesn't run")
+            raise ClientError(f"{dead[0]} isn't running")
         for name in names:
             (cluster.freeze if rule.action == actions.FREEZE else cluster.kill)(name)
         fault = self._faults[rule.number] = ProcessFault(rule, names)

@@ -153,7 +153,7 @@ class ProcessCluster:
     def _running_child(self, name: str) -> Child:
         child = self._child(name)
         if child.exit_code is not None:
-            raise ClientError(f"{name} doesn't run; `restart` starts it")
+            raise ClientError(f"{name} isn't running; `restart` starts it")
         return child
 
     def _spawn(self, name: str) -> Child:

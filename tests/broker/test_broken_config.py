@@ -149,7 +149,7 @@ CLOCKS = [
 def test_a_clock_that_shows_no_time_is_refused(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "clock.json").write_bytes(data)
     machine = live_machine()
-    with pytest.raises(StorageError, match=r"clock\.json can't be read: .*move it away to start with the wall clock"):
+    with pytest.raises(StorageError, match=r"clock\.json can't be read: .*move it away and start with the wall clock"):
         MessageClock(machine.clock, machine.files, f"{tmp_path}/clock.json").restore()
 
 

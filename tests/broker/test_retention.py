@@ -85,7 +85,7 @@ def test_an_hour_that_a_jump_passes_counts_to_its_last_moment(
 
 @pytest.mark.parametrize("hours", ["24", "4am", "-1", "04,16"])
 def test_hours_that_are_none_are_refused(hours: str) -> None:
-    with pytest.raises(UsageError, match=f"deleteWhen={hours} is no list of hours"):
+    with pytest.raises(UsageError, match=f"deleteWhen={hours} is not a list of hours"):
         RetentionPolicy(BrokerSettings(delete_when=hours))
 
 
@@ -95,7 +95,7 @@ def test_sends_are_refused_above_a_level_that_the_refusal_names() -> None:
     assert policy.refusal("/store", DiskUse(900, 1000)) is None
     refusal = str(policy.refusal("/store", DiskUse(901, 1000)))
     assert "the disk of /store is 91 % full, and above diskSpaceWarningLevelRatio=90 nothing is stored" in refusal
-    assert "set a higher one" in refusal
+    assert "set a higher ratio" in refusal
     assert RetentionPolicy(BrokerSettings(disk_space_warning_level_ratio=100)).refusal("/", DiskUse(1, 1)) is None
     assert policy.refusal("/proc", DiskUse(0, 0)) is None
 

@@ -1,4 +1,4 @@
-"""Stretches of logical queues: what the answer to a pull of one means, and which mappings are accepted."""
+"""Stretches of logical queues: what the response to a pull of one means, and which mappings are accepted."""
 
 from typing import Any
 
@@ -92,8 +92,8 @@ def test_a_broker_leads_what_ends_with_it() -> None:
         ([], "mapped to nothing"),
         ([replace(FIRST, queue_id=-1)], "can't be below 0"),
         ([replace(FIRST, end_offset=3, start_offset=5)], "before its start"),
-        ([FIRST, replace(MIDDLE, gen=0)], "has to be larger"),
-        ([replace(FIRST, logic_offset=-1), MIDDLE], "only the last may have none"),
+        ([FIRST, replace(MIDDLE, gen=0)], "must be larger"),
+        ([replace(FIRST, logic_offset=-1), MIDDLE], "only the last one may omit it"),
         ([replace(FIRST, end_offset=100), MIDDLE], "not after 100"),
         ([FIRST] * 1_001, "1000 is the limit"),
     ],

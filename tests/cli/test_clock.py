@@ -120,22 +120,22 @@ def test_how_time_goes_on(cluster: Cluster) -> None:
 
 
 def test_what_is_no_advance_is_refused(cluster: Cluster) -> None:
-    with pytest.raises(UsageError, match="wants one of"):
+    with pytest.raises(UsageError, match="needs exactly one of"):
         cluster.clock.advance()
-    with pytest.raises(UsageError, match="wants one of"):
+    with pytest.raises(UsageError, match="needs exactly one of"):
         cluster.clock.advance("1h", hours=1)
-    with pytest.raises(UsageError, match="is no duration"):
+    with pytest.raises(UsageError, match="is not a duration"):
         cluster.clock.advance("soon")
-    with pytest.raises(UsageError, match=r'advance: 5 of what\? Write advance\(seconds=5\), advance\("5s"\)'):
+    with pytest.raises(UsageError, match=r'advance: 5 has no unit; write advance\(seconds=5\), advance\("5s"\)'):
         cluster.clock.advance(5)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r'settle: 0\.5 of what\? Write settle="0\.5s"'):
+    with pytest.raises(UsageError, match=r'settle: 0\.5 has no unit; write settle="0\.5s"'):
         cluster.clock.advance("1h", settle=0.5)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="hours='2' is no number"):
         cluster.clock.advance(hours="2")  # type: ignore[arg-type]
     for too_far in (1e300, float("nan"), float("inf")):
         with pytest.raises(UsageError, match=r"advance\(days="):
             cluster.clock.advance(days=too_far)
-    with pytest.raises(UsageError, match=r"to=1\.5 is no moment; it takes a datetime, or 2026"):
+    with pytest.raises(UsageError, match=r"to=1\.5 is not a time; write a datetime, or 2026"):
         cluster.clock.advance(to=1.5)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="how many times faster"):
         cluster.clock.scale("fast")  # type: ignore[arg-type]
@@ -206,9 +206,9 @@ def test_http_refuses_in_words(cluster: Cluster) -> None:
     for query, words in (
         ("", "one of them"),
         ("?by=2h&to=1", "one of them"),
-        ("?by=2", "is no duration"),
-        ("?by=2h&settle=x", "is no duration"),
-        ("?to=later", "is no time"),
+        ("?by=2", "is not a duration"),
+        ("?by=2h&settle=x", "is not a duration"),
+        ("?to=later", "is not a time"),
         ("?for=2h", "'for' is unknown here"),
         ("?to=2020-01-01", "can't go back"),
     ):
@@ -250,13 +250,13 @@ def test_a_report_is_a_few_plain_lines(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "words"),
     [
-        (["advance"], 2, "give a duration (like 2h) or --to TIME, one of them"),
-        (["advance", "2h", "--to", "2030-01-01"], 2, "one of them"),
-        (["advance", "2"], 2, "'2' is no duration; write 2h, 1h30m"),
-        (["advance", "2h", "--settle", "long"], 2, "'long' is no duration"),
+        (["advance"], 2, "give either a duration (like 2h) or --to TIME"),
+        (["advance", "2h", "--to", "2030-01-01"], 2, "give either a duration (like 2h) or --to TIME"),
+        (["advance", "2"], 2, "'2' is not a duration; write 2h, 1h30m"),
+        (["advance", "2h", "--settle", "long"], 2, "'long' is not a duration"),
         (["advance", "--to", "2020-01-01T00:00:00Z"], 1, "can't go back"),
         (["scale", "fast"], 2, "'fast' is not a valid float"),
-        (["scale", "0"], 2, "the rate has to be above 0"),
+        (["scale", "0"], 2, "the rate must be above 0"),
         (["rewind"], 2, "rewind"),
         (["now", "-n", "127.0.0.1:1"], 1, "127.0.0.1:1"),
     ],

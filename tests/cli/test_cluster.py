@@ -211,7 +211,7 @@ def test_cluster_outside_of_with_says_so() -> None:
         cluster.reset()
     with cluster:
         pass
-    with pytest.raises(ClientError, match="used once"), cluster:
+    with pytest.raises(ClientError, match="can be started only once"), cluster:
         pass
 
 
@@ -253,7 +253,7 @@ def test_a_killed_nameserver_comes_back_under_its_address(processes: Cluster) ->
     processes.nameserver.kill()
     assert refuses(processes.nameserver.address)
     assert list(processes.pids) == ["broker-a"]
-    with pytest.raises(ClientError, match="nameserver doesn't run; `restart` starts it"):
+    with pytest.raises(ClientError, match="nameserver isn't running; `restart` starts it"):
         processes.freeze("nameserver")
     processes.nameserver.restart()
     assert processes.nameserver.address == processes.namesrv
@@ -301,20 +301,20 @@ def test_a_cluster_with_frozen_processes_stops_in_order() -> None:
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"brokers": 0}, "a cluster of 0 brokers can't be had; it takes 1 to 26"),
-        ({"brokers": "2"}, "brokers='2': a whole number is needed"),
-        ({"nameservers": 10}, "a cluster of 10 nameservers can't be had; it takes 1 to 9"),
-        ({"brokers": True}, "brokers=True: a whole number is needed"),
-        ({"namesrv_port": -1}, "namesrv_port=-1: ports are 1 to 65535, and 0 is any free one"),
+        ({"brokers": 0}, "a cluster can't have 0 brokers; allowed are 1 to 26"),
+        ({"brokers": "2"}, "brokers='2': it must be a whole number"),
+        ({"nameservers": 10}, "a cluster can't have 10 nameservers; allowed are 1 to 9"),
+        ({"brokers": True}, "brokers=True: it must be a whole number"),
+        ({"namesrv_port": -1}, "namesrv_port=-1: ports are 1 to 65535; 0 means any free port"),
         ({"broker_port": 65536}, "broker_port=65536: ports are 1 to 65535"),
-        ({"directory": 5}, "directory=5: a path is needed"),
+        ({"directory": 5}, "directory=5: it must be a path"),
         ({"directory": ""}, "directory= is empty"),
         ({"directory": __file__}, "is a file; choose a folder with directory="),
         ({"directory": "/dev/null/x"}, "choose another with directory="),
-        ({"settings": ["autoCreateTopicEnable"]}, "a dictionary is needed"),
-        ({"settings": {"autoCreateTopicEnable": "maybe"}}, r"autoCreateTopicEnable=maybe \(settings=\) is no value"),
-        ({"settings": {"brokerId": 1}}, "brokerId=1: brokers are masters here"),
-        ({"settings": {"brokerIP1": "###"}}, "brokerIP1='###': no host that clients could connect to"),
+        ({"settings": ["autoCreateTopicEnable"]}, "it must be a dictionary"),
+        ({"settings": {"autoCreateTopicEnable": "maybe"}}, r"autoCreateTopicEnable=maybe \(settings=\) is not a value"),
+        ({"settings": {"brokerId": 1}}, "brokerId=1: all brokers are masters"),
+        ({"settings": {"brokerIP1": "###"}}, "brokerIP1='###': clients can't connect to this host"),
         ({"settings": {"listenPort": 1234}}, r"listenPort \(settings=\) can't be set for a whole cluster"),
         ({"settings": {"storePathRootDir": "/x"}}, "storePathRootDir"),
         ({"settings": {"brokerName": "x"}}, "brokerName"),
@@ -344,7 +344,7 @@ def test_folder_may_be_a_path(tmp_path: Path) -> None:
 
 
 def test_topic_that_is_no_text_is_refused(shared: Cluster) -> None:
-    with pytest.raises(UsageError, match=r"\['a'\] is no topic's name: it is text"):
+    with pytest.raises(UsageError, match=r"\['a'\] is not the name of a topic: it must be a str"):
         shared.create_topic(["a"])  # type: ignore[arg-type]
 
 

@@ -74,7 +74,7 @@ def test_up_and_broker_list_what_stays_different() -> None:
         _, of_broker = broker.stop()
     for lines in (err, of_broker):
         assert "staticfire: as rocketmq-5.3.3: traceTopicEnable=false" in lines
-        assert f"staticfire: {len(rest)} differences stay" in lines
+        assert f"staticfire: {len(rest)} differences remain" in lines
         for one in rest:
             assert f"  {one.what}: RocketMQ: {one.rocketmq}; here: {one.ours}" in lines
 
@@ -89,10 +89,10 @@ def test_run_says_it_in_one_line() -> None:
 def test_another_rocketmq_is_refused(command: list[str]) -> None:
     refused = call(command[0], "--compat", "rocketmq-4", *command[1:])
     assert refused.returncode == 2
-    assert "'rocketmq-4' is unknown; there is rocketmq-5.3.3" in one_line(refused.stderr)
+    assert "'rocketmq-4' is unknown; known: rocketmq-5.3.3" in one_line(refused.stderr)
 
 
 def test_another_rocketmq_is_refused_by_a_cluster() -> None:
     wrong: Any = "5.3.3"
-    with pytest.raises(UsageError, match=r"compat='5\.3\.3' is unknown; there is rocketmq-5\.3\.3"):
+    with pytest.raises(UsageError, match=r"compat='5\.3\.3' is unknown; known: rocketmq-5\.3\.3"):
         Cluster(compat=wrong)

@@ -43,7 +43,7 @@ def test_so_many_are_consumed_and_no_more(cluster: Cluster) -> None:
     assert [len(part) for part in parts] == [7, 1, 52]
     assert bodies([message for part in parts for message in part]) == [f"{number:02}" for number in range(60)]
     done = call("consume", "-n", cluster.namesrv, "-g", "billing", "--max", "1", "--timeout", "300ms", "counted")
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "staticfire: 0 of 1 messages came\n")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "staticfire: 0 of 1 messages arrived\n")
 
 
 def test_several_topics_are_filtered_by_tag(cluster: Cluster) -> None:
@@ -122,8 +122,8 @@ def test_who_reads_no_more_gets_no_more(cluster: Cluster) -> None:
     [
         (["orders"], 2, "--group"),
         (["-g", "billing"], 2, "TOPICS"),
-        (["-g", "billing", "--from", "monday", "orders"], 2, "'monday' is no time"),
-        (["-g", "billing", "--timeout", "soon", "orders"], 2, "'soon' is no duration"),
+        (["-g", "billing", "--from", "monday", "orders"], 2, "'monday' is not a time"),
+        (["-g", "billing", "--timeout", "soon", "orders"], 2, "'soon' is not a duration"),
         (["-g", "a b", "orders"], 2, "the group 'a b' contains characters"),
         (["-g", "DEFAULT_CONSUMER", "orders"], 1, "choose another name"),
         (["-n", "127.0.0.1:1", "-g", "billing", "orders"], 1, "127.0.0.1:1"),

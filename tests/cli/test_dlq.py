@@ -127,13 +127,13 @@ def test_some_or_all_are_sent_again() -> None:
         cluster.create_topic("elsewhere", queues=1)
         bury(cluster.namesrv, "orders", "billing", *(Message("orders", b"%d" % number) for number in range(3)))
         resend = ["dlq", "resend", "-n", cluster.namesrv, "billing"]
-        assert call(*resend, "broker-a/0/1", "--to", "elsewhere").stdout == "sent 1 to elsewhere\n"
-        assert call(*resend, "--all").stdout == "sent 3 to orders\n"
-        assert call(*resend, "--all").stdout == "nothing of billing is left to be sent again\n"
+        assert call(*resend, "broker-a/0/1", "--to", "elsewhere").stdout == "resent 1 to elsewhere\n"
+        assert call(*resend, "--all").stdout == "resent 3 to orders\n"
+        assert call(*resend, "--all").stdout == "billing has no dead letters left to resend\n"
         told = json.loads(call(*resend, "--all", "--again", "--json").stdout)
         assert told == {"resent": {"orders": 3}, "skipped": 0, "left": [], "otherGroups": []}
         assert [letter["resent"] for letter in listed(cluster, "billing")] == [True] * 3
-        assert "3 of these were sent again" in call("dlq", "list", "-n", cluster.namesrv, "billing").stdout
+        assert "3 of these were resent" in call("dlq", "list", "-n", cluster.namesrv, "billing").stdout
         gone = call(*resend, "broker-a/0/0", "--to", "elsewhere", "--only-group")
         assert (gone.returncode, "exclude each other" in gone.stderr) == (2, True)
 
@@ -141,13 +141,13 @@ def test_some_or_all_are_sent_again() -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "words"),
     [
-        (["list", "nobody"], 1, "no broker that is there knows a group nobody; `staticfire dlq list` shows who has"),
+        (["list", "nobody"], 1, "no broker knows group nobody; `staticfire dlq list` shows the groups"),
         (["list", "no such group"], 1, "contains characters other than"),
         (["show", "billing", "broker-a/0/9"], 1, "ends before 3 there"),
-        (["show", "billing", "0A01"], 1, "has no letter 0A01: `staticfire dlq list billing` shows the ids"),
-        (["resend", "billing"], 2, "name dead letters by their ids, or say --all"),
-        (["resend", "billing", "--all", "broker-a/0/1"], 2, "one of them"),
-        (["resend", "billing", "--again", "broker-a/0/1"], 2, "--again goes with --all"),
+        (["show", "billing", "0A01"], 1, "has no dead letter 0A01: `staticfire dlq list billing` shows the ids"),
+        (["resend", "billing"], 2, "give either ids of dead letters or --all"),
+        (["resend", "billing", "--all", "broker-a/0/1"], 2, "give either ids of dead letters or --all"),
+        (["resend", "billing", "--again", "broker-a/0/1"], 2, "--again needs --all"),
         (["resend", "billing", "--all", "--to", "never-made"], 1, "no route to topic never-made"),
         (["export", "billing", "--to", "/nowhere/x"], 2, "--to /nowhere/x: No such file or directory"),
     ],
@@ -162,7 +162,7 @@ def test_a_group_without_dead_letters_has_none(cluster: Cluster) -> None:
     call("mqadmin", "updateSubGroup", "-n", cluster.namesrv, "-c", "DefaultCluster", "-g", "quiet")
     assert call("dlq", "list", "-n", cluster.namesrv, "quiet").stdout == "no dead letters of quiet\n"
     done = call("dlq", "resend", "-n", cluster.namesrv, "quiet", "--all")
-    assert (done.returncode, done.stdout) == (0, "nothing of quiet is left to be sent again\n")
+    assert (done.returncode, done.stdout) == (0, "quiet has no dead letters left to resend\n")
 
 
 # -- the control endpoint ----------------------------------------------------------------------------------------------
@@ -198,11 +198,11 @@ def test_the_control_endpoint_sends_them_again(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("dlq/nobody", 404, "no broker that is there knows a group nobody"),
+        ("dlq/nobody", 404, "no broker knows group nobody"),
         ("dlq/billing?max=0", 400, "max=0: a whole number is needed, 1 to 10000"),
         ("dlq/billing?first=1", 400, "'first' is unknown here; there are last, max"),
         ("dlq/billing/letters/broker-a/0/9", 404, "ends before 3 there"),
-        ("dlq/nobody/export", 404, "no broker that is there knows a group nobody"),
+        ("dlq/nobody/export", 404, "no broker knows group nobody"),
     ],
 )
 def test_the_control_endpoint_tells_what_is_wrong(cluster: Cluster, path: str, status: int, words: str) -> None:

@@ -49,8 +49,8 @@ def test_settings_of_all_programs_are_known_to_each() -> None:
 
 def test_variable_that_resembles_no_setting_is_told() -> None:
     assert told(VERSION="1.2", TEST_TIMEOUT="9") == [
-        f"STATICFIRE_{name} (the environment) is no setting, and is passed over: "
-        "`staticfire broker --settings` lists all"
+        f"STATICFIRE_{name} (the environment) is not a setting and is ignored: "
+        "`staticfire broker --settings` lists all settings"
         for name in ("TEST_TIMEOUT", "VERSION")
     ]
 
@@ -87,4 +87,4 @@ def test_cluster_starts_beside_a_variable_of_somebody_else() -> None:
     with Up("up", *FREE_PORTS, STATICFIRE_VERSION="1.2") as up:
         exit_code, said = up.stop()
     assert exit_code == 0
-    assert one_line(said).startswith("staticfire: STATICFIRE_VERSION (the environment) is no setting")
+    assert one_line(said).startswith("staticfire: STATICFIRE_VERSION (the environment) is not a setting")

@@ -40,4 +40,4 @@ def test_one_message_instead_of_a_group(cluster: Cluster) -> None:
 def test_what_is_asked_must_be_clear(cluster: Cluster, arguments: list[str]) -> None:
     shown = call("explain", *arguments, "--namesrv", cluster.namesrv)
     assert shown.returncode == 2
-    assert "name a group, or one message" in one_line(shown.stderr)
+    assert "give a group or a message" in one_line(shown.stderr)

@@ -207,7 +207,7 @@ def test_who_hangs_up_may_be_a_rocketmq(capsys: pytest.CaptureFixture[str]) -> N
 
         Thread(target=hang_up, daemon=True).start()
         assert main(["topics", "-n", f"127.0.0.1:{server.getsockname()[1]}"]) == 1
-        assert "an Apache RocketMQ is asked with --protocol rocketmq" in one_line(capsys.readouterr().err)
+        assert "for an Apache RocketMQ use --protocol rocketmq" in one_line(capsys.readouterr().err)
         server.shutdown(socket.SHUT_RDWR)
 
 

@@ -74,19 +74,19 @@ def test_rules_meet_a_producer_of_real_processes(processes: Cluster, fault: Say)
         sends = "--code", "SEND_MESSAGE", "--topic", "orders", "--times", "1"
         added = fault("add", *sends, "--answer", "SYSTEM_BUSY")
         number, _, words = added.partition("  ")
-        assert words == "SEND_MESSAGE of topic orders: answer with SYSTEM_BUSY, once (broker-a)\n"
+        assert words == "SEND_MESSAGE of topic orders: respond with SYSTEM_BUSY, once (broker-a)\n"
         with pytest.raises(BrokerAnswer, match=f"SYSTEM_BUSY by fault rule {number}"):
             till.send(Message("orders", b"busy"))
         assert fault("list").split("  ")[-1] == "broker-a 1\n"
         fault("add", *sends, "--client", "till-1", "--drop", "answer")
-        with pytest.raises(NetworkError, match="no answer"):
+        with pytest.raises(NetworkError, match="no response"):
             till.send(Message("orders", b"twice"))
         till.send(Message("orders", b"twice"))
         assert bodies(processes) == ["before", "twice", "twice"]
         fault("remove", number)
         assert [view.number for view in processes.faults.all()] == [int(number) + 1]
         fault("add", "--broker", "broker-a", "--disk-full")
-        with pytest.raises(BrokerAnswer, match="the disk is full: a fault rule says so"):
+        with pytest.raises(BrokerAnswer, match="a fault rule makes the disk full"):
             till.send(Message("orders", b"full"))
         assert fault("clear") == "removed 2 rules\n"
         till.send(Message("orders", b"after"))
@@ -132,15 +132,15 @@ def test_nameserver_thaws_by_itself(processes: Cluster) -> None:
     ("arguments", "exit_code", "words"),
     [
         (["add", "--code", "SEND_MESAGE", "--drop", "answer"], 2, "did you mean SEND_MESSAGE?"),
-        (["add", "--broker", "broker-x", "--freeze", "1s"], 2, "no broker-x in this cluster; there are nameserver"),
+        (["add", "--broker", "broker-x", "--freeze", "1s"], 2, "no broker-x in this cluster; it has nameserver"),
         (["remove", "77"], 1, "there is no fault rule 77"),
-        (["remove", "x"], 2, "'x' is no number of a rule"),
-        (["add", "--broker", "broker-a", "--freeze", "0s"], 2, "freeze=0s: that is no time at all"),
+        (["remove", "x"], 2, "'x' is not the number of a rule"),
+        (["add", "--broker", "broker-a", "--freeze", "0s"], 2, "freeze=0s: the time must be above 0"),
         (["add", "--answer=--5"], 2, "'--5' is no response code"),
-        (["add", "--answer", "99999999999999999999999999"], 2, "a client can be told codes from 1 to 32,767"),
-        (["add", "--broker", ",", "--close"], 2, "names are needed"),
+        (["add", "--answer", "99999999999999999999999999"], 2, "codes are 1 to 32,767"),
+        (["add", "--broker", ",", "--close"], 2, "write names"),
         (["add", "--partition", "broker-a,broker-x/nameserver"], 2, "did you mean broker-a"),
-        (["add", "--topic", "orders"], 2, "nothing is said to go wrong"),
+        (["add", "--topic", "orders"], 2, "the rule has no action"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_in_a_line(fault: Say, arguments: list[str], exit_code: int, words: str) -> None:
@@ -176,7 +176,7 @@ def test_rules_over_http(thread: Cluster) -> None:
     assert get(f"{url}/1", "DELETE") == (200, {"removed": 1})
     assert get(f"{url}/1", "DELETE")[0] == 404
     assert get(f"{url}?drop=request&frequency=3", "POST")[0] == 400
-    assert get(f"{url}?broker=broker-a&kill=true", "POST")[1]["error"].startswith("this cluster lives in a thread")
+    assert get(f"{url}?broker=broker-a&kill=true", "POST")[1]["error"].startswith("this cluster runs in a thread")
     for words in (
         {"topic": {"a": 1}, "delay": "1s"}, {"answer": "--5"}, {"answer": 3_000_000_000}, {"answer": "9" * 26},
         {"drop": True, "lifetime": "0s"}, {"drop": True, "until": "1970-01-01T00:00:00Z"},

@@ -81,7 +81,7 @@ def test_a_cluster_has_one_if_asked(isolation: str, ask: Callable[[str, str], in
 
 
 def test_a_cluster_without_one_says_so() -> None:
-    with Cluster() as cluster, pytest.raises(ClientError, match=r"Cluster\(grpc=True\) has one"):
+    with Cluster() as cluster, pytest.raises(ClientError, match=r"use Cluster\(grpc=True\)"):
         _ = cluster.grpc_endpoint
 
 
@@ -96,10 +96,10 @@ def test_one_by_itself_finds_its_cluster_and_is_healthy(tmp_path: Path, ask: Cal
             assert ask(endpoint, "orders") == pb.Code.OK
             check(PROXY, {"listen_host": "127.0.0.1", "grpc_server_port": endpoint.rpartition(":")[2]})
             exit_code, err = proxy.stop()
-        with pytest.raises(NotReady, match=r"doesn't speak HTTP/2|doesn't answer"):
+        with pytest.raises(NotReady, match=r"doesn't speak HTTP/2|doesn't respond"):
             check(PROXY, {"listen_host": "127.0.0.1", "grpc_server_port": cluster.namesrv.rpartition(":")[2]})
     assert exit_code == 0
-    assert "rocketMQClusterName: not known here, and ignored" in err
+    assert "rocketMQClusterName: unknown settings, ignored" in err
 
 
 def test_a_broker_may_be_started_with_one(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_what_can_not_be_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("[")
     for arguments, words in [
         (["mqproxy", "-pm", "local"], "mqbroker --enable-proxy"),
-        (["mqproxy", "-pc", str(tmp_path / "x.json")], "can't be read as a proxy's JSON"),
-        (["proxy", "--set", "grpcServerPort=x"], "it takes a whole number"),
-        (["up", "--grpc-port", "1", "--no-grpc"], "exclude each other"),
+        (["mqproxy", "-pc", str(tmp_path / "x.json")], "can't be read as JSON settings of a proxy"),
+        (["proxy", "--set", "grpcServerPort=x"], "it must be a whole number"),
+        (["up", "--grpc-port", "1", "--no-grpc"], "use either --grpc-port or --no-grpc, not both"),
         (["up", "--set", "grpcServerPort=1"], "can't be set for a whole cluster"),
     ]:
         refused = call(*arguments)

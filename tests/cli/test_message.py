@@ -36,7 +36,7 @@ def test_a_message_is_shown_with_all_that_is_known_of_it(namesrv: str, sent: Sen
         assert "  property    odd = a\\tb" in lines
         assert "  body        5 bytes: hello" in lines
         assert lines[-3:-1] == [
-            "  nobody consumes it: no group has an offset in its topic, or is online there",
+            "  no group consumes it: no group has an offset in its topic, or is online there",
             f"life of {sent.message_id}",
         ]
         assert lines[-1].endswith(f"stored  -  orders {sent.queue.broker_name}/{sent.queue.queue_id} @0")
@@ -49,7 +49,7 @@ def test_groups_are_told_by_how_far_they_are(namesrv: str) -> None:
     assert done.returncode == 0, done.stderr
     done = call("message", "-n", namesrv, "bill-7")
     lines = done.stdout.splitlines()
-    assert "  consumed    billing (goes on at 1, offline)" in lines
+    assert "  consumed    billing (next offset 1, offline)" in lines
     assert "delivered  billing" in lines[-1]
     assert lines[-1].endswith(" @0, ok")
     (shown,) = [json.loads(line) for line in call("message", "-n", namesrv, "--json", "bill-7").stdout.splitlines()]

@@ -34,7 +34,7 @@ def test_a_cluster_is_started_with_rocketmqs_flags_and_says_so_in_rocketmqs_word
             exit_code, err = broker.stop(signal.SIGTERM)
         assert exit_code == 0
         assert "did you mean autoCreateTopicEnable?" in err
-        assert "mean nothing here: haListenPort" in err
+        assert "have no effect here: haListenPort" in err
         assert (tmp_path / "store" / "commitlog").is_dir()
 
 

@@ -73,10 +73,10 @@ def test_peek_leaves_no_group_and_no_topic_behind(namesrv: str) -> None:
     [
         (["send", "topic with blanks", "x"], 2, "illegal characters"),
         (["send", "--delay-level", "19", "orders", "x"], 2, "from 0 to 18"),
-        (["send", "--property", "a", "orders", "x"], 2, "is no key=value"),
-        (["peek", "--last", "--offset", "3", "orders"], 2, "exclude each other"),
-        (["peek", "%DLQ%nobody"], 1, "a broker makes it with the first dead letter of group nobody"),
-        (["peek", "a topic"], 1, "there can't be such a topic"),
+        (["send", "--property", "a", "orders", "x"], 2, "must be written as key=value"),
+        (["peek", "--last", "--offset", "3", "orders"], 2, "use either --last or --offset, not both"),
+        (["peek", "%DLQ%nobody"], 1, "a broker creates it with the first dead letter of group nobody"),
+        (["peek", "a topic"], 1, "the topic name is invalid"),
         (["send", "-n", "127.0.0.1", "orders", "x"], 2, "host:port"),
         (["send", "-n", "127.0.0.1:1", "orders", "x"], 1, "127.0.0.1:1"),
     ],
@@ -96,5 +96,5 @@ def test_reset_leaves_nothing_to_peek_at() -> None:
     with Cluster(brokers=2) as cluster:
         assert call("send", "-n", cluster.namesrv, "orders", "x").returncode == 0
         done = call("reset", "-n", cluster.namesrv)
-        assert (done.returncode, done.stdout) == (0, "forgot 1 topic and 0 groups on 2 brokers\n")
+        assert (done.returncode, done.stdout) == (0, "deleted 1 topic and 0 groups on 2 brokers\n")
         assert call("peek", "-n", cluster.namesrv, "orders").returncode == 1

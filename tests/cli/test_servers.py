@@ -72,13 +72,13 @@ def test_help_lists_every_command() -> None:
 def test_unknown_command_is_one_line() -> None:
     refused = call("launch")
     assert refused.returncode == 2
-    assert "there is no command launch; there are up, run" in one_line(refused.stderr)
+    assert "unknown command launch; the commands are up, run" in one_line(refused.stderr)
 
 
 def test_a_broker_that_refuses_its_settings_leaves_no_folder(tmp_path: Path) -> None:
     done = call("broker", *ANY_PORT, "--set", "messageDelayLevel=never", TMPDIR=str(tmp_path))
     assert done.returncode == 2
-    assert "'never' is no delay" in done.stderr
+    assert "'never' is not a delay" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -86,7 +86,7 @@ def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     done = call("broker", *ANY_PORT, "--dir", str(file))
-    assert (done.returncode, done.stderr) == (2, f"staticfire broker: {file} is no folder; choose another place\n")
+    assert (done.returncode, done.stderr) == (2, f"staticfire broker: {file} is not a folder; choose another place\n")
 
 
 def test_a_broker_is_no_nameserver() -> None:
@@ -94,4 +94,4 @@ def test_a_broker_is_no_nameserver() -> None:
         address = broker.lines[-1].partition(", ")[2].partition("]")[0]
         done = call("consume", "-g", "Billing", "Orders", "--timeout", "5s", NAMESRV_ADDR=address)
     assert done.returncode == 1
-    assert f"what listens at {address} is no nameserver; a broker, perhaps" in one_line(done.stderr)
+    assert f"the program at {address} is not a nameserver; it may be a broker" in one_line(done.stderr)

@@ -24,7 +24,7 @@ def test_a_cluster_of_processes_is_put_back_also_after_a_restart(tmp_path: Path)
             cluster.kill("broker-a")
             cluster.restart("broker-a")
             done = call("snapshot", "restore", "filled", *flag)
-            assert done.stdout == "restored filled: 1 topic, 0 groups, 8 messages; gone: later\n"
+            assert done.stdout == "restored filled: 1 topic, 0 groups, 8 messages; removed: later\n"
             assert [(one["name"], one["messages"]) for one in cluster.snapshots()] == [("filled", 8)]
             producer.send(Message("orders", b"again"))
             assert cluster.snapshot("other")["messages"] == 9
@@ -32,4 +32,4 @@ def test_a_cluster_of_processes_is_put_back_also_after_a_restart(tmp_path: Path)
             refused = call("snapshot", verb, "nope", *flag)
             assert refused.returncode == 1
             assert "no snapshot nope" in one_line(refused.stderr)
-        assert "no name for a snapshot" in one_line(call("snapshot", "save", "a/b", *flag).stderr)
+        assert "not a valid name of a snapshot" in one_line(call("snapshot", "save", "a/b", *flag).stderr)

@@ -40,4 +40,6 @@ def test_a_message_is_followed_by_broker_and_traces(namesrv: str) -> None:
 def test_a_message_that_nobody_knows(namesrv: str) -> None:
     done = call("trace", "-n", namesrv, "nothing")
     assert done.returncode != 0
-    assert one_line(done.stderr).startswith("staticfire: no message has the id or key nothing, and nobody has traced")
+    assert one_line(done.stderr).startswith(
+        "staticfire: no message has the id or key nothing, and no client has traced"
+    )

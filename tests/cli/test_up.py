@@ -49,7 +49,7 @@ def test_a_folder_that_is_gone_is_told_while_it_runs_and_at_the_end(tmp_path: Pa
             answer = get(f"{control}/health")
         exit_code, err = up.stop(signal.SIGTERM)
     assert answer[0] == 503
-    assert re.match(r"broker-a stores nothing: the disk of .*broker-a can't be looked at", answer[1]["problems"][0])
+    assert re.match(r"broker-a stores nothing: the disk of .*broker-a can't be checked", answer[1]["problems"][0])
     assert exit_code == 1
     assert re.search(r"staticfire: broker-a \(pid \d+\) ended with exit code 1", err)
 
@@ -80,7 +80,7 @@ def test_taken_port_is_one_line() -> None:
         refused = call("up", "--namesrv-port", str(port), "--broker-port", "0", "--control-port", "0")
     assert refused.returncode == 2
     line = one_line(refused.stderr)
-    assert line.startswith(f"staticfire: 127.0.0.1:{port} can't be listened on: something listens there already;")
+    assert line.startswith(f"staticfire: can't listen on 127.0.0.1:{port}: the port is in use;")
     assert "--namesrv-port" in line
 
 
@@ -98,9 +98,9 @@ def test_the_usual_control_port_is_left_to_another_program() -> None:
         refused = call("up", *FREE_PORTS[:4], "--no-grpc", "--control-port", str(CONTROL_PORT))
     assert CONTROL_PORT < int(control.rpartition(":")[2]) < CONTROL_PORT + NEXT_PORTS
     said = f"staticfire: another program listens on port {CONTROL_PORT}: the control endpoint is {control}"
-    assert err.splitlines() == [f"{said} (--control-port chooses)"]
+    assert err.splitlines() == [f"{said} (choose another port with --control-port)"]
     assert refused.returncode == 2
-    assert f":{CONTROL_PORT} can't be listened on" in one_line(refused.stderr)
+    assert f":{CONTROL_PORT}: the port is in use" in one_line(refused.stderr)
 
 
 def test_folder_of_another_cluster_is_one_line(tmp_path: Path) -> None:
@@ -114,12 +114,12 @@ def test_folder_of_another_cluster_is_one_line(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["--set", "flushDiskTyp=SYNC_FLUSH"], "did you mean flushDiskType?"),
-        (["--set", "flushDiskType=NEVER"], "it takes ASYNC_FLUSH or SYNC_FLUSH"),
-        (["--set", "flushDiskType"], "is no key=value"),
+        (["--set", "flushDiskType=NEVER"], "it must be ASYNC_FLUSH or SYNC_FLUSH"),
+        (["--set", "flushDiskType"], "must be written as key=value"),
         (["--brokrs", "2"], "--brokers"),
-        (["--brokers", "0"], "takes 1 to 26"),
+        (["--brokers", "0"], "allowed are 1 to 26"),
         (["--config", "/nowhere/broker.conf"], "/nowhere/broker.conf can't be read"),
-        (["--dir", "/dev/null/data"], "/dev/null/data can't be made"),
+        (["--dir", "/dev/null/data"], "/dev/null/data can't be created"),
     ],
 )
 def test_what_can_not_be_is_one_line_that_says_what_to_do(arguments: list[str], words: str) -> None:

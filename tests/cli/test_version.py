@@ -1,4 +1,4 @@
-"""`staticfire --version` says what runs, also whether its compiled parts are there."""
+"""`staticfire --version` says what runs, also whether compiled parts are there."""
 
 import pytest
 from click.testing import CliRunner
@@ -11,4 +11,4 @@ from staticfire.protocol import compiled
 def test_version_tells_of_the_compiled_parts(twin: object, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "twin", twin)
     shown = CliRunner().invoke(staticfire, ["--version"])
-    assert (shown.exit_code, shown.output.partition(" (")[2]) == (0, f"{words} its compiled parts)\n")
+    assert (shown.exit_code, shown.output.partition(" (")[2]) == (0, f"{words} compiled parts)\n")

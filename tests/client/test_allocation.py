@@ -225,5 +225,5 @@ def test_who_is_no_member_gets_nothing(strategy: AllocateStrategy) -> None:
 @EACH
 def test_nothing_to_share_is_an_error(strategy: AllocateStrategy) -> None:
     for who, queues, ids in [("", queues_of(1, 1), ["a"]), ("a", [], ["a"]), ("a", queues_of(1, 1), [])]:
-        with pytest.raises(ClientError, match="nothing to share"):
+        with pytest.raises(ClientError, match="nothing to allocate"):
             strategy.allocate("billing", who, queues, ids)

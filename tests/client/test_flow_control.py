@@ -44,7 +44,10 @@ def test_a_hundred_mib_may_be_cached() -> None:
 def test_offsets_may_be_two_thousand_apart() -> None:
     flow = FlowControl(PushSettings())
     assert fullness(flow, queue_of(5, 2_005)) is None
-    assert fullness(flow, queue_of(5, 2_006)) == "offset 5 isn't done and 2001 behind, 2000 is the limit"
+    assert (
+        fullness(flow, queue_of(5, 2_006))
+        == "offset 5 isn't processed yet; the cached offsets span 2001 behind, 2000 is the limit"
+    )
 
 
 def test_a_topics_threshold_is_shared_by_its_queues() -> None:
@@ -79,7 +82,7 @@ def test_thresholds_out_of_range_are_refused() -> None:
         (ProducerSettings, "send_msg_timeout_ms", 0, "is out of range: 1 to 2147483647 are allowed"),
         (ProducerSettings, "gathered_messages_max", 20_000, "is out of range: 1 to 16384 are allowed"),
         (PullSettings, "offset_timeout_ms", float("nan"), "is out of range: 1 to 2147483647 are allowed"),
-        (PushSettings, "consume_threads", "20", ": it takes a number from 1 to 1000"),
+        (PushSettings, "consume_threads", "20", ": it must be a number from 1 to 1000"),
     ],
 )
 def test_settings_that_nothing_could_work_with_are_refused(cls: type, name: str, value: object, words: str) -> None:
@@ -96,8 +99,8 @@ def test_a_setting_that_takes_one_of_some_values_names_them(cls: type, value: ob
     with pytest.raises(UsageError) as caught:
         cls(consume_from_where=value)
     assert str(caught.value) == (
-        f"consume_from_where={value!r}: it takes one of ConsumeFromWhere.LAST_OFFSET, ConsumeFromWhere.FIRST_OFFSET, "
+        f"consume_from_where={value!r}: it must be one of ConsumeFromWhere.LAST_OFFSET, ConsumeFromWhere.FIRST_OFFSET, "
         "ConsumeFromWhere.TIMESTAMP"
     )
-    with pytest.raises(UsageError, match=r"takes one of MessageModel.CLUSTERING, MessageModel.BROADCASTING"):
+    with pytest.raises(UsageError, match=r"must be one of MessageModel.CLUSTERING, MessageModel.BROADCASTING"):
         PushSettings(message_model="BROADCASTING")  # type: ignore[arg-type]

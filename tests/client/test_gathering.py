@@ -136,7 +136,7 @@ async def test_send_waits_when_too_much_is_under_way_and_post_refuses(world: Sim
         sends = [asyncio.create_task(producer.send(message)) for message in numbered(25)]
         await world.run_for(ms=10)
         assert len(broker.journal.bodies) == 11
-        with pytest.raises(ClientError, match=r"10 messages with \d+ bytes are under way, which is the limit"):
+        with pytest.raises(ClientError, match=r"10 messages with \d+ bytes are in flight, which is the limit"):
             producer.post(Message("orders", b"more"))
         broker.release()
         results = await asyncio.gather(*sends)
@@ -163,9 +163,9 @@ async def test_messages_that_could_not_leave_in_time_are_told(world: SimulatedWo
         stuck = producer.post(Message("orders", b"stuck"))
         await world.run_for(ms=1)
         behind = producer.post(Message("orders", b"behind"))
-        with pytest.raises(AnswerTimeout, match=r"no answer to SEND_MANY from \S+ within 100 ms"):
+        with pytest.raises(AnswerTimeout, match=r"no response to SEND_MANY from \S+ within 100 ms"):
             await stuck
-        with pytest.raises(AnswerTimeout, match="no answer to SEND_MANY"):
+        with pytest.raises(AnswerTimeout, match="no response to SEND_MANY"):
             await behind
         assert broker.journal.bodies == [b"first", b"stuck", b"behind"]
 

@@ -70,7 +70,7 @@ def test_a_retry_as_it_lies_there(topic: str, flag: int) -> None:
 def test_a_message_that_the_answer_says_nothing_of_isnt_handed_out() -> None:
     result = read_pop(answer(record(0, 4), record(0, 5), record(2, 1), starts="0 0 4", offsets="0 0 4"), ASKED, NOW)
     assert ([message.queue_offset for message in result.messages], result.lost) == ([4], 2)
-    assert result.reason == "the answer says nothing of offset 5 in queue 0 of orders"
+    assert result.reason == "the response has no entry for offset 5 in queue 0 of orders"
     spoilt = read_pop(answer(record(0, 4, POP_CK="1 2 3 4 0 b")), ASKED, NOW)
     assert (spoilt.messages, spoilt.lost) == ([], 1)
 
@@ -93,7 +93,7 @@ def test_nothing(code: int, status: PopStatus) -> None:
 def test_refusals() -> None:
     with pytest.raises(BrokerAnswer, match=r"no permission.*pop orders of broker-a for billing"):
         read_pop(PopAnswer(code=16, remark="no permission"), ASKED, NOW)
-    with pytest.raises(ProtocolError, match="says 0 and nothing else"):
+    with pytest.raises(ProtocolError, match="has code 0 without any details"):
         read_pop(Answer(), ASKED, NOW)
     with pytest.raises(ProtocolError, match="parse startOffsetInfo error"):
         read_pop(answer(record(0, 1), starts="0 0", offsets="0 0 1"), ASKED, NOW)

@@ -83,7 +83,7 @@ async def test_a_topic_that_can_only_be_read_is_told(world: SimulatedWorld) -> N
     cluster = await fake_cluster(world)
     cluster.route("orders", perm=4)
     async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
-        with pytest.raises(ClientError, match=r"no queue that can be written.*broker-a: perm 4"):
+        with pytest.raises(ClientError, match=r"no writable queue.*broker-a: perm 4"):
             await producer.send(Message("orders", b"one"))
 
 
@@ -107,7 +107,7 @@ async def test_each_message_fails_by_itself(world: SimulatedWorld, settings: Pro
         assert not isinstance(third, Exception)
         with pytest.raises(MessageIllegal, match="MESSAGE_ILLEGAL") as raised:
             await producer.send_many(messages)
-        assert raised.value.__notes__ == ["1 of 3 messages failed; return_exceptions=True tells which"]
+        assert raised.value.__notes__ == ["1 of 3 messages failed; use return_exceptions=True to see which"]
 
 
 @BOTH_PROTOCOLS

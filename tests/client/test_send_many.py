@@ -95,7 +95,7 @@ async def test_what_can_not_be_sent_is_that_messages_own_failure(world: Simulate
         with pytest.raises(ClientError, match="empty body") as raised:
             await producer.send_many(messages)
     assert [isinstance(outcome, ClientError) for outcome in outcomes] == [False, True, False, True, False]
-    assert raised.value.__notes__ == ["2 of 5 messages failed; return_exceptions=True tells which"]
+    assert raised.value.__notes__ == ["2 of 5 messages failed; use return_exceptions=True to see which"]
     assert cluster.bodies == [b"0", b"2", b"4"] * 2
 
 

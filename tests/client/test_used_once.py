@@ -20,7 +20,10 @@ from staticfire import (
 from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, fake_cluster
 
-RUNS, OVER = r"^{} runs already: use the one that was entered", r"^{} was left, or didn't start: it is used once"
+RUNS, OVER = (
+    r"^{} is already running: use the running one",
+    r"^{} was closed, or failed to start: it can be used only once",
+)
 
 
 def push_consumer(namesrv: str) -> PushConsumer:

@@ -67,9 +67,9 @@ def test_scripts_find_rocketmqs_log_lines(project: Project) -> None:
 
 def test_the_log_tells_once_what_of_the_file_does_not_count(project: Project) -> None:
     log = docker_log(project.container("rmqbroker"))
-    assert log.count("mean nothing here: haListenPort\n") == 1
+    assert log.count("have no effect here: haListenPort\n") == 1
     assert "autoCreateSubscriptionGroups: did you mean autoCreateSubscriptionGroup?" in log
-    assert "syncFlushTimeout=5*1000 can't be read: it takes a whole number from 1" in log
+    assert "syncFlushTimeout=5*1000 can't be read: it must be a whole number from 1" in log
 
 
 def test_data_is_where_the_file_says(project: Project) -> None:

@@ -96,7 +96,7 @@ async def test_connecting_through_a_partition_gets_no_answer(world: SimulatedWor
     a, b = world.machine("a", host=A), world.machine("b", host=B)
     doorman = await listen(b, B, 9876)
     world.partition("a", "b")
-    with pytest.raises(TimeoutError, match=r"10\.0\.0\.2:9876: no answer within 3000 ms"):
+    with pytest.raises(TimeoutError, match=r"10\.0\.0\.2:9876: no response within 3000 ms"):
         await connect(a, B, 9876, timeout_ms=3_000)
     await doorman.listener.close()
     with pytest.raises(TimeoutError):  # it can't be told that nobody listens there

@@ -49,7 +49,7 @@ async def test_a_mapped_file_has_its_size_and_zeros_from_the_start(stand: Stand)
     assert file.read(MAP_BYTES + 5, 10) == b""
     file.write(MAP_BYTES - 3, b"end")
     assert file.read(MAP_BYTES - 4, 10) == b"\0end"
-    with pytest.raises(ValueError, match="log: 3 bytes at 1048574 end behind"):
+    with pytest.raises(ValueError, match="log: 3 bytes at 1048574 exceed"):
         file.write(MAP_BYTES - 2, b"end")
     file.close()
 

@@ -87,7 +87,7 @@ def test_rounds_without_end_are_an_error() -> None:
         while True:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
-    with pytest.raises(Livelock, match=rf"(?s){ROUNDS_MAX} rounds.*it goes on with: Task-1 \(in __sleep0, "):
+    with pytest.raises(Livelock, match=rf"(?s){ROUNDS_MAX} rounds.*the next callback is: Task-1 \(in __sleep0, "):
         simulate(scenario)
 
 
@@ -156,7 +156,7 @@ async def test_until_returns_at_the_moment_at_which_the_condition_is_true(world:
 
 async def test_until_says_what_did_not_come_true_and_what_happened(world: SimulatedWorld) -> None:
     world.machine("one").files.replace("state", b"x")
-    with pytest.raises(AssertionError, match=r"(?s)a miracle didn't come true within 5000 ms.*one replaces state"):
+    with pytest.raises(AssertionError, match=r"(?s)a miracle wasn't met within 5000 ms.*one replaces state"):
         await world.until(lambda: False, within_ms=5_000, what="a miracle")
     with pytest.raises(ZeroDivisionError):
         await world.until(lambda: 1 / 0)

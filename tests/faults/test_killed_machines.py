@@ -88,7 +88,9 @@ async def test_a_killed_machine_does_nothing_more(world: SimulatedWorld) -> None
     machine = world.machine("a")
     machine.files.make_folder("/x")
     world.kill("a")
-    with pytest.raises(ProcessKilled, match=r"a \(pid \d+\) was killed; world\.machine\('a'\) has its next life"):
+    with pytest.raises(
+        ProcessKilled, match=r"a \(pid \d+\) was killed; world\.machine\('a'\) returns its next process"
+    ):
         machine.files.replace("/x/y", b"")
     with pytest.raises(ProcessKilled):
         await machine.workers.run(len, "x")

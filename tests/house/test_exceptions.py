@@ -2,10 +2,17 @@
 
 import re
 
-from tests.house import test_imports, test_names, test_outside_world, test_sizes, test_wiring
+from tests.house import test_imports, test_names, test_outside_world, test_sizes, test_wiring, test_words
 from tests.house.source import AROUND, BEING_MENDED, LAYERS, sources
 
-RULES = [*test_imports.RULES, *test_names.RULES, *test_outside_world.RULES, *test_sizes.RULES, *test_wiring.RULES]
+RULES = [
+    *test_imports.RULES,
+    *test_names.RULES,
+    *test_outside_world.RULES,
+    *test_sizes.RULES,
+    *test_wiring.RULES,
+    *test_words.RULES,
+]
 
 
 def test_no_exception_outlives_what_it_excuses() -> None:

@@ -62,7 +62,7 @@ def test_ipv4_in_ipv6_clothes_is_ipv4() -> None:
 
 
 def test_what_is_no_address_is_refused_unless_it_is_advertised() -> None:
-    with pytest.raises(UsageError, match="'nonsense' is no address"):
+    with pytest.raises(UsageError, match="'nonsense' is not an address"):
         told("nonsense")
     assert told("nonsense", advertised=True) == "nonsense"
     assert told("") == ""

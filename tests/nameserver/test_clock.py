@@ -15,7 +15,7 @@ async def test_it_moves_nothing_alone_and_says_whom_to_ask(connect: Connect, act
     await client.ask(registration())
     answer = await client.ask(Clock(action, by_ms=1, rate=2.0))
     assert answer.code == 1
-    assert "ask the first nameserver of their list" in str(answer.remark)
+    assert "use the first nameserver of the brokers' list" in str(answer.remark)
     assert isinstance(await client.ask(Clock("now")), ClockAnswer)
 
 

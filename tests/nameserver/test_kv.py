@@ -63,7 +63,7 @@ async def test_what_cannot_be_saved_is_refused_and_did_not_happen(world: Simulat
     world.disk("nameserver").bytes_left = 0
     answer = await client.ask(PutKVConfig(namespace="n", key="k", value="new"))
     assert answer.code == 1
-    assert (answer.remark or "").startswith("kvConfig.json can't be saved, nothing was changed: ")
+    assert (answer.remark or "").startswith("kvConfig.json can't be saved, so nothing was changed: ")
     assert (await client.ask(GetKVConfig(namespace="n", key="k"))).value == "old"
 
 

@@ -90,7 +90,7 @@ def main(real: str) -> None:
         assert len(here["messages"]) == MESSAGES
         assert here["offsets"] == before["offsets"]
         again = copy(real, cluster.namesrv)
-        assert f"copied 0 messages of {TOPIC}, 4 queues; {MESSAGES} were there already" in again, again
+        assert f"copied 0 messages of {TOPIC}, 4 queues; {MESSAGES} existed already" in again, again
         assert asyncio.run(look(cluster.namesrv, ClientSettings()))["messages"] == here["messages"]
         refused = subprocess.run(
             [sys.executable, "-m", "staticfire", "copy", "--from", real, "--topic", "nope", "-n", cluster.namesrv],

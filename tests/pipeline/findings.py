@@ -38,6 +38,6 @@ FINDINGS = ConsumptionFindings(
     members=(MemberShare("billing", "one", 60, 58, 2, 0, 60.0, 4),),
     queues=(QueueShare("billing", QUEUE, 50, 49, 50.0, 30.0),),
     stuck=(Stuck("mailing", "orders", "waits", 100, "2026-01-01 00:00:00.000", "m1 m2"),),
-    causes=(Cause("billing", "orders", "the queue changed hands", 1),),
+    causes=(Cause("billing", "orders", "the queue changed its owner", 1),),
     overlaps=(Overlap("billing", QUEUE, 2, 11),),
 )

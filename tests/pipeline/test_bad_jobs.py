@@ -23,8 +23,8 @@ def namesrv() -> Iterator[str]:
     ("flags", "code", "words"),
     [
         (["--from", "nowhere"], 2, "--from nowhere: neither a folder nor a nameserver"),
-        (["--from", "."], 2, "--continuous needs a cluster: --from . is a folder"),
-        (["--from", "127.0.0.1:1"], 1, "no nameserver answers (connect to 127.0.0.1:1 failed"),
+        (["--from", "."], 2, "--continuous needs a cluster, but --from . is a folder"),
+        (["--from", "127.0.0.1:1"], 1, "no nameserver responds (connect to 127.0.0.1:1 failed"),
         (["--from", "{namesrv}", "--topic", "nope"], 1, "there is no topic nope at {namesrv}"),
         (["--from", "{namesrv}", "--topic", "a b"], 2, "The specified topic contains illegal characters"),
         (["--from", "{namesrv}", "--trace-topic", "nope"], 1, "there is no trace topic nope at {namesrv}"),

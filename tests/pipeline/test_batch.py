@@ -152,7 +152,10 @@ def test_offsets_that_are_not_there_fail_or_are_left_out(spark: SparkSession, cl
     ("options", "words"),
     [
         ({"subscribe": "nothing"}, "subscribe=nothing: no route to topic nothing at nameserver .*; create it with"),
-        ({"nameServer": "127.0.0.1:1"}, "nameServer=127.0.0.1:1: no nameserver answers .* is one running there"),
+        (
+            {"nameServer": "127.0.0.1:1"},
+            "nameServer=127.0.0.1:1: no nameserver responds .* check that one is running there",
+        ),
         ({"startingofset": "1"}, "startingofset is no option .* did you mean startingOffsets?"),
         ({"startingOffsets": '{"orders":{"broker-a":{"9":0}}}'}, "there is no queue orders broker-a/9; orders has"),
         ({"expression": "a = "}, 'expression=a =: Encountered "<EOF>" at line 1'),
@@ -172,5 +175,5 @@ def test_bad_schema_is_told_in_one_line(spark: SparkSession, cluster: Cluster) -
     reader = spark.read.format("staticfire").option("nameServer", cluster.namesrv).option("subscribe", "orders")
     with pytest.raises(PySparkException, match="schema: queueOffset is a bigint, not a int"):
         reader.schema("queueOffset int").load().collect()
-    with pytest.raises(PySparkException, match=r"schema: key is no column .* did you mean keys"):
+    with pytest.raises(PySparkException, match=r"schema: key is not a column .* did you mean keys"):
         reader.schema("key string").load().collect()

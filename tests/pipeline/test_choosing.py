@@ -83,7 +83,7 @@ def test_broker_that_chooses_by_tags_alone_is_told_at_once() -> None:
         cluster.create_topic("orders", queues=1)
         send_to(cluster.namesrv, queue("orders"), [b"1"])
         options = SourceOptions(cluster.namesrv, ("orders",), expression=parse_expression("expression", "a = 1"))
-        with pytest.raises(SourceUnreachable, match="expression=a = 1: broker broker-a chooses by tags alone"):
+        with pytest.raises(SourceUnreachable, match="expression=a = 1: broker broker-a filters only by tags"):
             travelled(options, QueueRange(queue("orders"), 0, 1))
 
 

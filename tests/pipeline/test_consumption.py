@@ -111,7 +111,9 @@ def test_a_cluster_whose_consumers_trace_is_told_as_they_counted_it(spark: Spark
 def test_without_traces_and_journals_it_says_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
     messages = spark.createDataFrame([], MESSAGES)
     given = Given(messages, spark.createDataFrame([], JOURNAL_COLUMNS), spark.createDataFrame([], PROGRESS_COLUMNS))
-    with pytest.raises(ClientError, match=r"nothing in .* says what was consumed: .*enable_trace=True"):
+    with pytest.raises(
+        ClientError, match=r"the data in .* doesn't show which messages were consumed: .*enable_trace=True"
+    ):
         SourceViews(spark, ConsumptionSettings("", str(tmp_path))).make(given)
 
 
@@ -169,8 +171,8 @@ def test_duplicates_have_causes_queues_have_owners_and_what_waits_is_told(spark:
     findings = TableReader(spark, sources).findings()
     assert {(one.cause, one.count) for one in findings.causes} == {
         ("stored twice: its producer has sent it again", 1),
-        ("given back although it was handled", 1),
-        ("its member went away before it had committed", 1),
+        ("sent back although it was handled", 1),
+        ("its member left before it committed", 1),
     }
     assert [(one.consumer, one.from_ms, one.to_ms) for one in findings.holdings] == [
         ("one", 1, 3_600),

@@ -164,9 +164,9 @@ def test_bad_input_is_one_clear_line_and_leaves_nothing_behind(
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos/one.jpg").touch()
     cases: list[tuple[IngestSettings, type[Exception], str]] = [
-        (replace(wanted, name_server="127.0.0.1:1", to=fresh), NetworkError, "no nameserver answers"),
+        (replace(wanted, name_server="127.0.0.1:1", to=fresh), NetworkError, "no nameserver responds"),
         (replace(wanted, topics=("nope",), to=fresh), ClientError, "there is no topic nope at"),
-        (replace(wanted, to=str(tmp_path / "photos")), UsageError, "holds something else (one.jpg)"),
+        (replace(wanted, to=str(tmp_path / "photos")), UsageError, "contains other files (one.jpg)"),
         (
             replace(wanted, to=fresh, checkpoint=f"{wanted.to}/_checkpoint"),
             UsageError,
@@ -190,7 +190,7 @@ def test_a_table_that_lost_its_files_is_not_written_on(spark: SparkSession, clus
     wanted = replace(settings(cluster, tmp_path), checkpoint=str(tmp_path / "progress"))
     ingest(spark, wanted)
     shutil.rmtree(tmp_path / "table/_spark_metadata")
-    with pytest.raises(UsageError, match="has lost what checkpoint"):
+    with pytest.raises(UsageError, match="has lost files that were written with checkpoint"):
         ingest(spark, wanted)
     (tmp_path / "table" / CARD_NAME).unlink()
     with pytest.raises(UsageError, match="another folder"):
@@ -231,5 +231,5 @@ def test_spark_submit_runs_the_command_on_its_own_session(cluster: Cluster, tmp_
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "ingest: 20 messages of orders are new in " in done.stdout
+    assert "ingest: 20 messages of orders were added to " in done.stdout
     assert plain_places(tmp_path) == sent

@@ -49,18 +49,23 @@ def test_topics_may_be_added() -> None:
 @pytest.mark.parametrize(
     ("wanted", "table", "progress", "words"),
     [
-        (WANTED, output(None, "photos"), checkpoint(), "/table holds something else (photos)"),
-        (WANTED, output(), checkpoint(None, "photos"), "checkpoint /checkpoint holds something else (photos)"),
+        (WANTED, output(None, "photos"), checkpoint(), "/table contains other files (photos)"),
+        (WANTED, output(), checkpoint(None, "photos"), "checkpoint /checkpoint contains other files (photos)"),
         (
             WANTED,
             output(),
             checkpoint(OTHER),
             "checkpoint /checkpoint belongs to an ingest of bills into another folder",
         ),
-        (WANTED, output(KNOWN), checkpoint(OTHER), "checkpoint /checkpoint is another ingest's"),
-        (OTHER, output(KNOWN), checkpoint(KNOWN), "are of orders, not of bills: topics may be added, not left out"),
+        (WANTED, output(KNOWN), checkpoint(OTHER), "checkpoint /checkpoint belongs to another ingest"),
+        (OTHER, output(KNOWN), checkpoint(KNOWN), "are of orders, not of bills: topics can be added, but not removed"),
         (WANTED, output(KNOWN, has_batches=True), checkpoint(), "was written with another checkpoint"),
-        (WANTED, output(KNOWN), checkpoint(KNOWN, has_batches=True), "/table has lost what checkpoint /checkpoint"),
+        (
+            WANTED,
+            output(KNOWN),
+            checkpoint(KNOWN, has_batches=True),
+            "/table has lost files that were written with checkpoint /checkpoint",
+        ),
         (
             msgspec.structs.replace(WANTED, partition_by=("brokerName",)),
             output(KNOWN),
@@ -94,9 +99,9 @@ def test_a_damaged_card_or_a_newer_one_is_told(text: str) -> None:
         ({"topics": ()}, "--topic"),
         ({"topics": ("no/slash",)}, "illegal characters"),
         ({"to": ""}, "--to"),
-        ({"partition_by": ("storeDay",)}, "--partition-by storeDay: no such column; there are topic, storeDate"),
+        ({"partition_by": ("storeDay",)}, "--partition-by storeDay: unknown column; the columns are topic, storeDate"),
         ({"partition_by": ("topic", "topic")}, "twice"),
-        ({"checkpoint": "/table"}, "--checkpoint /table: that is the output folder itself"),
+        ({"checkpoint": "/table"}, "--checkpoint /table: this is the output folder itself"),
         ({"checkpoint": "/table/progress"}, "its name must begin with _"),
     ],
 )

@@ -27,11 +27,11 @@ def test_help_needs_no_spark() -> None:
 @pytest.mark.parametrize(
     ("flags", "code", "words"),
     [
-        (["--to", "out"], 2, "name a topic (--topic)"),
+        (["--to", "out"], 2, "give a topic (--topic)"),
         (["--topic", "orders"], 2, "Missing option '--to'"),
-        (["--topic", "orders", "--to", "out", "--partition-by", "day"], 2, "--partition-by day: no such column"),
-        (["--topic", "orders", "--to", "out", "--checkpoint", "out"], 2, "that is the output folder itself"),
-        (["--topic", "orders", "--to", "out", "-n", "127.0.0.1:1"], 1, "no nameserver answers"),
+        (["--topic", "orders", "--to", "out", "--partition-by", "day"], 2, "--partition-by day: unknown column"),
+        (["--topic", "orders", "--to", "out", "--checkpoint", "out"], 2, "this is the output folder itself"),
+        (["--topic", "orders", "--to", "out", "-n", "127.0.0.1:1"], 1, "no nameserver responds"),
     ],
 )
 def test_wrong_flags_are_one_line(flags: list[str], code: int, words: str) -> None:

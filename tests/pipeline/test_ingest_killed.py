@@ -102,6 +102,6 @@ def test_a_driver_killed_twice_in_the_middle_loses_nothing_and_writes_nothing_tw
     with Driver(cluster, tmp_path) as third:
         said, _ = third.process.communicate(timeout=TIMEOUT_S)
     assert third.process.returncode == 0, (tmp_path / "errors").read_text()
-    assert said.splitlines()[-1].startswith(f"ingest: {MESSAGES - part} messages of orders are new in ")
+    assert said.splitlines()[-1].startswith(f"ingest: {MESSAGES - part} messages of orders were added to ")
     assert rows_of(pyarrow.Table.from_pandas(read_ingested(spark, place).toPandas())) == sent
     assert rows_of(pyarrow.dataset.dataset(place, format="parquet", partitioning="hive").to_table()) == sent

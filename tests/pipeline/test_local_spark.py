@@ -33,7 +33,9 @@ def test_version_of_java_is_read(said: str, version: int | None) -> None:
 
 
 def test_missing_java_is_told_with_the_way_out(tmp_path: Path) -> None:
-    with pytest.raises(SparkMissing, match="no java on PATH, and JAVA_HOME isn't set: Spark needs Java 17 or later"):
+    with pytest.raises(
+        SparkMissing, match="java isn't found on PATH, and JAVA_HOME isn't set: Spark needs Java 17 or later"
+    ):
         check_java({"PATH": str(tmp_path)})
     with pytest.raises(SparkMissing, match=f"JAVA_HOME={tmp_path}: .* can't be run"):
         check_java({"JAVA_HOME": str(tmp_path)})

@@ -48,27 +48,27 @@ def test_offsets_by_queue_are_read() -> None:
         ({"startingofsets": "earliest"}, "startingofsets is no option .* did you mean startingOffsets"),
         ({"colour": "red"}, "colour is no option .* there are: nameServer, subscribe"),
         ({"path": "/data"}, "path: load\\(\\) takes no path"),
-        ({"subscribePattern": "a.*"}, "subscribe and subscribePattern both say what is read"),
+        ({"subscribePattern": "a.*"}, "subscribe and subscribePattern both select topics"),
         ({"subscribe": ""}, "subscribe is missing"),
         ({"topic": "orders"}, "subscribe and topic both say"),
         ({"subscribe": "or ders"}, "subscribe=or ders: 'or ders' can't be a topic"),
-        ({"nameServer": "here"}, "nameServer=here: 'here' is no address"),
-        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger=0: write a whole number from 1 on"),
+        ({"nameServer": "here"}, "nameServer=here: 'here' is not an address"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger=0: write a whole number of at least 1"),
         ({"minPartitions": "two"}, "minPartitions=two: write a whole number"),
         ({"pullBatchSize": "70000"}, "pullBatchSize=70000: write a whole number from 1 to 65536"),
         ({"startingTimestamp": "today"}, "startingTimestamp=today: .* milliseconds since 1970"),
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss=maybe: write true or false"),
         ({"protocol": "kafka"}, "protocol=kafka: write staticfire or rocketmq"),
-        ({"subExpression": "||"}, "subExpression=\\|\\|: '\\|\\|' names no tag"),
+        ({"subExpression": "||"}, "subExpression=\\|\\|: '\\|\\|' contains no tag"),
         ({"expression": "a = "}, 'expression=a =: Encountered "<EOF>" at line 1, column 3. Was expecting one of: '),
-        ({"expression": "a ="}, "it is read as SQL92: if it is a tag, set expressionType=TAG"),
+        ({"expression": "a ="}, "it was read as SQL92; if it is a tag, set expressionType=TAG"),
         ({"expression": "a b", "expressionType": "SQL"}, "expressionType=SQL: write tag or sql92"),
-        ({"expression": "||"}, "names no tag"),
-        ({"expressionType": "TAG"}, "expressionType=TAG: there is no expression"),
-        ({"expression": "a", "subExpression": "b"}, "expression and subExpression both say"),
+        ({"expression": "||"}, "contains no tag"),
+        ({"expressionType": "TAG"}, "expressionType=TAG: it needs the option expression"),
+        ({"expression": "a", "subExpression": "b"}, "expression and subExpression both select"),
         ({"group": "a b"}, "group=a b: "),
         ({"startingOffsets": "first"}, "startingOffsets=first: write earliest, latest or JSON like"),
-        ({"startingOffsets": '{"orders":{"a":{"x":1}}}'}, "'x' is no queue id"),
+        ({"startingOffsets": '{"orders":{"a":{"x":1}}}'}, "'x' is not a queue id"),
         ({"startingOffsets": '{"orders":{"a":{"0":-3}}}'}, "the offset of orders a/0 is -3"),
         ({"endingOffsets": '{"other":{"a":{"0":3}}}'}, "endingOffsets names topic other, which isn't subscribed to"),
     ],
@@ -100,14 +100,14 @@ def test_batch_reads_something(given: dict[str, str], words: str) -> None:
 
 @pytest.mark.parametrize("given", [{"endingOffsets": "latest"}, {"endingTimestamp": "5"}])
 def test_stream_has_no_end(given: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match="is for batch queries"):
+    with pytest.raises(UsageError, match="is only for batch queries"):
         check_for_stream(parse_options(PLACE | given, {}))
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"subscribePattern": "a("}, "subscribePattern=a\\(: that is no regular expression: missing"),
+        ({"subscribePattern": "a("}, "subscribePattern=a\\(: this is not a regular expression: missing"),
         ({"subscribePattern": ""}, "subscribe is missing"),
         (
             {"subscribePattern": "a.*", "startingOffsets": '{"b":{"x":{"0":1}}}'},

@@ -82,7 +82,7 @@ def test_queue_made_anew_is_a_loss_and_is_read_from_its_begin() -> None:
     there = QueueEnds(0, 4)
     assert plan_reads({A0: 100}, {A0: 4}, {A0: there}) == (
         [QueueRange(A0, 0, 4)],
-        [Loss(A0, "offset 100 and what follows", there)],
+        [Loss(A0, "offset 100 and all that follow", there)],
     )
 
 

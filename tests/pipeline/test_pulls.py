@@ -82,7 +82,7 @@ async def test_refused_pull_is_told_with_the_brokers_words(cluster: AsyncCluster
     options = await fill(cluster, 1)
     async with ClusterClient(cluster.namesrv) as client:
         with pytest.raises(
-            SourceUnreachable, match=r"orders broker-a/7: the broker refuses offsets 0 to 5: .*queueId\[7\]"
+            SourceUnreachable, match=r"orders broker-a/7: the broker rejects offsets 0 to 5: .*queueId\[7\]"
         ):
             await read_all(client, options, QueueRange(FIRST._replace(queue_id=7), 0, 5))
 

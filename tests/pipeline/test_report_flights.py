@@ -37,7 +37,7 @@ def test_the_first_flights_of_the_year_are_counted_as_the_demo_counted_them(tmp_
 def test_a_cluster_that_has_no_flights_is_one_line(tmp_path: Path) -> None:
     done = run("--namesrv", "127.0.0.1:1", "--to", str(tmp_path / "out"))
     assert done.returncode == 1
-    assert one_line(done.stderr).startswith("pipeline: no nameserver answers")
+    assert one_line(done.stderr).startswith("pipeline: no nameserver responds")
     assert not (tmp_path / "out").exists()
 
 

@@ -67,7 +67,7 @@ def test_the_page_about_consumption_has_each_plot_once_and_a_table_beside_it(tmp
     assert len(names) == len(set(names))
     assert {"owners-0", "members-0", "owners-1", "members-1", "lag"} < set(names)
     assert "7 more are in the table `ownership`" in next(
-        section.words for section in page.sections if section.title == "Who had which queue when"
+        section.words for section in page.sections if section.title == "Owners of the queues over time"
     )
     for section in page.sections:
         if any(isinstance(part, Plot) for part in section.parts):
@@ -81,7 +81,7 @@ def test_the_page_about_consumption_has_each_plot_once_and_a_table_beside_it(tmp
 def test_a_look_that_found_nothing_has_a_page() -> None:
     empty = dict.fromkeys(("pairs", "holdings", "rebalances", "delays", "lag", "members", "queues", "stuck"), ())
     nothing = replace(FINDINGS, **empty, causes=(), overlaps=(), answers={}, holdings_left_out=0)  # type: ignore[arg-type]
-    assert "Nobody is known to have had a queue." in render(consumption_page(nothing, "x", ""), b"")
+    assert "No owner of a queue is known." in render(consumption_page(nothing, "x", ""), b"")
 
 
 def test_nothing_from_a_message_becomes_markup() -> None:

@@ -120,7 +120,7 @@ def test_a_row_that_cant_be_a_message_fails_the_write_or_is_left_out(spark: Spar
         ("value string", {"topic": "out", "rowsPerSend": "0"}, "rowsPerSend=0"),
         ("value string, body binary", {"topic": "out"}, "one column value"),
         ("text string", {"topic": "out"}, "one column value"),
-        ("value double", {"topic": "out"}, "column value is a double; the sink takes binary or string"),
+        ("value double", {"topic": "out"}, "column value is a double; the sink needs binary or string"),
         ("value string, tag string", {"topic": "out"}, "did you mean tags"),
         ("value string, properties map<string,int>", {"topic": "out"}, "column properties is a map<string,int>"),
         ("value string", {"topic": "out", "nameServer": "127.0.0.1:1", "sendTimeoutMs": "500"}, "127.0.0.1:1"),

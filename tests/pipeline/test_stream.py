@@ -129,9 +129,9 @@ def test_topic_made_anew_fails_the_stream_or_is_read_from_its_begin(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"endingOffsets": "latest"}, "endingOffsets is for batch queries"),
+        ({"endingOffsets": "latest"}, "endingOffsets is only for batch queries"),
         ({"subscribe": "nothing"}, "subscribe=nothing: no route to topic nothing"),
-        ({"maxOffsetsPerTrigger": "-1"}, "maxOffsetsPerTrigger=-1: write a whole number from 1 on"),
+        ({"maxOffsetsPerTrigger": "-1"}, "maxOffsetsPerTrigger=-1: write a whole number of at least 1"),
     ],
 )
 def test_bad_stream_is_told_in_one_line(

@@ -64,7 +64,7 @@ def test_errors_are_rows_and_a_row_is_repeated_by_its_command(
     page = sweep_page(figures, "small.py", HOURS, "")
     notable = page.sections[-1].parts[0]
     assert "there was no run" in {line[0] for line in notable.rows}  # type: ignore[union-attr]
-    with pytest.raises(UsageError, match="it has the runs of another sweep"):
+    with pytest.raises(UsageError, match="it contains the runs of another sweep"):
         run_sweep(spark, plan, str(tmp_path / "out"))
 
 

@@ -29,10 +29,10 @@ def test_each_combination_plays_the_same_seeds() -> None:
     ("flags", "words"),
     [
         (["--vary", "rebalance_interval=1,2", SHOP], "did you mean 'rebalance_interval_ms'?"),
-        (["--vary", "members=1,zero", SHOP], "members=zero: it takes a whole number"),
+        (["--vary", "members=1,zero", SHOP], "members=zero: it must be a whole number"),
         (["--vary", "members", SHOP], "--vary 'members': write name=value,value"),
         (["--vary", "members=2,2", SHOP], "write different values"),
-        (["--vary", "members=1", "--vary", "members=2", SHOP], "--vary members is there twice"),
+        (["--vary", "members=1", "--vary", "members=2", SHOP], "--vary members is given twice"),
         (["--seeds", "600000", "--vary", "members=1,2", SHOP], "1,200,000 runs are too many"),
         (["nowhere.py"], "there is no workload file nowhere.py"),
     ],
@@ -52,7 +52,7 @@ def test_without_java_it_says_what_to_install(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert main(["pipeline", "sweep", SHOP]) == 2
     told = capsys.readouterr().err
-    assert "there is no java on PATH" in told
+    assert "java isn't found on PATH" in told
     assert told.count("\n") == 1
 
 

@@ -34,7 +34,7 @@ def test_an_offset_id_comes_back(host: bytes, position: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "00" * 15, "00" * 17, "0G" * 16, "00 " * 10 + "00", "\u0660" * 32])
 def test_what_is_no_offset_id_is_refused(text: str) -> None:
-    with pytest.raises(ProtocolError, match="no offset message id"):
+    with pytest.raises(ProtocolError, match="not an offset message id"):
         parse_offset_id(text)
 
 

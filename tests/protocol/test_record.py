@@ -205,7 +205,7 @@ def test_a_record_that_was_cut_short_is_noticed(kept: int) -> None:
 
 
 def test_a_whole_record_at_the_wrong_position_is_noticed() -> None:
-    assert check_record(GOLDEN, 0, 0) == (Found.BROKEN, 0, "it says that it lies at 1000")
+    assert check_record(GOLDEN, 0, 0) == (Found.BROKEN, 0, "its own position field is 1000")
 
 
 @pytest.mark.parametrize("data", [b"", bytes(5), bytes(500)], ids=["end of file", "few zeros", "zeros"])

@@ -85,7 +85,7 @@ def test_an_expression_names_its_tags(text: str, tags: set[str]) -> None:
 
 @pytest.mark.parametrize("text", ["||", "||||"])
 def test_bars_alone_are_an_error(text: str) -> None:
-    with pytest.raises(TagExpressionError, match="names no tag"):
+    with pytest.raises(TagExpressionError, match="contains no tag"):
         TagExpression.parse(text)
 
 

@@ -153,7 +153,7 @@ def test_nothing_comes_behind_the_end_of_a_clients_side() -> None:
     (opened,) = http2.receive(BEGIN + headers(1, FLAGS | frames.END_STREAM))
     assert isinstance(opened, CallOpened)
     http2.outflow.end(opened.stream, pack_field("grpc-status", b"0"))
-    with pytest.raises(Http2Fault, match="behind its end"):
+    with pytest.raises(Http2Fault, match="after its end"):
         http2.receive(data(1, 1))
 
 

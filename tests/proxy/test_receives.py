@@ -110,7 +110,7 @@ async def test_a_receive_may_come_before_its_clients_settings(stand: GrpcStand) 
 async def test_a_client_that_never_says_who_it_is_receives_nothing_and_may_send(stand: GrpcStand) -> None:
     await ready(stand)
     received = await stand.receive(client_id="nobody")
-    assert (received.status.code, "sends them over Telemetry" in received.status.message) == (50001, True)
+    assert (received.status.code, "must send them over Telemetry" in received.status.message) == (50001, True)
     sent_by_nobody = await stand.call("SendMessage", client_id="nobody", messages=[sent(TOPIC, b"x")])
     assert sent_by_nobody.status.code == 20000
 

@@ -65,7 +65,7 @@ async def test_who_doesnt_trust_the_certificate_is_logged(
     with pytest.raises(ssl.SSLCertVerificationError):
         await connect(endpoint, ssl.create_default_context(), "localhost")
     assert (await (await connect(endpoint)).call("SendMessage", a_send())).status == 0
-    assert "it checks certificates" in capfd.readouterr().err
+    assert "it may have rejected the certificate" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("is_tls", [False, True])

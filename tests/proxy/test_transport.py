@@ -85,15 +85,15 @@ async def test_calls_of_all_kinds_share_a_connection(served: Served) -> None:
         ("/x.Y/Z", b"", (), GrpcStatus.UNIMPLEMENTED, "Method not found: x.Y/Z"),
         ("SendMessage", a_send(message_id="refuse"), (), GrpcStatus.FAILED_PRECONDITION, "100 % of it – no"),
         ("SendMessage", a_send(message_id="fail"), (), GrpcStatus.INTERNAL, "nobody thought of it"),
-        ("SendMessage", b"\xff\xff", (), GrpcStatus.INTERNAL, "no SendMessageRequest"),
-        ("SendMessage", a_send(), (("grpc-timeout", "5 S"),), GrpcStatus.INTERNAL, "grpc-timeout '5 S' is none"),
+        ("SendMessage", b"\xff\xff", (), GrpcStatus.INTERNAL, "not a SendMessageRequest"),
+        ("SendMessage", a_send(), (("grpc-timeout", "5 S"),), GrpcStatus.INTERNAL, "grpc-timeout '5 S' is invalid"),
         ("SendMessage", a_send(), (("x", "y" * 17_000),), GrpcStatus.RESOURCE_EXHAUSTED, "16384 bytes"),
         (
             "SendMessage",
             a_send(message_id="wait"),
             (("grpc-timeout", "2S"),),
             GrpcStatus.DEADLINE_EXCEEDED,
-            "time is over",
+            "deadline has passed",
         ),
     ],
 )
@@ -110,11 +110,11 @@ async def test_what_goes_wrong_is_told_with_the_call(
 @pytest.mark.parametrize(
     ("data", "status", "words"),
     [
-        (b"", GrpcStatus.INTERNAL, "0 whole requests came"),
-        (framed(a_send())[:-1], GrpcStatus.INTERNAL, "0 whole requests came"),
-        (framed(a_send()) * 2, GrpcStatus.INTERNAL, "2 whole requests came"),
+        (b"", GrpcStatus.INTERNAL, "received 0 requests"),
+        (framed(a_send())[:-1], GrpcStatus.INTERNAL, "received 0 requests"),
+        (framed(a_send()) * 2, GrpcStatus.INTERNAL, "received 2 requests"),
         (b"\x01" + framed(a_send())[1:], GrpcStatus.UNIMPLEMENTED, "identity"),
-        (b"\x00\x00\x89\x54\x41", GrpcStatus.RESOURCE_EXHAUSTED, "9000001 bytes: up to 9000000"),
+        (b"\x00\x00\x89\x54\x41", GrpcStatus.RESOURCE_EXHAUSTED, "9000001 bytes: the limit is 9000000"),
     ],
 )
 async def test_requests_that_are_none(served: Served, data: bytes, status: GrpcStatus, words: str) -> None:
@@ -242,13 +242,13 @@ async def test_unfinished_requests_of_all_clients_have_one_limit(served: Served)
     await clients[0].send(streams[0], half)
     await clients[1].send(streams[1], half)
     answer = await clients[0].result(streams[0])  # It held the most when there was no more room.
-    assert (answer.status, "over their limit" in answer.words) == (GrpcStatus.RESOURCE_EXHAUSTED, True)
+    assert (answer.status, "exceed their limit" in answer.words) == (GrpcStatus.RESOURCE_EXHAUSTED, True)
     assert not clients[1].answers[streams[1]].over.is_set()
     more = [clients[1].open("SendMessage") for _ in range(2)]
     for each in more:
         await clients[1].send(each, half)
     refused = await clients[1].result(more[0])  # Now it has the most itself.
-    assert (refused.status, "over their limit" in refused.words) == (GrpcStatus.RESOURCE_EXHAUSTED, True)
+    assert (refused.status, "exceed their limit" in refused.words) == (GrpcStatus.RESOURCE_EXHAUSTED, True)
     assert (await clients[0].call("SendMessage", a_send())).status == 0
 
 
@@ -327,4 +327,4 @@ async def test_a_stop_lets_requests_end_and_ends_streams(served: Served) -> None
     served.world.loop.call_later(0.5, served.service.go.set)
     await served.endpoint.close()
     assert ((await client.result(waits)).status, (await client.result(talks)).status) == (0, GrpcStatus.UNAVAILABLE)
-    assert client.goodbye == (H2Code.NO_ERROR, b"the endpoint stops")
+    assert client.goodbye == (H2Code.NO_ERROR, b"the endpoint is stopping")

@@ -91,7 +91,7 @@ def test_text_becomes_what_the_field_is(key: str, text: str, expected: Rocket) -
         ("holdMs", "2m", "a whole number from 0 to 100000"),
         ("callSign", "", "text of 1 to 3 characters"),
         ("callSign", "ROCK", "text of 1 to 3 characters"),
-        ("callSign", "a\x01b", "none of control"),
+        ("callSign", "a\x01b", "without control ones"),
         ("rocketName", "x" * 5_000, "text"),
     ],
 )
@@ -130,9 +130,9 @@ def test_broker_conf_is_read_as_rocketmq_writes_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("a.toml", "rocketName = ", "is no TOML"),
+        ("a.toml", "rocketName = ", "is not valid TOML"),
         ("a.toml", "[rocket]\nname = 1", r"\[rocket\] is a table"),
-        ("a.conf", "rocketName", "line 1: 'rocketName' is no key=value"),
+        ("a.conf", "rocketName", "line 1: 'rocketName' must be written as key=value"),
     ],
 )
 def test_broken_file_is_one_line_of_words(tmp_path: Path, name: str, text: str, words: str) -> None:

@@ -72,16 +72,16 @@ def test_rocketmqs_names_count_in_files_flags_and_updates(tmp_path: Path, line: 
 def test_what_means_nothing_here_is_told_in_one_line(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "haListenPort=10912\naclEnable=true\nstorePathCommitLog=/store/commitlog\n")
     assert conf.settings == BrokerSettings()
-    assert conf.told == ["settings of RocketMQ that mean nothing here: aclEnable, haListenPort, storePathCommitLog"]
+    assert conf.told == ["settings of RocketMQ that have no effect here: aclEnable, haListenPort, storePathCommitLog"]
 
 
 def test_a_name_that_nobody_knows_is_told_with_the_likely_one(tmp_path: Path) -> None:
     conf = Conf(tmp_path, "autoCreateTopicEnabel=false\nwhatever=1\nhaListenPrt=1\n")
     assert conf.settings == BrokerSettings()
     assert conf.told == [
-        "nobody knows the setting autoCreateTopicEnabel: did you mean autoCreateTopicEnable?",
-        "nobody knows the setting whatever",
-        "nobody knows the setting haListenPrt: did you mean haListenPort?",
+        "unknown setting autoCreateTopicEnabel: did you mean autoCreateTopicEnable?",
+        "unknown setting whatever",
+        "unknown setting haListenPrt: did you mean haListenPort?",
     ]
 
 
@@ -89,10 +89,10 @@ def test_a_value_that_is_no_literal_is_told_and_the_default_counts(tmp_path: Pat
     conf = Conf(tmp_path, "syncFlushTimeout=29*1000\nflushDiskType=SOMETIMES\nbrokerName=kept\n")
     assert conf.settings == BrokerSettings(broker_name="kept")
     assert conf.told == [
-        "syncFlushTimeout=29*1000 can't be read: it takes a whole number from 1 to 2147483647, as a literal; 5000, the "
-        "default, counts",
-        "flushDiskType=SOMETIMES can't be read: it takes ASYNC_FLUSH or SYNC_FLUSH, as a literal; ASYNC_FLUSH, the "
-        "default, counts",
+        "syncFlushTimeout=29*1000 can't be read: it must be a whole number from 1 to 2147483647, as a literal; "
+        "the default 5000 is used",
+        "flushDiskType=SOMETIMES can't be read: it must be ASYNC_FLUSH or SYNC_FLUSH, as a literal; "
+        "the default ASYNC_FLUSH is used",
     ]
 
 
@@ -127,7 +127,7 @@ def test_a_file_full_of_unknown_names_is_told_in_some_lines(tmp_path: Path) -> N
     conf = Conf(tmp_path, "".join(f"setting{number}=1\n" for number in range(5_000)) + "brokerName=kept\n")
     assert conf.settings == BrokerSettings(broker_name="kept")
     assert len(conf.told) == 21
-    assert conf.told[-1] == "nor any of 4980 more"
+    assert conf.told[-1] == "4980 more unknown settings"
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
 
 
 def test_a_slave_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"brokerRole=SLAVE .*: there are only masters here; leave this broker out"):
+    with pytest.raises(UsageError, match=r"brokerRole=SLAVE .*: only masters are supported; don't start this broker"):
         Conf(tmp_path, "brokerRole=SLAVE\n")
 
 
@@ -149,4 +149,4 @@ def test_a_cluster_takes_a_file_whose_settings_are_for_several_programs(tmp_path
     file.write_text("needWaitForService=true\nbrokerName=b\nhaListenPort=1\n")
     told: list[str] = []
     load_settings(NameserverSettings, {}, {}, str(file), (BrokerSettings,), told.append)
-    assert told == [f"{file}: settings of RocketMQ that mean nothing here: haListenPort"]
+    assert told == [f"{file}: settings of RocketMQ that have no effect here: haListenPort"]

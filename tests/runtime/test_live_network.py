@@ -70,7 +70,7 @@ async def test_no_answer_is_a_timeout_that_names_the_place() -> None:
         for sock in waiting:  # until the queue of those who wait to be accepted is full
             sock.setblocking(False)
             sock.connect_ex((LOOPBACK, port))
-        with pytest.raises(TimeoutError, match=f"{LOOPBACK}:{port}: no answer within 50 ms"):
+        with pytest.raises(TimeoutError, match=f"{LOOPBACK}:{port}: no response within 50 ms"):
             await network.connect(Quiet, LOOPBACK, port, 50)
         for sock in waiting:
             sock.close()

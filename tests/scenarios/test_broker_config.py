@@ -160,21 +160,21 @@ async def test_each_update_moves_the_version(stand: Stand) -> None:
     ("text", "words"),
     [
         ("noSuchThing=1", "noSuchThing=1: there is no such setting"),
-        ("haListenPort=1", "haListenPort=1: this setting of RocketMQ means nothing here"),
-        ("brokerPermission=all", "brokerPermission=all: it takes a whole number from 0 to 7"),
-        ("brokerName=broker-z", "brokerName=broker-z: it is read at the start only, and is broker-a"),
+        ("haListenPort=1", "haListenPort=1: this setting of RocketMQ has no effect here"),
+        ("brokerPermission=all", "brokerPermission=all: it must be a whole number from 0 to 7"),
+        ("brokerName=broker-z", "brokerName=broker-z: it is read only at the start, and is broker-a"),
         ("event=1\nself=2", "event=1: there is no such setting; self=2: there is no such setting"),
-        ("dlqPerm=" + "9" * 5_000, f"dlqPerm={'9' * 100}...: it takes a whole number from 0 to 7"),
-        ("fileReservedTime=-1", "fileReservedTime=-1: it takes a whole number from 0 to 1000000"),
-        ("cleanResourceInterval=-5", "cleanResourceInterval=-5: it takes a whole number from 1 to 2147483647"),
-        ("traceOn=maybe", "traceOn=maybe: it takes true or false"),
-        ("regionId=a\\u0001b", "regionId=a?b: it takes text of 0 to 255 characters, none of control"),
+        ("dlqPerm=" + "9" * 5_000, f"dlqPerm={'9' * 100}...: it must be a whole number from 0 to 7"),
+        ("fileReservedTime=-1", "fileReservedTime=-1: it must be a whole number from 0 to 1000000"),
+        ("cleanResourceInterval=-5", "cleanResourceInterval=-5: it must be a whole number from 1 to 2147483647"),
+        ("traceOn=maybe", "traceOn=maybe: it must be true or false"),
+        ("regionId=a\\u0001b", "regionId=a?b: it must be text of 0 to 255 characters without control ones"),
     ],
 )
 async def test_what_cannot_count_is_refused_with_all_that_came_along(stand: Stand, text: str, words: str) -> None:
     before = await config(stand)
     answer = await update(stand, f"shortPollingTimeMills=1071\n{text}\nstaticfireClock=freeze")
-    assert (answer.code, answer.remark) == (INVALID, f"nothing is changed; {words}")
+    assert (answer.code, answer.remark) == (INVALID, f"nothing was changed; {words}")
     after = await config(stand)
     assert after["staticfireClock"].startswith("real")
     assert {**after, "staticfireClock": ""} == {**before, "staticfireClock": ""}
@@ -283,5 +283,5 @@ async def test_a_broker_without_nameservers_says_that_one_is_needed(world: Simul
     await stand.start()
     answer = await stand.ask(UpdateBrokerConfig(body=b"staticfireClock=+1h"))
     assert answer.code == 1
-    assert "a nameserver drives message time" in answer.remark
+    assert "message time is controlled by a nameserver" in answer.remark
     await stand.close()

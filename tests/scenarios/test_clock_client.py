@@ -146,7 +146,7 @@ async def test_a_broker_that_stands_still_is_named_in_time(
     await clock.now()
     world.freeze("broker-a")
     before_ms = world.uptime_ms
-    with pytest.raises(NotAtRest, match=r"broker broker-a doesn't say whether it rests \(.*no answer"):
+    with pytest.raises(NotAtRest, match=r"broker broker-a doesn't report whether it is at rest \(.*no response"):
         await clock.advance(by_ms=HOUR_MS, settle_ms_max=2_000)
     assert world.uptime_ms - before_ms < 16_000  # To stop its time took 10 s, in vain.
     world.thaw("broker-a")

@@ -109,7 +109,7 @@ async def test_who_pulls_by_himself_chooses_pull_by_pull(shop: Shop) -> None:
         for condition, expected in (("price > 100", [b"300"]), ("price < 100", [b"1"])):
             result = await report.pull(queue, 0, condition, expression_type="SQL92")
             assert ([message.body for message in result.messages], result.next_offset) == (expected, 2)
-        with pytest.raises(ClientError, match="'orders': 'price >' is no condition: Encountered"):
+        with pytest.raises(ClientError, match="'orders': 'price >' is not a valid condition: Encountered"):
             await report.pull(queue, 0, "price >", expression_type="SQL92")
 
 
@@ -128,13 +128,13 @@ async def test_who_polls_gets_what_the_condition_wants(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("condition", "kind", "words"),
     [
-        ("price >", "SQL92", "'orders': 'price >' is no condition: Encountered \"<EOF>\" at line 1, column 7"),
-        ("", "SQL92", "'orders': '' is no condition"),
-        ("a" * 50_000, "SQL92", r"'orders': 'aaa.*a\.\.\. is no condition: a condition of 50000 characters"),
+        ("price >", "SQL92", "'orders': 'price >' is not a valid condition: Encountered \"<EOF>\" at line 1, column 7"),
+        ("", "SQL92", "'orders': '' is not a valid condition"),
+        ("a" * 50_000, "SQL92", r"'orders': 'aaa.*a\.\.\. is not a valid condition: a condition of 50000 characters"),
         (
             "paid",
             "tag",
-            "'orders': there are no expressions of type 'tag': choose by tags, expression_type='TAG'",
+            "'orders': unknown expression type 'tag': filter by tags, expression_type='TAG'",
         ),
     ],
 )
@@ -176,7 +176,7 @@ def test_a_broker_that_is_too_old_gets_no_pull(version: int, is_refused: bool) -
     if not is_refused:
         refuse_too_old(connection, "SQL92")
     else:
-        with pytest.raises(ClientError, match="of version 213, is too old to filter by SQL92: choose by tags"):
+        with pytest.raises(ClientError, match="of version 213, is too old to filter by SQL92: filter by tags"):
             refuse_too_old(connection, "SQL92")
 
 

@@ -186,13 +186,13 @@ async def test_what_cant_be_copied_is_refused_in_words(production: Production, s
         await bring(production, shop, CopyWish("nope"))
     with pytest.raises(GroupNotFound, match="no group nope at 10"):
         await bring(production, shop, CopyWish(TOPIC, ["nope"]))
-    with pytest.raises(UsageError, match="1 or more"):
+    with pytest.raises(UsageError, match="at least 1"):
         await bring(production, shop, CopyWish(TOPIC, limit=0))
-    with pytest.raises(UsageError, match="nothing between them"):
+    with pytest.raises(UsageError, match="must be before --until"):
         await bring(production, shop, CopyWish(TOPIC, since_ms=5, until_ms=5))
-    with pytest.raises(UsageError, match="topic of the cluster itself"):
+    with pytest.raises(UsageError, match="internal topic of the cluster"):
         await bring(production, shop, CopyWish("SCHEDULE_TOPIC_XXXX"))
-    with pytest.raises(UsageError, match="isn't copied to itself"):
+    with pytest.raises(UsageError, match="choose two different clusters"):
         await copy_topic(shop.admin, shop.admin, CopyWish(TOPIC))
     await shop.admin.create_topic(TOPIC, queues=1)
     with pytest.raises(UsageError, match="has 1 queues on broker-a here, and 2 are needed"):

@@ -279,7 +279,7 @@ SITUATIONS: list[tuple[Situation, list[str], list[str]]] = [
     (popped_and_failed, ["RETRIES_LATER"], ["1 message failed and wait for their next try", "clock advance"]),
     (suspended_while_it_pops, ["MEMBER_DOES_NOT_ASK"], ["1 message are there for", "it pops, and is suspended"]),
     (one_broker_out_of_reach, ["UNREACHABLE_BROKER"], ["and not to broker-b (10.0.1.2:10911)", "brokerIP1"]),
-    (subscribed_anew_without_a_word, ["SUBSCRIPTION_NOT_LATEST"], ["refuses", "no heartbeat has told of it", "paid"]),
+    (subscribed_anew_without_a_word, ["SUBSCRIPTION_NOT_LATEST"], ["refuses", "no heartbeat has reported it", "paid"]),
     (offset_beyond_the_end, ["OFFSET_BEYOND_END"], ["billing is at 99, beyond the end at 1", "resetOffsetByTime"]),
 ]
 

@@ -39,7 +39,7 @@ async def test_more_retry_queues_than_a_topic_may_have(
     stand: BrokerStand, request_: UpdateGroup | UpdateGroups
 ) -> None:
     answer = await stand.ask(request_)
-    words = "group billing can't have retryQueueNums=65537: a topic has 65536 queues at most"
+    words = "group billing can't have retryQueueNums=65537: a topic can have at most 65536 queues"
     assert (answer.code, answer.remark) == (INVALID, words)
     for group in ("billing", "ledger"):
         assert (await stand.ask(GetGroupConfig(group))).code == 26

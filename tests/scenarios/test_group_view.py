@@ -112,7 +112,7 @@ async def standing(shop: Shop) -> dict[str, tuple[int, int]]:
 
 @BOTH_PROTOCOLS
 async def test_nobody_knows_a_group_and_nobody_is_in_one(world: SimulatedWorld, shop: Shop) -> None:
-    with pytest.raises(GroupNotFound, match="no broker that is there knows a group billing"):
+    with pytest.raises(GroupNotFound, match="no broker knows group billing"):
         await shop.admin.group(GROUP)
     await shop.start("one")
     await shop.send(b"1", b"2", queue=0)
@@ -159,7 +159,7 @@ async def test_a_member_that_says_nothing_is_told_and_the_others_are_shown(world
     world.partition("two", "broker-b")
     view = await shop.admin.group(GROUP)
     (silent,) = [member for member in view.members if member.silence]
-    assert (silent.client_id, silent.silence) == (two.client.client_id, "it has said nothing of itself within 5000 ms")
+    assert (silent.client_id, silent.silence) == (two.client.client_id, "it hasn't reported its state within 5000 ms")
     assert kinds(view) == ["SILENT_MEMBER"]
     assert any(member.queues for member in view.members)
 
@@ -207,10 +207,13 @@ def view_of(*members: GroupMember, progress: Sequence[QueueProgress] = (), model
 def test_where_brokers_look_for_nothing_it_is_put_together_from_what_members_say() -> None:
     found = warnings_of(view_of(member("a", True), member("b", False, "paid"), member("c", None)), None)
     assert [(one.kind, one.words) for one in found] == [
-        ("MIXED_LISTENERS", "in order: a; in any order: b: nobody can rely on the order"),
+        (
+            "MIXED_LISTENERS",
+            "members with ordered listeners: a; with concurrent listeners: b: the order isn't guaranteed",
+        ),
         (
             "DIFFERENT_SUBSCRIPTIONS",
-            "members subscribe to different things of topic orders, [*]: a, c; [paid]: b: messages are skipped",
+            "members have different subscriptions to topic orders, [*]: a, c; [paid]: b: messages are skipped",
         ),
     ]
     assert warnings_of(view_of(member("a"), member("b")), None) == []
@@ -222,7 +225,7 @@ def test_queues_that_nobody_or_several_have_are_told_but_of_broadcasts() -> None
     progress = [QueueProgress(TOPIC, "broker-a", number, 0, 0, 0, 0, ["a", "b"][:number]) for number in range(3)]
     members = [member("a"), member("b")]
     assert [one.words for one in warnings_of(view_of(*members, progress=progress), {})] == [
-        "no member has orders broker-a/0",
+        "orders broker-a/0: no member has it",
         "several members have orders broker-a/2",
     ]
     assert warnings_of(view_of(*members, progress=progress, model="BROADCASTING"), {}) == []

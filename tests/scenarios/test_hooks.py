@@ -171,7 +171,7 @@ async def test_a_hook_that_raises_is_told_of_and_disturbs_nothing(world: Simulat
     await shop.until_heard(1)
     await world.until(shop.is_committed)
     assert [outcome for _, _, outcome, _ in notes.consumed] == [None, OUTCOMES.SUCCESS]
-    with pytest.raises(ClientError, match="has started: add hooks before that"):
+    with pytest.raises(ClientError, match="has started: add hooks before the start"):
         consumer.add_hook(Notes())
 
 
@@ -274,7 +274,7 @@ async def test_a_lite_pull_consumer_has_hooks_around_its_polls(world: SimulatedW
     async with consumer:
         await consumer.assign([QUEUE])
         assert await poll_all(consumer, 2) == [b"0", b"1"]
-        with pytest.raises(ClientError, match="add hooks before that"):
+        with pytest.raises(ClientError, match="add hooks before the start"):
             consumer.add_hook(Notes())
     assert [(when, outcome) for when, _, outcome, _ in notes.consumed] == [
         ("before", None),

@@ -1,4 +1,4 @@
-"""The journal of a broker: who came and went, who has which queue, what was delivered, given back, and died; when."""
+"""The journal of a broker: who came and went, who has which queue, what was delivered, sent back, and died; when."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -81,7 +81,7 @@ async def test_members_come_and_go_each_for_a_reason(world: SimulatedWorld, shop
     assert joined[0].details["subscriptions"] == {TOPIC: "paid || refunded", "%RETRY%billing": "*"}
     assert (joined[0].details["messageModel"], joined[0].details["consumeType"]) == ("CLUSTERING", "CONSUME_PASSIVELY")
     assert told(gone, "client", "reason", "members") == [
-        (joined[0].client, "said goodbye", 1),
+        (joined[0].client, "unregistered", 1),
         (joined[1].client, "connection lost", 0),
     ]
 
@@ -156,7 +156,7 @@ async def test_locks_are_told_once_however_often_they_are_renewed(world: Simulat
     assert sorted(told(await journal(shop, LOCKED, topic=TOPIC), "queue_id", "before")) == [(0, ""), (1, "")]
     await world.stop("ordered")
     await world.run_for(seconds=1)
-    assert {one.details["reason"] for one in await journal(shop, UNLOCKED, topic=TOPIC)} == {"given back"}
+    assert {one.details["reason"] for one in await journal(shop, UNLOCKED, topic=TOPIC)} == {"released"}
     assert len(await journal(shop, UNLOCKED, topic=TOPIC)) == 2
 
 
@@ -259,7 +259,7 @@ async def test_a_journal_begins_with_its_broker_and_a_reset_is_an_event(world: S
 async def test_a_broker_without_a_journal_says_what_would_make_one(world: SimulatedWorld, requests: bool) -> None:
     shop = await Shop(world).open()
     setting = "recordRequests=true" if requests else "journalEnable=true"
-    with pytest.raises(BrokerAnswer, match=f"{setting}, given at the start, is for that"):
+    with pytest.raises(BrokerAnswer, match=f"start it with {setting}"):
         await (shop.admin.requests() if requests else shop.admin.journal())
     assert shop.brokers["broker-a"].tables.journals is None
     assert not world.machine("broker-a").files.exists("/store/journal")
@@ -267,7 +267,7 @@ async def test_a_broker_without_a_journal_says_what_would_make_one(world: Simula
 
 
 async def test_a_kind_that_there_is_not_is_told(shop: Shop) -> None:
-    with pytest.raises(UsageError, match="'dead' is no kind of event; there are started, joined"):
+    with pytest.raises(UsageError, match="'dead' is not a kind of event; the kinds are started, joined"):
         await journal(shop, "dead")
 
 

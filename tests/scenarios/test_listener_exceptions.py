@@ -167,7 +167,7 @@ async def cancel_in_mid_listener(shop: Shop) -> None:
 async def test_who_cancels_a_listener_from_outside_ends_the_consumer(world: SimulatedWorld, shop: Shop) -> None:
     consumer = await shop.start("one", forever)
     await cancel_in_mid_listener(shop)
-    words = f"listener of {GROUP}: its task was cancelled while it was at work"
+    words = f"listener of {GROUP}: its task was cancelled while it was running"
     with pytest.raises(ClientError, match=words):
         await consumer.wait()
     with pytest.raises(ClientError, match=words):
@@ -180,5 +180,5 @@ async def test_a_consumer_that_has_ended_says_so_when_it_is_left(world: Simulate
         async with shop.consumer("one", forever):
             await cancel_in_mid_listener(shop)
 
-    with pytest.raises(ClientError, match="cancelled while it was at work"):
+    with pytest.raises(ClientError, match="cancelled while it was running"):
         await work()

@@ -129,7 +129,7 @@ async def test_subscribing_and_assigning_exclude_each_other(world: SimulatedWorl
         consumer.subscribe(TOPIC)
     consumer = lite_pull(shop, "one")
     consumer.subscribe(TOPIC)
-    with pytest.raises(ClientError, match="mutually exclusive; it has subscribed"):
+    with pytest.raises(ClientError, match="mutually exclusive; topics have been subscribed"):
         await consumer.assign([QUEUE])
 
 
@@ -246,7 +246,7 @@ async def test_polls_of_several_tasks_share_what_comes(world: SimulatedWorld, sh
 
 async def test_polling_ends_when_the_consumer_is_left(world: SimulatedWorld, shop: Shop) -> None:
     consumer = lite_pull(shop, "one")
-    with pytest.raises(ClientError, match="isn't running: enter it first"):
+    with pytest.raises(ClientError, match="isn't running: open it first"):
         await consumer.poll()
     consumer.subscribe(TOPIC)
     async with consumer:
@@ -255,7 +255,7 @@ async def test_polling_ends_when_the_consumer_is_left(world: SimulatedWorld, sho
         with pytest.raises(ClientError, match=r"timeout_ms=-1\): 0 or more"):
             await consumer.poll(-1)
     assert await polling == []
-    with pytest.raises(ClientError, match="isn't running: enter it first"):
+    with pytest.raises(ClientError, match="isn't running: open it first"):
         await consumer.poll()
 
 
@@ -362,7 +362,7 @@ async def test_conditions_choose_what_is_polled(world: SimulatedWorld, shop: Sho
         ({"poll_timeout_ms": -1}, "poll_timeout_ms=-1 is out of range"),
         ({"pull_threshold_for_all": 0}, "pull_threshold_for_all=0 is out of range"),
         ({"pull_batch_size": 1_025}, "pull_batch_size=1025 is out of range"),
-        ({"broker_suspend_max_ms": 30_000}, "pull_timeout_ms=30000 has to be more than broker_suspend_max_ms=30000"),
+        ({"broker_suspend_max_ms": 30_000}, "pull_timeout_ms=30000 must be more than broker_suspend_max_ms=30000"),
     ],
 )
 async def test_settings_that_make_no_sense_are_refused(

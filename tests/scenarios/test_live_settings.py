@@ -112,7 +112,7 @@ async def test_how_full_the_disk_may_be(world: SimulatedWorld, stand: BrokerStan
 async def test_hours_that_are_none_change_nothing(world: SimulatedWorld, stand: BrokerStand) -> None:
     answer = await stand.ask(UpdateBrokerConfig(body=b"deleteWhen=4am\nregionId=north"))
     assert answer.code == INVALID
-    assert "deleteWhen=4am is no list of hours" in answer.remark
+    assert "deleteWhen=4am is not a list of hours" in answer.remark
     assert (await stand.send("orders", b"x")).region == "DefaultRegion"
 
 

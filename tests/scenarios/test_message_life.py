@@ -71,8 +71,8 @@ async def test_what_fails_is_followed_to_its_dead_letter(shop: Shop) -> None:
         ("sent back", GROUP, True, 1),
         ("dead", GROUP, False, 2),
     ]
-    assert events[2].words == "comes again, level 3"
-    assert events[6].words == "it is dead"
+    assert events[2].words == "redelivered, level 3"
+    assert events[6].words == "it is a dead letter"
     assert all(event.client.startswith("10.0.3.") for event in events if event.what == "delivered")
     assert await life(shop, "order-7") == events
     assert await life(shop, sent.offset_message_id) == events
@@ -92,8 +92,8 @@ async def test_who_consumed_it_is_told_by_journal_and_offsets(world: SimulatedWo
     later = await shop.producer.send(Message(TOPIC, b"2"), queue=QUEUE)
     assert told(await life(shop, later.message_id), "group", "words") == [
         ("stored", "", ""),
-        ("not yet", "billing", "goes on at 1, offline"),
-        ("not yet", "refunds", "goes on at 1, offline"),
+        ("not yet", "billing", "next offset 1, offline"),
+        ("not yet", "refunds", "next offset 1, offline"),
     ]
 
 
@@ -112,11 +112,11 @@ async def test_what_waits_says_until_when_and_what_became_of_it(shop: Shop) -> N
     for sent in (by_level, timed):
         waited, stored = await life(shop, sent.message_id)
         assert (waited.what, waited.success) == ("waits", True)
-        assert (stored.what, stored.words) == ("stored", "its time had come")
+        assert (stored.what, stored.words) == ("stored", "it was due")
         assert HOUR_MS <= (stored.time_ms or 0) - (waited.time_ms or 0) < HOUR_MS + 50
     waited, recalled = await life(shop, regretted.message_id)
     assert (waited.what, waited.success, recalled.what) == ("waits", False, "recalled")
-    assert waited.words.endswith("called back")
+    assert waited.words.endswith("recalled")
 
 
 @BOTH_PROTOCOLS
@@ -209,5 +209,5 @@ async def test_of_too_many_the_newest_are_told_and_that_there_are_more(shop: Sho
     lives = await message_lives(shop.admin, "same")
     assert len(lives) == 20
     assert {note for life in lives.values() for note in life.notes} == {
-        "25 or more messages have the key same: the newest 20 are told of"
+        "25 or more messages have the key same: only the newest 20 are shown"
     }

@@ -163,7 +163,7 @@ async def test_a_queue_with_messages_and_no_owner_is_named(stand: Stand) -> None
     await stand.send("orders", queue_id=1)
     answer = await stand.clock("advance", by_ms=HOUR_MS, settle_ms_max=500)
     assert answer.code == NOT_AT_REST
-    for words in ("billing", "queue 1 of orders on broker-a", "nobody has pulled", "client-of-billing"):
+    for words in ("billing", "queue 1 of orders on broker-a", "no member has pulled", "client-of-billing"):
         assert words in str(answer.remark)
     await consumer.stop()
 

@@ -92,7 +92,7 @@ async def test_a_half_message_that_only_its_sys_flag_knows_of(stand: BrokerStand
     answer = await send_as(stand, sys_flag, UNIQ_KEY="A", PGROUP="producers")
     assert (answer.code, answer.remark) == (
         ILLEGAL,
-        "the sysFlag says that this is half of a transaction, and there is no TRAN_MSG: nobody would get it",
+        "the sysFlag marks a half message, but TRAN_MSG is missing: no consumer would get it",
     )
 
 
@@ -118,8 +118,8 @@ async def test_a_batch_in_one_message(stand: BrokerStand, sys_flag: int) -> None
 @pytest.mark.parametrize(
     ("attribute", "reason"),
     [
-        ("queue.type=BatchCQ", "each message of a batch is stored by itself here, which every client can read"),
-        ("cleanup.policy=COMPACTION", "it isn't built yet"),
+        ("queue.type=BatchCQ", "each message of a batch is stored separately here, so that every client can read it"),
+        ("cleanup.policy=COMPACTION", "it isn't supported yet"),
     ],
 )
 async def test_kinds_of_topics(stand: BrokerStand, attribute: str, reason: str) -> None:

@@ -75,7 +75,9 @@ async def test_brokers_hear_of_it_with_their_next_registration(world: SimulatedW
 async def test_nonsense_is_told_to_who_sends(shop: Shop, conf: str) -> None:
     await shop.admin.put_kv(ORDER_TOPIC_CONFIG, TOPIC, conf)
     async with Producer("other", NAMESRV, machine=shop.world.machine("other")) as producer:
-        with pytest.raises(ProtocolError, match=r"orderTopicConf .* of topic orders isn't broker:count;broker:count"):
+        with pytest.raises(
+            ProtocolError, match=r"orderTopicConf .* of topic orders must be written as broker:count;broker:count"
+        ):
             await producer.send(Message(TOPIC, b"1"))
 
 

@@ -13,7 +13,7 @@ from tests.scenarios.consuming import GROUP, TOPIC, Heard, Messages, Shop
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
-WHY = "a body that is said to be compressed with zlib isn't: Error -3 while decompressing data: incorrect header check"
+WHY = "a body can't be decompressed with zlib: Error -3 while decompressing data: incorrect header check"
 
 
 @pytest_asyncio.fixture

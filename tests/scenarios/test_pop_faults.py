@@ -179,7 +179,10 @@ async def test_what_can_not_be_noted_is_not_handed_out(
     told = handles(await popper.pop(count=1))
     fail_log(stand, 0)
     answer = await popper.pop()
-    assert (answer.code, "nothing is handed out that can't be noted" in answer.remark) == (UNAVAILABLE, True)
+    assert (answer.code, "no message is delivered, because it can't be recorded" in answer.remark) == (
+        UNAVAILABLE,
+        True,
+    )
     assert (await popper.committed(), (await popper.ack(0, told[0])).code) == (1, UNAVAILABLE)
     assert (await popper.change(0, told[0], 60_000)).code == UNAVAILABLE
     world.disk(NAME).before = None

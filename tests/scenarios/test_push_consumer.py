@@ -224,7 +224,7 @@ async def test_the_number_of_listeners_changes_at_run_time(world: SimulatedWorld
     seen.clear()
     await shop.until_heard(300)
     assert max(seen) == 2
-    with pytest.raises(ClientError, match="at least one"):
+    with pytest.raises(ClientError, match="at least 1"):
         consumer.update_consume_threads(0)
 
 
@@ -333,11 +333,11 @@ async def test_what_is_missing_is_said_at_the_start(world: SimulatedWorld, shop:
     lonely = PushConsumer(GROUP, "10.0.9.9:9876", machine=machine)
     lonely.subscribe(TOPIC)
     lonely.listener(lambda messages, context: None)
-    with pytest.raises(ConnectFailed, match="no nameserver answers"):
+    with pytest.raises(ConnectFailed, match="no nameserver responds"):
         await lonely.__aenter__()
     with pytest.raises(ClientError, match="illegal"):
         lonely.subscribe("no blanks")
-    with pytest.raises(ClientError, match="names no tag"):
+    with pytest.raises(ClientError, match="contains no tag"):
         lonely.subscribe(TOPIC, "||")
     with pytest.raises(ClientError, match="belongs to RocketMQ"):
         PushConsumer("DEFAULT_CONSUMER", NAMESRV, machine=machine)

@@ -173,7 +173,9 @@ async def test_page_by_page_every_message_with_a_key_is_found_once(stand: Broker
     assert [body for page in reversed(pages) for body in page] == [b"%d" % number for number in range(150)]
     answer = await ask(stand, "42", last_key="nonsense")
     assert answer.code == 29
-    assert answer.remark.startswith("lastKey takes the offset message id of the oldest message of the page before: ")
+    assert answer.remark.startswith(
+        "lastKey must be the offset message id of the oldest message of the previous page: "
+    )
 
 
 async def test_an_index_that_has_to_be_made_first_says_what_it_lacks(
@@ -185,7 +187,7 @@ async def test_an_index_that_has_to_be_made_first_says_what_it_lacks(
     monkeypatch.setattr(key_index, "CATCH_UP_MS_MAX", -1)
     answer = await ask(stand, "k19")
     assert answer.code == ResponseCode.QUERY_NOT_FOUND
-    words = r"not found: the index of keys is being made and lacks 1\.9 MiB of the log: ask again later"
+    words = r"not found: the key index is being built and still lacks 1\.9 MiB of the log: try again later"
     assert re.fullmatch(words, answer.remark)
     monkeypatch.undo()
     assert len(await bodies(stand, "k19")) == 1

@@ -209,7 +209,7 @@ async def test_it_is_read_page_by_page(shop: Shop) -> None:
 
 async def test_a_code_that_there_is_not_is_told(shop: Shop) -> None:
     for code in ("PULL_MESSAGES", 77):
-        with pytest.raises(UsageError, match="is no request code; write its name, like PULL_MESSAGE"):
+        with pytest.raises(UsageError, match="is not a request code; write its name, like PULL_MESSAGE"):
             await shop.admin.requests(code)
 
 

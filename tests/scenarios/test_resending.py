@@ -108,7 +108,7 @@ async def test_some_by_their_ids_and_each_once(world: SimulatedWorld, shop: Shop
     assert shop.bodies == [b"3", b"1"]
     assert not any(letter.is_resent for letter in await dlq.letters())
     assert (await dlq.resend("broker-a/0/0")).count == 1
-    with pytest.raises(ClientError, match="has no letter nonsense:"):
+    with pytest.raises(ClientError, match="has no dead letter nonsense:"):
         await dlq.resend("nonsense")
 
 
@@ -193,7 +193,7 @@ async def test_what_cant_be_sent_stays_and_is_told_and_the_others_go(
     assert report.resent == {TOPIC: 2}
     ((left),) = report.left
     assert left.id == "broker-a/0/1"
-    assert "doesn't say which topic it came from" in left.reason
+    assert "doesn't contain its original topic" in left.reason
     assert await dlq.resend() == ResendReport()
     assert (await dlq.resend(["broker-a/0/1"], to="refunds")).resent == {"refunds": 1}
 
@@ -239,7 +239,7 @@ async def test_an_interrupted_resend_goes_on_where_it_was(
         await world.loop.create_task(asyncio.wait([resending]))
     else:
         world.kill("broker-a", power_loss=how == "power lost")
-        with pytest.raises(ResendInterrupted, match="Asked again, a resend of all goes on there"):
+        with pytest.raises(ResendInterrupted, match="To continue there, resend all again"):
             await resending
         await shop.start_broker("broker-a")
         await world.run_for(seconds=3)

@@ -182,7 +182,7 @@ async def test_an_advance_over_messages_that_cant_be_stored_ends_and_says_why(wo
     await world.run_for(seconds=11)
     answer = await stand.clock("advance", by_ms=HOUR_MS, settle_ms_max=500)
     assert answer.code == NOT_AT_REST
-    assert "broker broker-a can't deliver what is due" in str(answer.remark)
+    assert "broker broker-a can't deliver due messages" in str(answer.remark)
     assert "diskSpaceWarningLevelRatio" in str(answer.remark)
     world.disk("broker-a").others_bytes = 0
     await world.run_for(seconds=11)

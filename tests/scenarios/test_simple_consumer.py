@@ -215,7 +215,7 @@ async def test_what_cant_be_asked_for(world: SimulatedWorld, shop: Shop) -> None
         with pytest.raises(ClientError, match="subscribe to a topic first"):
             await consumer.receive()
         consumer.subscribe(TOPIC)
-        with pytest.raises(ClientError, match="max_messages=33: a whole number from 1 to 32"):
+        with pytest.raises(ClientError, match="max_messages=33: it must be a whole number from 1 to 32"):
             await consumer.receive(33)
         with pytest.raises(ClientError, match="invisible_ms=-1"):
             await consumer.receive(invisible_ms=-1)

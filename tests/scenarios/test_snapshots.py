@@ -239,11 +239,11 @@ async def test_bad_requests_are_refused_in_words(world: SimulatedWorld, shop: Sh
     with pytest.raises(ClientError, match="no snapshot nope on broker-a, broker-b: there are none; save one first"):
         await put_back(shop, "nope")
     for name in ("", "../x", "a b", ".x", "x" * 65):
-        with pytest.raises(UsageError, match="no name for a snapshot"):
+        with pytest.raises(UsageError, match="not a valid name of a snapshot"):
             await put_away(shop, name)
         answer = await pool.ask(address, SaveSnapshot(name), 5_000)
         assert answer.code != 0
-        assert "no name for a snapshot" in (answer.remark or "")
+        assert "not a valid name of a snapshot" in (answer.remark or "")
     await put_away(shop, "one")
     await put_away(shop, "two")
     await put_away(shop, "one")
@@ -251,9 +251,9 @@ async def test_bad_requests_are_refused_in_words(world: SimulatedWorld, shop: Sh
     answers = await asyncio.gather(
         *(pool.ask(address, request, 5_000) for request in (SaveSnapshot("one"), RestoreSnapshot("two")))
     )
-    assert "ask again" in (answers[1].remark or "")
+    assert "try again" in (answers[1].remark or "")
     await remove(pool, addresses(shop), "one")
-    with pytest.raises(BrokerAnswer, match="no snapshot one: there are two") as refused:
+    with pytest.raises(BrokerAnswer, match="no snapshot one: the snapshots are two") as refused:
         await remove(pool, addresses(shop), "one")
     assert refused.value.code == ResponseCode.INVALID_PARAMETER
     for request in (SaveSnapshot("../x"), RestoreSnapshot("one"), RemoveSnapshot("one")):

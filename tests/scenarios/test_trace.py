@@ -120,7 +120,7 @@ async def test_a_transaction_is_traced_with_its_end(world: SimulatedWorld, machi
         await world.run_for(seconds=10)
     found = await events(machine, result.sent.message_id)
     assert [event.what for event in found] == ["sent", "transaction: UNKNOWN", "transaction: COMMIT"]
-    assert found[2].words == "the broker asked"
+    assert found[2].words == "checked by the broker"
 
 
 @BOTH_PROTOCOLS

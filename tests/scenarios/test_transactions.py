@@ -349,7 +349,7 @@ async def test_a_half_message_travels_by_itself(stand: Stand) -> None:
     many = SendMany("shop", "TBW102", 4, body=[ManyMessage(TOPIC, 0, b"TRAN_MSG\x01true\x02", b"x")])
     answer = await stand.pool.ask("10.0.1.1:10911", many)
     [result] = answer.body
-    assert (result.code, result.remark) == (13, "a half message is sent by itself, not with others")
+    assert (result.code, result.remark) == (13, "a half message must be sent alone, not with others")
 
 
 async def test_a_producer_of_transactions_says_how_they_are_checked(stand: Stand) -> None:

@@ -83,7 +83,7 @@ STORED = SendAcknowledged(50_110, "web/1", PLACE, 0, 0)
         ([PermissionWithdrawn(10, "writing", "orders"), NO_NAMESERVER, SENT_AFTER, STORED], False),
     ],
     ids=[
-        "new, and read", "pulled before", "allowed again", "the group is off", "another group is off", "written",
+        "new, and read", "pulled before", "allows them again", "the group is off", "another group is off", "written",
         "producers don't know yet", "producers can't know",
     ],
 )  # fmt: skip

@@ -43,8 +43,8 @@ def test_one_seed_is_played_and_written_as_a_page(
     ("arguments", "words"),
     [
         (["--first", "3", "nowhere.py"], "no workload file nowhere.py"),
-        (["--seed", "4x", "small.py"], "'4x' is no seed"),
-        (["--seed", "4", "--seeds", "5", "small.py"], "exclude each other"),
+        (["--seed", "4x", "small.py"], "'4x' is not a seed"),
+        (["--seed", "4", "--seeds", "5", "small.py"], "use either --seed"),
         (["--trace", "small.py"], "--trace needs --seed"),
         (["--hours", "0", "small.py"], "0 hours"),
     ],
@@ -108,7 +108,7 @@ def test_a_page_that_cant_be_written_costs_no_verdict(
     assert main(["simulate", "--seed", "3", "--hours", "0.002", "--trace", path]) == 1
     told = capsys.readouterr()
     assert "seed 3: all promises kept" in told.out
-    assert f"the page simulation-3.html can't be written into {tmp_path}: Is a directory; run the same" in told.err
+    assert f"the page simulation-3.html can't be written to {tmp_path}: Is a directory; run the same" in told.err
     assert told.err.count("\n") == 1
 
 
@@ -118,5 +118,5 @@ def test_a_run_that_stores_nothing_is_no_success(path: str, tmp_path: Path, caps
     (tmp_path / "shop.py").write_text(text + shop)
     arguments = ["simulate", "--seed", "1", "--hours", "0.003", "--no-shrink"]
     assert main([*arguments, "--set", "broker_permission=4", "shop.py"]) == 1
-    assert "what it sends can never be stored: ClientError: topic orders has no queue" in capsys.readouterr().out
+    assert "its messages can't be stored: ClientError: topic orders has no writable queue" in capsys.readouterr().out
     assert main([*arguments, "--set", "reject_transaction_message=true", "shop.py"]) == 0

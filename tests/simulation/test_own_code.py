@@ -47,14 +47,14 @@ BODIES = {
 def test_a_body_that_is_none_fails_the_run(body: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--seed", "1", *HOURS, _written(SHOP.format(f", body={body}", "", ""))]) == 1
     told = capsys.readouterr().out
-    assert "orders-producer-1: what it sends can never be stored" in told
+    assert "orders-producer-1: its messages can't be stored" in told
     assert BODIES[body] in told
 
 
 LISTENERS = {
     "async def listen(messages, context): sys.exit(0)\n": "shop.py:4: SystemExit: 0",
     "async def listen(messages, context): return 'done'\n": "it returned 'done'; return a ConsumeStatus, or nothing",
-    "def listen(messages, context): pass\n": "it returned NoneType, nothing to await; write it as `async def`",
+    "def listen(messages, context): pass\n": "it returned NoneType, which can't be awaited; write it as `async def`",
 }
 
 

@@ -47,7 +47,7 @@ def test_a_group_pops_where_its_workload_says_so() -> None:
     assert calls
     assert all(seen.popped_ms >= 0 and seen.until_ms > seen.popped_ms for call in calls for seen in call.messages)
     assert {place for _, place, _ in {call.place for call in calls}} == {"orders", "%RETRY%billing_orders"}
-    assert outcome.states["a popped message came again"]
+    assert outcome.states["a popped message was redelivered"]
 
 
 def test_seeds_differ_in_what_breaks() -> None:
@@ -115,7 +115,7 @@ def test_a_member_is_back_after_its_queue_was_given_to_another(kind: str, change
     outcome = play(ABSENCE, Play(1, 0.05, strikes=[away]))
     assert outcome.passed, outcome
     assert outcome.states["a client was away for longer than its membership"] == 1
-    assert outcome.states.get("an ordered queue changed hands while its listener ran", 0) == changes_hands
+    assert outcome.states.get("an ordered queue changed its owner while its listener ran", 0) == changes_hands
 
 
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])

@@ -74,7 +74,7 @@ def test_a_run_that_is_interrupted_says_that_it_has_no_verdict(
     )
     Path("stops.py").write_text(HEAD + text)
     assert main(["simulate", "--seed", "5", "--hours", "0.003", "stops.py"]) == 128 + signal.SIGTERM
-    assert capsys.readouterr().out == "simulate: interrupted; there is no verdict over seed 5 yet\n"
+    assert capsys.readouterr().out == "simulate: interrupted; there is no result for seed 5 yet\n"
 
 
 def test_seeds_that_are_done_count_when_a_process_has_died(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,10 +36,10 @@ def test_a_trouble_is_played_once_per_way(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("text", "arguments", "words"),
     [
-        ("trouble = 1\n", [], "leaves a `trouble` that is none"),
+        ("trouble = 1\n", [], "defines an invalid `trouble`"),
         ("x = 1 / 0\ntrouble = None\n", [], "mine.py:1: ZeroDivisionError"),
-        (None, ["--seeds", "3"], "there are neither --seeds nor --trace"),
-        (None, ["--seed", "3", "--trace"], "there are neither --seeds nor --trace"),
+        (None, ["--seeds", "3"], "accepts neither --seeds nor --trace"),
+        (None, ["--seed", "3", "--trace"], "accepts neither --seeds nor --trace"),
     ],
 )
 def test_what_is_wrong_is_told(

@@ -49,10 +49,10 @@ def test_words_of_the_workload_are_changed() -> None:
     [
         ("rebalance_interval", "1", "did you mean 'rebalance_interval_ms'?"),
         ("group_protecton", "off", "did you mean 'group_protection'?"),
-        ("rebalance_interval_ms", "soon", "rebalance_interval_ms=soon: it takes a whole number from 1"),
+        ("rebalance_interval_ms", "soon", "rebalance_interval_ms=soon: it must be a whole number from 1"),
         ("group_protection", "5", "group_protection=5: off, or"),
         ("members", "0", "members=0: Group('billing'): members=0; 1 to 200 can be"),
-        ("flush_disk_type", "NEVER", "it takes ASYNC_FLUSH or SYNC_FLUSH"),
+        ("flush_disk_type", "NEVER", "it must be ASYNC_FLUSH or SYNC_FLUSH"),
     ],
 )
 def test_what_is_wrong_is_told(name: str, text: str, words: str) -> None:

@@ -204,7 +204,7 @@ def test_all_are_back(rocketmq):
     [
         ("(2)", "takes parameters by name, like brokers=2; not 2"),
         ("(borkers=2)", "takes the parameters of Cluster: *borkers*"),
-        ("(brokers=0)", "a cluster of 0 brokers can't be had"),
+        ("(brokers=0)", "a cluster can't have 0 brokers"),
     ],
 )
 def test_a_wrong_marker_is_told(pytester: pytest.Pytester, marker: str, error: str) -> None:

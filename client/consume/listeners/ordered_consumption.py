@@ -228,7 +228,9 @@ class OrderedConsumption:
                 self._faults.answered(status, taken_for=OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT.name)
             return OrderedStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
         if call.context.auto_commit and status in (OrderedStatus.COMMIT, OrderedStatus.ROLLBACK):
-            self._faults.answered(status.name, taken_for=f"{OrderedStatus.SUCCESS.name}: auto_commit is on")
+            self._faults.answered(
+                status.name, taken_for=f"{OrderedStatus.SUCCESS.name}: not allowed while auto_commit is on"
+            )
         return status
 
     async def _suspend(self, queue: Queue, call: OrderedCall) -> OrderedVerdict:

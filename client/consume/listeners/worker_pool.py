@@ -79,7 +79,7 @@ class WorkerPool:
         except asyncio.CancelledError as error:
             if self.is_leaving:
                 raise
-            raise ClientError(f"{self._name}: its task was cancelled while it was at work") from error
+            raise ClientError(f"{self._name}: its task was cancelled while it was running") from error
 
     async def _called(self) -> bool:
         """Wait for a call. Return False if the member must leave."""

@@ -99,9 +99,7 @@ class AdminRequests:
         request: connections.ConsumeDirectly = call.request
         consumer = None if self.endpoints else self._consumer(request.consumer_group)
         if request.body is None or not request.body.records:
-            raise BrokerAnswer(
-                ResponseCode.SYSTEM_ERROR, f"there is no message to consume in the request of {call.peer}"
-            )
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, f"the request of {call.peer} contains no message to consume")
         broker_host = packed_address(call.peer.address)
         message = received(request.body, request.broker_name or "", None, broker_host)[0]
         if consumer is None:

@@ -159,7 +159,7 @@ class Rebalancer:
         request = GetConsumerList(consumer_group=self._group)
         answer = await self._client.pool.ask(address, request, self._client.settings.mq_client_api_timeout_ms)
         if answer.code != SUCCESS or not isinstance(answer, ConsumerListAnswer) or answer.body is None:
-            raise ClientError(f"{address} doesn't tell the members of {self._group}: {answer.remark}")
+            raise ClientError(f"{address} doesn't return the members of {self._group}: {answer.remark}")
         return sorted(set(answer.body.consumer_id_list))
 
     def _pull_own_retries(self, topic: str, is_wanted: bool) -> None:

@@ -55,13 +55,14 @@ class ServerAssignment:
             if address not in self._unable:
                 self._unable.add(address)
                 log.warning(
-                    "assignment_unknown", group=self._group, broker=address, reason="members share by themselves"
+                    "assignment_unknown", group=self._group, broker=address, reason="members assign queues themselves"
                 )
             return None
         body = answer.body if isinstance(answer, AssignmentAnswer) else None
         if answer.code != SUCCESS or body is None or body.message_queue_assignments is None:
-            reason = answer.remark or f"no result for strategy {settings.allocate_strategy.name}, or nobody is online"
-            raise ClientError(f"{address} doesn't say which queues of {topic} {self._group} has: {reason}")
+            strategy = settings.allocate_strategy.name
+            reason = answer.remark or f"no result for strategy {strategy}, or no member is online"
+            raise ClientError(f"{address} doesn't return the queues of {topic} for {self._group}: {reason}")
         assigned = body.message_queue_assignments
         queues = {MessageQueue(q.topic, q.broker_name, q.queue_id) for q in (one.message_queue for one in assigned)}
         return Share(sorted(queues), any(one.mode == MODE_POP for one in assigned))
@@ -71,6 +72,6 @@ def any_broker(topic: str, route: TopicRouteData, turn: int) -> str:
     """Return the address of a broker of a topic, which varies with `turn`. Raises: ClientError (there is none)."""
     brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
     if not brokers:
-        raise ClientError(f"the route of {topic} names no broker")
+        raise ClientError(f"the route of {topic} has no broker")
     replicas = brokers[turn % len(brokers)].broker_addrs
     return replicas.get(MASTER_ID) or next(iter(replicas.values()))

@@ -52,7 +52,7 @@ class PopReturns:
         elif isinstance(verdict, Bury):
             await self._buried(message)
         elif isinstance(verdict, Acknowledge):
-            log.warning("message_dropped", group=self._group, message_id=message.message_id, reason="tried for hours")
+            log.warning("message_dropped", group=self._group, message_id=message.message_id, reason="retried for hours")
             await self._acknowledging.ack(message)
         else:
             await self.put_back(message)

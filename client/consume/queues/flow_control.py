@@ -51,7 +51,10 @@ class FlowControl:
             return f"{cache.bytes // MIB} MiB are cached, {self._bytes_max // MIB} is the limit"
         span, span_max = 0 if is_in_order else cache.span, self._span_max
         if span > span_max:
-            return f"offset {cache.smallest_offset} isn't done and {span} behind, {span_max} is the limit"
+            return (
+                f"offset {cache.smallest_offset} isn't processed yet; the cached offsets span {span}, the limit is "
+                f"{span_max}"
+            )
         return None
 
     def has_room(self, cache: ProcessQueue, is_in_order: bool) -> bool:

@@ -60,7 +60,7 @@ def kind_of(error: StaticfireError) -> str:
     if isinstance(error, ConnectFailed):
         return "not sent"
     if isinstance(error, AnswerTimeout):
-        return "no answer in time"
+        return "no response in time"
     if isinstance(error, ConnectionLost):
         return "connection lost"
     return "refused" if isinstance(error, BrokerAnswer) else "other"

@@ -54,10 +54,10 @@ OrderedListener = AsyncOrderedListener | PlainOrderedListener
 class OrderedVerdict(Enum):
     """What happens to the messages of a call."""
 
-    COMMIT = "they are done, with all that were taken before"
-    KEEP = "they stay taken, and the next ones follow"
-    ROLL_BACK = "they come again, with all that were taken before"
-    SUSPEND = "they come again"
+    COMMIT = "they are committed, with all messages taken before"
+    KEEP = "they remain taken, and the next messages follow"
+    ROLL_BACK = "they are redelivered, with all messages taken before"
+    SUSPEND = "they are redelivered"
 
 
 def decide(status: OrderedStatus, auto_commit: bool) -> OrderedVerdict:

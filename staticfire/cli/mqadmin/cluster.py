@@ -20,9 +20,9 @@ FIGURE_OF_BROKER = "%-24s %-32s: %s"
 
 
 @command("clusterList")
-@option("-m", "--moreStats", "totals", is_flag=True, help="Messages of yesterday and today instead.")
-@option("-i", "--interval", "interval_s", type=Whole(1), metavar="SECONDS", help="Again and again, until Ctrl-C.")
-@option("-c", "--clusterName", "cluster", metavar="CLUSTER", help="Only this one.")
+@option("-m", "--moreStats", "totals", is_flag=True, help="Show the messages of yesterday and today instead.")
+@option("-i", "--interval", "interval_s", type=Whole(1), metavar="SECONDS", help="Repeat until Ctrl-C.")
+@option("-c", "--clusterName", "cluster", metavar="CLUSTER", help="Only this cluster.")
 def cluster_list(asked: AskedCluster, totals: bool, interval_s: int | None, cluster: str | None) -> None:
     """List all brokers."""
 
@@ -53,7 +53,7 @@ async def _state(admin: "Admin", address: str) -> dict[str, str]:
 @command("brokerStatus")
 @target_flags
 def broker_status(asked: AskedCluster, cluster: str | None, broker: str | None) -> None:
-    """Show the figures of brokers."""
+    """Show the statistics of brokers."""
 
     async def work(admin: "Admin") -> None:
         for address in await addresses(admin, cluster, broker):

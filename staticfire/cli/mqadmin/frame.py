@@ -26,57 +26,57 @@ COMMANDS = {
         "updateTopic": "Create a topic, or change it.",
         "deleteTopic": "Delete a topic from brokers and nameservers.",
         "topicList": "List all topics.",
-        "topicRoute": "Show on which brokers a topic is.",
-        "topicStatus": "Show how full a topic's queues are.",
+        "topicRoute": "Show the brokers that have a topic.",
+        "topicStatus": "Show the offsets of a topic's queues.",
         "topicClusterList": "List the clusters that have a topic.",
-        "updateTopicPerm": "Change whether a topic may be read and written.",
-        "updateOrderConf": "Say which queues an ordered topic has.",
+        "updateTopicPerm": "Change the permission of a topic.",
+        "updateOrderConf": "Set the queues of an ordered topic.",
     },
     "groups": {
         "updateSubGroup": "Create a consumer group, or change it.",
         "deleteSubGroup": "Delete a consumer group.",
-        "getConsumerConfig": "Show how a consumer group is set up.",
-        "setConsumeMode": "Have a group pull a topic, or pop it.",
+        "getConsumerConfig": "Show the settings of a consumer group.",
+        "setConsumeMode": "Set whether a group pulls or pops a topic.",
     },
     "progress": {
-        "consumerProgress": "Show how far a group has come, or all groups.",
-        "statsAll": "Show how much comes into topics and goes out to groups.",
+        "consumerProgress": "Show the offsets and lag of a group, or of all groups.",
+        "statsAll": "Show how many messages topics receive and groups consume.",
     },
     "members": {
-        "consumerConnection": "Show who consumes in a group, and what.",
-        "producerConnection": "Show who produces in a group.",
-        "consumerStatus": "Let the members of a group tell what they are doing.",
+        "consumerConnection": "Show the consumers of a group and their subscriptions.",
+        "producerConnection": "Show the producers of a group.",
+        "consumerStatus": "Show what the members of a group are doing.",
     },
     "offsets": {
-        "resetOffsetByTime": "Let a group go on at a time.",
-        "skipAccumulatedMessage": "Let a group forget its backlog in a topic.",
-        "cloneGroupOffset": "Let a group stand where another one does.",
+        "resetOffsetByTime": "Reset the offsets of a group to a time.",
+        "skipAccumulatedMessage": "Skip the backlog of a group in a topic.",
+        "cloneGroupOffset": "Copy the offsets of one group to another.",
     },
     "cluster": {
         "clusterList": "List all brokers.",
-        "brokerStatus": "Show the figures of brokers.",
+        "brokerStatus": "Show the statistics of brokers.",
     },
     "settings": {
         "getBrokerConfig": "Show all settings of brokers.",
-        "updateBrokerConfig": "Change a setting of brokers while they run.",
+        "updateBrokerConfig": "Change a setting of running brokers.",
         "getNamesrvConfig": "Show all settings of the nameservers.",
     },
     "nameservers": {
         "updateKvConfig": "Store a value on all nameservers.",
         "deleteKvConfig": "Remove a value from all nameservers.",
-        "wipeWritePerm": "Hide a broker from producers.",
-        "addWritePerm": "Show a broker to producers again.",
+        "wipeWritePerm": "Remove the write permission of a broker.",
+        "addWritePerm": "Restore the write permission of a broker.",
     },
     "look_ups": {
         "queryMsgById": "Show a message by its offset message id.",
         "queryMsgByKey": "List the messages with a key.",
         "queryMsgByUniqueKey": "Show a message by its unique id.",
-        "queryMsgByOffset": "Show the message at a place of a queue.",
-        "queryMsgTraceById": "Show who has sent and consumed a message, as they traced it.",
+        "queryMsgByOffset": "Show the message at an offset of a queue.",
+        "queryMsgTraceById": "Show the trace of a message: who sent and consumed it.",
     },
     "reading": {
         "printMsg": "Print the messages of a topic.",
-        "consumeMessage": "Print messages of a topic, from a queue or an offset on.",
+        "consumeMessage": "Print messages of a topic, a queue, or from an offset.",
     },
     "sending": {
         "sendMessage": "Send a message.",
@@ -114,7 +114,7 @@ class AnyCase(Commands):
         return {name: text for names in COMMANDS.values() for name, text in names.items()}
 
     def unknown(self, name: str) -> str:
-        return f"{super().unknown(name)}. RocketMQ's own mqadmin works, too"
+        return f"{super().unknown(name)}. You can also use RocketMQ's own mqadmin"
 
 
 def _nothing() -> None:
@@ -122,7 +122,9 @@ def _nothing() -> None:
 
 
 mqadmin = AnyCase(
-    "mqadmin", callback=_nothing, help="Administration with the commands, flags and output of RocketMQ's mqadmin."
+    "mqadmin",
+    callback=_nothing,
+    help="Administer the cluster with the commands, flags and output of RocketMQ's mqadmin.",
 )
 
 
@@ -164,9 +166,7 @@ topic_flag = option("-t", "--topic", required=True, metavar="TOPIC", type=TOPIC,
 group_flag = option(
     "-g", "--groupName", "group", required=True, metavar="GROUP", type=GROUP, help="The consumer group."
 )
-lmq_flag = option(
-    "-c", "--cluster", "cluster", metavar="CLUSTER", help="As in RocketMQ, where light queues need it; not needed here."
-)
+lmq_flag = option("-c", "--cluster", "cluster", metavar="CLUSTER", help="Accepted for compatibility; has no effect.")
 
 
 def target_flags(function: Any) -> Any:
@@ -184,11 +184,11 @@ async def addresses(admin: "Admin", cluster: str | None, broker: str | None) -> 
     Raises: UsageError (neither or both flags are given), ClientError (no such cluster).
     """
     if broker is not None and cluster is not None:
-        raise UsageError("mqadmin: -c CLUSTER and -b HOST:PORT exclude each other")
+        raise UsageError("mqadmin: use either -c CLUSTER or -b HOST:PORT, not both")
     if broker is not None:
         return [broker]
     if cluster is None:
-        raise UsageError("mqadmin: say where: -c CLUSTER or -b HOST:PORT")
+        raise UsageError("mqadmin: give -c CLUSTER or -b HOST:PORT")
     return list((await admin.masters(cluster)).values())
 
 
@@ -211,7 +211,8 @@ async def known_group(admin: "Admin", group: str) -> None:
     if not await admin.has_group(group):
         raise GroupNotFound(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"no broker knows a group {group}: it is known when it has consumed, or by `mqadmin updateSubGroup`",
+            f"no broker knows group {group}: a group exists after its first consumer connected, or after `mqadmin "
+            "updateSubGroup`",
         )
 
 

@@ -43,26 +43,70 @@ class Flag(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> bool:
         if str(value).lower() not in ("true", "false"):
-            self.fail(f"{value} is neither true nor false; attributes go to --attributes, as in RocketMQ", param, ctx)
+            self.fail(
+                f"{value} is neither true nor false; write attributes behind --attributes, as in RocketMQ", param, ctx
+            )
         return str(value).lower() == "true"
 
 
 @command("updateSubGroup")
 @target_flags
 @group_flag
-@option("-s", "--consumeEnable", "enable", type=bool, default=True, show_default=True, help="May it consume?")
-@option("-m", "--consumeFromMinEnable", "from_min", type=bool, default=False, show_default=True, help="Kept only.")
-@option("-d", "--consumeBroadcastEnable", "broadcast", type=bool, default=False, show_default=True, help="Kept only.")
-@option("-o", "--consumeMessageOrderly", "orderly", type=bool, default=False, show_default=True, help="In order.")
 @option(
-    "-q", "--retryQueueNums", "retry_queues", type=Whole(0), default=1, show_default=True, help="Queues of retries."
+    "-s", "--consumeEnable", "enable", type=bool, default=True, show_default=True, help="Whether the group may consume."
 )
-@option("-r", "--retryMaxTimes", "retries", type=Whole(-1), default=16, show_default=True, help="Before it is dead.")
-@option("-p", "--groupRetryPolicy", "policy", metavar="JSON", help="How long retries wait; kept only, as in RocketMQ.")
-@option("-i", "--brokerId", "broker_id", type=Whole(0), default=0, show_default=True, help="Which replica; kept only.")
-@option("-w", "--whichBrokerWhenConsumeSlowly", "slow_id", type=Whole(0), default=1, show_default=True, help="As -i.")
+@option("-m", "--consumeFromMinEnable", "from_min", type=bool, default=False, show_default=True, help="Stored only.")
+@option("-d", "--consumeBroadcastEnable", "broadcast", type=bool, default=False, show_default=True, help="Stored only.")
 @option(
-    "-a", "--notifyConsumerIdsChanged", "notify", type=Flag(), default=True, show_default=True, help="Tell members."
+    "-o",
+    "--consumeMessageOrderly",
+    "orderly",
+    type=bool,
+    default=False,
+    show_default=True,
+    help="Whether it consumes in order.",
+)
+@option(
+    "-q",
+    "--retryQueueNums",
+    "retry_queues",
+    type=Whole(0),
+    default=1,
+    show_default=True,
+    help="Number of queues of the retry topic.",
+)
+@option(
+    "-r",
+    "--retryMaxTimes",
+    "retries",
+    type=Whole(-1),
+    default=16,
+    show_default=True,
+    help="Maximum number of retries before a message becomes a dead letter.",
+)
+@option(
+    "-p", "--groupRetryPolicy", "policy", metavar="JSON", help="Retry delays; stored without effect, as in RocketMQ."
+)
+@option(
+    "-i",
+    "--brokerId",
+    "broker_id",
+    type=Whole(0),
+    default=0,
+    show_default=True,
+    help="The replica; stored without effect.",
+)
+@option(
+    "-w", "--whichBrokerWhenConsumeSlowly", "slow_id", type=Whole(0), default=1, show_default=True, help="Same as -i."
+)
+@option(
+    "-a",
+    "--notifyConsumerIdsChanged",
+    "notify",
+    type=Flag(),
+    default=True,
+    show_default=True,
+    help="Whether members are notified of changes.",
 )
 @option("--attributes", metavar="+KEY=VALUE,-KEY", default="", help="As +stableTimeMs=30000,+graceTimeMs=10000.")
 def update_group(
@@ -84,7 +128,7 @@ def update_group(
 ) -> None:
     """Create a consumer group, or change it.
 
-    Attributes that aren't named stay as they are.
+    Attributes that aren't given keep their values.
     """
     config = SubscriptionGroupConfig(
         group,
@@ -124,11 +168,11 @@ def _policy(words: str | None) -> GroupRetryPolicy:
 @command("deleteSubGroup")
 @target_flags
 @group_flag
-@option("-r", "--removeOffset", "offsets", type=bool, default=False, show_default=True, help="And where it stands.")
+@option("-r", "--removeOffset", "offsets", type=bool, default=False, show_default=True, help="Also delete its offsets.")
 def delete_group(asked: AskedCluster, cluster: str | None, broker: str | None, group: str, offsets: bool) -> None:
     """Delete a consumer group.
 
-    From a whole cluster, with its retries and its dead letters.
+    Deletes it from a whole cluster, with its retries and its dead letters.
     """
 
     async def work(admin: "Admin") -> None:
@@ -146,9 +190,9 @@ def delete_group(asked: AskedCluster, cluster: str | None, broker: str | None, g
 @command("getConsumerConfig")
 @group_flag
 def get_consumer_config(asked: AskedCluster, group: str) -> None:
-    """Show how a consumer group is set up.
+    """Show the settings of a consumer group.
 
-    On each broker that knows it.
+    Shows them for each broker that knows the group.
     """
 
     async def work(admin: "Admin") -> None:
@@ -164,7 +208,7 @@ def get_consumer_config(asked: AskedCluster, group: str) -> None:
             fields = {key: "" if value is None else text(value) for key, value in group_fields(config).items()}
             click.echo(lines_of(SETTING, *fields.items()))
         if not found:
-            raise ClientError(f"mqadmin: no broker knows group {group}: `staticfire groups` lists those there are")
+            raise ClientError(f"mqadmin: no broker knows group {group}: `staticfire groups` lists the groups")
 
     asked.run(work)
 
@@ -173,12 +217,14 @@ def get_consumer_config(asked: AskedCluster, group: str) -> None:
 @target_flags
 @option("-t", "--topicName", "--topic", "topic", required=True, metavar="TOPIC", type=TOPIC, help="The topic.")
 @group_flag
-@option("-m", "--mode", type=click.Choice(["PULL", "POP"]), required=True, help="How it gets messages.")
+@option(
+    "-m", "--mode", type=click.Choice(["PULL", "POP"]), required=True, help="How it receives messages: PULL or POP."
+)
 @option("-q", "--popShareQueueNum", "share", type=Whole(0), default=0, show_default=True, help="0: all queues.")
 def set_consume_mode(
     asked: AskedCluster, cluster: str | None, broker: str | None, topic: str, group: str, mode: str, share: int
 ) -> None:
-    """Have a group pull a topic, or pop it."""
+    """Set whether a group pulls or pops a topic."""
 
     async def work(admin: "Admin") -> None:
         for address in await addresses(admin, cluster, broker):

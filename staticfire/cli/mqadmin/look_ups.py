@@ -34,25 +34,37 @@ def _charset(_: click.Context, __: click.Parameter, value: str | None) -> str | 
     try:
         return codecs.lookup(value).name
     except LookupError:
-        raise UsageError(f"--bodyFormat {value}: there is no such character set; UTF-8 and GBK are two") from None
+        raise UsageError(f"--bodyFormat {value}: unknown character set; use UTF-8, GBK or the like") from None
 
 
-format_flag = option("-f", "--bodyFormat", "charset", metavar="CHARSET", callback=_charset, help="Print the body, too.")
+format_flag = option("-f", "--bodyFormat", "charset", metavar="CHARSET", callback=_charset, help="Also print the body.")
 begin_flag = option(
-    "-b", "--beginTimestamp", "begin_ms", type=Whole(0), default=0, metavar="MS", help="Stored then or later."
+    "-b",
+    "--beginTimestamp",
+    "begin_ms",
+    type=Whole(0),
+    default=0,
+    metavar="MS",
+    help="Only if stored at this time or later.",
 )
 end_flag = option(
-    "-e", "--endTimestamp", "end_ms", type=Whole(0), default=FOREVER, metavar="MS", help="Stored then or before."
+    "-e",
+    "--endTimestamp",
+    "end_ms",
+    type=Whole(0),
+    default=FOREVER,
+    metavar="MS",
+    help="Only if stored at this time or before.",
 )
 listener_group_flag = option(
-    "-g", "--consumerGroup", "group", metavar="GROUP", help="With -d: let it consume the message."
+    "-g", "--consumerGroup", "group", metavar="GROUP", help="With -d: the group that consumes the message."
 )
-listener_flag = option("-d", "--clientId", "client_id", metavar="ID", help="With -g: let this member consume it now.")
+listener_flag = option("-d", "--clientId", "client_id", metavar="ID", help="With -g: the member that consumes it now.")
 
 
 def _together(group: str | None, client_id: str | None) -> None:
     if (group is None) != (client_id is None):
-        raise UsageError("mqadmin: -g GROUP and -d CLIENT go together")
+        raise UsageError("mqadmin: use -g GROUP and -d CLIENT together")
 
 
 @command("queryMsgById")
@@ -60,8 +72,8 @@ def _together(group: str | None, client_id: str | None) -> None:
 @option("-i", "--msgId", "ids", required=True, metavar="ID,ID", help="Offset message ids (or unique ones).")
 @listener_group_flag
 @listener_flag
-@option("-s", "--sendMessage", "again", type=bool, default=False, help="true: send it again, as a new message.")
-@option("-u", "--unitName", "unit", metavar="NAME", help="As in RocketMQ, where units are; not needed here.")
+@option("-s", "--sendMessage", "again", type=bool, default=False, help="true: resend it as a new message.")
+@option("-u", "--unitName", "unit", metavar="NAME", help="Accepted for compatibility; has no effect.")
 @format_flag
 @lmq_flag
 def query_by_id(
@@ -77,7 +89,8 @@ def query_by_id(
 ) -> None:
     """Show a message by its offset message id.
 
-    Where it lies, what it has, and how groups stand to it; or have it consumed, or sent again.
+    Shows where it is stored, its contents, and which groups have consumed it; or lets a member consume it, or
+    resends it.
     """
     _together(group, client_id)
 
@@ -100,8 +113,8 @@ async def _by_id(admin: "Admin", topic: str, message_id: str) -> ReceivedMessage
     found = await find_by_offset_id(admin.client, await admin.masters(), message_id, TIMEOUT_MS)
     of_topic = [one for one in found or await _by_unique_id(admin, topic, message_id) if one.record.topic == topic]
     if not of_topic:
-        elsewhere = f"; it is one of topic {found[0].record.topic}" if found else ""
-        raise ClientError(f"mqadmin: no message of topic {topic} has the id {message_id}{elsewhere}")
+        elsewhere = f"; it belongs to topic {found[0].record.topic}" if found else ""
+        raise ClientError(f"mqadmin: topic {topic} has no message with the id {message_id}{elsewhere}")
     return of_topic[0]
 
 
@@ -139,10 +152,18 @@ async def _send_again(admin: "Admin", message: ReceivedMessage, message_id: str)
 
 @command("queryMsgByKey")
 @topic_flag
-@option("-k", "--msgKey", "key", required=True, metavar="KEY", help="One of its keys.")
+@option("-k", "--msgKey", "key", required=True, metavar="KEY", help="One of the message's keys.")
 @begin_flag
 @end_flag
-@option("-m", "--maxNum", "messages_max", type=Whole(1), default=MESSAGES_MAX, show_default=True, help="The newest.")
+@option(
+    "-m",
+    "--maxNum",
+    "messages_max",
+    type=Whole(1),
+    default=MESSAGES_MAX,
+    show_default=True,
+    help="Maximum number of messages; the newest are shown.",
+)
 @lmq_flag
 def query_by_key(
     asked: AskedCluster, topic: str, key: str, begin_ms: int, end_ms: int, messages_max: int, cluster: str | None
@@ -155,23 +176,27 @@ def query_by_key(
         click.echo(lines_of(BY_KEY, ("#Message ID", "#QID", "#Offset"), *rows))
         _tell_gaps(found)
         if not found:
-            raise ClientError(f"mqadmin: no message of topic {topic} has the key {key}")
+            raise ClientError(f"mqadmin: topic {topic} has no message with the key {key}")
 
     asked.run(work)
 
 
 def _tell_gaps(found: FoundMessages) -> None:
     for gap in found.gaps:
-        click.echo(f"staticfire mqadmin: not all was looked through: {gap}", err=True)
+        click.echo(f"staticfire mqadmin: the search is incomplete: {gap}", err=True)
 
 
 @command("queryMsgByUniqueKey")
-@option("-i", "--msgId", "message_id", required=True, metavar="ID", help="Its unique id.")
+@option("-i", "--msgId", "message_id", required=True, metavar="ID", help="The message's unique id.")
 @listener_group_flag
 @listener_flag
 @topic_flag
 @option(
-    "-a", "--showAll", "show_all", is_flag=True, help=f"All that have it, up to {UNIQUE_MAX}. [default: the oldest]"
+    "-a",
+    "--showAll",
+    "show_all",
+    is_flag=True,
+    help=f"Show all messages with this id, up to {UNIQUE_MAX}. [default: the oldest]",
 )
 @lmq_flag
 def query_by_unique_key(
@@ -193,7 +218,7 @@ def query_by_unique_key(
         found = await _by_unique_id(admin, topic, message_id)
         _tell_gaps(found)
         if not found:
-            raise ClientError(f"mqadmin: no message of topic {topic} has the unique id {message_id}")
+            raise ClientError(f"mqadmin: topic {topic} has no message with the unique id {message_id}")
         if group is not None and client_id is not None:
             await _push(admin, found[0], group, client_id)
             return
@@ -213,13 +238,13 @@ def query_by_unique_key(
 def query_by_offset(
     asked: AskedCluster, topic: str, broker: str, queue_id: int, offset: int, charset: str | None
 ) -> None:
-    """Show the message at a place of a queue."""
+    """Show the message at an offset of a queue."""
 
     async def work(admin: "Admin") -> None:
         async with PullConsumer(TOOLS_GROUP, client=admin.client) as consumer:
             result = await consumer.pull(MessageQueue(topic, broker, queue_id), offset, max_messages=1)
         if not result.messages:
-            ends = f"its messages are from {result.min_offset} on, and end before {result.max_offset}"
+            ends = f"its messages have the offsets {result.min_offset} to {result.max_offset} (exclusive)"
             raise ClientError(f"mqadmin: no message at {topic} {broker}/{queue_id} offset {offset}: {ends}")
         message = with_ends(result.messages[0], result)
         click.echo(message_text(message, write_body(message), True, charset))
@@ -230,23 +255,33 @@ def query_by_offset(
 
 @command("queryMsgTraceById")
 @option("-i", "--msgId", "message_id", required=True, metavar="ID", help="The message's unique id.")
-@option("-t", "--traceTopic", "topic", default=TRACE_TOPIC, show_default=True, help="Where traces are written.")
+@option(
+    "-t", "--traceTopic", "topic", default=TRACE_TOPIC, show_default=True, help="The topic that traces are written to."
+)
 @begin_flag
 @end_flag
-@option("-c", "--maxNum", "messages_max", type=Whole(1), default=MESSAGES_MAX, show_default=True, help="The newest.")
+@option(
+    "-c",
+    "--maxNum",
+    "messages_max",
+    type=Whole(1),
+    default=MESSAGES_MAX,
+    show_default=True,
+    help="Maximum number of messages; the newest are shown.",
+)
 def query_trace(
     asked: AskedCluster, message_id: str, topic: str, begin_ms: int, end_ms: int, messages_max: int
 ) -> None:
-    """Show who has sent and consumed a message, as they traced it.
+    """Show the trace of a message: who sent and consumed it.
 
-    `staticfire trace` tells more of it.
+    `staticfire trace` shows more details.
     """
 
     async def work(admin: "Admin") -> None:
         found = await admin.find(message_id, topic, begin_ms, end_ms, messages_max)
         blocks = _trace_blocks(found, message_id)
         if not blocks:
-            raise ClientError(f"mqadmin: nobody has traced a message {message_id} to {topic}")
+            raise ClientError(f"mqadmin: no client has traced a message {message_id} to {topic}")
         for block in blocks:
             click.echo(f"{block}\n")
 

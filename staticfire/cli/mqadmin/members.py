@@ -29,14 +29,14 @@ PRODUCERS = "%04d  %-32s %-22s %-8s %s"
 MEMBERS = "%-10s %-40s %-20s %s"
 
 member_group_flag = option("-g", "--consumerGroup", "group", required=True, metavar="GROUP", help="The consumer group.")
-at_broker_flag = option("-b", "--brokerAddr", "broker", metavar="HOST:PORT", help="Ask this broker. [default: all]")
+at_broker_flag = option("-b", "--brokerAddr", "broker", metavar="HOST:PORT", help="Query this broker. [default: all]")
 
 
 @command("consumerConnection")
 @member_group_flag
 @at_broker_flag
 def consumer_connection(asked: AskedCluster, group: str, broker: str | None) -> None:
-    """Show who consumes in a group, and what."""
+    """Show the consumers of a group and their subscriptions."""
 
     async def work(admin: "Admin") -> None:
         found = await connections_of(admin, group, broker)
@@ -70,9 +70,7 @@ async def connections_of(admin: "Admin", group: str, broker: str | None = None) 
         members |= {one.client_id: one for one in known.connection_set}
         found = known if known.connection_set else found
     if not members:
-        raise ClientError(
-            f"mqadmin: nobody consumes in group {group} now: `staticfire group {group}` shows where it stands"
-        )
+        raise ClientError(f"mqadmin: group {group} has no consumer now: `staticfire group {group}` shows its offsets")
     found.connection_set = [members[client_id] for client_id in sorted(members)]
     return found
 
@@ -81,9 +79,9 @@ async def connections_of(admin: "Admin", group: str, broker: str | None = None) 
 @option("-g", "--producerGroup", "group", required=True, metavar="GROUP", help="The producer group.")
 @topic_flag
 def producer_connection(asked: AskedCluster, group: str, topic: str) -> None:
-    """Show who produces in a group.
+    """Show the producers of a group.
 
-    Asked are the brokers that have the topic.
+    Queries the brokers that have the topic.
     """
 
     async def work(admin: "Admin") -> None:
@@ -95,7 +93,7 @@ def producer_connection(asked: AskedCluster, group: str, topic: str) -> None:
                 continue  # This broker doesn't have the group.
             members |= {one.client_id: one for one in answer.body.connection_set}
         if not members:
-            raise ClientError(f"mqadmin: nobody produces in group {group} for topic {topic} now")
+            raise ClientError(f"mqadmin: group {group} has no producer for topic {topic} now")
         rows = [_member_row(members[client_id]) for client_id in sorted(members)]
         click.echo(lines_of(PRODUCERS, *((number, *row) for number, row in enumerate(rows, 1))))
 
@@ -104,13 +102,19 @@ def producer_connection(asked: AskedCluster, group: str, topic: str) -> None:
 
 @command("consumerStatus")
 @member_group_flag
-@option("-i", "--clientId", "client_id", metavar="ID", help="Of this member, all that it says. [default: all members]")
+@option(
+    "-i",
+    "--clientId",
+    "client_id",
+    metavar="ID",
+    help="Show everything about this member. [default: a summary of all members]",
+)
 @at_broker_flag
-@option("-s", "--jstack", is_flag=True, help="With what its threads and tasks are doing.")
+@option("-s", "--jstack", is_flag=True, help="Also show the stacks of its threads and tasks.")
 def consumer_status(asked: AskedCluster, group: str, client_id: str | None, broker: str | None, jstack: bool) -> None:
-    """Let the members of a group tell what they are doing.
+    """Show what the members of a group are doing.
 
-    Without -i each one's words go into a file of its own, in a folder named like the time.
+    Without -i, the report of each member is written to its own file, in a folder named after the current time.
     """
 
     async def work(admin: "Admin") -> None:
@@ -137,7 +141,7 @@ async def _show_members(admin: "Admin", group: str, members: list[ClientConnecti
         path = _write(f"{now_ms}/{member.client_id}", info_text(info))
         click.echo(lines_of(MEMBERS, (len(infos), member.client_id, version_text(member.version), path)))
     if not infos:
-        raise ClientError(f"mqadmin: no member of group {group} tells what it is doing")
+        raise ClientError(f"mqadmin: no member of group {group} reports its state")
     if not same_subscriptions(infos, now_ms):
         click.echo("\n\nWARN: Different subscription in the same group of consumer!!!")
         return

@@ -11,8 +11,8 @@ from staticfire.protocol.requests.routes import AddWritePerm, WipeWritePerm
 if TYPE_CHECKING:
     from staticfire.client import Admin
 
-namespace_flag = option("-s", "--namespace", required=True, metavar="NAMESPACE", help="A part of the table.")
-key_flag = option("-k", "--key", required=True, metavar="NAME", help="Its name.")
+namespace_flag = option("-s", "--namespace", required=True, metavar="NAMESPACE", help="The namespace.")
+key_flag = option("-k", "--key", required=True, metavar="NAME", help="The key.")
 broker_name_flag = option("-b", "--brokerName", "broker", required=True, metavar="NAME", help="The broker.")
 
 
@@ -46,10 +46,10 @@ def delete_kv_config(asked: AskedCluster, namespace: str, key: str) -> None:
 @command("wipeWritePerm")
 @broker_name_flag
 def wipe_write_perm(asked: AskedCluster, broker: str) -> None:
-    """Hide a broker from producers.
+    """Remove the write permission of a broker.
 
-    Its topics lose the permission to be written at all nameservers of -n. They get it back with addWritePerm, and when
-    the broker registers with a change of its topics.
+    Its topics lose the write permission at all nameservers of -n. They get it back with addWritePerm, or when the
+    broker registers with a change of its topics.
     """
 
     async def work(admin: "Admin") -> None:
@@ -64,7 +64,7 @@ def wipe_write_perm(asked: AskedCluster, broker: str) -> None:
 @command("addWritePerm")
 @broker_name_flag
 def add_write_perm(asked: AskedCluster, broker: str) -> None:
-    """Show a broker to producers again."""
+    """Restore the write permission of a broker."""
 
     async def work(admin: "Admin") -> None:
         await _known(admin, broker)
@@ -82,4 +82,6 @@ async def _known(admin: "Admin", broker: str) -> None:
     """
     names = sorted((await admin.cluster_info()).broker_addr_table)
     if broker not in names:
-        raise ClientError(f"mqadmin: no broker {broker} is registered; there are {', '.join(names) or 'none'}")
+        raise ClientError(
+            f"mqadmin: no broker {broker} is registered; registered brokers: {', '.join(names) or 'none'}"
+        )

@@ -23,7 +23,7 @@ SKIP_MS = -1
 """As a time for an offset reset: after all messages."""
 
 group_flag_short = option("-g", "--group", "group", required=True, metavar="GROUP", help="The consumer group.")
-force_flag = option("-f", "--force", type=bool, default=True, show_default=True, help="Forwards, too.")
+force_flag = option("-f", "--force", type=bool, default=True, show_default=True, help="Also move offsets forward.")
 
 
 @command("resetOffsetByTime")
@@ -31,12 +31,13 @@ force_flag = option("-f", "--force", type=bool, default=True, show_default=True,
 @topic_flag
 @option(
     "-s", "--timestamp", required=True, metavar="now|MS|TIME",
-    help="now: behind all; ms since 1970; 2026-11-21T13:30:00Z; or yyyy-MM-dd#HH:mm:ss:SSS, in the local time zone.",
+    help="now (after the newest message); milliseconds since 1970; 2026-11-21T13:30:00Z; or yyyy-MM-dd#HH:mm:ss:SSS in "
+        "the local time zone.",
 )  # fmt: skip
 @force_flag
-@option("-b", "--broker", metavar="HOST:PORT", help="With -q: one queue of this broker.")
-@option("-q", "--queue", "queue_id", type=Whole(0), metavar="ID", help="With -b: this queue.")
-@option("-o", "--offset", type=Whole(0), help="With -b and -q: to this queue offset instead.")
+@option("-b", "--broker", metavar="HOST:PORT", help="With -q: the broker of the queue.")
+@option("-q", "--queue", "queue_id", type=Whole(0), metavar="ID", help="With -b: the number of the queue.")
+@option("-o", "--offset", type=Whole(0), help="With -b and -q: the new offset of this queue, instead of a time.")
 @lmq_flag
 def reset_offset_by_time(
     asked: AskedCluster,
@@ -49,12 +50,12 @@ def reset_offset_by_time(
     offset: int | None,
     cluster: str | None,
 ) -> None:
-    """Let a group go on at a time.
+    """Reset the offsets of a group to a time.
 
-    With what was stored then or later, without a restart of its members.
+    The group continues with messages stored at this time or later. Its members needn't be restarted.
     """
     if (broker is None) != (queue_id is None) or (offset is not None and queue_id is None):
-        raise UsageError("mqadmin resetOffsetByTime: -b HOST:PORT and -q ID go together, and -o OFFSET goes with them")
+        raise UsageError("mqadmin resetOffsetByTime: use -b HOST:PORT and -q ID together; -o OFFSET needs both")
     stored_ms = SKIP_MS if timestamp.lower() in ("now", "currenttimestamp") else _moment(timestamp)
     times = f"timestamp(string)[{timestamp}], timestamp(long)[{stored_ms}]"
 
@@ -96,9 +97,9 @@ async def _move_queue(admin: "Admin", place: tuple[str, str, str, int], stored_m
 @force_flag
 @lmq_flag
 def skip_accumulated_message(asked: AskedCluster, group: str, topic: str, force: bool, cluster: str | None) -> None:
-    """Let a group forget its backlog in a topic.
+    """Skip the backlog of a group in a topic.
 
-    It goes on with what comes from now on.
+    The group continues with messages that arrive from now on.
     """
 
     async def work(admin: "Admin") -> None:
@@ -113,14 +114,15 @@ def _show(moved: dict[MessageQueue, int]) -> None:
 
 
 @command("cloneGroupOffset")
-@option("-s", "--srcGroup", "source", required=True, metavar="GROUP", help="The group that stands where it should.")
-@option("-d", "--destGroup", "target", required=True, metavar="GROUP", help="The group that is moved there.")
+@option("-s", "--srcGroup", "source", required=True, metavar="GROUP", help="The group to copy the offsets from.")
+@option("-d", "--destGroup", "target", required=True, metavar="GROUP", help="The group to copy the offsets to.")
 @topic_flag
-@option("-o", "--offline", metavar="true|false", help="As in RocketMQ, where nothing comes of it, either.")
+@option("-o", "--offline", metavar="true|false", help="Accepted for compatibility; has no effect, as in RocketMQ.")
 def clone_group_offset(asked: AskedCluster, source: str, target: str, topic: str, offline: str | None) -> None:
-    """Let a group stand where another one does.
+    """Copy the offsets of one group to another.
 
-    In one topic (RocketMQ's own copies all of them, whatever -t says). Members that are online write over it.
+    Copies one topic (RocketMQ's own command copies all of them, regardless of -t). Members that are online overwrite
+    the new offsets.
     """
 
     async def work(admin: "Admin") -> None:
@@ -134,7 +136,7 @@ def clone_group_offset(asked: AskedCluster, source: str, target: str, topic: str
                     await admin.offsets.commit(target, place, state.consumer_offset)
                     copied += 1
         if not copied:
-            raise ClientError(f"mqadmin: group {source} stands nowhere in topic {topic}")
+            raise ClientError(f"mqadmin: group {source} has no offsets in topic {topic}")
         click.echo(f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]")
 
     asked.run(work)

@@ -25,16 +25,30 @@ STATS_HEADINGS = ("#Topic", "#Consumer Group", "#Accumulation", "#InTPS", "#OutT
 
 
 @command("consumerProgress")
-@option("-g", "--groupName", "group", metavar="GROUP", help="Of this group, queue by queue. [default: all groups]")
+@option(
+    "-g",
+    "--groupName",
+    "group",
+    metavar="GROUP",
+    help="Show the queues of this group. [default: a summary of all groups]",
+)
 @option("-t", "--topicName", "topic", metavar="TOPIC", help="With -g: only this topic.")
-@option("-s", "--showClientIP", "with_client", type=bool, default=False, show_default=True, help="Who has each queue.")
+@option(
+    "-s",
+    "--showClientIP",
+    "with_client",
+    type=bool,
+    default=False,
+    show_default=True,
+    help="Also show the owner of each queue.",
+)
 @lmq_flag
 def consumer_progress(
     asked: AskedCluster, group: str | None, topic: str | None, with_client: bool, cluster: str | None
 ) -> None:
-    """Show how far a group has come, or all groups."""
+    """Show the offsets and lag of a group, or of all groups."""
     if group is None and topic is not None:
-        raise UsageError("mqadmin consumerProgress: -t TOPIC goes with -g GROUP")
+        raise UsageError("mqadmin consumerProgress: -t TOPIC needs -g GROUP")
 
     async def work(admin: "Admin") -> None:
         if group is None:
@@ -99,7 +113,7 @@ async def _group_row(admin: "Admin", group: str) -> tuple[object, ...]:
 @option("-a", "--activeTopic", "active", is_flag=True, help="Only topics that were used today.")
 @option("-t", "--topic", metavar="TOPIC", help="Only this topic.")
 def stats_all(asked: AskedCluster, active: bool, topic: str | None) -> None:
-    """Show how much comes into topics and goes out to groups."""
+    """Show how many messages topics receive and groups consume."""
 
     async def work(admin: "Admin") -> None:
         names = [name for name in await admin.topics() if group_of_topic(name) is None]

@@ -29,7 +29,7 @@ def _charset(_: click.Context, __: click.Parameter, value: str) -> str:
     try:
         return codecs.lookup(value).name
     except LookupError:
-        raise UsageError(f"--charsetName {value}: there is no such character set; UTF-8 and GBK are two") from None
+        raise UsageError(f"--charsetName {value}: unknown character set; use UTF-8, GBK or the like") from None
 
 
 def _moment(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
@@ -39,8 +39,15 @@ def _moment(_: click.Context, __: click.Parameter, value: str | None) -> int | N
     return parse_moment(value) if local_ms is None else local_ms
 
 
-TIME = "MS, 2026-11-21T13:30:00Z, or yyyy-MM-dd#HH:mm:ss:SSS in the local time zone."
-end_flag = option("-e", "--endTimestamp", "end_ms", metavar="TIME", callback=_moment, help=f"Stored before: {TIME}")
+TIME = "milliseconds, 2026-11-21T13:30:00Z, or yyyy-MM-dd#HH:mm:ss:SSS in the local time zone."
+end_flag = option(
+    "-e",
+    "--endTimestamp",
+    "end_ms",
+    metavar="TIME",
+    callback=_moment,
+    help=f"Only messages stored before this time: {TIME}",
+)
 
 
 def _queue_text(queue: MessageQueue) -> str:
@@ -81,12 +88,27 @@ async def _pulls(consumer: PullConsumer, wanted: ReadRange, expression: str = "*
 
 @command("printMsg")
 @topic_flag
-@option("-c", "--charsetName", "charset", default="UTF-8", show_default=True, callback=_charset, help="Of bodies.")
+@option(
+    "-c",
+    "--charsetName",
+    "charset",
+    default="UTF-8",
+    show_default=True,
+    callback=_charset,
+    help="Character set of the bodies.",
+)
 @option("-s", "--subExpression", "expression", default="*", show_default=True, help="Tags, like 'paid || refunded'.")
-@option("-b", "--beginTimestamp", "begin_ms", metavar="TIME", callback=_moment, help=f"Stored then or later: {TIME}")
+@option(
+    "-b",
+    "--beginTimestamp",
+    "begin_ms",
+    metavar="TIME",
+    callback=_moment,
+    help=f"Only messages stored at this time or later: {TIME}",
+)
 @end_flag
-@option("-d", "--printBody", "with_body", type=bool, default=True, show_default=True, help="With bodies.")
-@option("-l", "--lmqParentTopic", "parent", metavar="TOPIC", help="As in RocketMQ, where light queues need it.")
+@option("-d", "--printBody", "with_body", type=bool, default=True, show_default=True, help="Also print the bodies.")
+@option("-l", "--lmqParentTopic", "parent", metavar="TOPIC", help="Accepted for compatibility; has no effect.")
 def print_messages(
     asked: AskedCluster,
     topic: str,
@@ -116,13 +138,30 @@ def print_messages(
 
 @command("consumeMessage")
 @topic_flag
-@option("-b", "--brokerName", "broker", metavar="NAME", help="With -i: the broker.")
-@option("-i", "--queueId", "queue_id", type=Whole(0), metavar="ID", help="With -b: only this queue.")
-@option("-o", "--offset", type=Whole(0), help="With -b and -i: from this queue offset on.")
-@option("-g", "--consumerGroup", "group", default=TOOLS_GROUP, show_default=True, metavar="GROUP", help="In its name.")
-@option("-s", "--beginTimestamp", "begin_ms", metavar="TIME", callback=_moment, help=f"Stored then or later: {TIME}")
+@option("-b", "--brokerName", "broker", metavar="NAME", help="With -i: the broker of the queue.")
+@option("-i", "--queueId", "queue_id", type=Whole(0), metavar="ID", help="With -b: the number of the queue.")
+@option("-o", "--offset", type=Whole(0), help="With -b and -i: begin at this queue offset.")
+@option(
+    "-g",
+    "--consumerGroup",
+    "group",
+    default=TOOLS_GROUP,
+    show_default=True,
+    metavar="GROUP",
+    help="The consumer group to use.",
+)
+@option(
+    "-s",
+    "--beginTimestamp",
+    "begin_ms",
+    metavar="TIME",
+    callback=_moment,
+    help=f"Only messages stored at this time or later: {TIME}",
+)
 @end_flag
-@option("-c", "--MessageNumber", "count", type=Whole(1), default=CONSUMED_MAX, show_default=True, help="How many.")
+@option(
+    "-c", "--MessageNumber", "count", type=Whole(1), default=CONSUMED_MAX, show_default=True, help="Number of messages."
+)
 def consume_message(
     asked: AskedCluster,
     topic: str,
@@ -134,12 +173,12 @@ def consume_message(
     end_ms: int | None,
     count: int,
 ) -> None:
-    """Print messages of a topic, from a queue or an offset on.
+    """Print messages of a topic, a queue, or from an offset.
 
-    Nothing is committed: `staticfire consume` is a member of a group.
+    Nothing is committed. To consume as a member of a group, use `staticfire consume`.
     """
     if (broker is None) != (queue_id is None) or (offset is not None and queue_id is None):
-        raise UsageError("mqadmin consumeMessage: -b NAME and -i ID go together, and -o OFFSET goes with them")
+        raise UsageError("mqadmin consumeMessage: use -b NAME and -i ID together; -o OFFSET needs both")
 
     async def work(admin: "Admin") -> None:
         async with PullConsumer(group, client=admin.client) as consumer:

@@ -22,11 +22,11 @@ BODY_BYTES, AMOUNT = 128, 100
 @command("sendMessage")
 @topic_flag
 @option("-p", "--body", required=True, metavar="TEXT", help="The body.")
-@option("-k", "--key", "--keys", "keys", default="", metavar="KEYS", help="Keys, with blanks between them.")
+@option("-k", "--key", "--keys", "keys", default="", metavar="KEYS", help="Keys, separated by blanks.")
 @option("-c", "--tags", default="", metavar="TAG", help="The tag.")
-@option("-b", "--broker", metavar="NAME", help="On this broker; with -i.")
-@option("-i", "--qid", "queue_id", type=Whole(0), help="In this queue; with -b.")
-@option("-m", "--msgTraceEnable", "trace", type=bool, default=False, show_default=True, help="And trace it.")
+@option("-b", "--broker", metavar="NAME", help="The broker of the queue; needs -i.")
+@option("-i", "--qid", "queue_id", type=Whole(0), help="The number of the queue; needs -b.")
+@option("-m", "--msgTraceEnable", "trace", type=bool, default=False, show_default=True, help="Also trace the message.")
 def send_message(
     asked: AskedCluster,
     topic: str,
@@ -39,7 +39,7 @@ def send_message(
 ) -> None:
     """Send a message."""
     if (broker is None) != (queue_id is None):
-        raise UsageError("mqadmin sendMessage: -b BROKER and -i QUEUE go together")
+        raise UsageError("mqadmin sendMessage: use -b BROKER and -i QUEUE together")
 
     async def work(admin: "Admin") -> None:
         message = Message(topic, body.encode(), tags=tags, keys=keys.split())
@@ -53,12 +53,20 @@ def send_message(
 
 @command("checkMsgSendRT")
 @topic_flag
-@option("-a", "--amount", type=Whole(2), default=AMOUNT, show_default=True, help="How many messages.")
-@option("-s", "--size", "body_bytes", type=Whole(1), default=BODY_BYTES, show_default=True, help="Bytes of each.")
+@option("-a", "--amount", type=Whole(2), default=AMOUNT, show_default=True, help="Number of messages.")
+@option(
+    "-s",
+    "--size",
+    "body_bytes",
+    type=Whole(1),
+    default=BODY_BYTES,
+    show_default=True,
+    help="Size of each message in bytes.",
+)
 def check_send_rt(asked: AskedCluster, topic: str, amount: int, body_bytes: int) -> None:
     """Send messages, and measure how long each takes.
 
-    Queue after queue, in milliseconds; the first one, which connects, doesn't count for the average.
+    Times are in milliseconds, queue after queue. The first message, which connects, doesn't count for the average.
     """
 
     async def work(admin: "Admin") -> None:

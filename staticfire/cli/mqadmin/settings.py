@@ -31,15 +31,21 @@ def get_broker_config(asked: AskedCluster, cluster: str | None, broker: str | No
 
 @command("updateBrokerConfig")
 @target_flags
-@option("-a", "--updateAllBroker", "_all", metavar="true|false", help="With replicas; there are none here.")
+@option(
+    "-a",
+    "--updateAllBroker",
+    "_all",
+    metavar="true|false",
+    help="Accepted for compatibility; there are no replicas here.",
+)
 @option("-k", "--key", required=True, metavar="NAME", help="The setting's name.")
-@option("-v", "--value", required=True, metavar="TEXT", help="Its new value.")
+@option("-v", "--value", required=True, metavar="TEXT", help="The new value.")
 def update_broker_config(
     asked: AskedCluster, cluster: str | None, broker: str | None, _all: str | None, key: str, value: str
 ) -> None:
-    """Change a setting of brokers while they run."""
+    """Change a setting of running brokers."""
     if any(sign in key + value for sign in "\r\n"):
-        raise UsageError("mqadmin: a setting is one line")
+        raise UsageError("mqadmin: the value of a setting must be one line")
 
     async def work(admin: "Admin") -> None:
         for address in await addresses(admin, cluster, broker):

@@ -35,13 +35,39 @@ BY_CLUSTER, BY_CLUSTER_ROW = "%-20s  %-48s  %-48s", "%-20s  %-64s  %-64s"
 @command("updateTopic")
 @target_flags
 @topic_flag
-@option("-r", "--readQueueNums", "read", type=Whole(1), default=8, show_default=True, help="Queues to read from.")
-@option("-w", "--writeQueueNums", "write", type=Whole(1), default=8, show_default=True, help="Queues to write to.")
-@option("-p", "--perm", type=click.Choice(["2", "4", "6"]), default="6", show_default=True, help="2: write, 4: read.")
-@option("-o", "--order", type=bool, default=False, show_default=True, help="An ordered topic; sets its orderConf, too.")
-@option("-u", "--unit", type=bool, default=False, show_default=True, help="The unit flag, which is kept only.")
-@option("-s", "--hasUnitSub", "unit_sub", type=bool, default=False, show_default=True, help="Kept only, as -u.")
-@option("-a", "--attributes", metavar="+KEY=VALUE,-KEY", help="As +message.type=FIFO.")
+@option(
+    "-r", "--readQueueNums", "read", type=Whole(1), default=8, show_default=True, help="Number of queues for reading."
+)
+@option(
+    "-w", "--writeQueueNums", "write", type=Whole(1), default=8, show_default=True, help="Number of queues for writing."
+)
+@option(
+    "-p",
+    "--perm",
+    type=click.Choice(["2", "4", "6"]),
+    default="6",
+    show_default=True,
+    help="2: write, 4: read, 6: both.",
+)
+@option(
+    "-o",
+    "--order",
+    type=bool,
+    default=False,
+    show_default=True,
+    help="Whether the topic is ordered; also sets its orderConf.",
+)
+@option("-u", "--unit", type=bool, default=False, show_default=True, help="The unit flag; stored without effect.")
+@option(
+    "-s",
+    "--hasUnitSub",
+    "unit_sub",
+    type=bool,
+    default=False,
+    show_default=True,
+    help="Stored without effect, like -u.",
+)
+@option("-a", "--attributes", metavar="+KEY=VALUE,-KEY", help="Attributes, like +message.type=FIFO.")
 def update_topic(
     asked: AskedCluster,
     cluster: str | None,
@@ -79,7 +105,14 @@ def update_topic(
 
 
 @command("deleteTopic")
-@option("-c", "--clusterName", "cluster", required=True, metavar="CLUSTER", help="From the brokers of this cluster.")
+@option(
+    "-c",
+    "--clusterName",
+    "cluster",
+    required=True,
+    metavar="CLUSTER",
+    help="Delete it from the brokers of this cluster.",
+)
 @topic_flag
 def delete_topic(asked: AskedCluster, cluster: str, topic: str) -> None:
     """Delete a topic from brokers and nameservers."""
@@ -93,7 +126,7 @@ def delete_topic(asked: AskedCluster, cluster: str, topic: str) -> None:
 
 
 @command("topicList")
-@option("-c", "--clusterModel", "by_cluster", is_flag=True, help="With the cluster and the groups of each.")
+@option("-c", "--clusterModel", "by_cluster", is_flag=True, help="Also show the cluster and the groups of each topic.")
 def topic_list(asked: AskedCluster, by_cluster: bool) -> None:
     """List all topics."""
 
@@ -121,9 +154,9 @@ async def _groups_of(admin: "Admin", topic: str) -> list[tuple[str, str, str]]:
 
 @command("topicRoute")
 @topic_flag
-@option("-l", "--list", "as_list", is_flag=True, help="As a table.")
+@option("-l", "--list", "as_list", is_flag=True, help="Print a table.")
 def topic_route(asked: AskedCluster, topic: str, as_list: bool) -> None:
-    """Show on which brokers a topic is."""
+    """Show the brokers that have a topic."""
 
     async def work(admin: "Admin") -> None:
         route = await admin.client.routes.look_up(topic)
@@ -134,9 +167,9 @@ def topic_route(asked: AskedCluster, topic: str, as_list: bool) -> None:
 
 @command("topicStatus")
 @topic_flag
-@option("-c", "--cluster", "cluster", metavar="CLUSTER", help="On the brokers of this cluster.")
+@option("-c", "--cluster", "cluster", metavar="CLUSTER", help="Change it on the brokers of this cluster.")
 def topic_status(asked: AskedCluster, topic: str, cluster: str | None) -> None:
-    """Show how full a topic's queues are."""
+    """Show the offsets of a topic's queues."""
 
     async def work(admin: "Admin") -> None:
         stats = []
@@ -152,12 +185,24 @@ def topic_status(asked: AskedCluster, topic: str, cluster: str | None) -> None:
 
 @command("updateOrderConf")
 @topic_flag
-@option("-m", "--method", type=click.Choice(["get", "put", "delete"]), required=True, help="What to do with it.")
-@option("-v", "--orderConf", "conf", metavar="BROKER:QUEUES;BROKER:QUEUES", help="For put: broker-a:4;broker-b:4.")
+@option(
+    "-m",
+    "--method",
+    type=click.Choice(["get", "put", "delete"]),
+    required=True,
+    help="The operation: get, put or delete.",
+)
+@option(
+    "-v",
+    "--orderConf",
+    "conf",
+    metavar="BROKER:QUEUES;BROKER:QUEUES",
+    help="With put: the queues, like broker-a:4;broker-b:4.",
+)
 def update_order_conf(asked: AskedCluster, topic: str, method: str, conf: str | None) -> None:
-    """Say which queues an ordered topic has.
+    """Set the queues of an ordered topic.
 
-    For nameservers with orderMessageEnable.
+    Needs nameservers with orderMessageEnable.
     """
 
     async def work(admin: "Admin") -> None:
@@ -180,11 +225,11 @@ def update_order_conf(asked: AskedCluster, topic: str, method: str, conf: str | 
 @command("updateTopicPerm")
 @target_flags
 @topic_flag
-@option("-p", "--perm", type=click.Choice(["2", "4", "6"]), required=True, help="2: write, 4: read.")
+@option("-p", "--perm", type=click.Choice(["2", "4", "6"]), required=True, help="2: write, 4: read, 6: both.")
 def update_topic_perm(asked: AskedCluster, cluster: str | None, broker: str | None, topic: str, perm: str) -> None:
-    """Change whether a topic may be read and written.
+    """Change the permission of a topic.
 
-    The rest of it stays.
+    Its other settings keep their values.
     """
 
     async def work(admin: "Admin") -> None:

@@ -218,7 +218,7 @@ def test_exchanged_files_are_refused_and_both_kept() -> None:
             first, second = stand.disk.files[files[one]], stand.disk.files[files[other]]
             first.content, second.content = second.content, first.content
             stand.disk.remove("/store/checkpoint")
-            with pytest.raises(LogDamaged, match="say they lie at"):
+            with pytest.raises(LogDamaged, match="contains records of"):
                 stand.open_with()
             first.content, second.content = second.content, first.content
             stand.open_with()

@@ -195,7 +195,7 @@ async def test_what_a_failed_fsync_lost_is_passed_over_by_nobody(world: Simulate
     disk.fail_sync()
     keeper.send(b"lost")
     await world.run_for(ms=ASYNC.flush_ms + 10)
-    with pytest.raises(StorageError, match="the disk has not taken it; ask again"):
+    with pytest.raises(StorageError, match="the disk hasn't accepted it yet; try again"):
         keeper.store.read(keeper.store.queue("orders", 0), first)
     assert keeper.store.findings.damaged_records == 0
     world.kill("broker", power_loss=True)
@@ -215,7 +215,7 @@ async def test_after_a_second_failed_fsync_nothing_is_taken_until_one_succeeds(w
     await world.run_for(ms=ASYNC.flush_ms + 10)
     keeper.send(b"b")
     await world.run_for(ms=ASYNC.flush_ms * 2)
-    with pytest.raises(StorageError, match=r"can't be synced.*until it can be, nothing is stored"):
+    with pytest.raises(StorageError, match=r"can't be synced.*no message is stored until that succeeds"):
         keeper.append(b"refused")
     keeper.store.refuse(None)  # The disk has room, which is another cause.
     with pytest.raises(StorageError, match="can't be synced"):

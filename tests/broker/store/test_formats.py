@@ -56,7 +56,7 @@ async def test_what_an_older_version_left_goes_on(tmp_path: Path, number: int) -
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("checkpoint", f"has format 99, and this version knows up to {FORMAT}"), ("commitlog", "is Apache RocketMQ's")],
+    [("checkpoint", f"has format 99, but this version supports up to {FORMAT}"), ("commitlog", "is Apache RocketMQ's")],
 )
 async def test_what_isnt_ours_is_refused_and_left_alone(tmp_path: Path, name: str, words: str) -> None:
     folder = Path(shutil.copytree(FOLDERS / str(FORMAT), tmp_path / "store"))

@@ -56,7 +56,7 @@ def test_a_lost_log_costs_everything_and_offsets_go_on(stand: StoreStand) -> Non
     stand.disk.remove_folder("/store/commitlog")
     report = stand.open()
     assert report.is_damaged
-    assert "goes on at offset 2, where it had ended" in report.problems[-1]
+    assert "continues at its former end, offset 2" in report.problems[-1]
     assert stand.bodies() == []
     (new,) = stand.send(b"new")
     assert new.settled[0][0] == 2
@@ -181,7 +181,7 @@ SPOILT: dict[str, Callable[[StoreStand, str], None]] = {
     "is missing": lambda stand, path: stand.disk.remove(path),
     "is cut short": lambda stand, path: stand.disk.files[path].truncate(10),
     "begins with nothing but zeros": lambda stand, path: overwrite(stand, 0, bytes(4096), path),
-    "begins with something else": lambda stand, path: overwrite(
+    "doesn't begin with the record": lambda stand, path: overwrite(
         stand, 0, bytes(stand.disk.files[segments_of(stand)[2]].content), path
     ),
 }
@@ -215,7 +215,7 @@ def test_a_missing_segment_below_the_checkpoint_is_told(stand: StoreStand) -> No
     stand.disk.remove(segments_of(stand)[2])
     report = stand.open()
     assert report.lost_files == 1
-    assert "is cut short, or files behind it are missing" in report.problems[0]
+    assert "is cut short, or the files after it are missing" in report.problems[0]
     assert stand.bodies_with_gaps() == [one.body for one in sent if one.log_position // 4096 != 2]
 
 

@@ -140,7 +140,7 @@ async def a_held_receive(side: EndpointSide) -> Facts:
 
 
 async def changes(side: EndpointSide) -> Facts:
-    """34: for longer, and for no time at all; the message comes again."""
+    """34: for longer, and for no time at all; the message will be redelivered."""
     shop = await Shop(side, "changes").open()
     await shop.send("C1")
     (one,) = await shop.until()
