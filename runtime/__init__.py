@@ -20,6 +20,7 @@ Processes:
   them
 - `signals.py`: signals as a queue; `exit_codes.py`: how a process ends
 - `loop_thread.py`: an event loop in a separate thread
+- `failing_blocks.py`: observers of `with` blocks that end by an exception
 - `sampled_counter.py`: counters and their rates
 - `log.py`: one line per event; `log_sink.py`: writes the lines without ever waiting
 

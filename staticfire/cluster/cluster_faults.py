@@ -18,6 +18,7 @@ from staticfire.cluster.cluster_calls import Face, awaiting, waiting
 from staticfire.cluster.fault_rules import ClusterFaults
 from staticfire.cluster.running_cluster import RunningCluster
 from staticfire.protocol.errors import UsageError
+from staticfire.runtime import failing_blocks
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.runtime.pool import ConnectionPool
 
@@ -109,7 +110,8 @@ class BlockingFault:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *outcome: object) -> None:
+        failing_blocks.notify(outcome[1])
         self.remove()
 
 
@@ -158,5 +160,6 @@ class AwaitedFault:
     async def __aenter__(self) -> Self:
         return await self._added()
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *outcome: object) -> None:
+        await failing_blocks.notify_in_loop(outcome[1])
         await self.remove()

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from staticfire.cluster.cluster_calls import Face, awaiting, waiting
+from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.testing.running_rocketmq import RunningRocketMQ
 from staticfire.testing.waits import WAIT_S, comes_true, not_yet, pauses
@@ -106,15 +107,21 @@ class RocketMQ(RocketMQFacts):
     def wait_for(self, condition: Callable[[], object], timeout_s: float = WAIT_S, what: str = "") -> None:
         """Wait until a function returns a true value. `what`: a description for the error.
 
-        Raises: NotYet, and whatever the function raises.
+        Raises: NotYet, with the last value and the state of all groups, and whatever the function raises.
         """
-        if condition():
+        if last := condition():
             return
         for pause in pauses(timeout_s, self._running.clock):
             self._thread.call(self._running.pause(pause))
-            if condition():
+            if last := condition():
                 return
-        raise not_yet(condition, what, timeout_s)
+        raise not_yet(condition, what, timeout_s, last).with_more(self._explained())
+
+    def _explained(self) -> str:
+        try:
+            return self.explain()
+        except StaticfireError as error:
+            return f"the consumer groups can't be described: {error}"
 
     def close(self) -> None:
         """Close everything that the test opened here."""
@@ -148,12 +155,22 @@ class AsyncRocketMQ(RocketMQFacts):
     async def wait_for(self, condition: Callable[[], object], timeout_s: float = WAIT_S, what: str = "") -> None:
         """Wait until a function or coroutine function returns a true value. Raises: as `RocketMQ.wait_for`."""
 
+        last: object = None
+
         async def holds() -> bool:
+            nonlocal last
             found = condition()
-            return bool(await found if isinstance(found, Awaitable) else found)
+            last = await found if isinstance(found, Awaitable) else found
+            return bool(last)
 
         async def pause(seconds: float) -> None:
             await asyncio.wrap_future(self._thread.submit(self._running.pause(seconds)))
 
         if not await comes_true(holds, timeout_s, self._running.clock, pause):
-            raise not_yet(condition, what, timeout_s)
+            raise not_yet(condition, what, timeout_s, last).with_more(await self._explained())
+
+    async def _explained(self) -> str:
+        try:
+            return await self.explain()
+        except StaticfireError as error:
+            return f"the consumer groups can't be described: {error}"
