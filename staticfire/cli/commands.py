@@ -15,6 +15,7 @@ COMMANDS = {
     "nameserver": "One nameserver in the foreground.",
     "broker": "One broker in the foreground.",
     "proxy": "One gRPC endpoint, for RocketMQ 5's clients, in the foreground.",
+    "create": "Create a topic or a consumer group.",
     "send": "Send messages: given ones, or the lines of standard input.",
     "peek": "Show messages of a topic, without side effects.",
     "message": "Show a message by one of its ids or keys: where it is, and who has consumed it.",

@@ -1,6 +1,19 @@
 """All routes, in the order of the documentation. The first three describe the endpoint itself."""
 
-from staticfire.control import clock, cluster, dlq, faults, group, journal, messages, metrics, putting_back
+from staticfire.control import (
+    clock,
+    cluster,
+    dlq,
+    faults,
+    group,
+    group_changes,
+    journal,
+    messages,
+    metrics,
+    putting_back,
+    sending,
+    topic_changes,
+)
 from staticfire.control.openapi import describe, page
 from staticfire.control.routes import HTML, ControlCall, Reply, Route
 
@@ -34,7 +47,10 @@ ROUTES: tuple[Route, ...] = (
     *cluster.ROUTES,
     *metrics.ROUTES,
     *messages.ROUTES,
+    *topic_changes.ROUTES,
+    *sending.ROUTES,
     *group.ROUTES,
+    *group_changes.ROUTES,
     *dlq.ROUTES,
     *clock.ROUTES,
     *putting_back.ROUTES,

@@ -16,6 +16,7 @@ from typing import Any
 
 from aiohttp import web
 
+from staticfire.client.admin.creating import ExistsAlready
 from staticfire.control.access import Access
 from staticfire.control.all_routes import ROUTES, paths
 from staticfire.control.asked import ControlledCluster
@@ -174,7 +175,7 @@ async def _sent(request: web.Request, reply: Reply) -> web.StreamResponse:
 def _refusal(asked: str, error: StaticfireError) -> web.Response:
     """Return the response for an exception of a handler."""
     if isinstance(error, UsageError | ClientError):
-        return _json(400, {"error": str(error)})
+        return _json(409 if isinstance(error, ExistsAlready) else 400, {"error": str(error)})
     if not isinstance(error, BrokerAnswer):
         return _json(502, {"error": f"{asked}: {error}"})
     if isinstance(error, NotAtRest | ClockBusy | SystemBusy):
