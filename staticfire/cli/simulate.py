@@ -176,9 +176,9 @@ def _one(played: _Played, text: str, trace: bool, shrink: bool) -> int:
         click.echo(f"simulate: interrupted; there is no verdict over seed {seed} yet")
         raise
     click.echo(str(outcome))
-    for strike in outcome.strikes:
+    for strike in outcome.strike_lines:
         click.echo(f"  {strike}")
-    is_written = not trace or _write_page(played.path, outcome)
+    is_written = not trace or _write_page(played, outcome)
     if not outcome.passed and shrink:
         _shrink(played, outcome)
     return 0 if outcome.passed and is_written else EXIT_FAILED
@@ -196,12 +196,13 @@ def _shrink(played: _Played, outcome: "RunOutcome") -> None:
     click.echo(as_scenario(smallest, shrinker.hours, played.path, played.changes))
 
 
-def _write_page(path: str, outcome: "RunOutcome") -> bool:
+def _write_page(played: _Played, outcome: "RunOutcome") -> bool:
     """Write the timeline of a run into the current folder. Print its name, or the error. Return whether it worked."""
     from staticfire.simulation.runs.trace_page import trace_page
 
     page = Path(f"simulation-{outcome.seed}.html")
-    text = trace_page(outcome, path or "the swarm")
+    again = f"{played.command(outcome.seed)} --trace"
+    text = trace_page(outcome, played.path or "the swarm", again)
     try:
         page.write_text(text, encoding="utf-8")
     except OSError as error:
