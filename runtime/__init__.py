@@ -10,7 +10,7 @@ Connections:
 - `unfinished.py`: incomplete frames, over all connections
 - `server.py`: ports that accept connections; `pool.py`: connections that this process opened
 - `addresses.py`, `reach.py`: addresses as users write them, and the address that peers must use
-- `ports.py`: sockets that one process binds and another one serves
+- `ports.py`: sockets that one process binds and another one serves; `port_holder.py`: which program has a port
 
 Processes:
 
