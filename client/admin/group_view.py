@@ -5,6 +5,7 @@ Silent and waiting members are always found here; so are queues with no owner or
 BROADCASTING or a member is silent.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.names import asked_for, pop_retry_topic, retry_topic
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.requests.connections import CONSUME_TYPE, LAST_POLL, ConsumerRunningInfo, TopicConsumption
-from staticfire.protocol.requests.journal import JOINED, LEFT, JournalRecord
+from staticfire.protocol.requests.journal import GOODBYE, JOINED, LEFT, JournalRecord
 
 # How far back to look for members that keep joining and leaving.
 FLAPPING_MS = 600_000
@@ -253,21 +254,14 @@ def _different_subscriptions(group: str, members: Sequence[GroupMember]) -> Iter
 def flapping(records: Iterable[JournalRecord], members: Iterable[str], now_ms: int) -> list[GroupWarning]:
     """Return the members that keep joining and leaving, from the events of one broker. `now_ms`: its real time.
 
-    Reported are a client that joins again and again with the same id, and, as most clients get a new id each time, a
-    host with several times as many leaves as members.
+    Reported are a client that joins repeatedly with the same id, and, as most clients get a new id each time, a host
+    with several times as many leaves as members. A leave counts if queues change hands, because another member stays,
+    or if the client didn't unregister: so a program that is started three times in a row is not reported.
     """
     recent = [record for record in records if now_ms - record.real_ms <= FLAPPING_MS]
-    joins: dict[str, int] = {}
-    leaves: dict[str, int] = {}
-    for record in recent:
-        if record.kind == JOINED:
-            joins[record.client] = joins.get(record.client, 0) + 1
-        elif record.kind == LEFT:
-            host = host_of(record.client)
-            leaves[host] = leaves.get(host, 0) + 1
-    there: dict[str, int] = {}
-    for client in members:
-        there[host_of(client)] = there.get(host_of(client), 0) + 1
+    joins = Counter(record.client for record in recent if record.kind == JOINED)
+    leaves = Counter(host_of(record.client) for record in recent if record.kind == LEFT and _counts(record))
+    there = Counter(map(host_of, members))
     minutes = FLAPPING_MS // 60_000
     again = {client: count for client, count in sorted(joins.items()) if count > FLAPPING_TIMES}
     words = [f"{client} has joined {count} times in {minutes} minutes" for client, count in again.items()]
@@ -275,9 +269,14 @@ def flapping(records: Iterable[JournalRecord], members: Iterable[str], now_ms: i
     words += [
         f"members on {host} have left {count} times in {minutes} minutes"
         for host, count in sorted(leaves.items())
-        if host not in hosts and count >= FLAPPING_TIMES * max(1, there.get(host, 0))
+        if host not in hosts and count >= FLAPPING_TIMES * max(1, there[host])
     ]
     return [GroupWarning("FLAPPING_MEMBERS", f"{one}: each time queues change hands") for one in words]
+
+
+def _counts(left: JournalRecord) -> bool:
+    """Whether a leave matters: another member stayed, or the client ended without unregistering."""
+    return left.details.get("members") != 0 or left.details.get("reason") != GOODBYE
 
 
 def host_of(client_id: str) -> str:
