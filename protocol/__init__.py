@@ -25,7 +25,7 @@ Messages:
 
 Names and notations:
 
-- `names.py`, `permissions.py`: names and permissions of topics and groups
+- `names.py`, `permissions.py`: names and permissions of topics and groups; `lag.py`: the lag of a group in a queue
 - `numbers.py`: int and long, with their ranges; `times.py`: message time and uptime as two types
 - `clock_face.py`, `clock_words.py`, `durations.py`: a clock that can be set, and the texts that set it
 - `fastjson.py`: JSON as RocketMQ writes and reads it, made of `fastjson_writer.py`, `fastjson_reader.py` (lenient) and

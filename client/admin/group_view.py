@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from staticfire.client.cluster.queues import MessageQueue
+from staticfire.protocol.lag import lag_of
 from staticfire.protocol.names import asked_for, pop_retry_topic, retry_topic
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.requests.connections import CONSUME_TYPE, LAST_POLL, ConsumerRunningInfo, TopicConsumption
@@ -135,6 +136,10 @@ class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
     """The offset of the first of them that a member may still work on; -1 if all have failed, or there are none."""
     has_begun: bool = True
     """False: the group subscribes to the topic, but has committed nothing there yet."""
+    reported: int = -1
+    """The next offset that the group needs, as its members report it: newer than `committed`. -1: unknown."""
+    first: int = 0
+    """The first offset that is still stored, if the group lags."""
 
     @property
     def queue(self) -> MessageQueue:
@@ -144,7 +149,7 @@ class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
     @property
     def lag(self) -> int:
         """The number of messages that the group lags, including those popped and not acknowledged."""
-        return max(0, self.end - self.committed) + self.unacknowledged
+        return lag_of(self.end, max(self.committed, self.reported), self.first, self.unacknowledged)
 
 
 class GroupWarning(msgspec.Struct, frozen=True):

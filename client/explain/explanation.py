@@ -80,17 +80,14 @@ def explain(facts: GroupFacts) -> Explanation:
 def _headline(facts: GroupFacts) -> str:
     lag = total(facts.queues())
     popped = sum(one.count for state in facts.states.values() for one in state.popped)
-    in_flight = f"{count(popped, 'message')} popped and not acknowledged"
     members = count(len(facts.members), "member")
     if not facts.is_known:
         return f"{facts.group}: unknown"
     if lag:
         behind = [name for name, topic in facts.topics.items() if total(topic.queues)]
-        where = f" in {', '.join(behind)}" if behind else " of what came back"
-        more = f", {in_flight}" if popped else ""
+        where = f" in {', '.join(behind)}" if behind else " of its retries"
+        more = f", {popped:,} of them popped and not acknowledged" if popped else ""
         return f"{facts.group}: {members}, {count(lag, 'message')} behind{where}{more}"
-    if popped:
-        return f"{facts.group}: {members}, {in_flight}, behind nothing else"
     stored = sum(topic.count for topic in facts.topics.values())
     if not facts.topics:
         return f"{facts.group}: {members}, and no topic that it has ever had to do with"

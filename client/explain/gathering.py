@@ -69,6 +69,7 @@ class FactsReader:
             self._states(topics), *(self._topic(topic) for topic in topics), self._retries(topics), self._faults()
         )
         self._resets()
+        self._popped()
         await self._journal()
         await self._messages()
         return facts
@@ -118,6 +119,15 @@ class FactsReader:
             queue.reset = found.get(queue.queue)
             if queue.reset is not None and queue.reset.is_pending:
                 queue.consumed = queue.committed  # Its owner hasn't noticed the reset yet.
+
+    def _popped(self) -> None:
+        """Add what was popped and isn't acknowledged."""
+        by_queue = {queue.queue: queue for queue in self._facts.queues()}
+        for name, state in self._facts.states.items():
+            for popped in state.popped:
+                queue = by_queue.get(MessageQueue(popped.topic, name, popped.queue_id))
+                if queue is not None:
+                    queue.unacknowledged += popped.count
 
     async def _faults(self) -> None:
         """Add the rules for injected faults; RocketMQ has none."""
@@ -192,7 +202,7 @@ class FactsReader:
         try:
             facts.left = await self._events(GetJournal(kinds=LEFT, group=facts.group))
             facts.has_journal = True
-            for queue in [one for one in facts.queues() if one.lag and one.cached][:STUCK_MAX]:
+            for queue in [one for one in facts.queues() if one.backlog and one.cached][:STUCK_MAX]:
                 place = queue.queue
                 wanted = GetJournal(
                     kinds=DELIVERED, group=facts.group, topic=place.topic, queue_id=place.queue_id,
@@ -200,7 +210,7 @@ class FactsReader:
                 )  # fmt: skip
                 delivered = [one for one in await self._events(wanted) if one.broker == place.broker_name]
                 queue.delivered = delivered[-1] if delivered else None
-            facts.delivered = any(queue.lag for queue in facts.queues()) or await self._was_delivered()
+            facts.delivered = any(queue.backlog for queue in facts.queues()) or await self._was_delivered()
         except BrokerAnswer:
             facts.has_journal = False  # A RocketMQ, or a broker without a journal.
 

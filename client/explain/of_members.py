@@ -6,7 +6,7 @@ Each rule is a function of the facts that yields its findings. explanation.py ha
 from collections.abc import Iterable
 
 from staticfire.client.admin.group_view import GroupMember, GroupWarning
-from staticfire.client.explain.facts import GroupFacts, QueueFacts, total
+from staticfire.client.explain.facts import GroupFacts, QueueFacts, total_backlog
 from staticfire.client.explain.findings import ExplainFinding, ago, count, named, some
 from staticfire.client.explain.of_offsets import pausing
 from staticfire.client.explain.of_queues import has_stopped_polling, is_suspended, polls
@@ -65,7 +65,7 @@ def warned_of(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 def _without_owner(facts: GroupFacts) -> bool:
     """Whether queues without an owner have messages, apart from those of a recent reset, which has its own finding."""
-    left = [queue for queue in facts.queues() if queue.lag and not queue.owners]
+    left = [queue for queue in facts.queues() if queue.backlog and not queue.owners]
     return len(left) > len(pausing(facts))
 
 
@@ -87,7 +87,7 @@ def silent(facts: GroupFacts) -> Iterable[ExplainFinding]:
         if queue.is_popped or not _is_left(facts, queue) or not _is_late(facts, queue):
             continue
         pulled = ago(facts.wall_ms - queue.last_pull_ms) if queue.last_pull_ms else "never"
-        words = f"{queue.owners[0]} has {queue.place} and doesn't pull it: last pull {pulled}, {queue.lag:,} behind"
+        words = f"{queue.owners[0]} has {queue.place} and doesn't pull it: last pull {pulled}, {queue.backlog:,} behind"
         way_out = "it is suspended, or its flow control holds it back: resume it, or look at its log and threads"
         if polls(facts, queue):
             way_out = "its program has paused that queue: consumer.resume([queue]), or look at its log"
@@ -101,8 +101,10 @@ def stopped_polling(facts: GroupFacts) -> Iterable[ExplainFinding]:
         if member.polls and queues:
             last = f"its program polled last {ago(facts.wall_ms - member.last_poll_ms)}"
             last = last if member.last_poll_ms else "its program has committed nothing for half a minute"
-            words = f"{count(total(queues), 'message')} are there for {member.client_id} to poll, and {last}"
-            evidence = some(f"{one.place}: {one.lag:,} behind, {one.cached:,} pulled and not polled" for one in queues)
+            words = f"{count(total_backlog(queues), 'message')} are there for {member.client_id} to poll, and {last}"
+            evidence = some(
+                f"{one.place}: {one.backlog:,} behind, {one.cached:,} pulled and not polled" for one in queues
+            )
             way_out = "look what the program does instead of calling poll; the messages that it polled last count as "
             way_out += "done only when it polls again or commits"
             yield ExplainFinding("STOPPED_POLLING", words, evidence, way_out)
@@ -117,7 +119,7 @@ def do_not_ask(facts: GroupFacts) -> Iterable[ExplainFinding]:
             left.setdefault(tuple(queue.owners), []).append(queue)
     for owners, queues in left.items():
         last_ms = max(queue.last_pull_ms for queue in queues)
-        words = f"{count(total(queues), 'message')} are there for {named(owners)} to pop: "
+        words = f"{count(total_backlog(queues), 'message')} are there for {named(owners)} to pop: "
         words += f"last asked for {ago(facts.wall_ms - last_ms)}" if last_ms else "never asked for"
         way_out = "it pops: it has to ask (receive) as long as there are any, and gets none by itself"
         if is_push:
@@ -130,7 +132,7 @@ def do_not_ask(facts: GroupFacts) -> Iterable[ExplainFinding]:
 def _is_left(facts: GroupFacts, queue: QueueFacts) -> bool:
     """Whether a queue has messages that its owner, which responds, hasn't taken."""
     is_told = bool(queue.owners) and not _is_silent(facts, queue.owners[0]) and facts.wall_ms > 0
-    return is_told and queue.lag > 0 and queue.cached == 0
+    return is_told and queue.backlog > 0 and queue.cached == 0
 
 
 def _is_late(facts: GroupFacts, queue: QueueFacts) -> bool:
@@ -142,7 +144,7 @@ def _is_silent(facts: GroupFacts, client_id: str) -> bool:
 
 
 def _behind(queues: Iterable[QueueFacts]) -> Iterable[str]:
-    return (f"{queue.place}: {queue.lag:,} behind" for queue in queues if queue.lag)
+    return (f"{queue.place}: {queue.backlog:,} behind" for queue in queues if queue.backlog)
 
 
 def listeners(facts: GroupFacts) -> Iterable[ExplainFinding]:
@@ -172,7 +174,9 @@ def _slow(facts: GroupFacts, member: GroupMember, topic: str, rt_ms: float) -> E
 
 
 def _lag_of(facts: GroupFacts, member: GroupMember, topic: str) -> int:
-    return sum(queue.lag for queue in facts.queues() if queue.queue.topic == topic and member.client_id in queue.owners)
+    return sum(
+        queue.backlog for queue in facts.queues() if queue.queue.topic == topic and member.client_id in queue.owners
+    )
 
 
 def idle(facts: GroupFacts) -> Iterable[ExplainFinding]:
@@ -202,7 +206,7 @@ def just_joined(facts: GroupFacts) -> Iterable[ExplainFinding]:
         for member in state.members
         if member.joined_ms and facts.wall_ms - member.joined_ms < 1_000
     ]
-    if joined and total(facts.queues()):
+    if joined and total_backlog(facts.queues()):
         young = dict(joined)
         words = f"{named(sorted(young))} joined less than a second ago: queues may still be on their way to new owners"
         evidence = [f"{client}: {format_duration(max(0, age))}" for client, age in sorted(young.items())]

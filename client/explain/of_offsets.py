@@ -15,7 +15,7 @@ RESET_PAUSE_MS = 30_000
 def not_read(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Queues that can be written but not read: the topic has fewer read than write queues."""
     for topic in facts.topics.values():
-        hidden = [queue for queue in topic.hidden if queue.lag]
+        hidden = [queue for queue in topic.hidden if queue.backlog]
         if hidden:
             yield _not_read(topic, hidden)
 
@@ -23,10 +23,10 @@ def not_read(facts: GroupFacts) -> Iterable[ExplainFinding]:
 def _not_read(topic: TopicFacts, hidden: list[QueueFacts]) -> ExplainFinding:
     brokers = list(dict.fromkeys(queue.queue.broker_name for queue in hidden))
     reads, writes = topic.shapes[brokers[0]]
-    lag = sum(queue.lag for queue in hidden)
+    lag = sum(queue.backlog for queue in hidden)
     words = f"{topic.name} has {count(reads, 'read queue')} and {count(writes, 'write queue')} on {named(brokers)}: "
     words += f"producers send to all of them, and no consumer reads the {count(lag, 'message')} in the others"
-    evidence = some(f"{queue.place}: {count(queue.lag, 'message')}" for queue in hidden)
+    evidence = some(f"{queue.place}: {count(queue.backlog, 'message')}" for queue in hidden)
     most = max(writes, reads, *(queue.queue.queue_id + 1 for queue in hidden))
     way_out = f"staticfire mqadmin updateTopic -c DefaultCluster -t {topic.name} -r {most} -w {writes}"
     return ExplainFinding("QUEUES_NOT_READ", words, evidence, way_out)
@@ -48,7 +48,7 @@ def pausing(facts: GroupFacts) -> list[QueueFacts]:
     return [
         queue
         for queue in facts.queues()
-        if queue.lag and not queue.owners and queue.reset is not None and queue.reset.age_ms < RESET_PAUSE_MS
+        if queue.backlog and not queue.owners and queue.reset is not None and queue.reset.age_ms < RESET_PAUSE_MS
         if facts.members
     ]
 
@@ -111,7 +111,7 @@ def began_at_the_end(facts: GroupFacts) -> Iterable[ExplainFinding]:
             continue
         ended = [queue for queue in topic.queues if queue.consumed >= queue.end > queue.first]
         skipped = sum(queue.consumed - queue.first for queue in ended)
-        if skipped > 0 and not any(queue.lag for queue in topic.queues):
+        if skipped > 0 and not any(queue.backlog for queue in topic.queues):
             words = f"{facts.group} is new and began behind the {count(skipped, 'message')} that {topic.name} had: "
             words += "CONSUME_FROM_LAST_OFFSET, which is the default"
             way_out = "let it consume from the first offset before its first start, or now: "

@@ -93,9 +93,9 @@ def unreachable(facts: GroupFacts) -> Iterable[ExplainFinding]:
         words = f"{member.client_id} at {member.address} is connected to {named(sorted(seen))} and not to {at}: it "
         words += "can't reach that address from where it is"
         evidence = [
-            f"{queue.place}: {queue.lag:,} behind"
+            f"{queue.place}: {queue.backlog:,} behind"
             for queue in facts.queues()
-            if queue.queue.broker_name in missing and queue.lag
+            if queue.queue.broker_name in missing and queue.backlog
         ]
         way_out = (
             "let that address be one that it can reach: brokerIP1 (or externalHost) in the broker's settings; from "

@@ -101,13 +101,14 @@ class RunningRocketMQ:
         ends = await self._ends(topic)
         if ends is None:
             raise UsageError(f"there is no topic {topic}: create it, or send something to it, before waiting for it")
-        left: list[QueueLeft] = []
+        reader, left = await self._reader(), list[QueueLeft]()
+        firsts = dict(zip(ends, await asyncio.gather(*map(reader.min_offset, ends)), strict=True))
 
         async def is_consumed() -> bool:
             nonlocal left
             retries = await self._ends(retry_topic(group)) or {}
             view = await self._group(group)
-            left = queues_left({**ends, **retries, **ends_of_returned(topic, view)}, view)
+            left = queues_left({**ends, **retries, **ends_of_returned(topic, view)}, view, firsts)
             return not left
 
         if not await comes_true(is_consumed, timeout_s, self.clock, self.pause):
