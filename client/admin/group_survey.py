@@ -102,12 +102,12 @@ class GroupSurvey:
         try:
             answer = await self._client.pool.ask(self._asked_at[member.client_id], request, self._timeout_ms)
         except NetworkError:
-            member.silence = f"it has said nothing of itself within {self._timeout_ms} ms"
+            member.silence = f"no response within {self._timeout_ms} ms"
             return
         if answer.code == SUCCESS and answer.body is not None:
             member.tell(answer.body)
         else:
-            member.silence = answer.remark or "it has told nothing of itself"
+            member.silence = answer.remark or "it reports no state"
 
     async def _states(self) -> Findings | None:
         """Add what brokers report about members. Return their findings; None if no broker looks for any."""

@@ -203,7 +203,7 @@ def warnings_of(view: GroupView, findings: Mapping[tuple[str, str], str] | None)
     found += [GroupWarning("SILENT_MEMBER", words) for words in silent]
     waiting = [member.client_id for member in view.members if not member.counts]
     if waiting:
-        words = f"{_named(waiting)}: not stable for long enough to get queues, as this group is set (stableTimeMs)"
+        words = f"{_named(waiting)}: not stable for long enough to get queues (the group's stableTimeMs)"
         found.append(GroupWarning("WAITING_MEMBER", words))
     if view.message_model != "BROADCASTING" and not silent:
         found += _owners(view)
@@ -238,7 +238,7 @@ def _places(queues: Sequence[QueueProgress]) -> str:
 def _mixed_listeners(members: Sequence[GroupMember]) -> Iterable[GroupWarning]:
     sides = {order: [one.client_id for one in members if one.in_order is order] for order in (True, False)}
     if all(sides.values()):
-        words = f"in order: {_named(sides[True])}; in any order: {_named(sides[False])}: nobody can rely on the order"
+        words = f"in order: {_named(sides[True])}; in any order: {_named(sides[False])}: the order isn't guaranteed"
         yield GroupWarning("MIXED_LISTENERS", words)
 
 

@@ -107,6 +107,8 @@ class GroupFacts(msgspec.Struct):
     """The queues of its retry topic."""
     left: list[JournalRecord] = []
     """Members that have left, the latest last."""
+    elsewhere: list[str] = []
+    """Clients of any group that connected from another machine. Read only if brokers have loopback addresses."""
     has_journal: bool = False
     delivered: bool = False
     """Whether any message has ever been delivered to the group, if there is a journal."""

@@ -20,6 +20,7 @@ from staticfire.client.cluster.namespaces import SEPARATOR
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.explain.facts import GroupFacts, QueueFacts, TopicFacts
 from staticfire.client.explain.findings import count
+from staticfire.client.explain.of_places import is_local, local_brokers
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound
@@ -28,7 +29,7 @@ from staticfire.protocol.names import TOOLS_GROUP, is_dead_letter_topic, is_retr
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.protocol.requests.groups import GetAllGroups
-from staticfire.protocol.requests.journal import DELIVERED, LEFT, GetJournal, JournalRecord
+from staticfire.protocol.requests.journal import DELIVERED, JOINED, LEFT, GetJournal, JournalRecord
 from staticfire.protocol.requests.statistics import GetTopicStats
 
 TOPICS_MAX = 50
@@ -202,6 +203,10 @@ class FactsReader:
         try:
             facts.left = await self._events(GetJournal(kinds=LEFT, group=facts.group))
             facts.has_journal = True
+            if local_brokers(facts) and not facts.members:
+                joined = await self._events(GetJournal(kinds=JOINED))
+                addresses = {str(one.details.get("address", "")): one.client for one in joined}
+                facts.elsewhere = sorted({client for address, client in addresses.items() if not is_local(address)})
             for queue in [one for one in facts.queues() if one.backlog and one.cached][:STUCK_MAX]:
                 place = queue.queue
                 wanted = GetJournal(

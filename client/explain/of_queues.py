@@ -27,10 +27,10 @@ def stuck(facts: GroupFacts) -> Iterable[ExplainFinding]:
         held.sort(key=lambda one: -one[0])
         held_ms, queue = held[0]
         words = f"the listener of {client} has had {_name_of(queue)} for {format_duration(held_ms // 1_000 * 1_000)}: "
-        words += f"{queue.place} stands at offset {queue.consumed:,}, {count(queue.backlog, 'message')} behind"
+        words += f"{queue.place} stays at offset {queue.consumed:,}, {count(queue.backlog, 'message')} behind"
         evidence = [f"{queue.place}: {queue.cached:,} messages are at the member and not done" for _, queue in held]
-        way_out = "look what that listener waits for (a lock, a call without a timeout); its messages come again when "
-        way_out += "the member ends, or after its consume timeout"
+        way_out = "check what that listener waits for (a lock, a call without a timeout); its messages are redelivered "
+        way_out += "when the member ends, or after its consume timeout"
         yield ExplainFinding("STUCK_MESSAGE", words, some(evidence), way_out)
 
 
@@ -50,12 +50,12 @@ def suspended(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Ordered queues whose next message fails again and again: those after it wait."""
     for queue in facts.queues():
         if is_suspended(facts, queue):
-            words = f"the ordered listener of {queue.owners[0]} fails with {_name_of(queue)} again and again (it "
-            words += f"answers SUSPEND_CURRENT_QUEUE_A_MOMENT, or raises): {queue.place} waits at offset "
+            words = f"the ordered listener of {queue.owners[0]} fails repeatedly with {_name_of(queue)} (it "
+            words += f"returns SUSPEND_CURRENT_QUEUE_A_MOMENT, or raises): {queue.place} waits at offset "
             words += f"{queue.consumed:,}, {count(queue.backlog, 'message')} behind"
             evidence = [f"{queue.place}: {queue.cached:,} messages are at the member and not done"]
-            way_out = "look at its log for why it fails; in order, the messages after a failed one wait for it: to "
-            way_out += "give it up after some tries, set maxReconsumeTimes (max_reconsume_times) of the consumer"
+            way_out = "check its log for the reason; in order, the messages after a failed one wait for it: to skip it "
+            way_out += "after some tries, set maxReconsumeTimes (max_reconsume_times) of the consumer"
             yield ExplainFinding("SUSPENDED_QUEUE", words, evidence, way_out)
 
 
@@ -139,8 +139,8 @@ def locked(facts: GroupFacts) -> Iterable[ExplainFinding]:
             words = f"{lock.topic} {name}/{lock.queue_id} is locked by {lock.client_id}, and {wanting[0]} waits for it"
             evidence = [f"the lock was renewed {ago(lock.age_ms)}; it ends 60 s after its last renewal"]
             if not is_here:
-                evidence.append(f"{lock.client_id} is no member any more: it ended without giving its locks back")
-            yield ExplainFinding("LOCKED", words, evidence, "wait for it to expire, or end its holder in order")
+                evidence.append(f"{lock.client_id} is no longer a member: it ended without releasing its locks")
+            yield ExplainFinding("LOCKED", words, evidence, "wait until the lock expires, or stop its holder")
 
 
 def _find(facts: GroupFacts, queue: MessageQueue) -> QueueFacts | None:
@@ -152,9 +152,9 @@ def retries_behind(facts: GroupFacts) -> Iterable[ExplainFinding]:
     behind = [queue for queue in facts.retries if queue.backlog]
     if behind and facts.members:
         topics = named(sorted({queue.queue.topic for queue in behind}))
-        words = f"{count(sum(queue.backlog for queue in behind), 'message')} of {topics} came back and are due"
+        words = f"{count(sum(queue.backlog for queue in behind), 'message')} of {topics} are due for redelivery"
         lines = some(_lines(behind))
-        yield ExplainFinding("RETRIES_DUE", words, lines, "they are consumed as others are", is_cause=False)
+        yield ExplainFinding("RETRIES_DUE", words, lines, "they are consumed like other messages", is_cause=False)
 
 
 def _lines(queues: Iterable[QueueFacts]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from staticfire.cli.listing import print_json, watched
 from staticfire.cli.messages import count_of, printable
 from staticfire.cli.options import Command, all_flags, namesrv_flag
 from staticfire.launch.plan import CONTROL_PORT
+from staticfire.protocol.documentation import page
 from staticfire.protocol.durations import format_duration
 from staticfire.protocol.errors import UsageError
 
@@ -25,11 +26,11 @@ OPTION = click.option
 T = TypeVar("T")
 
 
-@click.group(cls=Commands)
+@click.group(cls=Commands, epilog=f"All of them: {page('faults')}")
 def fault() -> None:
     """What goes wrong on purpose, while the cluster runs: for some requests, clients or groups, a broker, a process.
 
-    Rules live in the servers' memory: a process that is started again has none. docs/faults.md has all of them.
+    Rules live in the servers' memory: a process that is started again has none.
     """
 
 

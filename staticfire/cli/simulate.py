@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from staticfire.cli.options import Assignments, Whole
+from staticfire.protocol.documentation import page
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE
 from staticfire.runtime.signals import stop_signals
@@ -41,7 +42,10 @@ class Hours(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
         return hours
 
 
-@click.command(short_help="Whole clusters on virtual time, from seeds: do all promises hold?")
+@click.command(
+    short_help="Whole clusters on virtual time, from seeds: do all promises hold?",
+    epilog=f"A workload: {page('simulation')} A trouble: {page('troubles')}",
+)
 @click.argument("workload", metavar="[FILE]", required=False, default="")
 @click.option("--seeds", type=Whole(1), help="How many. [default: 100]")
 @click.option("--first", type=Whole(0), default=1, show_default=True, help="The first of them.")
@@ -67,8 +71,8 @@ def simulate(
     jobs: int | None,
     assignments: tuple[tuple[str, str], ...],
 ) -> int:
-    """Play a workload FILE (docs/simulation.md) with each seed, and check what brokers and clients promise. Without a
-    FILE each seed makes up its own. A FILE that tells a trouble (docs/troubles.md) is played once per way.
+    """Play a workload FILE with each seed, and check what brokers and clients promise. Without a FILE each seed makes
+    up its own. A FILE that describes a trouble is played once per way.
 
     The same seed does the same on any machine.
     """
