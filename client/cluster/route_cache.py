@@ -167,6 +167,6 @@ def _way_out(topic: str, nameservers: Nameservers) -> str:
         group = topic.removeprefix(RETRY_PREFIX)
         return f"a broker makes it when group {group} first consumes: no such group is known"
     return (
-        f"create it with `mqadmin updateTopic -n {nameservers} -c DefaultCluster -t {topic}`, "
+        f"create it with `staticfire create {topic} -n {nameservers}`, "
         "or let brokers create topics at the first send: autoCreateTopicEnable=true"
     )

@@ -246,7 +246,11 @@ SITUATIONS: list[tuple[Situation, list[str], list[str]]] = [
     (all_is_well, [], ["no backlog"]),
     (nobody_ever, ["UNKNOWN_GROUP"], ["no broker knows a group billing"]),
     (nobody_now, ["NO_MEMBER"], ["billing has no member", "messages behind in orders", "left"]),
-    (another_topic, ["NOT_SUBSCRIBED", "NOTHING_SENT"], ["no member of billing subscribes to orders", "subscribe to refunds"]),
+    (
+        another_topic,
+        ["NOT_SUBSCRIBED", "NOTHING_SENT"],
+        ["no member of billing subscribes to orders", "subscribe to refunds"],
+    ),
     (no_such_topic, ["NO_TOPIC"], ["there is no topic order; is it orders?"]),
     (two_programs, ["DIFFERENT_SUBSCRIPTIONS"], ["nothing", "a group of its own"]),
     (different_tags, ["DIFFERENT_SUBSCRIPTIONS"], ["[paid]", "[refunded]"]),
