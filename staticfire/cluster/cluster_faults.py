@@ -16,6 +16,7 @@ from typing import Any, Self
 from staticfire.client.admin.faults import FaultView, FaultViews
 from staticfire.cluster.cluster_calls import Face, awaiting, waiting
 from staticfire.cluster.fault_rules import ClusterFaults
+from staticfire.cluster.remote_cluster import RemoteCluster, RemoteRunning
 from staticfire.cluster.running_cluster import RunningCluster
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime import failing_blocks
@@ -26,7 +27,7 @@ from staticfire.runtime.pool import ConnectionPool
 class RunningFaults:
     """The fault rules of a cluster. Runs inside the cluster's event loop."""
 
-    def __init__(self, cluster: RunningCluster) -> None:
+    def __init__(self, cluster: RunningCluster | RemoteRunning) -> None:
         self._cluster = cluster
 
     async def add(self, words: Mapping[str, object]) -> FaultView:
@@ -57,7 +58,7 @@ class RunningFaults:
 class ClusterFaultsFace(Face[RunningFaults]):
     """What the blocking and the awaited class share."""
 
-    def __init__(self, cluster: Face[RunningCluster]) -> None:
+    def __init__(self, cluster: Face[RunningCluster] | RemoteCluster) -> None:
         self._cluster = cluster
 
     def _behind(self) -> tuple[LoopThread, RunningFaults]:

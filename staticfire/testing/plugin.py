@@ -17,8 +17,9 @@ import pytest
 
 if TYPE_CHECKING:
     from staticfire.testing.failures import FailureReport
+    from staticfire.testing.real_target import RealTarget
     from staticfire.testing.rocketmq import RocketMQ
-    from staticfire.testing.target import RealTarget, StandTarget
+    from staticfire.testing.target import StandTarget
 
 _FAILURE_REPORT: "pytest.StashKey[FailureReport]" = pytest.StashKey()
 
