@@ -41,9 +41,9 @@ async def _description(call: ControlCall) -> Reply:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route("GET", "/", "what the cluster consists of", _what_there_is),
-    Route("GET", "/docs", "what can be asked, for people", _docs, kind=HTML),
-    Route("GET", "/openapi.json", "what can be asked, for programs: an OpenAPI description", _description),
+    Route("GET", "/", "the processes, ports and folders of the cluster, and all paths", _what_there_is),
+    Route("GET", "/docs", "this description as a page", _docs, kind=HTML),
+    Route("GET", "/openapi.json", "this description for programs: OpenAPI", _description),
     *cluster.ROUTES,
     *metrics.ROUTES,
     *messages.ROUTES,

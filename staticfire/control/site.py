@@ -133,7 +133,7 @@ def _served(route: Route, cluster: ControlledCluster) -> Served:
     async def serve(request: web.Request) -> web.StreamResponse:
         body = await _body(request)
         if body.strip() and route.body is None:
-            raise UsageError("it takes no body; whatever it takes stands behind a question mark")
+            raise UsageError("it takes no body; its parameters belong into the address, after a question mark")
         _refuse_repeated(request)
         query = route.read(request.query)
         reply = await route.answer(ControlCall(cluster, request.match_info, query, body))
@@ -148,7 +148,7 @@ async def _body(request: web.Request) -> bytes:
         async with asyncio.timeout(HALF_REQUEST_S):
             return await request.read()
     except TimeoutError:
-        words = f"Request Timeout: its body was not whole after {HALF_REQUEST_S:.0f} seconds"
+        words = f"Request Timeout: its body was incomplete after {HALF_REQUEST_S:.0f} seconds"
         raise web.HTTPRequestTimeout(reason=words) from None
 
 
