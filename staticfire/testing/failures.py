@@ -4,6 +4,7 @@ A test that fails inside `with consumer` leaves that block before pytest makes i
 group. So the cluster is described when the block fails, and the description is kept for the report of this failure.
 """
 
+import asyncio
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -31,8 +32,8 @@ class FailureReport:
         self._is_busy = False
 
     def failed(self, error: BaseException) -> None:
-        """Describe the cluster. Blocking."""
-        if self._begin(error):
+        """Describe the cluster. Not in an event loop: consumers that run there couldn't respond meanwhile."""
+        if not _is_in_event_loop() and self._begin(error):
             self._keep(error, self._described())
 
     async def failed_in_loop(self, error: BaseException) -> None:
@@ -67,6 +68,14 @@ class FailureReport:
             return self._cluster.explain()
         except Exception as problem:  # noqa: BLE001 (whatever it is, the failure of the test itself matters more)
             return _no_description(problem)
+
+
+def _is_in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _no_description(problem: Exception) -> str:

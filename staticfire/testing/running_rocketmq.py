@@ -184,7 +184,7 @@ class RunningRocketMQ:
         """Describe what a group, or every group, has consumed, and its problems."""
         from staticfire.testing.report import describe
 
-        return await describe(await self._admin(), None if group is None else [group], self._deaths)
+        return await describe(await self._admin(), None if group is None else [group], self._deaths, self.suffix)
 
     # -- close ---------------------------------------------------------------------------------------------------
 

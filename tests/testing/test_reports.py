@@ -79,6 +79,28 @@ def test_fault(rocketmq):
     assert "1 fault rule" in section(result)
 
 
+def test_a_group_that_pops_is_in_the_report_under_its_name(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+from staticfire import SimpleConsumer
+
+def test_simple(rocketmq):
+    orders = rocketmq.create_topic("orders", queues=1)
+    simple = SimpleConsumer("billing", rocketmq.namesrv)
+    simple.subscribe(orders)
+    with simple:
+        rocketmq.send(orders, "1")
+        simple.receive(invisible_ms=1_000)
+        rocketmq.clock.advance(seconds=10)
+        assert 1 == 2
+""",
+    )
+    result.assert_outcomes(failed=1)
+    assert "billing: 1 member" in section(result)
+    assert "billing_orders:" not in section(result)
+
+
 def test_an_exception_that_the_test_expects_leaves_nothing_for_a_later_report(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
