@@ -21,7 +21,7 @@ def check_same(what: str, known: Mapping[str, Mapping[str, Any]], wanted: Mappin
     for broker, fields in known.items():
         if fields != wanted[broker]:
             there = ", ".join(f"{name} {value}" for name, value in fields.items() if value != {})
-            raise ExistsAlready(f"{what} exists on {broker} with other values ({there}): change it, or delete it")
+            raise ExistsAlready(f"{what} exists on {broker} with other values ({there})")
 
 
 async def ask_broker(admin: Admin, broker: str, request: Request, what: str) -> Answer:

@@ -50,20 +50,24 @@ def create(
         of_topic={"--queues": queues, "--order": order, "--perm": perm, "--attribute": attributes},
     )
 
-    async def work(admin: "Admin") -> list[dict[str, Any]]:
+    async def work(admin: "Admin") -> None:
+        from staticfire.client.admin.creating import ExistsAlready
         from staticfire.client.admin.creating_groups import GroupWish, create_group
         from staticfire.client.admin.creating_topics import TopicWish, create_topic
 
-        made = []
-        if topic is not None:
-            wish = TopicWish(queues, None, None if perm is None else int(perm), order, dict(attributes))
-            made.append(await create_topic(admin, topic, wish))
-        if group is not None:
-            made.append(await create_group(admin, group, GroupWish(retries)))
-        return made
+        change = ""
+        try:
+            if topic is not None:
+                change = f"updateTopic -c DefaultCluster -t {topic}" + (f" -r {queues} -w {queues}" if queues else "")
+                wish = TopicWish(queues, None, None if perm is None else int(perm), order, dict(attributes))
+                _show(await create_topic(admin, topic, wish), as_json)
+            if group is not None:
+                change = f"updateSubGroup -c DefaultCluster -g {group}" + ("" if retries is None else f" -r {retries}")
+                _show(await create_group(admin, group, GroupWish(retries)), as_json)
+        except ExistsAlready as error:
+            raise ExistsAlready(f"{error}; to change it: staticfire mqadmin {change}") from None
 
-    for made in asked(namesrv, protocol, work):
-        print_json(made) if as_json else click.echo(_line(made))
+    asked(namesrv, protocol, work)
 
 
 def _check(topic: str | None, group: str | None, retries: int | None, of_topic: dict[str, Any]) -> None:
@@ -77,8 +81,12 @@ def _check(topic: str | None, group: str | None, retries: int | None, of_topic: 
         raise UsageError("--retries belongs to a group: --group billing --retries 3")
 
 
-def _line(made: dict[str, Any]) -> str:
+def _show(made: dict[str, Any], as_json: bool) -> None:
+    """Print what exists now. A topic is printed before its group is created, which may fail."""
     verb = "created" if made["created"] else "exists already:"
-    if "topic" in made:
-        return f"{verb} topic {made['topic']}: {made['queues']} queues on each broker, perm {made['perm']}"
-    return f"{verb} group {made['group']}: {made['retries']} retries"
+    if as_json:
+        print_json(made)
+    elif "topic" in made:
+        click.echo(f"{verb} topic {made['topic']}: {made['queues']} queues on each broker, perm {made['perm']}")
+    else:
+        click.echo(f"{verb} group {made['group']}: {made['retries']} retries")

@@ -10,6 +10,7 @@ import pytest
 from staticfire import Admin, Cluster, Message, Producer
 from tests.cli.commands import call, get, one_line
 from tests.cli.test_control_routes import posted
+from tests.cli.ways_out import commands_in
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +183,16 @@ def test_create_makes_a_topic_and_a_group(cluster: Cluster) -> None:
     }  # fmt: skip
     other = create(cluster, "orders", "--queues", "5")
     assert (other.returncode, other.stdout) == (1, "")
-    assert "topic orders exists on broker-a with other values (queues 4" in one_line(other.stderr)
+    line = one_line(other.stderr)
+    assert "topic orders exists on broker-a with other values (queues 4" in line
+    (change,) = commands_in(line)
+    assert change == "mqadmin updateTopic -c DefaultCluster -t orders -r 5 -w 5"
+    assert call(*change.split(), "-n", cluster.namesrv).returncode == 0
+    assert topics(cluster) == {"orders": 10}
+    other = create(cluster, "--group", "billing", "--retries", "5")
+    (change,) = commands_in(one_line(other.stderr))
+    assert call(*change.split(), "-n", cluster.namesrv).returncode == 0
+    assert json.loads(create(cluster, "--group", "billing", "--json").stdout)["retries"] == 5
 
 
 def test_create_takes_order_permission_and_attributes(cluster: Cluster) -> None:
