@@ -64,7 +64,7 @@ def target_of(parameters: Mapping[str, Any], wanted: str | None = None) -> "Stan
     if parameters:
         from unittest import SkipTest  # here: it brings all of unittest
 
-        raise SkipTest(f"it wants a cluster with {', '.join(parameters)}, and {TARGET} is {real}")
+        raise SkipTest(f"it needs a cluster of its own with {', '.join(parameters)}; {TARGET} is {real}")
     from staticfire.testing.real_target import RealTarget  # here, since most test runs start their own
 
     return RealTarget(real)
