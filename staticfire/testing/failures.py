@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from staticfire.testing.rocketmq import RocketMQ
 
 OURS = "staticfire."
+# The test may expect the exception: then this only delays it, for example while a broker is killed.
+BLOCK_S = 3.0
 CALLERS_MISTAKES = (NotYet, UsageError, ClientError)
 """Errors whose cause is in the test. Our own frames would only hide the line that raises them."""
 
@@ -33,18 +35,27 @@ class FailureReport:
 
     def failed(self, error: BaseException) -> None:
         """Describe the cluster. Not in an event loop: consumers that run there couldn't respond meanwhile."""
-        if not _is_in_event_loop() and self._begin(error):
-            self._keep(error, self._described())
+        if _is_in_event_loop() or not self._begin(error):
+            return
+        thread, running = self._cluster._behind()
+        try:
+            self._kept = [(error, thread.call(running.explain(), BLOCK_S))]
+        except Exception:  # noqa: BLE001 (then the cluster is described for the report, if the test fails)
+            self._kept = []
+        finally:
+            self._is_busy = False
 
     async def failed_in_loop(self, error: BaseException) -> None:
         """Describe the cluster, while the consumers of this event loop can answer."""
         if not self._begin(error):
             return
         try:
-            text = await self._cluster.aio.explain()
-        except Exception as problem:  # noqa: BLE001 (whatever it is, the failure of the test itself matters more)
-            text = _no_description(problem)
-        self._keep(error, text)
+            async with asyncio.timeout(BLOCK_S):
+                self._kept = [(error, await self._cluster.aio.explain())]
+        except Exception:  # noqa: BLE001 (the same)
+            self._kept = []
+        finally:
+            self._is_busy = False
 
     def text_for(self, error: BaseException) -> str:
         """Return the description for the exception that failed the test."""
@@ -59,15 +70,11 @@ class FailureReport:
         self._is_busy = True
         return True
 
-    def _keep(self, error: BaseException, text: str) -> None:
-        self._kept = [(error, text)]
-        self._is_busy = False
-
     def _described(self) -> str:
         try:
             return self._cluster.explain()
         except Exception as problem:  # noqa: BLE001 (whatever it is, the failure of the test itself matters more)
-            return _no_description(problem)
+            return f"the consumer groups can't be described: {type(problem).__name__}: {problem}"
 
 
 def _is_in_event_loop() -> bool:
@@ -76,10 +83,6 @@ def _is_in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _no_description(problem: Exception) -> str:
-    return f"the consumer groups can't be described: {type(problem).__name__}: {problem}"
 
 
 def _fails(error: BaseException) -> bool:
