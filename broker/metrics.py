@@ -28,6 +28,7 @@ from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.topics import TopicTable
 from staticfire.broker.waiting import WaitingMessages
 from staticfire.protocol.codes import LanguageCode
+from staticfire.protocol.lag import lag_of
 from staticfire.protocol.names import (
     SCHEDULE_TOPIC,
     WHEEL_TIMER_TOPIC,
@@ -181,13 +182,20 @@ class BrokerMetrics:
         """Return for each group the topics in which it has an offset, or to which it is subscribed."""
         found: dict[str, set[str]] = {}
         for group, topic in self._groups.offsets.places():
-            online = self._groups.consumers.consumer_table.get(group)
-            if online is None or not online.subscriptions or asked_for(topic, group) in online.subscriptions:
+            if self._counts(group, topic):
                 found.setdefault(group, set()).add(topic)
         for name, online in self._groups.consumers.consumer_table.items():
             if online.message_model == "CLUSTERING":  # Broadcasting members keep their offsets themselves.
                 found.setdefault(name, set()).update(online.subscriptions)
+        for group, topics in found.items():
+            if self._counts(group, retry_topic(group)):
+                topics.add(retry_topic(group))  # Also of a group that left before its retries were due.
         return found
+
+    def _counts(self, group: str, topic: str) -> bool:
+        """Whether a topic belongs to a group; for an online group only its subscriptions and their retries do."""
+        online = self._groups.consumers.consumer_table.get(group)
+        return online is None or not online.subscriptions or asked_for(topic, group) in online.subscriptions
 
     def _labels_of(self, group: str, topic: str, is_retry: bool) -> Labels:
         return {
@@ -208,7 +216,7 @@ class BrokerMetrics:
             popped, in_order = self._pops.in_flight(group, topic, queue_id)
             committed = max(self._groups.offsets.committed(group, topic, queue_id), queue.min_offset)
             taken_to = max(self._groups.offsets.pull_offset(group, topic, queue_id), committed + in_order)
-            lag += max(0, queue.max_offset - committed) + popped
+            lag += lag_of(queue.max_offset, committed, queue.min_offset, popped)
             in_flight += min(taken_to, max(queue.max_offset, committed)) - committed + popped
             first = max(committed - popped, queue.min_offset)
             of_first_ms = self._age_ms(queue, first, now_ms)

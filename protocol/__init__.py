@@ -6,7 +6,7 @@ Commands:
 - `codecs/`: headers and bodies as bytes, one module per codec byte
 - `frame_reader.py`: the frames of one connection, bytes in and calls out
 - `codes.py`, `limits.py`, `remarks.py`: RocketMQ's codes, limits and texts, and a few of our own
-- `errors.py`: every exception of staticfire, by what the caller can do about it
+- `errors.py`: every exception of staticfire, by what the caller can do about it; `documentation.py`: addresses of pages
 
 Messages:
 
@@ -25,7 +25,7 @@ Messages:
 
 Names and notations:
 
-- `names.py`, `permissions.py`: names and permissions of topics and groups
+- `names.py`, `permissions.py`: names and permissions of topics and groups; `lag.py`: the lag of a group in a queue
 - `numbers.py`: int and long, with their ranges; `times.py`: message time and uptime as two types
 - `clock_face.py`, `clock_words.py`, `durations.py`: a clock that can be set, and the texts that set it
 - `fastjson.py`: JSON as RocketMQ writes and reads it, made of `fastjson_writer.py`, `fastjson_reader.py` (lenient) and

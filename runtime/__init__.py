@@ -10,7 +10,7 @@ Connections:
 - `unfinished.py`: incomplete frames, over all connections
 - `server.py`: ports that accept connections; `pool.py`: connections that this process opened
 - `addresses.py`, `reach.py`: addresses as users write them, and the address that peers must use
-- `ports.py`: sockets that one process binds and another one serves
+- `ports.py`: sockets that one process binds and another one serves; `port_holder.py`: which program has a port
 
 Processes:
 
@@ -20,6 +20,7 @@ Processes:
   them
 - `signals.py`: signals as a queue; `exit_codes.py`: how a process ends
 - `loop_thread.py`: an event loop in a separate thread
+- `failing_blocks.py`: observers of `with` blocks that end by an exception
 - `sampled_counter.py`: counters and their rates
 - `log.py`: one line per event; `log_sink.py`: writes the lines without ever waiting
 

@@ -20,8 +20,10 @@ class PortTaken(UsageError):
     """Another program listens on the port."""
 
 
-def listen_on(host: str, port: int, way_out: str) -> socket.socket:
+def listen_on(host: str, port: int, way_out: str, names_holder: bool = True) -> socket.socket:
     """Return a socket that listens at host:port. `way_out`: the advice in the error if that fails.
+
+    `names_holder`: whether the error names the program that has the port, which takes some milliseconds to find out.
 
     Raises: UsageError.
     """
@@ -35,8 +37,9 @@ def listen_on(host: str, port: int, way_out: str) -> socket.socket:
         address = format_address(host, port)
         if isinstance(error, socket.gaierror) or getattr(error, "errno", None) == errno.EADDRNOTAVAIL:
             raise UsageError(f"can't listen on {address}: this machine has no address {host}") from None
-        kind = PortTaken if getattr(error, "errno", None) == errno.EADDRINUSE else UsageError
-        raise kind(f"can't listen on {address}: {_reason(error)}; {way_out}") from None
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
+            raise PortTaken(f"port {port} is in use{_holder(port) if names_holder else ''}; {way_out}") from None
+        raise UsageError(f"can't listen on {address}: {_reason(error)}; {way_out}") from None
     return sock
 
 
@@ -44,7 +47,7 @@ def listen_near(host: str, port: int, way_out: str) -> socket.socket:
     """Return a socket that listens at this port, or at the next free one. Raises: UsageError."""
     for near in range(port, port + NEXT_PORTS - 1):
         try:
-            return listen_on(host, near, way_out)
+            return listen_on(host, near, way_out, names_holder=False)
         except PortTaken:
             continue
     return listen_on(host, port + NEXT_PORTS - 1, way_out)
@@ -55,9 +58,14 @@ def port_of(sock: socket.socket) -> int:
     return int(sock.getsockname()[1])
 
 
+def _holder(port: int) -> str:
+    from staticfire.runtime.port_holder import words_for_holder  # here, since few starts need it
+
+    words = words_for_holder(port)
+    return f": {words}" if words else ""
+
+
 def _reason(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return "the port is in use"
     if isinstance(error, OverflowError):
         return "the highest port is 65535"
     return str(getattr(error, "strerror", None) or error)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from staticfire.client import GroupConsumption, ReceivedMessage
+    from staticfire.client import GroupConsumption, ReceivedMessage, SendResult
 
 
 def message_fields(message: "ReceivedMessage") -> dict[str, Any]:
@@ -23,6 +23,18 @@ def message_fields(message: "ReceivedMessage") -> dict[str, Any]:
         "reconsumeTimes": message.reconsume_times,
         "properties": dict(message.properties),
         "body": message.body.decode("utf-8", "backslashreplace"),
+    }
+
+
+def sent_fields(result: "SendResult") -> dict[str, Any]:
+    """Return the place where a sent message is stored."""
+    return {
+        "messageId": result.message_id,
+        "status": result.status.value,
+        "topic": result.queue.topic,
+        "brokerName": result.queue.broker_name,
+        "queueId": result.queue.queue_id,
+        "queueOffset": result.queue_offset,
     }
 
 

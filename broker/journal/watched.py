@@ -13,11 +13,12 @@ from staticfire.broker.groups.protection import ProtectionTimes
 from staticfire.broker.groups.queue_locks import QueueLocks
 from staticfire.broker.journal.events import EventJournal
 from staticfire.protocol.requests.clients import ConsumerData, SubscriptionData
+from staticfire.protocol.requests.journal import GOODBYE
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 
-GOODBYE, CONNECTION_LOST, SILENT = "unregistered", "connection lost", "silent for too long"
+CONNECTION_LOST, SILENT = "connection lost", "silent for too long"
 GIVEN_BACK, EXPIRED = "released", "expired"
 
 

@@ -21,7 +21,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import BrokerAnswer, NetworkError
-from staticfire.protocol.names import dead_letter_topic
+from staticfire.protocol.names import dead_letter_topic, retry_topic
 from staticfire.protocol.requests.connections import ConsumerConnections, GetConsumerConnections, GetConsumerRunningInfo
 from staticfire.protocol.requests.faults import GetFaults
 from staticfire.protocol.requests.group_state import GetGroupState, PoppedState, ReturnedState
@@ -51,6 +51,9 @@ class GroupSurvey:
         self._returned: dict[MessageQueue, ReturnedState] = {}
         self._offsets: dict[MessageQueue, GroupOffset] = {}
         self._not_begun: set[str] = set()
+        self._firsts: dict[MessageQueue, int] = {}
+        # Queues whose members haven't applied a reset yet: what they report is older than what is committed.
+        self._being_reset: set[MessageQueue] = set()
 
     async def look(self) -> GroupView:
         """Return the state of the group. Raises: NetworkError (a broker can't be reached)."""
@@ -64,6 +67,7 @@ class GroupSurvey:
         findings = await self._states()
         for answers in stats:
             self._take_stats(answers)
+        await self._first_offsets()
         self._take_progress()
         view.dead_letters = await self._dead_letters()
         view.warnings = [*await self._faults(), *warnings_of(view, findings), *await self._flapping()]
@@ -98,12 +102,12 @@ class GroupSurvey:
         try:
             answer = await self._client.pool.ask(self._asked_at[member.client_id], request, self._timeout_ms)
         except NetworkError:
-            member.silence = f"it hasn't reported its state within {self._timeout_ms} ms"
+            member.silence = f"no response within {self._timeout_ms} ms"
             return
         if answer.code == SUCCESS and answer.body is not None:
             member.tell(answer.body)
         else:
-            member.silence = answer.remark or "it hasn't reported its state"
+            member.silence = answer.remark or "it reports no state"
 
     async def _states(self) -> Findings | None:
         """Add what brokers report about members. Return their findings; None if no broker looks for any."""
@@ -117,6 +121,9 @@ class GroupSurvey:
             findings |= {(one.kind, one.subject): one.words for one in answer.body.findings}
             for popped in answer.body.popped:
                 self._popped.setdefault(MessageQueue(popped.topic, name, popped.queue_id), []).append(popped)
+            for reset in answer.body.resets:
+                if reset.is_pending:
+                    self._being_reset.add(MessageQueue(reset.topic, name, reset.queue_id))
             for back in answer.body.returned:
                 self._returned[MessageQueue(back.topic, name, back.queue_id)] = back
             for state in answer.body.members:
@@ -130,7 +137,9 @@ class GroupSurvey:
         """Query the group's progress. Brokers include topics without a committed offset only if they are named."""
         everything = await self._ask_all(GetConsumeStats(self._view.group))
         counted = {wire.topic for stats in map(_stats_in, everything.values()) for wire in stats.offset_table}
-        left = [topic for topic in self._view.topics if topic not in counted]
+        # The retries of a group that left before they were due have no committed offset either.
+        named = dict.fromkeys([*self._view.topics, retry_topic(self._view.group)])
+        left = [topic for topic in named if topic not in counted]
         if self._view.message_model == BROADCASTING:
             left = []
         self._not_begun = set(left)
@@ -142,6 +151,18 @@ class GroupSurvey:
             self._view.consume_tps += stats.consume_tps
             for wire, offset in stats.offset_table.items():
                 self._offsets[MessageQueue(wire.topic, wire.broker_name, wire.queue_id)] = offset
+
+    async def _first_offsets(self) -> None:
+        """Query which messages are still stored, in the topics in which the group lags."""
+        topics = {queue.topic for queue, one in self._offsets.items() if one.broker_offset > one.consumer_offset}
+        wanted = sorted(topics)[:UNCOMMITTED_TOPICS_MAX]
+        for topic, answers in zip(
+            wanted, await asyncio.gather(*(self._ask_all(GetTopicStats(topic)) for topic in wanted)), strict=True
+        ):
+            for name, answer in answers.items():
+                if answer.code == SUCCESS and answer.body is not None:
+                    for wire, ends in answer.body.offset_table.items():
+                        self._firsts[MessageQueue(topic, name, wire.queue_id)] = ends.min_offset
 
     def _take_progress(self) -> None:
         """Add the group's progress. Retries of popped messages are counted with the messages of their own topic."""
@@ -160,7 +181,13 @@ class GroupSurvey:
             *queue, offset.consumer_offset, offset.broker_offset,
             max(0, offset.pull_offset - offset.consumer_offset) + unacknowledged, offset.last_timestamp,
             *holdings.owners(queue), unacknowledged, working_from, queue.topic not in self._not_begun,
+            self._reported(queue, holdings), self._firsts.get(queue, 0),
         )  # fmt: skip
+
+    def _reported(self, queue: MessageQueue, holdings: Holdings) -> int:
+        if queue in self._being_reset or self._view.message_model == BROADCASTING:
+            return -1
+        return max((held.commit_offset for _, held in holdings.of(queue)), default=-1)
 
     async def _dead_letters(self) -> int:
         answers = await self._ask_all(GetTopicStats(dead_letter_topic(self._view.group)))

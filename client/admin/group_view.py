@@ -5,16 +5,18 @@ Silent and waiting members are always found here; so are queues with no owner or
 BROADCASTING or a member is silent.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from staticfire.client.cluster.queues import MessageQueue
+from staticfire.protocol.lag import lag_of
 from staticfire.protocol.names import asked_for, pop_retry_topic, retry_topic
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.requests.connections import CONSUME_TYPE, LAST_POLL, ConsumerRunningInfo, TopicConsumption
-from staticfire.protocol.requests.journal import JOINED, LEFT, JournalRecord
+from staticfire.protocol.requests.journal import GOODBYE, JOINED, LEFT, JournalRecord
 
 # How far back to look for members that keep joining and leaving.
 FLAPPING_MS = 600_000
@@ -134,6 +136,10 @@ class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
     """The offset of the first of them that a member may still work on; -1 if all have failed, or there are none."""
     has_begun: bool = True
     """False: the group subscribes to the topic, but has committed nothing there yet."""
+    reported: int = -1
+    """The next offset that the group needs, as its members report it: newer than `committed`. -1: unknown."""
+    first: int = 0
+    """The first offset that is still stored, if the group lags."""
 
     @property
     def queue(self) -> MessageQueue:
@@ -143,7 +149,7 @@ class QueueProgress(msgspec.Struct, rename="camel", frozen=True):
     @property
     def lag(self) -> int:
         """The number of messages that the group lags, including those popped and not acknowledged."""
-        return max(0, self.end - self.committed) + self.unacknowledged
+        return lag_of(self.end, max(self.committed, self.reported), self.first, self.unacknowledged)
 
 
 class GroupWarning(msgspec.Struct, frozen=True):
@@ -197,7 +203,7 @@ def warnings_of(view: GroupView, findings: Mapping[tuple[str, str], str] | None)
     found += [GroupWarning("SILENT_MEMBER", words) for words in silent]
     waiting = [member.client_id for member in view.members if not member.counts]
     if waiting:
-        words = f"{_named(waiting)}: not stable for long enough to get queues, by this group's setting stableTimeMs"
+        words = f"{_named(waiting)}: not stable for long enough to get queues (the group's stableTimeMs)"
         found.append(GroupWarning("WAITING_MEMBER", words))
     if view.message_model != "BROADCASTING" and not silent:
         found += _owners(view)
@@ -232,10 +238,7 @@ def _places(queues: Sequence[QueueProgress]) -> str:
 def _mixed_listeners(members: Sequence[GroupMember]) -> Iterable[GroupWarning]:
     sides = {order: [one.client_id for one in members if one.in_order is order] for order in (True, False)}
     if all(sides.values()):
-        words = (
-            f"members with ordered listeners: {_named(sides[True])}; with concurrent listeners: "
-            f"{_named(sides[False])}: the order isn't guaranteed"
-        )
+        words = f"in order: {_named(sides[True])}; in any order: {_named(sides[False])}: the order isn't guaranteed"
         yield GroupWarning("MIXED_LISTENERS", words)
 
 
@@ -256,21 +259,14 @@ def _different_subscriptions(group: str, members: Sequence[GroupMember]) -> Iter
 def flapping(records: Iterable[JournalRecord], members: Iterable[str], now_ms: int) -> list[GroupWarning]:
     """Return the members that keep joining and leaving, from the events of one broker. `now_ms`: its real time.
 
-    Reported are a client that joins again and again with the same id, and, as most clients get a new id each time, a
-    host with several times as many leaves as members.
+    Reported are a client that joins repeatedly with the same id, and, as most clients get a new id each time, a host
+    with several times as many leaves as members. A leave counts if queues change hands, because another member stays,
+    or if the client didn't unregister: so a program that is started three times in a row is not reported.
     """
     recent = [record for record in records if now_ms - record.real_ms <= FLAPPING_MS]
-    joins: dict[str, int] = {}
-    leaves: dict[str, int] = {}
-    for record in recent:
-        if record.kind == JOINED:
-            joins[record.client] = joins.get(record.client, 0) + 1
-        elif record.kind == LEFT:
-            host = host_of(record.client)
-            leaves[host] = leaves.get(host, 0) + 1
-    there: dict[str, int] = {}
-    for client in members:
-        there[host_of(client)] = there.get(host_of(client), 0) + 1
+    joins = Counter(record.client for record in recent if record.kind == JOINED)
+    leaves = Counter(host_of(record.client) for record in recent if record.kind == LEFT and _counts(record))
+    there = Counter(map(host_of, members))
     minutes = FLAPPING_MS // 60_000
     again = {client: count for client, count in sorted(joins.items()) if count > FLAPPING_TIMES}
     words = [f"{client} has joined {count} times in {minutes} minutes" for client, count in again.items()]
@@ -278,9 +274,14 @@ def flapping(records: Iterable[JournalRecord], members: Iterable[str], now_ms: i
     words += [
         f"members on {host} have left {count} times in {minutes} minutes"
         for host, count in sorted(leaves.items())
-        if host not in hosts and count >= FLAPPING_TIMES * max(1, there.get(host, 0))
+        if host not in hosts and count >= FLAPPING_TIMES * max(1, there[host])
     ]
     return [GroupWarning("FLAPPING_MEMBERS", f"{one}: each time, queues move to other members") for one in words]
+
+
+def _counts(left: JournalRecord) -> bool:
+    """Whether a leave matters: another member stayed, or the client ended without unregistering."""
+    return left.details.get("members") != 0 or left.details.get("reason") != GOODBYE
 
 
 def host_of(client_id: str) -> str:

@@ -10,6 +10,7 @@ from typing import Protocol
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.protocol.errors import ClientError
+from staticfire.runtime import failing_blocks
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.service import Service
@@ -70,7 +71,12 @@ class ClientService(Service):
         """Let `__exit__` leave through a blocking object."""
         self._faces.append(face)
 
-    def __exit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None = None, *others: object) -> None:
+        await failing_blocks.notify_in_loop(others[0] if others else None)
+        await super().__aexit__(kind, *others)
+
+    def __exit__(self, *outcome: object) -> None:
+        failing_blocks.notify(outcome[1] if len(outcome) > 1 else None)
         while self._faces:
             self._faces.pop().leave()
 

@@ -80,22 +80,19 @@ def explain(facts: GroupFacts) -> Explanation:
 def _headline(facts: GroupFacts) -> str:
     lag = total(facts.queues())
     popped = sum(one.count for state in facts.states.values() for one in state.popped)
-    in_flight = f"{count(popped, 'message')} popped and not acknowledged"
     members = count(len(facts.members), "member")
     if not facts.is_known:
         return f"{facts.group}: unknown"
     if lag:
         behind = [name for name, topic in facts.topics.items() if total(topic.queues)]
-        where = f" in {', '.join(behind)}" if behind else " of what came back"
-        more = f", {in_flight}" if popped else ""
+        where = f" in {', '.join(behind)}" if behind else " in its retries"
+        more = f", {popped:,} of them popped and not acknowledged" if popped else ""
         return f"{facts.group}: {members}, {count(lag, 'message')} behind{where}{more}"
-    if popped:
-        return f"{facts.group}: {members}, {in_flight}, behind nothing else"
     stored = sum(topic.count for topic in facts.topics.values())
     if not facts.topics:
-        return f"{facts.group}: {members}, and no topic that it has ever had to do with"
+        return f"{facts.group}: {members}, and it has never subscribed to a topic"
     if stored == 0:
-        return f"{facts.group}: {members}, and nothing to consume"
+        return f"{facts.group}: {members}, and no message to consume"
     if hidden := sum(total(topic.hidden) for topic in facts.topics.values()):
-        return f"{facts.group}: {members}, behind nothing, and {count(hidden, 'message')} where no consumer reads"
-    return f"{facts.group}: {members}, behind nothing: all that it should have consumed is consumed, or was passed over"
+        return f"{facts.group}: {members}, no backlog, and {count(hidden, 'message')} in queues that no consumer reads"
+    return f"{facts.group}: {members}, no backlog: all messages of its topics are consumed or skipped"

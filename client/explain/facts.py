@@ -6,6 +6,7 @@ import msgspec
 
 from staticfire.client.admin.group_view import GroupMember, GroupView
 from staticfire.client.cluster.queues import MessageQueue
+from staticfire.protocol.lag import lag_of
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import retry_topic
 from staticfire.protocol.requests.group_state import GroupState, ResetState, WaitingState
@@ -39,10 +40,18 @@ class QueueFacts(msgspec.Struct):
     next_message: ReceivedMessage | None = None
     """The next message, if it was read."""
 
+    unacknowledged: int = 0
+    """Messages that were popped and aren't acknowledged; `consumed` is past them."""
+
     @property
     def lag(self) -> int:
         """The number of messages that the group lags."""
-        return max(0, self.end - max(self.consumed, self.first if self.consumed < 0 else 0))
+        return lag_of(self.end, self.consumed, self.first, self.unacknowledged)
+
+    @property
+    def backlog(self) -> int:
+        """The same without those that were popped: they are at members."""
+        return lag_of(self.end, self.consumed, self.first)
 
     @property
     def place(self) -> str:
@@ -98,6 +107,8 @@ class GroupFacts(msgspec.Struct):
     """The queues of its retry topic."""
     left: list[JournalRecord] = []
     """Members that have left, the latest last."""
+    elsewhere: list[str] = []
+    """Clients of any group that connected from another machine. Read only if brokers have loopback addresses."""
     has_journal: bool = False
     delivered: bool = False
     """Whether any message has ever been delivered to the group, if there is a journal."""
@@ -157,3 +168,8 @@ class GroupFacts(msgspec.Struct):
 def total(queues: Iterable[QueueFacts]) -> int:
     """Return the total lag of queues."""
     return sum(one.lag for one in queues)
+
+
+def total_backlog(queues: Iterable[QueueFacts]) -> int:
+    """Return the number of messages in queues that no member has popped."""
+    return sum(one.backlog for one in queues)

@@ -20,6 +20,7 @@ from staticfire.client.cluster.namespaces import SEPARATOR
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.explain.facts import GroupFacts, QueueFacts, TopicFacts
 from staticfire.client.explain.findings import count
+from staticfire.client.explain.of_places import is_local, local_brokers
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound
@@ -28,7 +29,7 @@ from staticfire.protocol.names import TOOLS_GROUP, is_dead_letter_topic, is_retr
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.protocol.requests.groups import GetAllGroups
-from staticfire.protocol.requests.journal import DELIVERED, LEFT, GetJournal, JournalRecord
+from staticfire.protocol.requests.journal import DELIVERED, JOINED, LEFT, GetJournal, JournalRecord
 from staticfire.protocol.requests.statistics import GetTopicStats
 
 TOPICS_MAX = 50
@@ -69,6 +70,7 @@ class FactsReader:
             self._states(topics), *(self._topic(topic) for topic in topics), self._retries(topics), self._faults()
         )
         self._resets()
+        self._popped()
         await self._journal()
         await self._messages()
         return facts
@@ -118,6 +120,15 @@ class FactsReader:
             queue.reset = found.get(queue.queue)
             if queue.reset is not None and queue.reset.is_pending:
                 queue.consumed = queue.committed  # Its owner hasn't noticed the reset yet.
+
+    def _popped(self) -> None:
+        """Add what was popped and isn't acknowledged."""
+        by_queue = {queue.queue: queue for queue in self._facts.queues()}
+        for name, state in self._facts.states.items():
+            for popped in state.popped:
+                queue = by_queue.get(MessageQueue(popped.topic, name, popped.queue_id))
+                if queue is not None:
+                    queue.unacknowledged += popped.count
 
     async def _faults(self) -> None:
         """Add the rules for injected faults; RocketMQ has none."""
@@ -192,7 +203,11 @@ class FactsReader:
         try:
             facts.left = await self._events(GetJournal(kinds=LEFT, group=facts.group))
             facts.has_journal = True
-            for queue in [one for one in facts.queues() if one.lag and one.cached][:STUCK_MAX]:
+            if local_brokers(facts) and not facts.members:
+                joined = await self._events(GetJournal(kinds=JOINED))
+                addresses = {str(one.details.get("address", "")): one.client for one in joined}
+                facts.elsewhere = sorted({client for address, client in addresses.items() if not is_local(address)})
+            for queue in [one for one in facts.queues() if one.backlog and one.cached][:STUCK_MAX]:
                 place = queue.queue
                 wanted = GetJournal(
                     kinds=DELIVERED, group=facts.group, topic=place.topic, queue_id=place.queue_id,
@@ -200,7 +215,7 @@ class FactsReader:
                 )  # fmt: skip
                 delivered = [one for one in await self._events(wanted) if one.broker == place.broker_name]
                 queue.delivered = delivered[-1] if delivered else None
-            facts.delivered = any(queue.lag for queue in facts.queues()) or await self._was_delivered()
+            facts.delivered = any(queue.backlog for queue in facts.queues()) or await self._was_delivered()
         except BrokerAnswer:
             facts.has_journal = False  # A RocketMQ, or a broker without a journal.
 

@@ -6,10 +6,11 @@ Each rule is a function of the facts that yields its findings. explanation.py ha
 from collections.abc import Iterable
 
 from staticfire.client.admin.group_view import GroupMember, GroupWarning
-from staticfire.client.explain.facts import GroupFacts, QueueFacts, total
+from staticfire.client.explain.facts import GroupFacts, QueueFacts, total_backlog
 from staticfire.client.explain.findings import ExplainFinding, ago, count, named, some
 from staticfire.client.explain.of_offsets import pausing
 from staticfire.client.explain.of_queues import has_stopped_polling, is_suspended, polls
+from staticfire.protocol.documentation import page
 from staticfire.protocol.durations import format_duration
 from staticfire.protocol.names import retry_topic
 
@@ -24,13 +25,13 @@ CAUSES_AMONG_WARNINGS = {
     "SAME_CLIENT_ID": "give each client an instance name of its own",
     "WAITING_MEMBER": "wait, or set stableTimeMs=0: staticfire mqadmin updateSubGroup -g {group} "
     "--attributes +stableTimeMs=0",
-    "QUEUES_WITHOUT_OWNER": "look again in some seconds: members share queues anew every 20 s, and give a queue up for "
-    "10 s when its offset was reset; if it stays, restart the member that joined last",
+    "QUEUES_WITHOUT_OWNER": "check again in some seconds: members rebalance every 20 s, and release a queue for 10 s "
+    "after its offset was reset; if the problem stays, restart the member that joined last",
 }
 NOTES_AMONG_WARNINGS = {
     "MIXED_LISTENERS": "use one kind of listener, or two groups",
-    "FLAPPING_MEMBERS": "see docs/groups.md: protection of a group",
-    "QUEUES_WITH_SEVERAL_OWNERS": "look again in some seconds; if it stays, two clients have one id",
+    "FLAPPING_MEMBERS": f"let new members wait until they are stable (stableTimeMs): {page('groups')}",
+    "QUEUES_WITH_SEVERAL_OWNERS": "check again in some seconds; if the problem stays, two clients use the same id",
 }
 TOLD_OTHERWISE = {"SILENT_MEMBER"}
 
@@ -40,8 +41,8 @@ def nobody(facts: GroupFacts) -> Iterable[ExplainFinding]:
     group = facts.group
     if not facts.is_known:
         similar = f"; is it {named(facts.similar)}?" if facts.similar else ""
-        words = f"no broker knows a group {group}: no consumer has ever connected under that name{similar}"
-        way_out = f"start a consumer of {group}, on this nameserver; which groups there are: staticfire groups"
+        words = f"no broker knows a group {group}: no consumer of that name has ever connected{similar}"
+        way_out = f"start a consumer of {group} with this nameserver; to list all groups: staticfire groups"
         if facts.similar:
             way_out = f"staticfire explain {facts.similar[0]}; {way_out}"
         yield ExplainFinding("UNKNOWN_GROUP", words, way_out=way_out)
@@ -51,8 +52,8 @@ def nobody(facts: GroupFacts) -> Iterable[ExplainFinding]:
         if last is not None:
             reason = last.details.get("reason", "")
             evidence.append(f"{last.client} left {ago(facts.wall_ms - last.real_ms)}: {reason}")
-        words = f"{group} has no member: nobody consumes"
-        yield ExplainFinding("NO_MEMBER", words, evidence, "start a consumer; if one runs, it is on another nameserver")
+        words = f"{group} has no member, so no client consumes its messages"
+        yield ExplainFinding("NO_MEMBER", words, evidence, "start a consumer; if one runs, it uses another nameserver")
 
 
 def warned_of(facts: GroupFacts) -> Iterable[ExplainFinding]:
@@ -65,7 +66,7 @@ def warned_of(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 def _without_owner(facts: GroupFacts) -> bool:
     """Whether queues without an owner have messages, apart from those of a recent reset, which has its own finding."""
-    left = [queue for queue in facts.queues() if queue.lag and not queue.owners]
+    left = [queue for queue in facts.queues() if queue.backlog and not queue.owners]
     return len(left) > len(pausing(facts))
 
 
@@ -80,17 +81,18 @@ def silent(facts: GroupFacts) -> Iterable[ExplainFinding]:
     for member in facts.members:
         if member.silence:
             has = [queue for queue in facts.queues() if member.client_id in queue.owners]
-            words = f"{member.client_id} is connected from {member.address} and doesn't answer: {member.silence}"
-            way_out = "it may be frozen, stand in a debugger, or stop the world for its garbage: look at that process"
+            words = f"{member.client_id} is connected from {member.address} and doesn't respond: {member.silence}"
+            way_out = "check its process: it may be frozen, stopped in a debugger, or in a long garbage collection"
             yield ExplainFinding("SILENT_MEMBER", words, some(_behind(has)), way_out)
     for queue in facts.queues():
         if queue.is_popped or not _is_left(facts, queue) or not _is_late(facts, queue):
             continue
         pulled = ago(facts.wall_ms - queue.last_pull_ms) if queue.last_pull_ms else "never"
-        words = f"{queue.owners[0]} has {queue.place} and doesn't pull it: last pull {pulled}, {queue.lag:,} behind"
-        way_out = "it is suspended, or its flow control holds it back: resume it, or look at its log and threads"
+        words = f"{queue.owners[0]} owns {queue.place} and doesn't pull from it: last pull {pulled}, "
+        words += f"{queue.backlog:,} behind"
+        way_out = "it is suspended, or its flow control stops it: resume it, or check its log and threads"
         if polls(facts, queue):
-            way_out = "its program has paused that queue: consumer.resume([queue]), or look at its log"
+            way_out = "its program has paused that queue: call consumer.resume([queue]), or check its log"
         yield ExplainFinding("OWNER_DOES_NOT_PULL", words, [], way_out)
 
 
@@ -99,11 +101,13 @@ def stopped_polling(facts: GroupFacts) -> Iterable[ExplainFinding]:
     for member in facts.members:
         queues = [one for one in facts.queues() if member.client_id in one.owners and has_stopped_polling(facts, one)]
         if member.polls and queues:
-            last = f"its program polled last {ago(facts.wall_ms - member.last_poll_ms)}"
+            last = f"its program last polled {ago(facts.wall_ms - member.last_poll_ms)}"
             last = last if member.last_poll_ms else "its program has committed nothing for half a minute"
-            words = f"{count(total(queues), 'message')} are there for {member.client_id} to poll, and {last}"
-            evidence = some(f"{one.place}: {one.lag:,} behind, {one.cached:,} pulled and not polled" for one in queues)
-            way_out = "look what the program does instead of calling poll; the messages that it polled last count as "
+            words = f"{count(total_backlog(queues), 'message')} available for {member.client_id} to poll; {last}"
+            evidence = some(
+                f"{one.place}: {one.backlog:,} behind, {one.cached:,} pulled and not polled" for one in queues
+            )
+            way_out = "check what the program does instead of calling poll; the messages of its last poll count as "
             way_out += "done only when it polls again or commits"
             yield ExplainFinding("STOPPED_POLLING", words, evidence, way_out)
 
@@ -117,12 +121,11 @@ def do_not_ask(facts: GroupFacts) -> Iterable[ExplainFinding]:
             left.setdefault(tuple(queue.owners), []).append(queue)
     for owners, queues in left.items():
         last_ms = max(queue.last_pull_ms for queue in queues)
-        words = f"{count(total(queues), 'message')} are there for {named(owners)} to pop: "
-        words += f"last asked for {ago(facts.wall_ms - last_ms)}" if last_ms else "never asked for"
-        way_out = "it pops: it has to ask (receive) as long as there are any, and gets none by itself"
+        words = f"{count(total_backlog(queues), 'message')} available for {named(owners)} to pop: "
+        words += f"last request {ago(facts.wall_ms - last_ms)}" if last_ms else "no request so far"
+        way_out = "a member that pops gets no message by itself: it must call receive as long as there are messages"
         if is_push:
-            way_out = "it pops, and is suspended, or its flow control holds it back: resume it, or look at its log and "
-            way_out += "threads"
+            way_out = "it pops, and is suspended, or its flow control stops it: resume it, or check its log and threads"
         is_cause = any(_is_late(facts, queue) for queue in queues)
         yield ExplainFinding("MEMBER_DOES_NOT_ASK", words, some(_behind(queues)), way_out, is_cause)
 
@@ -130,7 +133,7 @@ def do_not_ask(facts: GroupFacts) -> Iterable[ExplainFinding]:
 def _is_left(facts: GroupFacts, queue: QueueFacts) -> bool:
     """Whether a queue has messages that its owner, which responds, hasn't taken."""
     is_told = bool(queue.owners) and not _is_silent(facts, queue.owners[0]) and facts.wall_ms > 0
-    return is_told and queue.lag > 0 and queue.cached == 0
+    return is_told and queue.backlog > 0 and queue.cached == 0
 
 
 def _is_late(facts: GroupFacts, queue: QueueFacts) -> bool:
@@ -142,7 +145,7 @@ def _is_silent(facts: GroupFacts, client_id: str) -> bool:
 
 
 def _behind(queues: Iterable[QueueFacts]) -> Iterable[str]:
-    return (f"{queue.place}: {queue.lag:,} behind" for queue in queues if queue.lag)
+    return (f"{queue.place}: {queue.backlog:,} behind" for queue in queues if queue.backlog)
 
 
 def listeners(facts: GroupFacts) -> Iterable[ExplainFinding]:
@@ -156,9 +159,9 @@ def listeners(facts: GroupFacts) -> Iterable[ExplainFinding]:
             if speed.consume_failed_tps > 0 and speed.consume_ok_tps == 0:
                 words = f"every call of {member.client_id}'s listener for {topic} fails"
                 evidence = [f"{speed.consume_failed_tps:.1f} failed calls a second, none that succeeds"]
-                way_out = "look at its log; which messages: staticfire journal sentBack --group " + facts.group
+                way_out = "check its log; to list the messages: staticfire journal sentBack --group " + facts.group
                 if member.in_order:
-                    way_out = "look at its log; a message that fails is tried again, and its queue waits for it"
+                    way_out = "check its log; a message that fails is tried again, and its queue waits for it"
                 yield ExplainFinding("FAILING_LISTENER", words, evidence, way_out)
             elif speed.consume_rt >= SLOW_RT_MS and _lag_of(facts, member, topic):
                 yield _slow(facts, member, topic, speed.consume_rt)
@@ -172,7 +175,9 @@ def _slow(facts: GroupFacts, member: GroupMember, topic: str, rt_ms: float) -> E
 
 
 def _lag_of(facts: GroupFacts, member: GroupMember, topic: str) -> int:
-    return sum(queue.lag for queue in facts.queues() if queue.queue.topic == topic and member.client_id in queue.owners)
+    return sum(
+        queue.backlog for queue in facts.queues() if queue.queue.topic == topic and member.client_id in queue.owners
+    )
 
 
 def idle(facts: GroupFacts) -> Iterable[ExplainFinding]:
@@ -188,8 +193,8 @@ def idle(facts: GroupFacts) -> Iterable[ExplainFinding]:
         without = [client for client in clients if client not in owners]
         if without:
             words = f"{topic} has {count(len(known.queues), 'queue')} for {len(clients)} members: "
-            words += f"{named(without)} {'gets' if len(without) == 1 else 'get'} nothing"
-            way_out = f"more queues: staticfire mqadmin updateTopic -c DefaultCluster -t {topic} -r {len(clients)} "
+            words += f"{named(without)} {'gets' if len(without) == 1 else 'get'} no queue"
+            way_out = f"add queues: staticfire mqadmin updateTopic -c DefaultCluster -t {topic} -r {len(clients)} "
             way_out += f"-w {len(clients)}"
             yield ExplainFinding("MORE_MEMBERS_THAN_QUEUES", words, [], way_out, is_cause=False)
 
@@ -202,8 +207,8 @@ def just_joined(facts: GroupFacts) -> Iterable[ExplainFinding]:
         for member in state.members
         if member.joined_ms and facts.wall_ms - member.joined_ms < 1_000
     ]
-    if joined and total(facts.queues()):
+    if joined and total_backlog(facts.queues()):
         young = dict(joined)
-        words = f"{named(sorted(young))} joined less than a second ago: queues may still be on their way to new owners"
+        words = f"{named(sorted(young))} joined less than a second ago: the queues may not have their new owners yet"
         evidence = [f"{client}: {format_duration(max(0, age))}" for client, age in sorted(young.items())]
-        yield ExplainFinding("JUST_JOINED", words, evidence, "look again in a second", is_cause=False)
+        yield ExplainFinding("JUST_JOINED", words, evidence, "check again in a second", is_cause=False)

@@ -23,7 +23,7 @@ def due_later(facts: GroupFacts) -> Iterable[ExplainFinding]:
     back = facts.waiting(retry_topic(facts.group), "level", "timer")
     if back:
         is_one = sum(one.count for one in back) == 1
-        what = "came back and waits for its next try" if is_one else "came back and wait for their next try"
+        what = "failed and waits for its next try" if is_one else "failed and wait for their next try"
         yield _waits(facts, "RETRIES_LATER", what, back)
     for topic in facts.topics:
         sent = facts.waiting(topic, "level", "timer")
@@ -42,8 +42,10 @@ def _waits(facts: GroupFacts, kind: str, what: str, waiting: Sequence[WaitingSta
     way_out = f"staticfire clock advance {format_duration(max(1, left_ms))}; in a test: clock.advance(...)"
     evidence = []
     if facts.clock_mode == FROZEN:
-        evidence.append(f"message time stands still at {format_moment(facts.message_ms)}: nothing falls due by itself")
-        way_out += "; to let time run: staticfire clock run"
+        evidence.append(
+            f"message time is frozen at {format_moment(facts.message_ms)}: no message becomes due by itself"
+        )
+        way_out += "; to resume time: staticfire clock run"
     return ExplainFinding(kind, words, evidence, way_out)
 
 
@@ -54,12 +56,12 @@ def open_transactions(facts: GroupFacts) -> Iterable[ExplainFinding]:
         if halves:
             number = sum(one.count for one in halves)
             next_ms = min(one.next_ms for one in halves)
-            are, asked = "is in a transaction that isn't ended: nobody sees it", "its producer is"
+            are, asked = "is in a transaction that isn't ended: no consumer gets it", "its producer is"
             if number > 1:
-                are, asked = "are in transactions that aren't ended: nobody sees them", "their producers are"
+                are, asked = "are in transactions that aren't ended: no consumer gets them", "their producers are"
             words = f"{count(number, 'message')} of {topic} {are}"
-            evidence = [f"{asked} asked next at {format_moment(next_ms)}, in message time"]
-            way_out = "let the producer commit, or run, so that it can be asked; a question comes sooner with "
+            evidence = [f"{asked} checked next at {format_moment(next_ms)}, in message time"]
+            way_out = "commit them, or start the producer, so that brokers can check it; for an earlier check: "
             way_out += f"staticfire clock advance {format_duration(max(1, next_ms - facts.message_ms))}"
             yield ExplainFinding("OPEN_TRANSACTIONS", words, evidence, way_out)
 
@@ -90,9 +92,9 @@ def filtered(facts: GroupFacts) -> Iterable[ExplainFinding]:
 def _matches_nothing(topic: TopicFacts, expression: str, clients: Sequence[str]) -> ExplainFinding:
     tags = sorted({message.tags or "no tag" for message in topic.samples})
     words = f"{named(clients)} want {topic.name} with [{expression}]: none of its {len(topic.samples)} newest messages "
-    words += "is such a one"
+    words += "matches"
     evidence = [f"their tags: {named(tags)}", *some(map(_shown, topic.samples[:2]))]
-    way_out = f"compare: staticfire peek {topic.name} --last; tags are compared as they are"
+    way_out = f"compare: staticfire peek {topic.name} --last; upper and lower case of tags differ"
     return ExplainFinding("FILTER_MATCHES_NOTHING", words, evidence, way_out)
 
 

@@ -15,7 +15,7 @@ RESET_PAUSE_MS = 30_000
 def not_read(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Queues that can be written but not read: the topic has fewer read than write queues."""
     for topic in facts.topics.values():
-        hidden = [queue for queue in topic.hidden if queue.lag]
+        hidden = [queue for queue in topic.hidden if queue.backlog]
         if hidden:
             yield _not_read(topic, hidden)
 
@@ -23,10 +23,10 @@ def not_read(facts: GroupFacts) -> Iterable[ExplainFinding]:
 def _not_read(topic: TopicFacts, hidden: list[QueueFacts]) -> ExplainFinding:
     brokers = list(dict.fromkeys(queue.queue.broker_name for queue in hidden))
     reads, writes = topic.shapes[brokers[0]]
-    lag = sum(queue.lag for queue in hidden)
+    lag = sum(queue.backlog for queue in hidden)
     words = f"{topic.name} has {count(reads, 'read queue')} and {count(writes, 'write queue')} on {named(brokers)}: "
     words += f"producers send to all of them, and no consumer reads the {count(lag, 'message')} in the others"
-    evidence = some(f"{queue.place}: {count(queue.lag, 'message')}" for queue in hidden)
+    evidence = some(f"{queue.place}: {count(queue.backlog, 'message')}" for queue in hidden)
     most = max(writes, reads, *(queue.queue.queue_id + 1 for queue in hidden))
     way_out = f"staticfire mqadmin updateTopic -c DefaultCluster -t {topic.name} -r {most} -w {writes}"
     return ExplainFinding("QUEUES_NOT_READ", words, evidence, way_out)
@@ -37,8 +37,8 @@ def reset_pause(facts: GroupFacts) -> Iterable[ExplainFinding]:
     paused = pausing(facts)
     for topic in dict.fromkeys(queue.queue.topic for queue in paused):
         queues = [queue for queue in paused if queue.queue.topic == topic]
-        words = f"{facts.group} was reset in {topic} {_last(queues)}: its members give its queues up and take them "
-        words += "anew after 10 s"
+        words = f"{facts.group} was reset in {topic} {_last(queues)}: its members release its queues and take "
+        words += "them again after 10 s"
         way_out = "wait: up to 10 s for staticfire's consumers, 30 s for RocketMQ's"
         yield ExplainFinding("RESET_PAUSE", words, some(map(_moved, queues)), way_out)
 
@@ -48,7 +48,7 @@ def pausing(facts: GroupFacts) -> list[QueueFacts]:
     return [
         queue
         for queue in facts.queues()
-        if queue.lag and not queue.owners and queue.reset is not None and queue.reset.age_ms < RESET_PAUSE_MS
+        if queue.backlog and not queue.owners and queue.reset is not None and queue.reset.age_ms < RESET_PAUSE_MS
         if facts.members
     ]
 
@@ -60,9 +60,9 @@ def passed_over(facts: GroupFacts) -> Iterable[ExplainFinding]:
         if queues:
             skipped = sum(map(_passed, queues))
             were = "message was" if skipped == 1 else "messages were"
-            words = f"{facts.group} was reset in {topic.name} {_last(queues)}, and {skipped:,} {were} passed over: "
-            words += "it goes on with what is sent from then on"
-            way_out = "to consume them after all: "
+            words = f"{facts.group} was reset in {topic.name} {_last(queues)}, and {skipped:,} {were} skipped: "
+            words += "it continues with messages that were sent after that"
+            way_out = "to consume the skipped messages: "
             way_out += f"staticfire mqadmin resetOffsetByTime -g {facts.group} -t {topic.name} -s 0"
             yield ExplainFinding("PASSED_OVER", words, some(map(_moved, queues)), way_out)
 
@@ -93,8 +93,10 @@ def illegal_offsets(facts: GroupFacts) -> Iterable[ExplainFinding]:
             yield ExplainFinding("OFFSET_BEYOND_END", words, [], _reset(facts, queue))
         elif 0 <= queue.committed < queue.first:
             words = f"{queue.place}: {facts.group} is at {queue.committed:,}, and the oldest stored message is "
-            words += f"{queue.first:,}: {count(queue.first - queue.committed, 'message')} went by age before it came"
-            way_out = "longer fileReservedTime, or a faster consumer; it goes on at the oldest by itself"
+            words += (
+                f"{queue.first:,}: {count(queue.first - queue.committed, 'message')} expired before it consumed them"
+            )
+            way_out = "set a longer fileReservedTime, or make the consumer faster; it continues at the oldest message"
             yield ExplainFinding("OFFSET_BELOW_BEGIN", words, [], way_out, is_cause=False)
 
 
@@ -111,9 +113,9 @@ def began_at_the_end(facts: GroupFacts) -> Iterable[ExplainFinding]:
             continue
         ended = [queue for queue in topic.queues if queue.consumed >= queue.end > queue.first]
         skipped = sum(queue.consumed - queue.first for queue in ended)
-        if skipped > 0 and not any(queue.lag for queue in topic.queues):
-            words = f"{facts.group} is new and began behind the {count(skipped, 'message')} that {topic.name} had: "
+        if skipped > 0 and not any(queue.backlog for queue in topic.queues):
+            words = f"{facts.group} is new and began after the {count(skipped, 'message')} that {topic.name} had: "
             words += "CONSUME_FROM_LAST_OFFSET, which is the default"
-            way_out = "let it consume from the first offset before its first start, or now: "
+            way_out = "configure it to consume from the first offset before its first start, or reset it now: "
             way_out += f"staticfire mqadmin resetOffsetByTime -g {facts.group} -t {topic.name} -s 0"
             yield ExplainFinding("BEGAN_AT_THE_END", words, [], way_out)

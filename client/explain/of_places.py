@@ -43,17 +43,19 @@ def _failed(facts: GroupFacts, failed: list[tuple[str, PoppedState]]) -> Explain
 def _popped(facts: GroupFacts, taken: list[tuple[str, PoppedState]]) -> ExplainFinding:
     messages = sum(one.count for _, one in taken)
     next_ms, last_ms = min(one.next_ms for _, one in taken), max(one.last_ms for _, one in taken)
-    holders = sorted({client for _, one in taken for client in one.clients}) or ["nobody that is still connected"]
+    holders = sorted({client for _, one in taken for client in one.clients}) or ["no client that is still connected"]
     age_ms = facts.message_ms - min(one.since_ms for _, one in taken)
-    words = f"{count(messages, 'message')} popped and not acknowledged, at {named(holders)}: nobody else gets them "
-    words += f"until {format_moment(next_ms)}, in {format_duration(max(0, next_ms - facts.message_ms))} of message time"
+    words = f"{count(messages, 'message')} popped and not acknowledged, at {named(holders)}: no other member gets "
+    words += (
+        f"them until {format_moment(next_ms)}, in {format_duration(max(0, next_ms - facts.message_ms))} of message time"
+    )
     evidence = [
-        f"{one.topic} {name}/{one.queue_id}: {one.count:,} at {named(one.clients) or 'nobody'}, until "
+        f"{one.topic} {name}/{one.queue_id}: {one.count:,} at {named(one.clients) or 'no client'}, until "
         f"{format_moment(one.last_ms)}"
         for name, one in taken
     ]
     evidence.append(f"the first was taken {format_duration(max(0, age_ms) // 1_000 * 1_000)} of message time ago")
-    way_out = "acknowledge them, or let them come again: staticfire clock advance "
+    way_out = "acknowledge them, or have them redelivered: staticfire clock advance "
     way_out += format_duration(max(1, last_ms - facts.message_ms))
     return ExplainFinding("POPPED", words, some(evidence), way_out, is_cause=age_ms >= STUCK_MS)
 
@@ -72,8 +74,8 @@ def refused(facts: GroupFacts) -> Iterable[ExplainFinding]:
                 for expression, clients in facts.subscribed().get(one.topic, {}).items()
             ]
             evidence = [one.words, *wants]
-            way_out = "its next heartbeat, every 30 s, tells the broker; if that doesn't come through, look why; two "
-            way_out += "programs that want different things need a group of their own each"
+            way_out = "its next heartbeat, every 30 s, updates the broker; if refusals go on, check its connection; "
+            way_out += "two programs with different subscriptions need two groups"
             yield ExplainFinding("SUBSCRIPTION_NOT_LATEST", words, some(evidence), way_out)
 
 
@@ -91,15 +93,13 @@ def unreachable(facts: GroupFacts) -> Iterable[ExplainFinding]:
             continue
         at = ", ".join(f"{name} ({facts.addresses.get(name, '?')})" for name in missing)
         words = f"{member.client_id} at {member.address} is connected to {named(sorted(seen))} and not to {at}: it "
-        words += "can't reach that address from where it is"
+        words += "can't reach that address from its machine"
         evidence = [
-            f"{queue.place}: {queue.lag:,} behind"
+            f"{queue.place}: {queue.backlog:,} behind"
             for queue in facts.queues()
-            if queue.queue.broker_name in missing and queue.lag
+            if queue.queue.broker_name in missing and queue.backlog
         ]
-        way_out = (
-            "let that address be one that it can reach: brokerIP1 (or externalHost) in the broker's settings; from "
-        )
+        way_out = "set brokerIP1 (or externalHost) of the broker to an address that it can reach; to try it from "
         way_out += f"its machine: nc -vz {facts.addresses.get(missing[0], 'HOST:PORT').replace(':', ' ')}"
         yield ExplainFinding("UNREACHABLE_BROKER", words, some(evidence), way_out)
 
@@ -110,10 +110,22 @@ def _brokers_of(facts: GroupFacts, topic: str) -> list[str]:
 
 
 def loopback(facts: GroupFacts) -> Iterable[ExplainFinding]:
-    """There are no members, and clients get addresses that mean their own machine."""
-    local = sorted(name for name, address in facts.addresses.items() if address.startswith(LOOPBACK))
-    if local and not facts.members:
-        at = ", ".join(f"{name} is at {facts.addresses[name]}" for name in local)
-        words = f"clients that ask from here are told that {at}: from another machine or container nobody gets there"
-        way_out = "if the consumer runs elsewhere, set brokerIP1 (or externalHost) to an address that it can reach"
+    """The group has no members, clients have connected from other machines, and brokers' addresses are loopback."""
+    local = local_brokers(facts)
+    if local and facts.elsewhere and not facts.members:
+        at = ", ".join(f"{name} at {facts.addresses[name]}" for name in local)
+        words = f"clients get the address of {at}, which only this machine can reach; clients have connected from "
+        words += named(facts.elsewhere)
+        way_out = "if the consumer runs on another machine or in a container, set brokerIP1 (or externalHost) to an "
+        way_out += "address that it can reach"
         yield ExplainFinding("LOOPBACK_ADDRESS", words, [], way_out, is_cause=False)
+
+
+def local_brokers(facts: GroupFacts) -> list[str]:
+    """Return the brokers whose address means the client's own machine."""
+    return sorted(name for name, address in facts.addresses.items() if is_local(address))
+
+
+def is_local(address: str) -> bool:
+    """Whether an address is that of a machine to itself."""
+    return address.startswith(LOOPBACK)

@@ -27,10 +27,10 @@ def stuck(facts: GroupFacts) -> Iterable[ExplainFinding]:
         held.sort(key=lambda one: -one[0])
         held_ms, queue = held[0]
         words = f"the listener of {client} has had {_name_of(queue)} for {format_duration(held_ms // 1_000 * 1_000)}: "
-        words += f"{queue.place} stands at offset {queue.consumed:,}, {count(queue.lag, 'message')} behind"
+        words += f"{queue.place} stays at offset {queue.consumed:,}, {count(queue.backlog, 'message')} behind"
         evidence = [f"{queue.place}: {queue.cached:,} messages are at the member and not done" for _, queue in held]
-        way_out = "look what that listener waits for (a lock, a call without a timeout); its messages come again when "
-        way_out += "the member ends, or after its consume timeout"
+        way_out = "check what that listener waits for (a lock, a call without a timeout); its messages are redelivered "
+        way_out += "when the member ends, or after its consume timeout"
         yield ExplainFinding("STUCK_MESSAGE", words, some(evidence), way_out)
 
 
@@ -50,12 +50,12 @@ def suspended(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Ordered queues whose next message fails again and again: those after it wait."""
     for queue in facts.queues():
         if is_suspended(facts, queue):
-            words = f"the ordered listener of {queue.owners[0]} fails with {_name_of(queue)} again and again (it "
-            words += f"answers SUSPEND_CURRENT_QUEUE_A_MOMENT, or raises): {queue.place} waits at offset "
-            words += f"{queue.consumed:,}, {count(queue.lag, 'message')} behind"
+            words = f"the ordered listener of {queue.owners[0]} fails repeatedly with {_name_of(queue)} (it "
+            words += f"returns SUSPEND_CURRENT_QUEUE_A_MOMENT, or raises): {queue.place} waits at offset "
+            words += f"{queue.consumed:,}, {count(queue.backlog, 'message')} behind"
             evidence = [f"{queue.place}: {queue.cached:,} messages are at the member and not done"]
-            way_out = "look at its log for why it fails; in order, the messages after a failed one wait for it: to "
-            way_out += "give it up after some tries, set maxReconsumeTimes (max_reconsume_times) of the consumer"
+            way_out = "check its log for the reason; in order, the messages after a failed one wait for it: to skip it "
+            way_out += "after some tries, set maxReconsumeTimes (max_reconsume_times) of the consumer"
             yield ExplainFinding("SUSPENDED_QUEUE", words, evidence, way_out)
 
 
@@ -67,7 +67,7 @@ def is_suspended(facts: GroupFacts, queue: QueueFacts) -> bool:
     """
     member = facts.member(queue.owners[0]) if queue.owners else None
     speed = member.consumption.get(queue.queue.topic) if member is not None else None
-    if member is None or speed is None or not member.in_order or not queue.lag or not queue.cached:
+    if member is None or speed is None or not member.in_order or not queue.backlog or not queue.cached:
         return False
     held_ms = _held_ms(facts, queue)
     is_waiting = speed.consume_ok_tps == 0 if held_ms is None else held_ms >= STUCK_MS
@@ -81,7 +81,7 @@ def _holder(queue: QueueFacts) -> str:
 
 def _held_ms(facts: GroupFacts, queue: QueueFacts) -> int | None:
     """Return how long the next message has been at a member; None if it isn't at one, or if that is unknown."""
-    if not queue.lag or not queue.cached or queue.delivered is None:
+    if not queue.backlog or not queue.cached or queue.delivered is None:
         return None
     return facts.wall_ms - queue.delivered.real_ms
 
@@ -108,7 +108,7 @@ def has_stopped_polling(facts: GroupFacts, queue: QueueFacts) -> bool:
     there. They prefetch, and commit up to ten seconds after a poll, so it takes longer to be sure.
     """
     member = facts.member(_holder(queue)) if queue.owners else None
-    if member is None or not member.polls or not queue.lag:
+    if member is None or not member.polls or not queue.backlog:
         return False
     if member.last_poll_ms:
         return facts.wall_ms - member.last_poll_ms >= STUCK_MS
@@ -118,9 +118,9 @@ def has_stopped_polling(facts: GroupFacts, queue: QueueFacts) -> bool:
 def under_way(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Messages that are being consumed right now."""
     lines = [
-        f"{queue.place}: {queue.cached:,} at {queue.owners[0]}, of {queue.lag:,}"
+        f"{queue.place}: {queue.cached:,} at {queue.owners[0]}, of {queue.backlog:,}"
         for queue in facts.queues()
-        if queue.lag and queue.cached and queue.owners and not is_held_up(facts, queue)
+        if queue.backlog and queue.cached and queue.owners and not is_held_up(facts, queue)
     ]
     if lines:
         yield ExplainFinding("UNDER_WAY", "messages are being consumed right now", some(lines), "", is_cause=False)
@@ -139,8 +139,8 @@ def locked(facts: GroupFacts) -> Iterable[ExplainFinding]:
             words = f"{lock.topic} {name}/{lock.queue_id} is locked by {lock.client_id}, and {wanting[0]} waits for it"
             evidence = [f"the lock was renewed {ago(lock.age_ms)}; it ends 60 s after its last renewal"]
             if not is_here:
-                evidence.append(f"{lock.client_id} is no member any more: it ended without giving its locks back")
-            yield ExplainFinding("LOCKED", words, evidence, "wait for it to expire, or end its holder in order")
+                evidence.append(f"{lock.client_id} is no longer a member: it ended without releasing its locks")
+            yield ExplainFinding("LOCKED", words, evidence, "wait until the lock expires, or stop its holder")
 
 
 def _find(facts: GroupFacts, queue: MessageQueue) -> QueueFacts | None:
@@ -149,13 +149,13 @@ def _find(facts: GroupFacts, queue: MessageQueue) -> QueueFacts | None:
 
 def retries_behind(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Retries that are due and aren't consumed."""
-    behind = [queue for queue in facts.retries if queue.lag]
+    behind = [queue for queue in facts.retries if queue.backlog]
     if behind and facts.members:
         topics = named(sorted({queue.queue.topic for queue in behind}))
-        words = f"{count(sum(queue.lag for queue in behind), 'message')} of {topics} came back and are due"
+        words = f"{count(sum(queue.backlog for queue in behind), 'message')} of {topics} are due for redelivery"
         lines = some(_lines(behind))
-        yield ExplainFinding("RETRIES_DUE", words, lines, "they are consumed as others are", is_cause=False)
+        yield ExplainFinding("RETRIES_DUE", words, lines, "they are consumed like other messages", is_cause=False)
 
 
 def _lines(queues: Iterable[QueueFacts]) -> Iterator[str]:
-    return (f"{queue.place}: {queue.lag:,}" for queue in queues)
+    return (f"{queue.place}: {queue.backlog:,}" for queue in queues)

@@ -7,22 +7,25 @@ from collections.abc import Iterable
 
 from staticfire.client.explain.facts import GroupFacts
 from staticfire.client.explain.findings import ExplainFinding, count, named, some
+from staticfire.client.explain.of_places import is_local
 from staticfire.protocol.permissions import readable
 
 
 def broken_on_purpose(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Rules for injected faults."""
     if facts.faults:
-        words = f"{count(len(facts.faults), 'fault rule')} at work: things are broken on purpose"
+        words = f"{count(len(facts.faults), 'fault rule')} in effect: these faults are injected on purpose"
         yield ExplainFinding("FAULT_RULES", words, some(facts.faults), "staticfire fault clear")
 
 
 def away(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Brokers that don't respond to this client."""
     for name, why in sorted(facts.away.items()):
-        words = f"broker {name} doesn't answer: {why}"
-        way_out = "start or thaw it; if it runs, the address that it registered can't be reached from here: set "
-        way_out += "brokerIP1 to one that clients can reach"
+        words = f"broker {name} doesn't respond: {why}"
+        way_out = "start it, or resume it if it is frozen"
+        if not is_local(facts.addresses.get(name, "")):
+            way_out += "; if it runs, clients here can't reach the address that it registered: set brokerIP1 to one "
+            way_out += "that they can reach"
         yield ExplainFinding("BROKER_AWAY", words, [], way_out)
 
 
@@ -41,8 +44,8 @@ def subscriptions(facts: GroupFacts) -> Iterable[ExplainFinding]:
         elif facts.members and topic.name not in wanted and not any(member.silence for member in facts.members):
             clients = [member.client_id for member in facts.members]
             subscribed = named(sorted(wanted)) or "nothing"
-            words = f"no member of {facts.group} subscribes to {topic.name}: {named(clients)} want {subscribed}"
-            way_out = "subscribe to it; if another program should: it uses this group's name, and must have its own"
+            words = f"no member of {facts.group} subscribes to {topic.name}: {named(clients)} subscribe to {subscribed}"
+            way_out = "subscribe to it; a program with other subscriptions needs a group of its own"
             yield ExplainFinding("NOT_SUBSCRIBED", words, [], way_out)
 
 
@@ -54,23 +57,25 @@ def not_found_yet(facts: GroupFacts) -> Iterable[ExplainFinding]:
         topic = facts.topics.get(name)
         if topic is None or not topic.queues or any(queue.owners or queue.committed >= 0 for queue in topic.queues):
             continue
-        words = f"no member has any queue of {name} yet, although some want it: a client that started before there was "
-        words += "a topic asks for its route every 30 s (pollNameServerInterval)"
-        way_out = "wait half a minute; another time create topics before their consumers start: "
+        words = f"no member has any queue of {name} yet, although they subscribe to it: a client that started "
+        words += "before the topic existed requests its route every 30 s (pollNameServerInterval)"
+        way_out = "wait half a minute; next time create topics before their consumers start: "
         way_out += f"staticfire mqadmin updateTopic -c DefaultCluster -t {name}"
         yield ExplainFinding("TOPIC_NOT_FOUND_YET", words, some(_wanting(wanted)), way_out)
 
 
 def _wanting(wanted: dict[str, list[str]]) -> Iterable[str]:
-    return (f"{named(clients)}: wants it ({expression})" for expression, clients in wanted.items())
+    return (f"{named(clients)}: subscribes to it ({expression})" for expression, clients in wanted.items())
 
 
 def forbidden(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Missing permissions of brokers, topics and groups."""
     closed = sorted(name for name, state in facts.states.items() if not state.answers_pulls)
     if closed:
-        words = f"{named(closed)} may not be read from: brokerPermission"
-        way_out = "set brokerPermission=6 in its settings, or by RocketMQ's mqadmin updateBrokerConfig"
+        words = f"{named(closed)} forbid reading: brokerPermission"
+        way_out = (
+            "set brokerPermission=6: staticfire mqadmin updateBrokerConfig -c DefaultCluster -k brokerPermission -v 6"
+        )
         yield ExplainFinding("BROKER_NOT_READABLE", words, [], way_out)
     for topic in facts.topics.values():
         shut = sorted(name for name, perm in topic.perms.items() if not readable(perm))
@@ -97,7 +102,9 @@ def empty(facts: GroupFacts) -> Iterable[ExplainFinding]:
             words = f"nothing has ever been sent to {topic.name}"
             waiting = facts.waiting(topic.name, "level", "timer", "transaction")
             if not waiting:
-                way_out = f"send something: staticfire send {topic.name} hello; a producer elsewhere uses another "
+                way_out = (
+                    f"send a message: staticfire send {topic.name} hello; if a producer has sent some, it uses another "
+                )
                 way_out += "nameserver"
                 yield ExplainFinding("NOTHING_SENT", words, [], way_out)
 
@@ -107,7 +114,7 @@ def on_some_brokers(facts: GroupFacts) -> Iterable[ExplainFinding]:
     for topic in facts.topics.values():
         missing = sorted({*facts.brokers, *facts.away} - set(topic.brokers))
         if topic.exists and topic.brokers and missing:
-            words = f"{topic.name} is on {named(topic.brokers)} only, not on {named(missing)}: that is where the first "
-            words += "message came, if nobody created it"
+            words = f"{topic.name} is on {named(topic.brokers)} only, not on {named(missing)}: the broker that gets "
+            words += "the first message creates a topic that doesn't exist"
             way_out = f"staticfire mqadmin updateTopic -c DefaultCluster -t {topic.name}"
             yield ExplainFinding("ON_SOME_BROKERS", words, [], way_out, is_cause=False)

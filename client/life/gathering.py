@@ -127,7 +127,9 @@ class LifeReader:
             queue_id=message.queue_id,
             queue_offset=message.queue_offset,
         )
-        return await read_journals(self._admin.client, {message.broker_name: address}, wanted, TIMEOUT_MS)
+        records = await read_journals(self._admin.client, {message.broker_name: address}, wanted, TIMEOUT_MS)
+        # A program that only looked at the message, such as `staticfire peek`, has nothing to do with its life.
+        return [record for record in records if record.group != TOOLS_GROUP]
 
     async def _clock(self, masters: dict[str, str]) -> tuple[list[ClockFace], list[str]]:
         """Return the settings of message time with their start, and the brokers without a journal."""

@@ -13,6 +13,8 @@ from staticfire.protocol.command import Answer, Request, request
 from staticfire.protocol.numbers import Int32, Int64
 
 STARTED, JOINED, LEFT, SUBSCRIBED = "started", "joined", "left", "subscribed"
+GOODBYE = "unregistered"
+"""The reason of a LEFT: the client has unregistered."""
 LOCKED, UNLOCKED, TOOK_OVER, DELIVERED = "locked", "unlocked", "tookOver", "delivered"
 SENT_BACK, DIED, RESET_OFFSET, FORGOTTEN, CLOCK_SET = "sentBack", "died", "reset", "forgotten", "clockSet"
 TOPIC_MADE, GROUP_MADE, BEGAN = "topicMade", "groupMade", "began"

@@ -22,6 +22,8 @@ class RunOutcome(msgspec.Struct, frozen=True):
     events: list[RunEvent] = []
     """The events, if the run was configured to keep them."""
     was_played: bool = True
+    strikes_from_ms: int = 0
+    """The time of the run from which the times of the strikes count: before it, members share the queues."""
 
     @classmethod
     def not_played(cls, seed: int, words: str) -> "RunOutcome":
@@ -31,6 +33,12 @@ class RunOutcome(msgspec.Struct, frozen=True):
     @property
     def passed(self) -> bool:
         return not self.violations
+
+    @property
+    def strike_lines(self) -> list[str]:
+        """The strikes in words. Their times are those of the run, as the times of events and violations are."""
+        zero_ms = self.strikes_from_ms
+        return [str(msgspec.structs.replace(strike, at_ms=strike.at_ms + zero_ms)) for strike in self.strikes]
 
     def __str__(self) -> str:
         if self.passed:

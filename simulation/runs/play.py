@@ -73,6 +73,7 @@ def play(make: WorkloadMaker | Workload, what: Play) -> RunOutcome:
         cpu_s=process_time() - began_s,
         fingerprint=fingerprint,
         events=record.events,
+        strikes_from_ms=run.strikes_from_ms,
     )
 
 
@@ -91,6 +92,7 @@ class _Run:
         self._strikes = strikes
         self._record = record
         self.virtual_ms = 0
+        self.strikes_from_ms = 0
 
     def logged(self, level: str, event: str, fields: dict[str, object]) -> None:
         """Count the warnings and errors that programs log: they aren't shown, but their number is interesting."""
@@ -138,6 +140,7 @@ class _Run:
         looking = asyncio.get_running_loop().create_task(observer.loop(), name="observer")
         try:
             await cluster.begin_traffic()
+            self.strikes_from_ms = round(cluster.now_ms)
             striker.begin(self._strikes)
             await world.run_for(hours=self._what.hours)
             await self._come_to_rest(cluster, observer, striker)

@@ -8,19 +8,24 @@ from typing import Any
 import msgspec
 
 from staticfire.simulation.checkers.events import LocksSeen, MessageFound, RunEvent
+from staticfire.simulation.runs.lessons import lessons
 from staticfire.simulation.runs.outcome import RunOutcome
 
 TEMPLATE = Path(__file__).with_name("trace.html")
 EVENTS_SHOWN_MAX = 200_000
 
 
-def trace_page(outcome: RunOutcome, workload: str) -> str:
-    """Return the page of a run that has kept its events."""
+def trace_page(outcome: RunOutcome, workload: str, again: str = "") -> str:
+    """Return the page of a run that has kept its events. All its times count from the start of the run.
+
+    `again`: the command that repeats the run.
+    """
     shown = [_row(event) for event in outcome.events if not isinstance(event, MessageFound | LocksSeen)]
     facts = {
         "events": shown[:EVENTS_SHOWN_MAX],
         "violations": [[violation.at_ms, str(violation)] for violation in outcome.violations],
-        "strikes": [str(strike) for strike in outcome.strikes],
+        "lessons": [msgspec.to_builtins(lesson) for lesson in lessons(outcome)],
+        "strikes": outcome.strike_lines,
         "endMs": outcome.virtual_ms,
     }
     title = f"seed {outcome.seed} of {workload}"
@@ -29,7 +34,10 @@ def trace_page(outcome: RunOutcome, workload: str) -> str:
     text = TEMPLATE.read_text(encoding="utf-8")
     # A body may contain anything, even the end tag of the script.
     data = json.dumps(facts, separators=(",", ":")).replace("<", "\\u003c")
-    words = {"TITLE": escape(title), "VERDICT": escape(verdict + cut), "FINGERPRINT": outcome.fingerprint, "DATA": data}
+    words = {
+        "TITLE": escape(title), "VERDICT": escape(verdict + cut), "FINGERPRINT": outcome.fingerprint,
+        "AGAIN": escape(again), "DATA": data,
+    }  # fmt: skip
     for name, word in words.items():
         text = text.replace(f"{{{{{name}}}}}", word)
     return text

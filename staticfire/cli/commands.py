@@ -15,6 +15,7 @@ COMMANDS = {
     "nameserver": "Start one nameserver in the foreground.",
     "broker": "Start one broker in the foreground.",
     "proxy": "Start one gRPC endpoint, for RocketMQ 5's clients, in the foreground.",
+    "create": "Create a topic or a consumer group.",
     "send": "Send messages: the given texts, or each line of standard input.",
     "peek": "Show messages of a topic without consuming them.",
     "message": "Show a message by its id or key: where it is stored, and which groups have consumed it.",

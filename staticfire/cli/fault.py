@@ -15,6 +15,7 @@ from staticfire.cli.listing import print_json, watched
 from staticfire.cli.messages import count_of, printable
 from staticfire.cli.options import Command, all_flags, namesrv_flag
 from staticfire.launch.plan import CONTROL_PORT
+from staticfire.protocol.documentation import page
 from staticfire.protocol.durations import format_duration
 from staticfire.protocol.errors import UsageError
 
@@ -25,11 +26,11 @@ OPTION = click.option
 T = TypeVar("T")
 
 
-@click.group(cls=Commands)
+@click.group(cls=Commands, epilog=f"All of them: {page('faults')}")
 def fault() -> None:
     """Fault injection while the cluster runs: for some requests, clients or groups, a broker, a process.
 
-    Rules are kept in the memory of the servers: a restarted process has none. docs/faults.md describes all of them.
+    Rules are kept in the memory of the servers: a restarted process has none.
     """
 
 

@@ -11,6 +11,7 @@ from staticfire.cli.family import TOPIC, FamilyCommand, check_names, json_flag
 from staticfire.cli.listing import counted
 from staticfire.cli.messages import count_of
 from staticfire.cli.options import Assignments, Whole, namesrv_flag, protocol_flag
+from staticfire.message_fields import sent_fields
 from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED
 
@@ -77,7 +78,7 @@ class _Report:
             return
         self.sent += 1
         if self._as_json:
-            click.echo(json.dumps(_as_dict(outcome)))
+            click.echo(json.dumps(sent_fields(outcome)))
 
     def finish(self, last: "SendResult | Exception | None") -> int:
         """Print the total; return the exit code."""
@@ -146,14 +147,3 @@ async def _lines(machine: "Machine") -> AsyncIterator[list[bytes]]:
         yield [line for line in lines if line]
     if rest:
         yield [rest]
-
-
-def _as_dict(result: "SendResult") -> dict[str, object]:
-    return {
-        "messageId": result.message_id,
-        "status": result.status.value,
-        "topic": result.queue.topic,
-        "brokerName": result.queue.broker_name,
-        "queueId": result.queue.queue_id,
-        "queueOffset": result.queue_offset,
-    }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from staticfire.cli.options import Assignments, Whole
+from staticfire.protocol.documentation import page
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_SIGNAL_BASE
 from staticfire.runtime.signals import stop_signals
@@ -41,7 +42,10 @@ class Hours(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
         return hours
 
 
-@click.command(short_help="Simulate whole clusters on virtual time, from seeds, and check that all promises hold.")
+@click.command(
+    short_help="Simulate whole clusters on virtual time, from seeds, and check that all promises hold.",
+    epilog=f"A workload: {page('simulation')} A trouble: {page('troubles')}",
+)
 @click.argument("workload", metavar="[FILE]", required=False, default="")
 @click.option("--seeds", type=Whole(1), help="Number of seeds. [default: 100]")
 @click.option("--first", type=Whole(0), default=1, show_default=True, help="The first seed.")
@@ -77,9 +81,8 @@ def simulate(
     jobs: int | None,
     assignments: tuple[tuple[str, str], ...],
 ) -> int:
-    """Play a workload FILE (docs/simulation.md) with each seed, and check that brokers and clients keep their promises.
-    Without a FILE, each seed generates its own workload. A FILE that tells a trouble (docs/troubles.md) is played once
-    per variant.
+    """Play a workload FILE with each seed, and check that brokers and clients keep their promises. Without a FILE, each
+    seed generates its own workload. A FILE that describes a trouble is played once per variant.
 
     The same seed gives the same run on any machine.
     """
@@ -189,9 +192,9 @@ def _one(played: _Played, text: str, trace: bool, shrink: bool) -> int:
         click.echo(f"simulate: interrupted; there is no result for seed {seed} yet")
         raise
     click.echo(str(outcome))
-    for strike in outcome.strikes:
+    for strike in outcome.strike_lines:
         click.echo(f"  {strike}")
-    is_written = not trace or _write_page(played.path, outcome)
+    is_written = not trace or _write_page(played, outcome)
     if not outcome.passed and shrink:
         _shrink(played, outcome)
     return 0 if outcome.passed and is_written else EXIT_FAILED
@@ -209,12 +212,13 @@ def _shrink(played: _Played, outcome: "RunOutcome") -> None:
     click.echo(as_scenario(smallest, shrinker.hours, played.path, played.changes))
 
 
-def _write_page(path: str, outcome: "RunOutcome") -> bool:
+def _write_page(played: _Played, outcome: "RunOutcome") -> bool:
     """Write the timeline of a run into the current folder. Print its name, or the error. Return whether it worked."""
     from staticfire.simulation.runs.trace_page import trace_page
 
     page = Path(f"simulation-{outcome.seed}.html")
-    text = trace_page(outcome, path or "the swarm")
+    again = f"{played.command(outcome.seed)} --trace"
+    text = trace_page(outcome, played.path or "the swarm", again)
     try:
         page.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from staticfire.cluster.cluster_calls import Face, awaiting
 from staticfire.cluster.cluster_clock import RunningClock
 from staticfire.cluster.cluster_facts import ClusterFacts, ProcessFacts
+from staticfire.cluster.remote_cluster import RemoteCluster
 from staticfire.cluster.running_cluster import RunningCluster
 from staticfire.launch.plan import NAMESERVER
 from staticfire.runtime.loop_thread import LoopThread
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class AsyncClock(Face[RunningClock]):
     """The message time of one cluster, for asynchronous code."""
 
-    def __init__(self, cluster: Face[RunningCluster]) -> None:
+    def __init__(self, cluster: Face[RunningCluster] | RemoteCluster) -> None:
         self._cluster = cluster
 
     now = awaiting(RunningClock.now)

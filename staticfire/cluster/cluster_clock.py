@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from staticfire.client.admin.clock import ClockReport, ClusterClock
 from staticfire.cluster.cluster_calls import Face, waiting
+from staticfire.cluster.remote_cluster import RemoteCluster, RemoteRunning
 from staticfire.cluster.running_cluster import RunningCluster
 from staticfire.protocol.durations import DURATION_FORMS, MOMENT_FORMS, ms_of, parse_duration, parse_moment
 from staticfire.protocol.errors import UsageError
@@ -35,7 +36,7 @@ BLOCKS_CONSUMERS = (
 class RunningClock:
     """Message time. Runs inside the cluster's event loop."""
 
-    def __init__(self, cluster: RunningCluster) -> None:
+    def __init__(self, cluster: RunningCluster | RemoteRunning) -> None:
         self._cluster = cluster
 
     async def now(self) -> ClockReport:
@@ -98,7 +99,7 @@ class RunningClock:
 class BlockingClock(Face[RunningClock]):
     """The message time of one cluster. Any thread but the cluster's own may call the methods."""
 
-    def __init__(self, cluster: Face[RunningCluster]) -> None:
+    def __init__(self, cluster: Face[RunningCluster] | RemoteCluster) -> None:
         self._cluster = cluster
 
     now = waiting(RunningClock.now)

@@ -16,8 +16,10 @@ from typing import Any, Self
 from staticfire.client.admin.faults import FaultView, FaultViews
 from staticfire.cluster.cluster_calls import Face, awaiting, waiting
 from staticfire.cluster.fault_rules import ClusterFaults
+from staticfire.cluster.remote_cluster import RemoteCluster, RemoteRunning
 from staticfire.cluster.running_cluster import RunningCluster
 from staticfire.protocol.errors import UsageError
+from staticfire.runtime import failing_blocks
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.runtime.pool import ConnectionPool
 
@@ -25,7 +27,7 @@ from staticfire.runtime.pool import ConnectionPool
 class RunningFaults:
     """The fault rules of a cluster. Runs inside the cluster's event loop."""
 
-    def __init__(self, cluster: RunningCluster) -> None:
+    def __init__(self, cluster: RunningCluster | RemoteRunning) -> None:
         self._cluster = cluster
 
     async def add(self, words: Mapping[str, object]) -> FaultView:
@@ -56,7 +58,7 @@ class RunningFaults:
 class ClusterFaultsFace(Face[RunningFaults]):
     """What the blocking and the awaited class share."""
 
-    def __init__(self, cluster: Face[RunningCluster]) -> None:
+    def __init__(self, cluster: Face[RunningCluster] | RemoteCluster) -> None:
         self._cluster = cluster
 
     def _behind(self) -> tuple[LoopThread, RunningFaults]:
@@ -109,7 +111,8 @@ class BlockingFault:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *outcome: object) -> None:
+        failing_blocks.notify(outcome[1])
         self.remove()
 
 
@@ -158,5 +161,6 @@ class AwaitedFault:
     async def __aenter__(self) -> Self:
         return await self._added()
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *outcome: object) -> None:
+        await failing_blocks.notify_in_loop(outcome[1])
         await self.remove()

@@ -25,12 +25,12 @@ def check_access(host: str, token: str, said: str = "--control-token, or STATICF
         )
     if token and (not token.isascii() or not token.isprintable() or " " in token):
         raise UsageError(
-            f"the token of the control endpoint goes into a header: letters, digits and signs only ({said})"
+            f"the token of the control endpoint is sent in a header: use letters, digits and signs only ({said})"
         )
     if not token and not is_loopback(host):
         raise UsageError(
-            f"the control endpoint at {host} could be used by everybody who reaches it, to reset the cluster, too: "
-            f"give it a token ({said}), or leave it on 127.0.0.1"
+            f"the control endpoint at {host} could be used by anyone who reaches it, also to reset the cluster: "
+            f"set a token ({said}), or let it listen on 127.0.0.1"
         )
 
 
@@ -68,7 +68,7 @@ class Access:
                 "STATICFIRE_CONTROL_HOSTS, or Cluster(control_hosts=[...])"
             )
         if is_cross_site(origin, hosts[0]):
-            return "this comes from a page of another site"
+            return "the request comes from a page of another site"
         return ""
 
     def why_locked(self, path: str, authorization: str | None) -> str:

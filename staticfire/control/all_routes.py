@@ -1,6 +1,19 @@
 """All routes, in the order of the documentation. The first three describe the endpoint itself."""
 
-from staticfire.control import clock, cluster, dlq, faults, group, journal, messages, metrics, putting_back
+from staticfire.control import (
+    clock,
+    cluster,
+    dlq,
+    faults,
+    group,
+    group_changes,
+    journal,
+    messages,
+    metrics,
+    putting_back,
+    sending,
+    topic_changes,
+)
 from staticfire.control.openapi import describe, page
 from staticfire.control.routes import HTML, ControlCall, Reply, Route
 
@@ -28,13 +41,16 @@ async def _description(call: ControlCall) -> Reply:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route("GET", "/", "what the cluster consists of", _what_there_is),
-    Route("GET", "/docs", "what can be asked, for people", _docs, kind=HTML),
-    Route("GET", "/openapi.json", "what can be asked, for programs: an OpenAPI description", _description),
+    Route("GET", "/", "the processes, ports and folders of the cluster, and all paths", _what_there_is),
+    Route("GET", "/docs", "this description as a page", _docs, kind=HTML),
+    Route("GET", "/openapi.json", "this description for programs: OpenAPI", _description),
     *cluster.ROUTES,
     *metrics.ROUTES,
     *messages.ROUTES,
+    *topic_changes.ROUTES,
+    *sending.ROUTES,
     *group.ROUTES,
+    *group_changes.ROUTES,
     *dlq.ROUTES,
     *clock.ROUTES,
     *putting_back.ROUTES,

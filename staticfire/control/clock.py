@@ -66,7 +66,7 @@ async def advance(asked: ControlCall) -> Reply:
 def _mode(query: Mapping[str, Any], body: bytes) -> Mode:
     """Read POST /clock. Raises: UsageError."""
     if query and body.strip():
-        raise UsageError("a mode is given as JSON or as ?mode=frozen, not as both")
+        raise UsageError("write the mode either as JSON or as ?mode=frozen, not both")
     if meant := MEANT.get(query.get("mode", "")):
         raise UsageError(f"mode={query['mode']} is unknown: did you mean {meant}; {MODE_FORMS}")
     if query:
@@ -83,22 +83,25 @@ def _mode(query: Mapping[str, Any], body: bytes) -> Mode:
     return wanted
 
 
-_BUSY = {409: "consumers don't come to rest (NOT_AT_REST), or somebody else moves the clock (CLOCK_BUSY)"}
+_BUSY = {409: "consumers don't come to rest (NOT_AT_REST), or another client is moving the clock (CLOCK_BUSY)"}
 ROUTES = (
-    Route("GET", "/clock", "message time, its mode, and when the next message falls due", show),
+    Route("GET", "/clock", "message time, its mode, and when the next message is due", show),
     Route(
         "POST",
         "/clock",
-        'how it goes on: {"mode": "real", "frozen", "skipping" or "scaled", "rate": 60}, or ?mode=frozen',
+        'set the mode: {"mode": "real", "frozen", "skipping" or "scaled", "rate": 60}, or ?mode=frozen',
         go_on,
-        (Parameter("mode", ", ".join(MODES)), Parameter("rate", "how many times as fast, of scaled", "number")),
+        (
+            Parameter("mode", ", ".join(MODES)),
+            Parameter("rate", "of scaled: how many times faster than real time", "number"),
+        ),
         Mode,
         refusals=_BUSY,
     ),
     Route(
         "POST",
         "/clock/advance",
-        "jump ?by=2h or ?to=2027-01-01T00:00:00Z; answers when consumers are at rest (&settle=30s)",
+        "move forward ?by=2h or ?to=2027-01-01T00:00:00Z; responds when consumers are at rest (&settle=30s)",
         advance,
         (
             Parameter("by", f"how far: {DURATION_FORMS}"),

@@ -18,8 +18,8 @@ async def forget(asked: ControlCall) -> Reply:
 
 ROUTES = (
     Route(
-        "GET", "/health", "200 when every listener accepts and every route is registered, else 503 and why", health,
-        refusals={503: "it can't be used now: why"},
+        "GET", "/health", "200 if clients can use the cluster, otherwise 503 and the problems", health,
+        refusals={503: "clients can't use the cluster now; the response lists the problems"},
     ),
-    Route("POST", "/reset", "forget all messages, topics, groups and offsets", forget),
+    Route("POST", "/reset", "delete all messages, topics, groups and offsets", forget),
 )  # fmt: skip

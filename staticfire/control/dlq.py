@@ -78,7 +78,7 @@ async def resend(asked: ControlCall) -> Reply:
     """Resend some dead letters, or all."""
     order = read_body(asked.body or b"{}", ResendOrder)
     if order.is_all == bool(order.ids):
-        raise UsageError('which ones? {"ids": ["broker-a/0/17"]} or {"all": true}, one of them')
+        raise UsageError('choose dead letters: either {"ids": ["broker-a/0/17"]} or {"all": true}')
     try:
         async with _queue(asked) as queue:
             report = await queue.resend(order.ids, to=order.to, only_group=order.only_group, again=order.again)
@@ -106,11 +106,11 @@ def _not_found(error: ClientError) -> Reply:
 
 _NO_GROUP = {404: "no broker knows the group, or it has no such letter"}
 ROUTES = (
-    Route("GET", "/dlq", "how many dead letters each group has", counts),
+    Route("GET", "/dlq", "the number of dead letters of each group", counts),
     Route(
         "GET",
         "/dlq/{group}",
-        "the oldest of a group: ?max=20; ?last=1: the newest",
+        "the oldest dead letters of a group: ?max=20; ?last=1: the newest",
         letters,
         (
             Parameter("max", "how many", "integer", 1, LETTERS_SHOWN_MAX),
@@ -118,14 +118,21 @@ ROUTES = (
         ),
         refusals=_NO_GROUP,
     ),
-    Route("GET", "/dlq/{group}/letters/{letter:.+}", "one of them, with all that it has", letter, refusals=_NO_GROUP),
-    Route("GET", "/dlq/{group}/export", "all of them as JSON lines", export, refusals=_NO_GROUP, kind=LINES),
+    Route("GET", "/dlq/{group}/letters/{letter:.+}", "one dead letter with all its fields", letter, refusals=_NO_GROUP),
+    Route(
+        "GET",
+        "/dlq/{group}/export",
+        "all dead letters as JSON lines",
+        export,
+        refusals=_NO_GROUP,
+        kind=LINES,
+    ),
     Route(
         "POST",
         "/dlq/{group}/resend",
-        'send them again: {"ids": [...]} or {"all": true}; also "to", "onlyGroup", "again"',
+        'send dead letters again: {"ids": [...]} or {"all": true}; also "to", "onlyGroup", "again"',
         resend,
         body=ResendOrder,
-        refusals={**_NO_GROUP, 409: "a broker has ended it; the answer has what was sent"},
+        refusals={**_NO_GROUP, 409: "a broker interrupted the resend; the response lists what was sent"},
     ),
 )

@@ -33,7 +33,7 @@ async def remove(asked: ControlCall) -> Reply:
     """Remove a rule."""
     number = asked.place["number"]
     if not (number.isdecimal() and number.isascii() and len(number) <= NUMBER_DIGITS_MAX):
-        raise UsageError(f"{number} is no number of a rule")
+        raise UsageError(f"{number} isn't the number of a rule")
     try:
         await asked.cluster.faults.remove(int(number))
     except UsageError as error:
@@ -49,7 +49,7 @@ async def clear(asked: ControlCall) -> Reply:
 def _words(query: Mapping[str, Any], body: bytes) -> Mapping[str, object]:
     """Return the words of the rule in the request. Raises: UsageError."""
     if query and body.strip():
-        raise UsageError("a rule is given as JSON or behind a question mark, not as both")
+        raise UsageError("write the rule either as JSON or as parameters of the address, not both")
     if query or not body.strip():
         return query
     words: dict[str, object] = read_body(body, dict[str, Any], FORMS)
@@ -57,18 +57,18 @@ def _words(query: Mapping[str, Any], body: bytes) -> Mapping[str, object]:
 
 
 ROUTES = (
-    Route("GET", "/faults", "what goes wrong on purpose, with hits", show),
+    Route("GET", "/faults", "all rules of fault injection, with their hits", show),
     Route(
         "POST",
         "/faults",
-        'one more: {"code": "SEND_MESSAGE", "topic": "orders", "answer": "SYSTEM_BUSY", "times": 3}',
+        'add a rule: {"code": "SEND_MESSAGE", "topic": "orders", "answer": "SYSTEM_BUSY", "times": 3}',
         add,
-        tuple(Parameter(word, "as `staticfire fault add --help` has it") for word in WORDS),
+        tuple(Parameter(word, "see `staticfire fault add --help`") for word in WORDS),
         dict,
         is_open=True,
     ),
     Route(
-        "DELETE", "/faults/{number}", "no more of one", remove, refusals={404: "there is no fault rule of that number"}
+        "DELETE", "/faults/{number}", "remove a rule", remove, refusals={404: "there is no fault rule of that number"}
     ),
-    Route("DELETE", "/faults", "no more of any", clear),
+    Route("DELETE", "/faults", "remove all rules", clear),
 )

@@ -7,7 +7,7 @@ GET /groups lists them. GET /group/billing returns what `staticfire group billin
 from staticfire.client.admin.listing import list_groups
 from staticfire.control.routes import ControlCall, Parameter, Reply, Route
 
-ALL_OF_THEM = Parameter("all", "RocketMQ's own ones, too", "boolean")
+ALL_OF_THEM = Parameter("all", "with RocketMQ's own", "boolean")
 
 
 async def show_all(asked: ControlCall) -> Reply:
@@ -33,15 +33,15 @@ async def explain(asked: ControlCall) -> Reply:
 
 ROUTES = (
     Route(
-        "GET", "/groups", "all consumer groups: members, how far behind, dead letters; ?all=1: RocketMQ's own, too",
+        "GET", "/groups", "all consumer groups: members, lag, dead letters; ?all=1: with RocketMQ's own",
         show_all, (ALL_OF_THEM,),
     ),
     Route(
-        "GET", "/group/{group}", "a consumer group: members, what each holds, lag, rates, what is wrong", show,
+        "GET", "/group/{group}", "a consumer group: members, their queues, lag, rates, problems", show,
         refusals={404: "no broker knows the group"},
     ),
     Route(
-        "GET", "/explain/{group}", "why a group consumes nothing: findings, with the evidence and the way out; ?topic=",
+        "GET", "/explain/{group}", "why a group consumes nothing: causes with evidence and what to do; ?topic=",
         explain, (Parameter("topic", "a topic that it should consume, whether it subscribes to it or not"),),
     ),
 )  # fmt: skip

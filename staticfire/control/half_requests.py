@@ -114,6 +114,6 @@ class TimedConnection(asyncio.Protocol):
 
 def _too_slow(limit_s: float) -> bytes:
     """Return the response to a request that stayed incomplete for that long."""
-    body = b'{"error": "the request was not whole after %.0f seconds"}\n' % limit_s
+    body = b'{"error": "the request was incomplete after %.0f seconds"}\n' % limit_s
     head = b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nConnection: close\r\n"
     return head + b"Content-Length: %d\r\n\r\n" % len(body) + body

@@ -71,7 +71,7 @@ ROUTES = (
     Route(
         "GET",
         "/journal",
-        "what happened: ?kind=joined,left &client= &group= &topic= &queue= &broker= &max=",
+        "recorded events: ?kind=joined,left &client= &group= &topic= &queue= &broker= &max=",
         events,
         (Parameter("kind", "kinds of events, separated by commas"), *_CHOSEN),
         refusals=_NONE,
@@ -79,7 +79,7 @@ ROUTES = (
     Route(
         "GET",
         "/requests",
-        "what clients asked: ?code=PULL_MESSAGE &client= &group= &topic= &queue= &broker= &max=",
+        "recorded requests of clients: ?code=PULL_MESSAGE &client= &group= &topic= &queue= &broker= &max=",
         requests,
         (Parameter("code", "a request code, by RocketMQ's name or number"), *_CHOSEN),
         refusals=_NONE,

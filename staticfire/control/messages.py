@@ -85,11 +85,11 @@ def _shown(message: ReceivedMessage) -> dict[str, Any]:
 
 ROUTES = (
     Route(
-        "GET", "/topics", "all topics: brokers, queues, messages; ?all=1: RocketMQ's own, retries, dead letters, too",
-        topics, (Parameter("all", "RocketMQ's own ones, retries and dead letters, too", "boolean"),),
+        "GET", "/topics", "all topics: brokers, queues, messages; ?all=1: with RocketMQ's own, retries, dead letters",
+        topics, (Parameter("all", "with RocketMQ's own, retries and dead letters", "boolean"),),
     ),
     Route(
-        "GET", "/peek/{topic}", "what is in a topic, without traces: ?max=20 &last=1 &broker= &queue= &offset= &tags=",
+        "GET", "/peek/{topic}", "messages of a topic, unchanged: ?max=20 &last=1 &broker= &queue= &offset= &tags=",
         peek,
         (
             Parameter("max", "how many", "integer", 1, SHOWN_MAX),
@@ -102,13 +102,13 @@ ROUTES = (
         refusals={404: "there is no such topic"},
     ),
     Route(
-        "GET", "/messages/{id}", "messages by an id or a key, who has consumed them, and the life of each", find,
+        "GET", "/messages/{id}", "messages by an id or a key, which groups consumed them, and the life of each", find,
         (
             Parameter("topic", "of this topic only"),
             Parameter("from", f"stored then or later: {MOMENT_FORMS}"),
             Parameter("to", "stored then or before"),
             Parameter("max", "how many, the newest", "integer", 1, FOUND_MAX),
         ),
-        refusals={404: "nobody knows a message with that id or key"},
+        refusals={404: "there is no message with that id or key"},
     ),
 )  # fmt: skip

@@ -14,15 +14,15 @@ ERROR = {
     "type": "object",
     "required": ["error"],
     "properties": {
-        "error": {"type": "string", "description": "what is wrong, with what, and the way out"},
+        "error": {"type": "string", "description": "the problem, and what to do"},
         "code": {"type": "string", "description": "RocketMQ's name of the response code, where a server refused"},
     },
 }
 COMMON = {
-    400: "a parameter or the body can't be used: the words say what, where, and the way out",
+    400: "a parameter or the body is invalid; the error names it",
     403: "an unknown host name, or a page of another site",
-    409: "not now: a server is busy with something that goes first",
-    502: "a server of the cluster doesn't answer, or refuses",
+    409: "not now: a server is busy with something else",
+    502: "a server of the cluster doesn't respond, or refuses the request",
 }
 NO_TOKEN = {401: "the token is missing or wrong: Authorization: Bearer TOKEN"}
 
@@ -37,7 +37,7 @@ def describe(routes: Iterable[Route], version: str, needs_token: bool) -> dict[s
         "info": {
             "title": "staticfire, the control endpoint",
             "version": version,
-            "description": "What a test asks of a RocketMQ cluster on the test stand.",
+            "description": "Inspect and control a RocketMQ cluster for tests.",
         },
         "paths": paths,
         "components": {"schemas": {"Error": ERROR}},
@@ -128,7 +128,7 @@ p { margin: .2rem 0 } pre { background: #f4f4f4; padding: .4rem .6rem; margin: .
 @media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd } pre { background: #262626 } }
 </style>
 <h1>The control endpoint</h1>
-<p>What a test asks of this cluster. For programs: <a href="/openapi.json">/openapi.json</a>.</p>
+<p>Inspect and control this cluster. For programs: <a href="/openapi.json">/openapi.json</a>.</p>
 ROWS
 </html>
 """

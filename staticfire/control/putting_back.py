@@ -31,9 +31,9 @@ async def remove(asked: ControlCall) -> Reply:
 
 
 ROUTES = (
-    Route("GET", "/snapshots", "what the cluster was put away as", show),
-    Route("POST", "/snapshots/{name}", "put the cluster away under a name; one of that name is replaced", save),
-    Route("POST", "/snapshots/{name}/restore", "put the cluster back as it was; clients stay connected", restore),
+    Route("GET", "/snapshots", "all snapshots", show),
+    Route("POST", "/snapshots/{name}", "save the cluster as a snapshot; an older one of that name is replaced", save),
+    Route("POST", "/snapshots/{name}/restore", "restore the cluster from a snapshot; clients stay connected", restore),
     Route(
         "DELETE", "/snapshots/{name}", "remove a snapshot", remove, refusals={404: "there is no snapshot of that name"}
     ),

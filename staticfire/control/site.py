@@ -16,6 +16,7 @@ from typing import Any
 
 from aiohttp import web
 
+from staticfire.client.admin.creating import ExistsAlready
 from staticfire.control.access import Access
 from staticfire.control.all_routes import ROUTES, paths
 from staticfire.control.asked import ControlledCluster
@@ -132,7 +133,7 @@ def _served(route: Route, cluster: ControlledCluster) -> Served:
     async def serve(request: web.Request) -> web.StreamResponse:
         body = await _body(request)
         if body.strip() and route.body is None:
-            raise UsageError("it takes no body; whatever it takes stands behind a question mark")
+            raise UsageError("it takes no body; its parameters belong into the address, after a question mark")
         _refuse_repeated(request)
         query = route.read(request.query)
         reply = await route.answer(ControlCall(cluster, request.match_info, query, body))
@@ -147,7 +148,7 @@ async def _body(request: web.Request) -> bytes:
         async with asyncio.timeout(HALF_REQUEST_S):
             return await request.read()
     except TimeoutError:
-        words = f"Request Timeout: its body was not whole after {HALF_REQUEST_S:.0f} seconds"
+        words = f"Request Timeout: its body was incomplete after {HALF_REQUEST_S:.0f} seconds"
         raise web.HTTPRequestTimeout(reason=words) from None
 
 
@@ -174,7 +175,7 @@ async def _sent(request: web.Request, reply: Reply) -> web.StreamResponse:
 def _refusal(asked: str, error: StaticfireError) -> web.Response:
     """Return the response for an exception of a handler."""
     if isinstance(error, UsageError | ClientError):
-        return _json(400, {"error": str(error)})
+        return _json(409 if isinstance(error, ExistsAlready) else 400, {"error": str(error)})
     if not isinstance(error, BrokerAnswer):
         return _json(502, {"error": f"{asked}: {error}"})
     if isinstance(error, NotAtRest | ClockBusy | SystemBusy):

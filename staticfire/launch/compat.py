@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
+from staticfire.protocol.documentation import page
 from staticfire.protocol.errors import UsageError
 
 ROCKETMQ = "rocketmq-5.3.3"
@@ -60,7 +61,5 @@ def told(compat: str) -> list[str]:
 def told_shortly(compat: str) -> str:
     """Return a one-line summary of `told`."""
     rest = sum(not one.setting for one in differences())
-    return (
-        f"as {compat}; {rest} differences remain: docs/compatibility.md, or `staticfire up --compat {compat}`, lists "
-        "them"
-    )
+    lists = f"{page('compatibility')}, or `staticfire up --compat {compat}`, lists them"
+    return f"as {compat}; {rest} differences remain: {lists}"

@@ -7,8 +7,9 @@
 
 - `plugin.py`: the fixture `rocketmq`, its marker and its options; `cases.py`: `RocketMQTestCase` for unittest
 - `rocketmq.py`: the object that a test gets, blocking and awaited; `running_rocketmq.py`: its operations
-- `target.py`: the cluster that tests share: one that is started here, or a real one elsewhere
-- `waits.py`: polling a condition; `progress.py`: what a group has left; `report.py`: the report of a failed test
+- `target.py`: the cluster that tests share: one that is started here, or one elsewhere: `real_target.py`
+- `waits.py`: polling a condition; `progress.py`: what a group has left
+- `failures.py`: what pytest shows of a failed test; `report.py`: the description of its cluster
 """
 
 from staticfire.protocol.lazy_names import lazy_names

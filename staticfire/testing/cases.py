@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
+    from staticfire.testing.real_target import RealTarget
     from staticfire.testing.rocketmq import RocketMQ
-    from staticfire.testing.target import RealTarget, StandTarget
+    from staticfire.testing.target import StandTarget
 
 
 class RocketMQTestCase(unittest.TestCase):

@@ -6,7 +6,8 @@
     def test_failover(rocketmq): ...
 
 Tests with the same parameters share a cluster. It starts before the first of them and is reset between tests, which
-takes milliseconds. Each worker of pytest-xdist has its own. The report of a failed test describes the consumer groups.
+takes milliseconds. Each worker of pytest-xdist has its own. The report of a failed test describes the consumer groups
+as they were when it failed: `failures.py`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,8 +16,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from staticfire.testing.failures import FailureReport
+    from staticfire.testing.real_target import RealTarget
     from staticfire.testing.rocketmq import RocketMQ
-    from staticfire.testing.target import RealTarget, StandTarget
+    from staticfire.testing.target import StandTarget
+
+_FAILURE_REPORT: "pytest.StashKey[FailureReport]" = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,7 +74,12 @@ def rocketmq(
         cluster = _rocketmq_targets[key].begin_test()
     except StaticfireError as error:
         pytest.fail(f"rocketmq: {error}", pytrace=False)
-    yield cluster
+    from staticfire.runtime.failing_blocks import observed
+    from staticfire.testing.failures import FailureReport
+
+    request.node.stash[_FAILURE_REPORT] = report = FailureReport(cluster)
+    with observed(report):
+        yield cluster
     cluster.close()
 
 
@@ -99,29 +109,17 @@ def _parameters(request: pytest.FixtureRequest) -> Mapping[str, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-    """Add the state of the consumer groups to the report of a failed test."""
-    if call.excinfo is not None:
-        _forget_our_frames(call.excinfo.value)
+    """Add the state of the consumer groups to the report of a failed test, and place a skip at the test."""
+    if call.excinfo is None or "rocketmq" not in getattr(item, "fixturenames", ()):
+        return (yield)
+    from staticfire.testing.failures import forget_our_frames, place_of_skip
+
+    error = call.excinfo.value  # pytest replaces a SkipTest of unittest.
+    forget_our_frames(error)
     report = yield
-    cluster = getattr(item, "funcargs", {}).get("rocketmq")
-    if cluster is not None and call.when == "call" and report.failed:
-        report.sections.append(("RocketMQ", _told(cluster)))
+    described = item.stash.get(_FAILURE_REPORT, None)
+    if report.failed and described is not None and call.when != "teardown":
+        report.sections.append(("RocketMQ", described.text_for(error)))
+    if report.skipped and isinstance(report.longrepr, tuple) and (place := place_of_skip(item, error)) is not None:
+        report.longrepr = (*place, report.longrepr[2])
     return report
-
-
-def _forget_our_frames(error: BaseException) -> None:
-    """Cut the traceback of `NotYet` at the line where the test waited."""
-    if type(error).__name__ != "NotYet":
-        return
-    traceback = error.__traceback__
-    while traceback is not None and (below := traceback.tb_next) is not None:
-        if below.tb_frame.f_globals.get("__name__", "").startswith("staticfire."):
-            traceback.tb_next = None
-        traceback = traceback.tb_next
-
-
-def _told(cluster: "RocketMQ") -> str:
-    try:
-        return cluster.explain()
-    except Exception as error:  # noqa: BLE001 (whatever it is, the failure of the test itself matters more)
-        return f"how the groups stand can't be told: {type(error).__name__}: {error}"

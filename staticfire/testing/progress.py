@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from staticfire.client import GroupView, MessageQueue
+from staticfire.protocol.lag import lag_of
 from staticfire.protocol.names import pop_retry_topic
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 
@@ -21,15 +22,21 @@ class QueueLeft:
     end: int
     popped: int = 0
     """The number of messages that were popped but not acknowledged. `consumed` is after them."""
+    first: int = 0
+    """The first offset that is still stored."""
 
     @property
     def count(self) -> int:
         """The number of messages left."""
-        return max(0, self.end - max(0, self.consumed)) + self.popped
+        return lag_of(self.end, self.consumed, self.first, self.popped)
 
 
-def queues_left(ends: Mapping[MessageQueue, int], view: GroupView | None) -> list[QueueLeft]:
+def queues_left(
+    ends: Mapping[MessageQueue, int], view: GroupView | None, firsts: Mapping[MessageQueue, int] | None = None
+) -> list[QueueLeft]:
     """Return the queues that a group hasn't consumed up to these offsets; all queues if there is no such group.
+
+    `firsts`: the first offsets that are still stored, where they are known.
 
     This uses the offsets that brokers have and those that connected members report themselves, since members report to
     brokers only every few seconds. A popped message counts when it is acknowledged, or when a push consumer failed.
@@ -40,8 +47,9 @@ def queues_left(ends: Mapping[MessageQueue, int], view: GroupView | None) -> lis
     for queue, end in ends.items():
         consumed, working = consumed_to.get(queue, -1), worked_on.get(queue)
         popped = working.unacknowledged if working is not None and working.working_from < end else 0
-        if (consumed < end and end > 0) or popped:
-            left.append(QueueLeft(queue, consumed, end, popped))
+        one = QueueLeft(queue, consumed, end, popped, (firsts or {}).get(queue, 0))
+        if one.count:
+            left.append(one)
     return left
 
 

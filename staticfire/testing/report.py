@@ -3,26 +3,24 @@
 from collections.abc import Iterable, Sequence
 
 from staticfire.client import Admin
+from staticfire.client.admin.listing import own_topics
 from staticfire.client.explain.explainer import explain_group
-from staticfire.protocol.names import group_of_topic, is_retry_topic, is_system_topic, reply_topic
+from staticfire.protocol.names import is_system_group
 
 GROUPS_MAX = 20
 
 
-async def describe(admin: Admin, groups: Sequence[str] | None, deaths: Iterable[str] = ()) -> str:
-    """Describe what the groups have consumed, in a few lines each. None: all groups that have or had members.
+async def describe(admin: Admin, groups: Sequence[str] | None, deaths: Iterable[str] = (), suffix: str = "") -> str:
+    """Describe what the groups have consumed, in a few lines each. None: all groups.
 
-    `deaths`: one sentence for each process that ended unexpectedly. Raises: BrokerAnswer, NetworkError.
+    `deaths`: one sentence for each process that ended unexpectedly. `suffix`: the end of the names that belong to the
+    test, on a cluster that others use, too. Raises: BrokerAnswer, NetworkError.
     """
     lines = list(deaths)
     if groups is None:
-        topics = await admin.topics()
-        groups = [group_of_topic(topic) or "" for topic in topics if is_retry_topic(topic)]
-        known = await admin.cluster_info()
-        clusters = known.cluster_addr_table
-        of_servers = {*clusters, *map(reply_topic, clusters), *known.broker_addr_table}
-        own = [topic for topic in topics if group_of_topic(topic) is None and not is_system_topic(topic, of_servers)]
-        lines.append(f"topics: {', '.join(own) or 'none'}")
+        groups = [name for name in await admin.groups() if name.endswith(suffix) and not is_system_group(name)]
+        topics = [name for name in await own_topics(admin) if name.endswith(suffix)]
+        lines.append(f"topics: {', '.join(topics) or 'none'}")
         lines += [] if groups else ["no group has consumed anything"]
     for group in groups[:GROUPS_MAX]:
         lines.append(str(await explain_group(admin, group)))

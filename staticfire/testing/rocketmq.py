@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from staticfire.cluster.cluster_calls import Face, awaiting, waiting
+from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.testing.running_rocketmq import RunningRocketMQ
 from staticfire.testing.waits import WAIT_S, comes_true, not_yet, pauses
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from staticfire.cluster.async_cluster import AsyncClock, AsyncCluster
     from staticfire.cluster.cluster import Cluster
     from staticfire.cluster.cluster_clock import BlockingClock
+    from staticfire.cluster.cluster_faults import AwaitedFaults, BlockingFaults
+    from staticfire.cluster.remote_cluster import RemoteCluster
 
 # Each wait has its own, shorter deadline, whose error has more details.
 WAIT_S_MAX = 3_600
@@ -32,11 +35,18 @@ WAIT_S_MAX = 3_600
 class RocketMQFacts(Face[RunningRocketMQ]):
     """Properties of a test's cluster that need no request."""
 
-    def __init__(self, thread: LoopThread, running: RunningRocketMQ, stand: "Cluster | None") -> None:
-        """`stand`: the cluster, or None for a real one elsewhere."""
+    def __init__(
+        self,
+        thread: LoopThread,
+        running: RunningRocketMQ,
+        stand: "Cluster | None",
+        remote: "RemoteCluster | None" = None,
+    ) -> None:
+        """`stand`: the cluster, if staticfire started it here. `remote`: a cluster of staticfire elsewhere."""
         self._thread = thread
         self._running = running
         self._stand = stand
+        self._remote = remote
 
     @property
     def namesrv(self) -> str:
@@ -55,12 +65,12 @@ class RocketMQFacts(Face[RunningRocketMQ]):
 
     @property
     def is_real(self) -> bool:
-        """Whether this is a real cluster that staticfire didn't start (ROCKETMQ_TARGET)."""
-        return self._stand is None
+        """Whether this is a cluster of Apache RocketMQ (ROCKETMQ_TARGET), which has no clock and no fault injection."""
+        return self._stand is None and self._remote is None
 
     def group_name(self, name: str) -> str:
         """Return the name for a consumer group of this test. On a real cluster it gets a suffix unique to the test."""
-        return name + self._running.suffix
+        return self._running.group_name(name)
 
     def _behind(self) -> tuple[LoopThread, RunningRocketMQ]:
         return self._thread, self._running
@@ -70,7 +80,8 @@ class RocketMQFacts(Face[RunningRocketMQ]):
         if self._stand is None:
             from unittest import SkipTest  # here: it brings all of unittest
 
-            raise SkipTest(f"{what} needs a cluster of staticfire; {self.namesrv} is a real one")
+            where = "a cluster that this test run starts" if self._remote else "a cluster of staticfire"
+            raise SkipTest(f"{what} needs {where}; {self.namesrv} is {'elsewhere' if self._remote else 'a real one'}")
         return self._stand
 
 
@@ -80,7 +91,7 @@ class RocketMQ(RocketMQFacts):
     @property
     def aio(self) -> "AsyncRocketMQ":
         """The same cluster for asynchronous tests."""
-        return AsyncRocketMQ(self._thread, self._running, self._stand)
+        return AsyncRocketMQ(self._thread, self._running, self._stand, self._remote)
 
     @property
     def cluster(self) -> "Cluster":
@@ -90,7 +101,20 @@ class RocketMQ(RocketMQFacts):
     @property
     def clock(self) -> "BlockingClock":
         """Message time: `rocketmq.clock.advance(hours=2)`. Skips the test on a real cluster."""
+        if self._remote is not None:
+            from staticfire.cluster.cluster_clock import BlockingClock
+
+            return BlockingClock(self._remote)
         return self._own("rocketmq.clock").clock
+
+    @property
+    def faults(self) -> "BlockingFaults":
+        """Fault injection: `rocketmq.faults.add(code="SEND_MESSAGE", drop=True)`. Skips the test on a real cluster."""
+        if self._remote is not None:
+            from staticfire.cluster.cluster_faults import BlockingFaults
+
+            return BlockingFaults(self._remote)
+        return self._own("rocketmq.faults").faults
 
     create_topic = waiting(RunningRocketMQ.create_topic)
     send = waiting(RunningRocketMQ.send)
@@ -106,15 +130,21 @@ class RocketMQ(RocketMQFacts):
     def wait_for(self, condition: Callable[[], object], timeout_s: float = WAIT_S, what: str = "") -> None:
         """Wait until a function returns a true value. `what`: a description for the error.
 
-        Raises: NotYet, and whatever the function raises.
+        Raises: NotYet, with the last value and the state of all groups, and whatever the function raises.
         """
-        if condition():
+        if last := condition():
             return
         for pause in pauses(timeout_s, self._running.clock):
             self._thread.call(self._running.pause(pause))
-            if condition():
+            if last := condition():
                 return
-        raise not_yet(condition, what, timeout_s)
+        raise not_yet(condition, what, timeout_s, last).with_more(self._explained())
+
+    def _explained(self) -> str:
+        try:
+            return self.explain()
+        except StaticfireError as error:
+            return f"the consumer groups can't be described: {error}"
 
     def close(self) -> None:
         """Close everything that the test opened here."""
@@ -132,7 +162,20 @@ class AsyncRocketMQ(RocketMQFacts):
     @property
     def clock(self) -> "AsyncClock":
         """Message time: `await rocketmq.aio.clock.advance(hours=2)`. Skips the test on a real cluster."""
+        if self._remote is not None:
+            from staticfire.cluster.async_cluster import AsyncClock
+
+            return AsyncClock(self._remote)
         return self._own("rocketmq.clock").aio.clock
+
+    @property
+    def faults(self) -> "AwaitedFaults":
+        """Fault injection: `async with rocketmq.aio.faults.add(...)`. Skips the test on a real cluster."""
+        if self._remote is not None:
+            from staticfire.cluster.cluster_faults import AwaitedFaults
+
+            return AwaitedFaults(self._remote)
+        return self._own("rocketmq.faults").aio.faults
 
     create_topic = awaiting(RunningRocketMQ.create_topic)
     send = awaiting(RunningRocketMQ.send)
@@ -148,12 +191,22 @@ class AsyncRocketMQ(RocketMQFacts):
     async def wait_for(self, condition: Callable[[], object], timeout_s: float = WAIT_S, what: str = "") -> None:
         """Wait until a function or coroutine function returns a true value. Raises: as `RocketMQ.wait_for`."""
 
+        last: object = None
+
         async def holds() -> bool:
+            nonlocal last
             found = condition()
-            return bool(await found if isinstance(found, Awaitable) else found)
+            last = await found if isinstance(found, Awaitable) else found
+            return bool(last)
 
         async def pause(seconds: float) -> None:
             await asyncio.wrap_future(self._thread.submit(self._running.pause(seconds)))
 
         if not await comes_true(holds, timeout_s, self._running.clock, pause):
-            raise not_yet(condition, what, timeout_s)
+            raise not_yet(condition, what, timeout_s, last).with_more(await self._explained())
+
+    async def _explained(self) -> str:
+        try:
+            return await self.explain()
+        except StaticfireError as error:
+            return f"the consumer groups can't be described: {error}"

@@ -21,7 +21,7 @@ from staticfire.client import (
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.launch.places import is_whole
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.errors import BrokerAnswer, NetworkError
 from staticfire.protocol.names import TOOLS_GROUP, retry_topic
 from staticfire.testing.progress import QueueLeft, ends_of_returned, left_text, queues_left
 from staticfire.testing.waits import WAIT_S, NotYet, comes_true
@@ -55,6 +55,12 @@ class RunningRocketMQ:
         """The services used so far. All share the client."""
         self._opening = asyncio.Lock()
         self._topics: list[str] = []
+        self._groups: set[str] = set()
+
+    def group_name(self, name: str) -> str:
+        """Return the name for a consumer group of this test. On a shared cluster, the group is deleted at its end."""
+        self._groups.add(name + self.suffix)
+        return name + self.suffix
 
     # -- topics and messages -------------------------------------------------------------------------------------
 
@@ -101,13 +107,14 @@ class RunningRocketMQ:
         ends = await self._ends(topic)
         if ends is None:
             raise UsageError(f"there is no topic {topic}: create it, or send something to it, before waiting for it")
-        left: list[QueueLeft] = []
+        reader, left = await self._reader(), list[QueueLeft]()
+        firsts = dict(zip(ends, await asyncio.gather(*map(reader.min_offset, ends)), strict=True))
 
         async def is_consumed() -> bool:
             nonlocal left
             retries = await self._ends(retry_topic(group)) or {}
             view = await self._group(group)
-            left = queues_left({**ends, **retries, **ends_of_returned(topic, view)}, view)
+            left = queues_left({**ends, **retries, **ends_of_returned(topic, view)}, view, firsts)
             return not left
 
         if not await comes_true(is_consumed, timeout_s, self.clock, self.pause):
@@ -177,19 +184,32 @@ class RunningRocketMQ:
         """Describe what a group, or every group, has consumed, and its problems."""
         from staticfire.testing.report import describe
 
-        return await describe(await self._admin(), None if group is None else [group], self._deaths)
+        return await describe(await self._admin(), None if group is None else [group], self._deaths, self.suffix)
 
     # -- close ---------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Close what was opened. Delete the topics that this test created on a real cluster."""
+        """Close what was opened. On a cluster that others use, too, delete the topics and groups of this test."""
         try:
-            if self.suffix and self._topics:
-                admin = await self._admin()
-                for topic in self._topics:
-                    await admin.delete_topic(topic)
+            if self.suffix and (self._topics or self._groups):
+                await self._clean_up(await self._admin())
         finally:
             await self._stack.aclose()
+
+    async def _clean_up(self, admin: Admin) -> None:
+        from staticfire.client.admin.creating_groups import delete_group
+
+        for group in sorted(self._groups):
+            try:
+                await delete_group(admin, group)
+            except GroupNotFound:
+                continue  # It has never connected.
+            except NetworkError:
+                if self._topics:
+                    raise
+                return  # The test only needed a name, and there is no cluster.
+        for topic in self._topics:
+            await admin.delete_topic(topic)
 
     async def _ends(self, topic: str) -> dict[MessageQueue, int] | None:
         """Return the end offset of each queue of a topic, or None if there is no such topic."""

@@ -1,20 +1,16 @@
-"""The cluster that tests share: one that is started here, or a real one elsewhere (ROCKETMQ_TARGET).
-
-On a real cluster each test adds a suffix to its topics and groups, since others use it, too. There is no reset, and
-tests can't control its clock or its processes: those that need to are skipped, with the reason.
-"""
+"""The cluster that tests share: one that is started here, or one elsewhere (ROCKETMQ_TARGET)."""
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from staticfire.cluster.cluster import Cluster
 from staticfire.protocol.errors import UsageError
-from staticfire.runtime.addresses import parse_address
-from staticfire.runtime.live import live_machine
-from staticfire.runtime.loop_thread import LoopThread
 from staticfire.testing.rocketmq import RocketMQ
 from staticfire.testing.running_rocketmq import RunningRocketMQ
+
+if TYPE_CHECKING:
+    from staticfire.testing.real_target import RealTarget
 
 TARGET = "ROCKETMQ_TARGET"
 
@@ -57,30 +53,7 @@ class StandTarget:
         self._cluster.__exit__(None, None, None)
 
 
-class RealTarget:
-    """A cluster of Apache RocketMQ, or one of staticfire that runs elsewhere."""
-
-    def __init__(self, namesrv: str) -> None:
-        """Check the addresses. Raises: UsageError."""
-        for address in namesrv.split(";"):
-            parse_address(address)
-        self._namesrv = namesrv
-        self._thread: LoopThread | None = None
-
-    def start(self) -> None:
-        self._thread = LoopThread(f"the RocketMQ at {self._namesrv}")
-
-    def begin_test(self) -> RocketMQ:
-        assert self._thread is not None
-        ending = f"-{live_machine().identity.random.getrandbits(32):08x}"
-        return RocketMQ(self._thread, RunningRocketMQ(self._namesrv, "rocketmq", ending, ()), None)
-
-    def stop(self) -> None:
-        assert self._thread is not None
-        self._thread.close()
-
-
-def target_of(parameters: Mapping[str, Any], wanted: str | None = None) -> StandTarget | RealTarget:
+def target_of(parameters: Mapping[str, Any], wanted: str | None = None) -> "StandTarget | RealTarget":
     """Return a cluster for tests with these parameters. `wanted`: HOST:PORT of a real one.
 
     Raises: UsageError; SkipTest when a real one is wanted and can't have these parameters.
@@ -91,5 +64,7 @@ def target_of(parameters: Mapping[str, Any], wanted: str | None = None) -> Stand
     if parameters:
         from unittest import SkipTest  # here: it brings all of unittest
 
-        raise SkipTest(f"it wants a cluster with {', '.join(parameters)}, and {TARGET} is {real}")
+        raise SkipTest(f"it needs a cluster of its own with {', '.join(parameters)}; {TARGET} is {real}")
+    from staticfire.testing.real_target import RealTarget  # here, since most test runs start their own
+
     return RealTarget(real)

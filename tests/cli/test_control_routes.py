@@ -136,8 +136,8 @@ REFUSALS = [
     ("POST", "clock/advance", b"", 400, "an advance needs ?by=2h or ?to="),
     ("POST", "clock/advance?by=soon", b"", 400, "'soon' is not a duration; write 2h"),
     ("POST", "faults", b"[]", 400, "Expected `object`, got `array`"),
-    ("POST", "faults?anwser=SYSTEM_BUSY", b"", 400, "anwser is unknown; did you mean answer?"),
-    ("DELETE", "faults/first", b"", 400, "first is not the number of a rule"),
+    ("POST", "faults?anwser=SYSTEM_BUSY", b"", 400, "anwser is unknown here; did you mean answer?"),
+    ("DELETE", "faults/first", b"", 400, "first isn't the number of a rule"),
     ("DELETE", "faults/99", b"", 404, "there is no fault rule 99"),
     ("POST", "snapshots/a%20b", b"", 400, "'a b' is not a valid name of a snapshot"),
     ("PUT", "reset", b"", 405, "use POST"),
@@ -207,11 +207,11 @@ def test_with_a_token_it_listens_elsewhere_and_lets_nobody_else_in() -> None:
     [
         (
             ["--control-address", "0.0.0.0"],
-            "could be used by everybody who reaches it, to reset the cluster, too: give it a",
+            "could be used by anyone who reaches it, also to reset the cluster: set a",
         ),
-        (["--control-address", "::"], "give it a token (--control-token, or STATICFIRE_CONTROL_TOKEN)"),
+        (["--control-address", "::"], "set a token (--control-token, or STATICFIRE_CONTROL_TOKEN)"),
         (["--control-token", "short"], "is too short: 8 characters or more"),
-        (["--control-token", "two words here"], "goes into a header"),
+        (["--control-token", "two words here"], "is sent in a header"),
     ],
 )
 def test_an_endpoint_that_everybody_could_use_is_not_started(flags: list[str], words: str) -> None:

@@ -214,8 +214,8 @@ def test_the_control_endpoint_tells_what_is_wrong(cluster: Cluster, path: str, s
 @pytest.mark.parametrize(
     ("order", "status", "words"),
     [
-        ({}, 400, "which ones?"),
-        ({"all": True, "ids": ["x"]}, 400, "which ones?"),
+        ({}, 400, "choose dead letters"),
+        ({"all": True, "ids": ["x"]}, 400, "choose dead letters"),
         ({"alle": True}, 400, "'alle' is unknown here; there are ids, all, to, onlyGroup, again: did you mean all?"),
         (b"{", 400, "truncated"),
         ({"ids": ["broker-a/0/9"]}, 404, "ends before 3 there"),

@@ -26,7 +26,7 @@ def test_causes_in_words_and_as_json(cluster: Cluster) -> None:
     assert "no broker knows a group billing" in shown.stdout
     assert "> start a consumer of billing" in shown.stdout
     told = json.loads(call("explain", "billing", "--json", "--namesrv", cluster.namesrv).stdout)
-    assert [one["kind"] for one in told["findings"]] == ["UNKNOWN_GROUP", "LOOPBACK_ADDRESS"]
+    assert [one["kind"] for one in told["findings"]] == ["UNKNOWN_GROUP"]
     assert get(f"{cluster.control}/explain/billing")[1] == told == cluster.explain("billing").as_json()
 
 

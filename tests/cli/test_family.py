@@ -36,6 +36,7 @@ WATCHED = {"topics", "groups", "group", "explain", "dlq list", "fault list", "cl
 ALIKE = ("--namesrv", "--protocol", "--json", "--watch", "--control", "--last", "--queue", "--client")
 
 EXAMPLES = {
+    "create": "create orders --queues 4",
     "send": "send orders hello",
     "peek": "peek orders",
     "message": "message order-1",
@@ -264,6 +265,10 @@ def cluster() -> Iterator[Cluster]:
 
 
 SHOWN = [
+    ("create audit --queues 2", 0, {"topic", "created", "queues"}),
+    ("create audit --queues 3", 1, set()),
+    ("create --group auditing --retries 3", 0, {"group", "created", "retries"}),
+    ("create", 2, set()),
     ("send orders hello", 0, {"messageId", "status", "topic", "brokerName", "queueId", "queueOffset"}),
     ("peek orders --max 1", 0, {"topic", "messageId", "queueOffset", "storedMs", "keys", "properties", "body"}),
     ("message order-1", 0, {"messageId", "offsetMessageId", "groups", "life"}),

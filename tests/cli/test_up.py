@@ -80,8 +80,18 @@ def test_taken_port_is_one_line() -> None:
         refused = call("up", "--namesrv-port", str(port), "--broker-port", "0", "--control-port", "0")
     assert refused.returncode == 2
     line = one_line(refused.stderr)
-    assert line.startswith(f"staticfire: can't listen on 127.0.0.1:{port}: the port is in use;")
+    assert line.startswith(f"staticfire: port {port} is in use: ")
+    assert f" (pid {os.getpid()}) has it; stop it, or choose another port" in line
     assert "--namesrv-port" in line
+
+
+def test_a_port_of_another_cluster_is_refused_with_its_pid() -> None:
+    with Up("up", *FREE_PORTS) as up:
+        port = up.told("NAMESRV_ADDR").rpartition(":")[2]
+        refused = call("up", "--namesrv-port", port, "--broker-port", "0", "--control-port", "0")
+        pid = up.process.pid
+    assert refused.returncode == 2
+    assert f"port {port} is in use: another `staticfire up` (pid {pid}) has it; " in one_line(refused.stderr)
 
 
 def test_the_usual_control_port_is_left_to_another_program() -> None:
@@ -100,7 +110,7 @@ def test_the_usual_control_port_is_left_to_another_program() -> None:
     said = f"staticfire: another program listens on port {CONTROL_PORT}: the control endpoint is {control}"
     assert err.splitlines() == [f"{said} (choose another port with --control-port)"]
     assert refused.returncode == 2
-    assert f":{CONTROL_PORT}: the port is in use" in one_line(refused.stderr)
+    assert f"port {CONTROL_PORT} is in use" in one_line(refused.stderr)
 
 
 def test_folder_of_another_cluster_is_one_line(tmp_path: Path) -> None:

@@ -20,8 +20,11 @@ from staticfire.client import (
     TransactionState,
 )
 from staticfire.client.admin.faults import FaultAdmin
+from staticfire.client.explain import of_topics
 from staticfire.client.explain.explainer import explain_group
 from staticfire.client.explain.explanation import Explanation
+from staticfire.client.explain.facts import GroupFacts
+from staticfire.client.explain.of_places import loopback
 from staticfire.faults.parsing import parse_fault
 from staticfire.simulation.world import SimulatedWorld
 from tests.cli.ways_out import commands_in, is_taken
@@ -240,21 +243,25 @@ async def subscribed_anew_without_a_word(shop: Shop) -> None:
 Situation = Callable[[Shop], Coroutine[Any, Any, None]]
 SITUATIONS: list[tuple[Situation, list[str], list[str]]] = [
     # what is made, the kinds found, words that say it
-    (all_is_well, [], ["behind nothing"]),
+    (all_is_well, [], ["no backlog"]),
     (nobody_ever, ["UNKNOWN_GROUP"], ["no broker knows a group billing"]),
     (nobody_now, ["NO_MEMBER"], ["billing has no member", "messages behind in orders", "left"]),
-    (another_topic, ["NOT_SUBSCRIBED", "NOTHING_SENT"], ["no member of billing subscribes to orders", "want refunds"]),
+    (
+        another_topic,
+        ["NOT_SUBSCRIBED", "NOTHING_SENT"],
+        ["no member of billing subscribes to orders", "subscribe to refunds"],
+    ),
     (no_such_topic, ["NO_TOPIC"], ["there is no topic order; is it orders?"]),
     (two_programs, ["DIFFERENT_SUBSCRIPTIONS"], ["nothing", "a group of its own"]),
     (different_tags, ["DIFFERENT_SUBSCRIPTIONS"], ["[paid]", "[refunded]"]),
     (more_members, ["NOTHING_SENT", "MORE_MEMBERS_THAN_QUEUES"], ["orders has 4 queues for 5 members"]),
-    (suspended, ["OWNER_DOES_NOT_PULL"], ["doesn't pull it", "suspended"]),
+    (suspended, ["OWNER_DOES_NOT_PULL"], ["doesn't pull from it", "suspended"]),
     (frozen, ["SILENT_MEMBER"], ["is connected from 10.0.3.", "may be frozen"]),
-    (hanging, ["STUCK_MESSAGE"], ["has had message", "orders broker-a/1 stands at offset 0, 4 messages behind"]),
+    (hanging, ["STUCK_MESSAGE"], ["has had message", "orders broker-a/1 stays at offset 0, 4 messages behind"]),
     (
         failing_always,
         ["FAILING_LISTENER", "RETRIES_LATER"],
-        ["fails", "1 message came back and waits for its next try"],
+        ["fails", "1 message failed and waits for its next try"],
     ),
     (
         dead_already,
@@ -264,20 +271,20 @@ SITUATIONS: list[tuple[Situation, list[str], list[str]]] = [
             "staticfire dlq resend billing --all",
         ],
     ),
-    (time_stands_still, ["RETRIES_LATER"], ["message time stands still", "staticfire clock run"]),
+    (time_stands_still, ["RETRIES_LATER"], ["message time is frozen", "staticfire clock run"]),
     (all_due_later, ["DUE_LATER"], ["2 messages of orders were sent with a delay", "staticfire clock advance"]),
     (in_a_transaction, ["OPEN_TRANSACTIONS"], ["1 message of orders is in a transaction"]),
     (tags_of_another_case, ["FILTER_MATCHES_NOTHING"], ["[Paid]", "their tags: paid"]),
     (condition_that_matches_nothing, ["FILTER_MATCHES_NOTHING"], ["[price > 100]", "price=7"]),
     (write_only, ["TOPIC_NOT_READABLE"], ["orders may not be read on broker-a, broker-b: perm 2", "-p 6"]),
     (disabled_group, ["GROUP_DISABLED"], ["consumeEnable=false", "-s true"]),
-    (broken_on_purpose, ["FAULT_RULES"], ["1 fault rule at work", "PULL_MESSAGE", "staticfire fault clear"]),
-    (broker_gone, ["BROKER_AWAY"], ["broker broker-b doesn't answer"]),
+    (broken_on_purpose, ["FAULT_RULES"], ["1 fault rule in effect", "PULL_MESSAGE", "staticfire fault clear"]),
+    (broker_gone, ["BROKER_AWAY"], ["broker broker-b doesn't respond"]),
     (nothing_sent, ["NOTHING_SENT"], ["nothing has ever been sent to orders"]),
     (on_one_broker, ["ON_SOME_BROKERS"], ["refunds is on broker-b only, not on broker-a"]),
     (popped_and_forgotten, ["POPPED"], ["3 messages popped and not acknowledged, at", "in 9m", "clock advance 9m"]),
     (popped_and_failed, ["RETRIES_LATER"], ["1 message failed and wait for their next try", "clock advance"]),
-    (suspended_while_it_pops, ["MEMBER_DOES_NOT_ASK"], ["1 message are there for", "it pops, and is suspended"]),
+    (suspended_while_it_pops, ["MEMBER_DOES_NOT_ASK"], ["1 message available for", "it pops, and is suspended"]),
     (one_broker_out_of_reach, ["UNREACHABLE_BROKER"], ["and not to broker-b (10.0.1.2:10911)", "brokerIP1"]),
     (subscribed_anew_without_a_word, ["SUBSCRIPTION_NOT_LATEST"], ["refuses", "no heartbeat has reported it", "paid"]),
     (offset_beyond_the_end, ["OFFSET_BEYOND_END"], ["billing is at 99, beyond the end at 1", "resetOffsetByTime"]),
@@ -317,8 +324,8 @@ async def test_what_was_popped_and_came_back_is_behind(world: SimulatedWorld, sh
     await shop.advance(hours=1)
     found = await explained(shop)
     assert "3 messages behind" in found.headline, str(found)
-    assert "3 messages of %RETRY%billing_orders came back and are due" in str(found)
-    assert "it has to ask (receive)" in str(found)
+    assert "3 messages of %RETRY%billing_orders are due for redelivery" in str(found)
+    assert "it must call receive" in str(found)
     assert found.causes == [], "the member has asked a moment ago"
     await world.run_for(minutes=1)
     (cause,) = (await explained(shop)).causes
@@ -346,7 +353,7 @@ async def test_a_new_group_that_began_at_the_end(world: SimulatedWorld, shop: Sh
     await shop.start("one", consume_from_where=ConsumeFromWhere.LAST_OFFSET)
     await world.run_for(seconds=20)
     told = str(await explained(shop))
-    assert "began behind the 8 messages that orders had" in told
+    assert "began after the 8 messages that orders had" in told
     assert "resetOffsetByTime -g billing -t orders" in told
 
 
@@ -368,6 +375,24 @@ async def test_a_lock_that_its_holder_left_behind(world: SimulatedWorld, shop: S
     await world.run_for(seconds=5)
     told = str(await explained(shop))
     assert "is locked by" in told
-    assert "is no member any more: it ended without giving its locks back" in told
+    assert "is no longer a member: it ended without releasing its locks" in told
     await world.run_for(seconds=80)
     assert "is locked by" not in str(await explained(shop))
+
+
+@pytest.mark.parametrize(
+    ("address", "elsewhere", "kinds"),
+    [
+        ("127.0.0.1:10911", [], []),
+        ("127.0.0.1:10911", ["172.18.0.1@7"], ["LOOPBACK_ADDRESS"]),
+        ("10.0.1.1:10911", ["172.18.0.1@7"], []),
+    ],
+)
+def test_loopback_addresses_are_noted_where_a_client_came_from_another_machine(
+    address: str, elsewhere: list[str], kinds: list[str]
+) -> None:
+    facts = GroupFacts(GROUP, addresses={"broker-a": address}, elsewhere=elsewhere)
+    assert [one.kind for one in loopback(facts)] == kinds
+    facts.away = {"broker-a": "connection refused"}
+    (away,) = of_topics.away(facts)
+    assert ("brokerIP1" in away.way_out) == (not address.startswith("127."))

@@ -125,7 +125,7 @@ def test_simple(rocketmq):
         rocketmq.clock.advance(seconds=30)
         back = left(rocketmq, orders)
         assert "2 left (%RETRY%billing_orders broker-a/0: 2)" in back
-        assert "it has to ask" in back
+        assert "it must call receive" in back
         for message in simple.receive():
             simple.ack(message)
         rocketmq.wait_consumed(orders, group="billing")
