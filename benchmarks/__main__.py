@@ -19,7 +19,7 @@ from benchmarks import machine
 from benchmarks.figures import Family, Stand, Values
 from benchmarks.figures.clusters import Clusters
 from benchmarks.figures.conditions import Conditions
-from benchmarks.figures.dead_letter import DeadLetter
+from benchmarks.figures.dead_letter import DeadLetter, Retries
 from benchmarks.figures.delayed import Delayed
 from benchmarks.figures.delayed_kills import DelayedKills
 from benchmarks.figures.first_pull import FIRST_PULLS
@@ -81,6 +81,7 @@ FAMILIES: list[Family] = [
     TraceOff(),
     Transactions(),
     DeadLetter(),
+    Retries(),
     Conditions(),
     ScaleOut(),
     Rebalance(),

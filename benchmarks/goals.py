@@ -108,6 +108,7 @@ GOALS = [
     Goal("delayed_1m_late_p99_ms", "1,000,000 delayed: late, p99", "ms", at_most=100),
     Goal("delayed_1m_bytes_each", "1,000,000 delayed: memory of each", "B", at_most=20),
     Goal("delayed_kills_wrong", "1,000,000 delayed, a kill -9 and a restart: lost, twice or early", "", at_most=0),
+    Goal("retry_cpu_us", "a retry of many side by side, clock skips", "us CPU", at_most=200),
     Goal("dlq_road_ms", "16 retries and %DLQ%, clock jumps", "ms", at_most=1000, rocketmq="4 h 45 min 40 s"),
     Goal("sql_filter_us", "SQL92, three terms, per message", "us", at_most=1.5),
     Goal("timers_1m_late_p99_ms", "1,000,000 with a time of their own: late, p99", "ms", at_most=100),
