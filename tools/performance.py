@@ -22,8 +22,9 @@ def performance_figures() -> str:
         return "No run was recorded yet that had the machine to itself (`make bench ARGS=--record`)."
     line = quiet[-1]
     head = (
-        f"Measured on {line['day']} at {line['commit']}: {line['cpu']}, {line['cores']} cores, Python {line['python']}; "
-        f"the CRC-32 of 1 KiB took the standard library {line['crc32_1k_ns']} ns (266 where the goals were set)."
+        f"Measured on {line['day']} at {line['commit']}: {line['cpu']}, {line['cores']} cores, "
+        f"Python {line['python']}; the CRC-32 of 1 KiB took the standard library {line['crc32_1k_ns']} ns (266 where "
+        "the goals were set)."
     )
     rows = []
     for goal in GOALS:
