@@ -1,6 +1,7 @@
 """Measure the performance on this machine, compared with a bare echo server: `make bench`. Not part of staticfire.
 
-- `figures/`: the measurements, by family; `goals.py`: the goals; `report.py`: the table and the results file
+- `figures/`: the measurements, by family; `goals.py`: the goals; `report.py`: the table and the results file;
+  `history.py`: the recorded runs, and what is worse than in them
 - `parts/`: measurements of single parts in one process, to find the cause of a change
 - `machine.py`: cores, CPU time and memory; `servers.py`: server processes; `echo.py`: the server to compare with
 - `load.py`: the load generator; `pop_load.py`: pops; `frames.py`: its requests; `asking.py`: one request at a time

@@ -15,11 +15,11 @@ from statistics import median
 
 from rich.console import Console
 
-from benchmarks import machine
+from benchmarks import history, machine
 from benchmarks.figures import Family, Stand, Values
 from benchmarks.figures.clusters import Clusters
 from benchmarks.figures.conditions import Conditions
-from benchmarks.figures.dead_letter import DeadLetter
+from benchmarks.figures.dead_letter import DeadLetter, Retries
 from benchmarks.figures.delayed import Delayed
 from benchmarks.figures.delayed_kills import DelayedKills
 from benchmarks.figures.first_pull import FIRST_PULLS
@@ -44,10 +44,10 @@ from benchmarks.figures.timers import Timers
 from benchmarks.figures.tracing import TraceOff
 from benchmarks.figures.transactions import Transactions
 from benchmarks.load import UnexpectedAnswerError
-from benchmarks.report import medians, number, show, write
+from benchmarks.report import medians, number, show, show_steps_back, write
 from benchmarks.spark import SparkRead, spark_missing
 
-ROUNDS, QUICK_ROUNDS = 5, 2
+ROUNDS, QUICK_ROUNDS = 3, 2
 TOUCHED_MIB = 1536
 KEY_MESSAGES, QUICK_KEY_MESSAGES = 1_000_000, 100_000
 
@@ -81,6 +81,7 @@ FAMILIES: list[Family] = [
     TraceOff(),
     Transactions(),
     DeadLetter(),
+    Retries(),
     Conditions(),
     ScaleOut(),
     Rebalance(),
@@ -129,9 +130,10 @@ def main() -> int:
     os.sched_setaffinity(0, {machine.LOAD_CORE})
     rounds: list[Values] = []
     speeds: list[float] = []
+    foreign: list[float] = []
     try:
         for index in range(arguments.rounds):
-            rounds.append(_round(console, families, stand, f"round {index + 1}/{arguments.rounds}", speeds))
+            rounds.append(_round(console, families, stand, f"round {index + 1}/{arguments.rounds}", speeds, foreign))
             families = [family for family in families if family not in ONCE]
             if not families:
                 break
@@ -151,6 +153,12 @@ def main() -> int:
 
         compared = compare(console, stand, arguments.only)
     console.print(f"written: {write(values, about, compared, len(rounds))}")
+    about["foreign_cores"] = round(median(foreign), 2)
+    line = history.line_of(values, about, len(rounds))
+    show_steps_back(console, line, history.read())
+    if arguments.record:
+        history.append(line)
+        console.print(f"recorded: {history.HISTORY}")
     return 0
 
 
@@ -174,7 +182,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--curves", action="store_true", help="instead: what more topics, connections, messages ... cost"
     )
+    parser.add_argument(
+        "--record", action="store_true", help="append a complete run to the history that later runs are compared with"
+    )
     arguments = parser.parse_args()
+    if arguments.record and (arguments.only or arguments.quick):
+        parser.error("--record takes complete runs: without --only and --quick")
     arguments.rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
     return arguments
 
@@ -195,16 +208,21 @@ def _all_keys() -> list[str]:
     return [key for family in FAMILIES for key in family.keys]
 
 
-def _round(console: Console, families: list[Family], stand: Stand, name: str, speeds: list[float]) -> Values:
+def _round(
+    console: Console, families: list[Family], stand: Stand, name: str, speeds: list[float], foreign: list[float]
+) -> Values:
+    """Measure each family once; append the machine's speed, and what other programs used, before each."""
     values: Values = {}
     for family in families:
-        foreign = machine.wait_until_quiet()
+        foreign.append(machine.wait_until_quiet())
         speeds.append(machine.crc32_ns())
+        began_s = time.monotonic()
         measured = family.measure(stand)
+        seconds = time.monotonic() - began_s
         values |= measured
         shown = "  ".join(f"{key} {number(measured[key])}" for key in family.keys)
-        during = measured.get(f"{family.name}_foreign", foreign)
-        console.print(f"[dim]{name}  {shown}  (foreign: {during:.2f} cores)")
+        during = measured.get(f"{family.name}_foreign", foreign[-1])
+        console.print(f"[dim]{name}  {shown}  (foreign: {during:.2f} cores, {seconds:.1f} s)")
     return values
 
 

@@ -1,14 +1,17 @@
 """The table that `make bench` prints, and the results file for comparisons: results/latest.json."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.figures import Values
 from benchmarks.goals import GOALS, Goal, Verdict
+from benchmarks.history import FOREIGN_CORES_MAX, is_quiet, steps_back
 
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 
@@ -62,6 +65,21 @@ def show(console: Console, values: Values, rounds: list[Values]) -> None:
             "" if foreign is None else f"{foreign:.2f}",
         )
     console.print(table)
+
+
+def show_steps_back(console: Console, now: dict[str, Any], history: Sequence[dict[str, Any]]) -> None:
+    """Print which figures are worse than in the last recorded runs."""
+    if not any(is_quiet(line) for line in history):
+        return
+    if not is_quiet(now):
+        words = f"other programs used {now['foreign_cores']} cores, more than {FOREIGN_CORES_MAX}"
+        console.print(f"[yellow]{words}: steps back may be theirs")
+    steps = steps_back(now, history)
+    for step in steps:
+        words = f"{step.goal.what}: {number(step.now)} {step.goal.unit}, before {number(step.before)}"
+        console.print(f"[red]step back, {step.times:.1f} times worse: {words}")
+    if not steps:
+        console.print("no step back beside the last recorded runs")
 
 
 def number(value: float) -> str:

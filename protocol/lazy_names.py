@@ -25,7 +25,8 @@ def lazy_names(
         import sys
         from importlib import import_module
 
-        value: object = getattr(import_module(home_of.get(name, otherwise)), name)
+        with CollectionPaused():
+            value: object = getattr(import_module(home_of.get(name, otherwise)), name)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -35,3 +36,26 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *known})
 
     return find, all_names
+
+
+class CollectionPaused:
+    """Import in a user's process without garbage collection, because all imported objects are kept anyway.
+
+    Afterwards they are in the oldest generation, where the collector rarely looks; otherwise it would look at all of
+    them as soon as it is enabled. A program that has paused it, or has frozen objects, is left alone.
+    """
+
+    def __enter__(self) -> None:
+        import gc
+
+        self._pauses = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        import gc
+
+        if self._pauses:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()  # All objects are in the oldest generation then.
+            gc.enable()

@@ -151,11 +151,17 @@ def with_property(properties: bytes, name: str | bytes, value: str | bytes) -> b
 def without_property(properties: bytes, name: str | bytes) -> bytes:
     """Return the string without the properties of a name; the same object if there was none."""
     needle = _NEEDLES.get(name) or _needle(name)
-    if properties.find(needle) < 0:
-        return properties
-    entries = properties.split(b"\x02")
-    kept = [entry for entry in entries if not entry.startswith(needle)]
-    return properties if len(kept) == len(entries) else b"\x02".join(kept)
+    at = properties.find(needle)
+    while at >= 0:
+        if at and properties[at - 1] != _VALUE_END:
+            at = properties.find(needle, at + 1)  # The end of a longer name.
+            continue
+        end = properties.find(b"\x02", at)
+        if end < 0:
+            return properties[: max(at - 1, 0)]  # Some clients omit the last 02; then what is left omits it, too.
+        properties = properties[:at] + properties[end + 1 :]
+        at = properties.find(needle, at)
+    return properties
 
 
 def with_last_end(properties: bytes) -> bytes:

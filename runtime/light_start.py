@@ -1,4 +1,4 @@
-"""Import a server's modules quickly: without garbage collection, and in server processes without some modules."""
+"""Import the modules of a server process quickly: without garbage collection, and without some modules."""
 
 import gc
 import sys
@@ -28,17 +28,4 @@ def light_start() -> Iterator[None]:
         # The imported objects are kept for ever, so the garbage collector needn't look at them, now or while messages
         # wait.
         gc.freeze()
-        gc.enable()
-
-
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Import in a user's process without garbage collection, because all imported objects are kept anyway."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
         gc.enable()

@@ -15,7 +15,7 @@ from tools.commands import command_tables, request_code_table
 from tools.compatibility import compatibility_table, difference_table
 from tools.configuration import settings_tables
 from tools.generated import replace_part
-from tools.performance import performance_curves
+from tools.performance import performance_curves, performance_figures
 from tools.simulation import mutant_table, promise_table, strike_table
 from tools.troubles import trouble_names, trouble_part
 
@@ -38,6 +38,7 @@ PARTS: list[Part] = [
     ("docs/compatibility.md", "differences", difference_table),
     ("docs/compatibility.md", "codes", request_code_table),
     ("docs/configuration.md", "settings", settings_tables),
+    ("docs/performance.md", "figures", performance_figures),
     ("docs/performance.md", "curves", performance_curves),
     ("docs/protocol.md", "commands", command_tables),
     ("docs/simulation.md", "strikes", strike_table),

@@ -1,4 +1,4 @@
-"""The generated part of docs/performance.md: the results of `make bench ARGS=--curves`, as tables and charts.
+"""The generated parts of docs/performance.md: the last recorded run of `make bench`, and `make bench ARGS=--curves`.
 
 The charts use Mermaid, which GitHub and most Markdown viewers render, so no image has to be stored.
 """
@@ -7,10 +7,32 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.goals import GOALS
+from benchmarks.history import is_quiet, read
 from benchmarks.report import number
 from tools.generated import markdown_table
 
 RECORDED = Path(__file__).resolve().parent.parent / "benchmarks" / "recorded" / "curves.json"
+
+
+def performance_figures() -> str:
+    """Return the figures of the last run that had the machine to itself, beside the goals."""
+    quiet = [line for line in read() if is_quiet(line)]
+    if not quiet:
+        return "No run was recorded yet that had the machine to itself (`make bench ARGS=--record`)."
+    line = quiet[-1]
+    head = (
+        f"Measured on {line['day']} at {line['commit']}: {line['cpu']}, {line['cores']} cores, "
+        f"Python {line['python']}; the CRC-32 of 1 KiB took the standard library {line['crc32_1k_ns']} ns (266 where "
+        "the goals were set)."
+    )
+    rows = []
+    for goal in GOALS:
+        value = line["figures"].get(goal.key)
+        if value is not None:
+            verdict = goal.verdict({key: figure for key, figure in line["figures"].items() if figure is not None})
+            rows.append([goal.what, f"{number(value)} {goal.unit}", goal.words, verdict.value, goal.rocketmq])
+    return f"{head}\n\n{markdown_table(['', 'figure', 'goal', '', 'RocketMQ 5.3.3'], rows)}"
 
 
 def performance_curves() -> str:

@@ -170,7 +170,7 @@ NUMBERS = [
             "heartbeat_cpu_us": "us per heartbeat then",
         },
         _members,
-        note="Each join tells all members, so a join costs more the more there are; a group of a thousand is rare.",
+        note="Each join notifies all members; those of a large group in turns, once for all joins meanwhile.",
     ),
     Curve(
         "delayed", "delayed messages that wait", (10_000, 100_000, 1_000_000),

@@ -27,6 +27,9 @@ _ENTRIES_MIN = 16
 class LevelEntries(Protocol):
     """The entries of the levels' messages. An entry's tags code is its due time."""
 
+    def end(self, level: int) -> int:
+        """Return the offset after the last entry of a level."""
+
     def bounds(self, level: int) -> tuple[int, int]:
         """Return the first existing offset and the offset after the last one."""
 
@@ -128,6 +131,8 @@ class DelayQueue:
     def _next_of_levels(self) -> Iterator[tuple[int, Entry]]:
         for level, offset in self._offsets.items():
             head = self._heads.get(level)
+            if head is None and self._entries.end(level) <= offset:
+                continue
             first, end = self._entries.bounds(level)
             if head is None or not first <= offset < end:
                 self._heads.pop(level, None)  # It may have been removed by retention, or with the topic.

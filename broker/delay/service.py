@@ -303,6 +303,9 @@ class _StoredLevels:
     def __init__(self, store: MessageStore) -> None:
         self._store = store
 
+    def end(self, level: int) -> int:
+        return self._store.queue(SCHEDULE_TOPIC, queue_of_level(level)).max_offset
+
     def bounds(self, level: int) -> tuple[int, int]:
         queue = self._store.queue(SCHEDULE_TOPIC, queue_of_level(level))
         return queue.min_offset, queue.max_offset

@@ -9,7 +9,8 @@ counts, and a member that lost its connection may continue to count for a while:
 changes because time has passed.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,6 +20,7 @@ from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 
 BROADCASTING = "BROADCASTING"
+_Key = TypeVar("_Key")
 
 
 class Member(msgspec.Struct, gc=False):
@@ -38,6 +40,58 @@ class Member(msgspec.Struct, gc=False):
     """Whether it consumes in order; None if that is not known: findings.py."""
 
 
+class MemberKind(NamedTuple):
+    """What must be the same for all members of a group."""
+
+    message_model: str
+    in_order: bool | None
+    subscriptions: frozenset[tuple[str, str, str | None]]
+
+
+def kind_of(data: ConsumerData, in_order: bool | None, subscriptions: Iterable[SubscriptionData]) -> MemberKind:
+    """Return the kind of a member."""
+    wanted = frozenset((each.topic, each.sub_string, each.expression_type) for each in subscriptions)
+    return MemberKind(data.message_model or "CLUSTERING", in_order, wanted)
+
+
+class MemberKinds:
+    """The kinds and the client ids of the members of one group, with the number of members of each.
+
+    Every heartbeat checks whether its group has problems (findings.py). A group of equal members is recognized here,
+    without a look at each of them: a thousand looks per heartbeat, and a million while they join one by one.
+    """
+
+    def __init__(self) -> None:
+        self._members: dict[Hashable, tuple[MemberKind, str]] = {}
+        self._kinds: dict[MemberKind, int] = {}
+        self._client_ids: dict[str, int] = {}
+
+    def note(self, connection: Hashable, kind: MemberKind, client_id: str) -> None:
+        """Note the current kind and client id of a member."""
+        if self._members.get(connection) == (kind, client_id):
+            return
+        self.forget(connection)
+        self._members[connection] = kind, client_id
+        self._kinds[kind] = self._kinds.get(kind, 0) + 1
+        self._client_ids[client_id] = self._client_ids.get(client_id, 0) + 1
+
+    def forget(self, connection: Hashable) -> None:
+        """Forget a member that left."""
+        member = self._members.pop(connection, None)
+        if member is not None:
+            _count_down(self._kinds, member[0])
+            _count_down(self._client_ids, member[1])
+
+    @property
+    def are_equal(self) -> bool:
+        """Whether all members are of one kind, each with a client id of its own."""
+        return len(self._kinds) <= 1 and len(self._client_ids) == len(self._members)
+
+    def orders(self) -> set[bool | None]:
+        """Return whether members consume in order: the values that occur."""
+        return {kind.in_order for kind in self._kinds}
+
+
 class ConsumerGroup(msgspec.Struct):
     """The online part of a group. RocketMQ: ConsumerGroupInfo."""
 
@@ -51,6 +105,22 @@ class ConsumerGroup(msgspec.Struct):
     """Topics whose subscription has changed. The caller that tries the held pulls of these again empties the list."""
     fingerprint: int | None = None
     """The fingerprint of the last heartbeat, 0 for one without a fingerprint: see `knows`."""
+    kinds: MemberKinds = msgspec.field(default_factory=MemberKinds)
+
+    def put(self, member: Member) -> None:
+        """Add a member, or replace the one on its connection."""
+        self.channel_info_table[member.connection] = member
+        self.note_kind(member)
+
+    def note_kind(self, member: Member) -> None:
+        """Note what a member is now."""
+        kind = kind_of(member.data, member.in_order, member.subscriptions.values())
+        self.kinds.note(member.connection, kind, member.client_id)
+
+    def take(self, connection: Connection) -> Member | None:
+        """Remove and return the member on a connection, if there is one."""
+        self.kinds.forget(connection)
+        return self.channel_info_table.pop(connection, None)
 
     def counts(self, client_id: str) -> bool:
         """Return whether a client is connected and counts as a member."""
@@ -111,7 +181,7 @@ class ConsumerManager:
             member.in_order = data.consume_orderly
         if not keep_subscriptions:
             member.subscriptions = {each.topic: each for each in data.subscription_data_set}
-        group.channel_info_table[connection] = member
+        group.put(member)
         if member.counts:
             is_changed = _speak_for(group, member, keep_subscriptions) or is_changed
         return is_changed
@@ -185,7 +255,7 @@ class ConsumerManager:
         if group is None:
             return None, None
         self._waiting.pop((group_name, connection), None)
-        member = group.channel_info_table.pop(connection, None)
+        member = group.take(connection)
         if not group.channel_info_table:
             del self.consumer_table[group_name]
             return None, member
@@ -205,8 +275,9 @@ class ConsumerManager:
         """Note whether a member was observed to consume in order, if it hasn't reported that itself."""
         group = self.consumer_table.get(group_name)
         member = None if group is None else group.channel_info_table.get(connection)
-        if member is not None and member.in_order is None:
+        if group is not None and member is not None and member.in_order is None:
             member.in_order = in_order
+            group.note_kind(member)
 
     def take_over(self, before: "ConsumerManager") -> None:
         """Take over the members of another manager, which is not used any more."""
@@ -262,3 +333,9 @@ def _subscribe(group: ConsumerGroup, wanted: list[SubscriptionData]) -> bool:
 
 def _is_same(one: SubscriptionData, other: SubscriptionData) -> bool:
     return (one.sub_string, one.expression_type) == (other.sub_string, other.expression_type)
+
+
+def _count_down(counts: dict[_Key, int], key: _Key) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]

@@ -24,9 +24,9 @@ _NOTHING = "nothing"
 
 def findings_of(group: ConsumerGroup) -> list[GroupFinding]:
     """Return the problems of a group, FINDINGS_MAX at most; none if its members fit together."""
-    members = list(group.channel_info_table.values())
-    if len(members) < 2:
+    if group.kinds.are_equal:
         return []
+    members = list(group.channel_info_table.values())
     found = [*_mixed_models(members), *_mixed_listeners(group, members), *_different_subscriptions(group, members)]
     return [*found, *_same_client_ids(members)][:FINDINGS_MAX]
 

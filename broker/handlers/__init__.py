@@ -6,7 +6,8 @@
   requester; `transactions.py`: the end of half messages; `recall.py`: recalls of waiting messages
 - `pop.py`: pops; `acks.py`: acknowledgements and changes of the invisible time; `assignment.py`: assignment of queues
 - `offsets.py`: offsets of queues and groups; `locks.py`: queues that one member locks for itself
-- `clients.py`: heartbeats and unregistration of clients; `group_watch.py`: reports problems of consumer groups
+- `clients.py`: heartbeats and unregistration of clients; `group_watch.py`: reports problems of consumer groups;
+  `member_notices.py`: notifies members to rebalance
 - `connections.py`: lists of clients, and requests passed on to a client; `group_state.py`: the whole state of a group
 - `topics.py`, `groups.py`, `config.py`: changes by administrators; `queues.py`: finds a queue without creating it
 - `queries.py`: finds messages by key, id and position

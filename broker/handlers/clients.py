@@ -11,6 +11,7 @@ Behaviour
 """
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from staticfire.broker.groups.consumers import BROADCASTING, ConsumerGroup
 from staticfire.broker.groups.tables import GroupTables
@@ -37,10 +38,15 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Alarm
 
+if TYPE_CHECKING:
+    from staticfire.broker.handlers.member_notices import MemberNotices
+
 log = logger("broker")
 
 # A member that counts from a certain time on is counted at most this much later.
 LET_IN_STEP_MS = 250
+# In groups with more members, each change notifies them in turns: member_notices.py.
+NOTIFIED_AT_ONCE_MAX = 64
 
 
 class ClientHandlers:
@@ -61,6 +67,7 @@ class ClientHandlers:
         self._look_anew = look_anew
         self._uptime_ms = state.machine.clock.uptime_ms
         self._watch = watch
+        self._notices: MemberNotices | None = None
         self._let_in = Alarm(state.machine.clock, LET_IN_STEP_MS)
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -135,9 +142,21 @@ class ClientHandlers:
             or group.message_model == BROADCASTING
         ):
             return
-        for member in group.channel_info_table.values():
-            if member.counts and member.connection.is_open:
-                member.connection.tell(NotifyConsumerIdsChanged(group.name))
+        members = [member.connection for member in group.channel_info_table.values() if member.counts]
+        if len(members) > NOTIFIED_AT_ONCE_MAX:
+            self._notify_large(group.name, members)
+            return
+        for connection in members:
+            if connection.is_open:
+                connection.tell(NotifyConsumerIdsChanged(group.name))
+
+    def _notify_large(self, group: str, members: list[Connection]) -> None:
+        if self._notices is None:
+            # Few brokers have such a group, so this is loaded with the first one.
+            from staticfire.broker.handlers.member_notices import MemberNotices
+
+            self._notices = MemberNotices()
+        self._notices.notify(group, members)
 
     def _wake_pulls(self, group: ConsumerGroup) -> None:
         topics, group.resubscribed = group.resubscribed, []

@@ -57,8 +57,7 @@ class GroupWatch:
 
     def _watch_pulls(self, group: ConsumerGroup) -> None:
         """In a group with ordered consumers, note the members that pull from queues which they haven't locked."""
-        members = group.channel_info_table
-        orders = {member.in_order for member in members.values()}
+        members, orders = group.channel_info_table, group.kinds.orders()
         if not (True in orders and None in orders) or group.message_model == BROADCASTING:
             return
         state = self._state

@@ -131,6 +131,8 @@ class RestAnswer(Answer, rename="camel"):
     message_ms: Int64 = 0
     skips_to_ms: Int64 = -1
     """Like `next_due_ms`, for a skipping clock, which doesn't skip the work of connected clients."""
+    stops_before_ms: Int64 = -1
+    """A skipping clock that goes further than `skips_to_ms` must stop before this time; -1 for none."""
     body_type: ClassVar[Any] = list[Unrest]
 
 

@@ -58,7 +58,7 @@ def _start(given: list[str]) -> int:
 
     early = EarlyStart([BROKER_PROGRAM, NAMESERVER_PROGRAM], DEVNULL if given[0] == "run" else None)
     try:
-        if "--no-grpc" not in given and grpc_is_installed():
+        if not {"--no-grpc", "--grpc-later"} & {*given} and grpc_is_installed():
             early.add(PROXY_PROGRAM)
         return _main(given, early)
     finally:

@@ -51,9 +51,11 @@ def standing(
     early: EarlyStart | None,
     stdout: int | None = None,
     more_signals: Sequence[signal.Signals] = (),
+    later: Sequence[str] = (),
 ) -> Iterator[Stand]:
     """Start a cluster, and stop it at the end. `early`: processes that are started already, with that standard output.
 
+    `later`: the processes that the caller starts itself.
     Raises: UsageError, ChildFailed, StopAsked.
     """
     signals = SignalInbox(*more_signals)
@@ -62,7 +64,7 @@ def standing(
         control_socket = _listen_for_control(flags.control)
         ended_badly: list[str] = []
         try:
-            with _running_cluster(flags.wanted, stdout, signals, early, ended_badly) as cluster:
+            with _running_cluster(flags.wanted, stdout, signals, early, ended_badly, later) as cluster:
                 yield Stand(cluster, control_socket, signals, flags.control, ended_badly)
         finally:
             control_socket.close()
@@ -87,11 +89,16 @@ def _listen_for_control(control: WantedControl) -> socket.socket:
 
 @contextmanager
 def _running_cluster(
-    wanted: WantedCluster, stdout: int | None, signals: SignalInbox, early: EarlyStart | None, ended_badly: list[str]
+    wanted: WantedCluster,
+    stdout: int | None,
+    signals: SignalInbox,
+    early: EarlyStart | None,
+    ended_badly: list[str],
+    later: Sequence[str],
 ) -> Iterator[ProcessCluster]:
     cluster = ProcessCluster.prepare(wanted, stdout, signals, early)
     try:
-        cluster.start()
+        cluster.start(later)
         if number := signals.take_stop():
             raise StopAsked(number)
         yield cluster

@@ -5,7 +5,8 @@ import click
 from staticfire.cli.cluster_flags import cluster_flags
 from staticfire.cli.stand import ClusterFlags, Stand, standing, tell
 from staticfire.launch.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
-from staticfire.launch.plan import BROKER_PORT, CONTROL_PORT, GRPC_PORT, NAMESRV_PORT
+from staticfire.launch.plan import BROKER_PORT, CONTROL_PORT, GRPC_PORT, NAMESRV_PORT, PROXY
+from staticfire.protocol.errors import UsageError
 from staticfire.runtime.children import ChildFailed
 from staticfire.runtime.exit_codes import EXIT_CLUSTER_FAILED, EXIT_FAILED, EXIT_STOPPED
 from staticfire.runtime.log_sink import say
@@ -14,7 +15,11 @@ from staticfire.runtime.signals import StopAsked
 
 @click.command()
 @cluster_flags(NAMESRV_PORT, BROKER_PORT, GRPC_PORT, CONTROL_PORT)
-def up(flags: ClusterFlags) -> int:
+@click.option(
+    "--grpc-later", is_flag=True,
+    help="Be ready without the gRPC endpoint; a second line, `ready ROCKETMQ_ENDPOINT=...`, says when it is.",
+)  # fmt: skip
+def up(flags: ClusterFlags, grpc_later: bool) -> int:
     """Start a RocketMQ cluster in the foreground: a nameserver and brokers, each a process.
 
     When clients can connect, one line on stdout shows the addresses. All other output goes to stderr:
@@ -24,7 +29,8 @@ def up(flags: ClusterFlags) -> int:
 
     NAMESRV_ADDR is the address for RocketMQ's unchanged clients, and the default of `staticfire send`, `peek`,
     `consume`, `clock` and `mqadmin`. ROCKETMQ_ENDPOINT is the address for RocketMQ 5's gRPC clients (with or without
-    TLS); it needs staticfire[grpc] and is absent with --no-grpc. CONTROL serves GET /health, POST /reset,
+    TLS); it needs staticfire[grpc] and is absent with --no-grpc. With --grpc-later the line doesn't wait for it, and a
+    second line shows it: ready ROCKETMQ_ENDPOINT=127.0.0.1:8081. CONTROL serves GET /health, POST /reset,
     POST /clock/advance?by=2h; GET / lists the rest.
 
     Ctrl-C or SIGTERM stops the cluster (exit code 0); brokers write their data first. The data is in a temporary
@@ -39,11 +45,15 @@ def up(flags: ClusterFlags) -> int:
 
     For one command or test run, use `staticfire run`.
     """
+    later = _later(flags, grpc_later)
     try:
-        with standing(flags, click.get_current_context().obj) as stand:
+        with standing(flags, click.get_current_context().obj, later=later) as stand:
             if flags.wanted.compat is not None:
                 _tell_of_compat(flags.wanted.compat)
-            say(ready_line(stand))
+            say(ready_line(stand, has_grpc=not later))
+            for name in later:
+                stand.cluster.start_late(name)
+                say(f"ready ROCKETMQ_ENDPOINT={stand.cluster.plan.grpc_endpoint}")
             if not grpc_is_installed():
                 tell(f"the gRPC endpoint for RocketMQ 5's clients is off; to install it: {HOW_TO_GET_IT}")
             exit_code = _stay(stand)
@@ -62,10 +72,17 @@ def _tell_of_compat(compat: str) -> None:
         tell(line)
 
 
-def ready_line(stand: Stand) -> str:
-    """Return the line that scripts wait for."""
+def _later(flags: ClusterFlags, grpc_later: bool) -> list[str]:
+    """Return the processes that are started after the ready line. Raises: UsageError."""
+    if grpc_later and flags.wanted.grpc_port is None and grpc_is_installed():
+        raise UsageError("use either --grpc-later or --no-grpc, not both")
+    return [PROXY] if grpc_later and flags.wanted.grpc_port is not None else []
+
+
+def ready_line(stand: Stand, has_grpc: bool = True) -> str:
+    """Return the line that scripts wait for. `has_grpc`: whether the gRPC endpoint is ready, too, if there is one."""
     cluster = stand.cluster
-    endpoint = cluster.plan.grpc_endpoint
+    endpoint = cluster.plan.grpc_endpoint if has_grpc else None
     grpc = "" if endpoint is None else f" ROCKETMQ_ENDPOINT={endpoint}"
     return f"ready NAMESRV_ADDR={cluster.namesrv}{grpc} CONTROL={stand.control_url} DIR={cluster.folder}"
 

@@ -28,7 +28,7 @@ from staticfire.launch.places import WantedCluster
 from staticfire.launch.plan import NAMESERVER
 from staticfire.launch.processes import ProcessCluster
 from staticfire.protocol.errors import ClientError
-from staticfire.runtime.light_start import collection_paused
+from staticfire.protocol.lazy_names import CollectionPaused
 from staticfire.runtime.loop_thread import LoopThread
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class Cluster(ClusterFacts):
     async def _start_servers(self) -> "EmbeddedCluster | ProcessCluster":
         if self.isolation == "process":
             return self._start_processes()
-        with collection_paused():
+        with CollectionPaused():
             from staticfire.launch.embedded import (
                 EmbeddedCluster,  # here: it loads a whole broker, as processes do themselves
             )

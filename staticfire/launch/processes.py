@@ -6,7 +6,7 @@ connection waits in the nameserver's backlog until the nameserver has loaded.
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -94,11 +94,18 @@ class ProcessCluster:
         proxy = [] if self.plan.proxy is None else [PROXY]
         return [*self.plan.nameserver_addresses, *(broker.broker_name for broker in self.plan.brokers), *proxy]
 
-    def start(self) -> None:
-        """Start all processes. Return when all are ready. Raises: UsageError, ChildFailed, StopAsked."""
+    def start(self, later: Sequence[str] = ()) -> None:
+        """Start all processes but those for `start_late`. Return when they are ready.
+
+        Raises: UsageError, ChildFailed, StopAsked.
+        """
         nameservers = self.plan.nameserver_addresses
-        others = [name for name in self.names if name not in nameservers]
+        others = [name for name in self.names if name not in nameservers and name not in later]
         self._wait_ready(*(self._spawn(name) for name in [*others, *nameservers]))  # The others take longer to start.
+
+    def start_late(self, name: str) -> None:
+        """Start a process that `start` has left out. Raises: UsageError, ChildFailed, StopAsked."""
+        self._wait_ready(self._spawn(name))
 
     def kill(self, name: str) -> None:
         """Kill a process with SIGKILL, like a power cut. Raises: ClientError."""

@@ -58,9 +58,9 @@ def rocketmq(
     request: pytest.FixtureRequest, _rocketmq_targets: "dict[str, StandTarget | RealTarget]"
 ) -> "Iterator[RocketMQ]":
     """A RocketMQ cluster for this test: empty, with running message time. See `staticfire.testing.RocketMQ`."""
-    from staticfire.runtime.light_start import collection_paused
+    from staticfire.protocol.lazy_names import CollectionPaused
 
-    with collection_paused():
+    with CollectionPaused():
         from staticfire.protocol.errors import StaticfireError
         from staticfire.testing.target import target_of
 

@@ -21,6 +21,9 @@ class Levels:
         self.first = 0
         self.read = 0
 
+    def end(self, level: int) -> int:
+        return len(self.dues[level])
+
     def bounds(self, level: int) -> tuple[int, int]:
         return min(self.first, len(self.dues[level])), len(self.dues[level])
 

@@ -53,6 +53,19 @@ def test_up_says_where_the_endpoint_is_and_it_answers(ask: Callable[[str, str], 
     assert f"staticfire: proxy (pid {proxy}) was killed by SIGKILL" in err
 
 
+def test_up_is_ready_before_the_endpoint_that_a_second_line_reports(ask: Callable[[str, str], int]) -> None:
+    with Up("up", *PORTS, "--grpc-later") as up:
+        assert "NAMESRV_ADDR=" in up.lines[-1]
+        assert "ROCKETMQ_ENDPOINT" not in up.lines[-1]
+        assert up.process.stdout is not None
+        while not up.lines[-1].startswith("ready ROCKETMQ_ENDPOINT="):
+            up.lines.append(up.process.stdout.readline().rstrip("\n"))
+            assert up.lines[-1]
+        assert ask(up.told("ROCKETMQ_ENDPOINT"), "nothing") == pb.Code.TOPIC_NOT_FOUND
+        exit_code, _ = up.stop(signal.SIGTERM)
+    assert exit_code == 0
+
+
 def test_run_tells_the_command() -> None:
     done = call("run", "--", "sh", "-c", "echo $ROCKETMQ_ENDPOINT", ROCKETMQ_ENDPOINT="")
     assert done.stdout.startswith("127.0.0.1:")
@@ -129,6 +142,7 @@ def test_what_can_not_be_is_one_line(tmp_path: Path) -> None:
         (["mqproxy", "-pc", str(tmp_path / "x.json")], "can't be read as JSON settings of a proxy"),
         (["proxy", "--set", "grpcServerPort=x"], "it must be a whole number"),
         (["up", "--grpc-port", "1", "--no-grpc"], "use either --grpc-port or --no-grpc, not both"),
+        (["up", "--grpc-later", "--no-grpc"], "use either --grpc-later or --no-grpc, not both"),
         (["up", "--set", "grpcServerPort=1"], "can't be set for a whole cluster"),
     ]:
         refused = call(*arguments)

@@ -92,6 +92,13 @@ def test_what_is_not_concerned_keeps_its_bytes_and_its_order() -> None:
     assert with_property(string, DELAY, "5") == b"b\x01\xff\x02a\x01\x02c\x02DELAY\x015\x02"
 
 
+@given(st.lists(st.sampled_from([b"A\x01", b"A", b"XA\x01", b"\x01", b"\x02", b"v", b"A\x01v\x02", b"B\x01w\x02"])))
+def test_a_property_is_cut_out_as_an_entry_of_a_list_is_left_out(parts: list[bytes]) -> None:
+    string = b"".join(parts)
+    kept = [entry for entry in string.split(b"\x02") if not entry.startswith(b"A\x01")]
+    assert without_property(string, "A") == b"\x02".join(kept)
+
+
 def test_a_missing_last_end_is_added() -> None:
     assert with_last_end(b"a\x01b") == b"a\x01b\x02"
     assert with_last_end(b"a\x01b\x02") == b"a\x01b\x02"

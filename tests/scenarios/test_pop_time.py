@@ -131,3 +131,19 @@ async def test_a_skipping_clock_waits_for_who_has_a_message(
     answer = await other.pop()
     assert sorted(record.body for record in answer.body.records) == [b"a", b"b"]
     await other.pool.close()
+
+
+async def test_a_skipping_clock_takes_no_dense_step_over_the_end_of_an_invisible_time(
+    world: SimulatedWorld, stand: Stand, client: Client
+) -> None:
+    """Many due times in one step end before the time at which a connected client's message would be redelivered."""
+    await stand.send("orders", b"taken")
+    popped = await client.pop(10 * MINUTE_MS)
+    ends_ms = popped.pop_time + popped.invisible_time
+    for before_ms in range(150, 20, -5):
+        await stand.send("orders", b"due", properties=f"TIMER_DELIVER_MS\x01{ends_ms - before_ms}\x02")
+    await stand.clock("skip")
+    while (now_ms := (await stand.clock("now")).message_ms) < ends_ms - 40:
+        await world.run_for(1)
+    assert now_ms < ends_ms
+    await client.pool.close()

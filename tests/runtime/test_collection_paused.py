@@ -1,0 +1,43 @@
+"""Imports in a user's process: no garbage collection meanwhile, and none of them is looked at right afterwards."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from staticfire.protocol.lazy_names import CollectionPaused
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+    gc.enable()
+
+
+def test_what_was_made_meanwhile_is_in_the_oldest_generation() -> None:
+    gc.collect()
+    with CollectionPaused():
+        assert not gc.isenabled()
+        made = [[] for _ in range(10_000)]
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+    assert len(gc.get_objects(generation=0)) < len(made)
+    made[0].append(made)  # It is still looked at: a cycle that nothing refers to is collected.
+    del made
+    assert gc.collect() > 0
+
+
+def test_who_has_paused_it_finds_it_paused() -> None:
+    gc.disable()
+    with CollectionPaused():
+        pass
+    assert not gc.isenabled()
+
+
+def test_what_a_program_has_frozen_stays_frozen() -> None:
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    with CollectionPaused():
+        pass
+    assert gc.get_freeze_count() >= frozen > 0
