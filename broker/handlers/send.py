@@ -99,7 +99,8 @@ class SendHandlers:
                 self._batch.send(call, request, target)
                 return None
             body: bytes = request.body
-            prepared = properties, unique_id, tags_code, may_wait = self._prepare(request.properties or "", body)
+            prepared = self._prepare((request.properties or "").encode(), body)
+            properties, unique_id, tags_code, may_wait = prepared
             queue = target.at_hand.get(request.queue_id) or target.queue(request.queue_id, call.peer)
             if may_wait or target.is_special or request.sys_flag & UNUSUAL:
                 self._send_slow_path(call, request, target, prepared, queue)

@@ -61,10 +61,7 @@ class ManyHandler:
         for index, message in enumerate(messages):
             try:
                 target = find_target(message.topic) or self._targets.for_request(_single(request, message), call.peer)
-                encoded = message.properties
-                prepared = properties, _, tags_code, may_wait = prepare(
-                    encoded.decode("latin-1"), message.body, encoded
-                )
+                prepared = properties, _, tags_code, may_wait = prepare(message.properties, message.body)
                 queue = target.at_hand.get(message.queue_id) or target.queue(message.queue_id, call.peer)
                 if may_wait or target.is_special or message.sys_flag & UNUSUAL:
                     self._send_slow_path(many, index, target, queue, prepared)
