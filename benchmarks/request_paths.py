@@ -67,7 +67,7 @@ HANDED_ON = {
     method.__code__
     for method in (
         *(SimulatedTransport.write, SimulatedTransport.writelines, SimulatedFile.write),
-        *(Appender.append, Appender.append_all, Appender.append_batch, Appender.append_packed, Appender.put),
+        *(Appender.put, Appender.put_packed),
         *(JumpingLoop.call_soon, JumpingLoop.call_at_ns, JumpingLoop.create_task),
     )
 }

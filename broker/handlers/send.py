@@ -53,7 +53,7 @@ class SendHandlers:
         self, state: BrokerState, targets: TargetTable, intake: Intake, transactions: TransactionService
     ) -> None:
         self._store = state.store
-        self._append = state.store.append
+        self._put = state.store.put
         self._clock = state.clock
         self._targets = targets
         self._intake = intake
@@ -108,12 +108,11 @@ class SendHandlers:
             sent, on_stored = self._sent, None
             if not sent or self._burst_number != self._store.burst_number:
                 sent, on_stored = self._begin_burst(), self._all_stored
-            # fmt: off
-            position = self._append(
-                queue, request.born_timestamp, request.sys_flag, request.flag, request.reconsume_times or 0, 0,
-                call.connection.born_host, properties, body, tags_code, self._clock.shown_ms, on_stored, sent,
-            )
-            # fmt: on
+            record = NewRecord(
+                queue, properties, tags_code, body, request.born_timestamp, call.connection.born_host,
+                request.sys_flag, request.flag, request.reconsume_times or 0,
+            )  # fmt: skip
+            position = self._put(record, self._clock.shown_ms, on_stored, sent)
             sent.append((call, queue.queue_id, unique_id, queue.next_offset - 1, position))
         except BrokerAnswer as error:
             return self._sending.refused(error.code, error.remark)

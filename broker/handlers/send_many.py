@@ -42,7 +42,7 @@ class ManyHandler:
     """Handles requests with many messages."""
 
     def __init__(self, state: BrokerState, targets: TargetTable, intake: Intake, sending: Sending) -> None:
-        self._append = state.store.append
+        self._put = state.store.put
         self._clock = state.clock
         self._targets = targets
         self._intake = intake
@@ -56,7 +56,7 @@ class ManyHandler:
         many = Many(call, [None] * len(messages))
         born_host, clock = call.connection.born_host, self._clock
         clock.message_ms()  # Updates `shown_ms`, the time at which all of these messages are stored.
-        append, find_target, prepare = self._append, self._find_target, self._sending.prepare
+        put, find_target, prepare = self._put, self._find_target, self._sending.prepare
         results, straight, on_stored = many.results, many.straight, self._stored
         for index, message in enumerate(messages):
             try:
@@ -66,12 +66,11 @@ class ManyHandler:
                 if may_wait or target.is_special or message.sys_flag & UNUSUAL:
                     self._send_slow_path(many, index, target, queue, prepared)
                     continue
-                # fmt: off
-                position = append(
-                    queue, message.born_timestamp, message.sys_flag, message.flag, 0, 0, born_host, properties,
-                    message.body, tags_code, clock.shown_ms, None if straight else on_stored, many,
-                )
-                # fmt: on
+                record = NewRecord(
+                    queue, properties, tags_code, message.body, message.born_timestamp, born_host, message.sys_flag,
+                    message.flag,
+                )  # fmt: skip
+                position = put(record, clock.shown_ms, None if straight else on_stored, many)
                 results[index] = ManyResult(_STORED, queue.queue_id, queue.next_offset - 1, position)
                 straight.append(index)
             except BrokerAnswer as error:
