@@ -79,8 +79,6 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
         self._proof = ReadProof(self.log, tags_code_of, self.findings, self._deleted_below)
         self.scrub = Scrub(self.log, self._queues, tags_code_of, self.findings, self._deleted_below)
         """Checks the log in the background. The caller carries out its steps."""
-        self.burst_number = 0
-        """Incremented by each `commit`, so that code that collects the messages of one burst notices the next one."""
         self._settling = Settling(self.log, settings)
         self._burst = Appender(self.log, self._queues, settings, self._settling, folder)
         # These are bound directly, because each send calls one of them.
@@ -246,7 +244,6 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
         Return the queues that got messages, each with the first new offset. If the write fails, nothing is stored: all
         appends are settled as FAILED, `failure` has the reason, and the next burst may succeed. Never raises.
         """
-        self.burst_number += 1
         arrivals = self._burst.commit()
         if self._early_arrivals:
             arrivals = {**arrivals, **self._early_arrivals}

@@ -1,4 +1,4 @@
-"""Read and write a frame's header and body: one module per codec byte.
+"""Read and write a frame's header and body: one class per codec byte.
 
     u32 length | u8 codec, u24 header length | header | body        length counts everything after itself
 
@@ -6,13 +6,15 @@
 - `json.py`, 0: JSON headers, RocketMQ's JSON bodies and binary records; RocketMQ's remoting clients
 - `rocketmq.py`, 1: the same in a binary header; remoting clients with ROCKETMQ_SERIALIZE_TYPE=ROCKETMQ
 
-All of them are generic over the declarations in `protocol.requests`. `hot_native.py` and `hot_json.py` use the same
-formats, with hand-written code for the few frequent commands. For any bytes, a codec raises `ProtocolError` or nothing.
+All of them are generic over the declarations in `protocol.requests`. `hot_native.py` and `hot_json.py` have
+hand-written code for the few frequent commands, in the same formats. For any bytes, a codec raises `ProtocolError` or
+nothing.
 """
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import msgspec
 
@@ -30,14 +32,6 @@ class Envelope(msgspec.Struct, gc=False):
     language: int
     remark: str | None
     fields: bytes | None
-
-
-SentWriter: TypeAlias = Callable[[list[bytes], int, str, int, int, int, str], None]
-"""Appends a `SendAnswer` to a list. Parameters: the list, opaque, the prefix of the broker's offset message ids, log
-position, queue_id, queue_offset, transaction_id.
-
-The command object and the message id aren't created separately, because one response is needed for each message.
-"""
 
 
 Called: TypeAlias = tuple[Callable[[Any], Answer | None], Any]
@@ -108,37 +102,55 @@ class Offers:
             self.calls_first = self._pause = 0
 
 
-class Codec(Protocol):
+WriteAnswer: TypeAlias = Callable[[list[bytes], Any, int, bytes], int]
+"""Appends the frame of a response, like `Codec.write_answer`; returns 0, and appends nothing, if it can't write it."""
+
+
+class Codec(ABC):
     """Converts between bytes and commands, for one codec byte."""
 
-    number: int
+    number: ClassVar[int]
 
+    def __init__(self, hot_answers: Mapping[type[Answer], WriteAnswer] | None = None) -> None:
+        """`hot_answers`: hand-written code for frequent responses. Peers read the same from its frames."""
+        self._hot_answers = hot_answers or {}
+
+    @abstractmethod
     def decode_envelope(self, header: bytes) -> Envelope:
         """Read the common part of a header. Raises: ProtocolError."""
 
+    @abstractmethod
     def decode_request(self, declaration: Declaration, envelope: Envelope, body: bytes) -> Request:
         """Read a request's fields and body. Raises: ProtocolError, which names the field."""
 
+    @abstractmethod
     def decode_answer(self, shape: Shape, envelope: Envelope, body: bytes) -> Answer:
         """Read a response; a plain `Answer` if it has no header fields. Raises: ProtocolError."""
 
+    @abstractmethod
     def encode_request(self, request: Request, opaque: int, oneway: bool) -> bytes:
         """Return the whole frame. Raises: ProtocolError if it exceeds the limit of a frame."""
 
-    def encode_answer(self, answer: Answer, opaque: int, store_host: bytes) -> bytes:
+    @abstractmethod
+    def encode_answer(self, answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
         """Return the whole frame. `store_host` (8 or 20 bytes) is added to records that contain one.
 
         Raises: ProtocolError if it exceeds the limit of a frame.
         """
 
     def write_answer(self, out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> int:
-        """Append the same frame to `out`, in pieces; return its size.
+        """Append the frame to `out`, in one or more pieces; return its size.
 
         Raises: ProtocolError; `out` is unchanged then.
         """
-
-    def sent_writer(self, region: str, trace_on: str) -> "SentWriter":
-        """Return a function that writes the responses to sends, for a broker with this region and trace setting."""
+        write = self._hot_answers.get(type(answer))
+        if write is not None:
+            written = write(out, answer, opaque, store_host)
+            if written:
+                return written
+        frame = self.encode_answer(answer, opaque, store_host)
+        out.append(frame)
+        return len(frame)
 
 
 ANSWER_FLAG = 1
@@ -158,6 +170,10 @@ def codec_for(codec_byte: int) -> Codec:
 
 @cache
 def _codecs() -> dict[int, Codec]:
-    from staticfire.protocol.codecs import hot_json, hot_native, rocketmq
+    from staticfire.protocol.codecs import hot_json, hot_native, json, native, rocketmq
 
-    return {hot_json.number: hot_json, rocketmq.number: rocketmq, hot_native.number: hot_native}
+    return {
+        JSON: json.JsonCodec(hot_json.HOT_ANSWERS),
+        ROCKETMQ: rocketmq.RocketmqCodec(),
+        NATIVE: native.NativeCodec(hot_native.HOT_ANSWERS),
+    }
