@@ -181,9 +181,7 @@ class FrameReader:
         # The reason why nothing more can be read.
         self._ended_by = ""
         self._native = HotNativeRequests(codec_for(NATIVE), routes.hot, routes.runs, make_call, source)
-        self._json = HotJsonRequests(
-            _JSON_CODEC, routes.handlers, routes.runs, make_call, source, self._heard_json
-        )  # fmt: skip
+        self._json = HotJsonRequests(_JSON_CODEC, routes.handlers, routes.runs, make_call, source, self._heard_json)
         self._fast_path: FastPath = _nothing_is_alike
         self._offer: Offer | None = None
         self._offers = Offers()

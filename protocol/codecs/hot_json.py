@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import Called, Codec, MakeCall, SendRuns, WriteAnswer
+from staticfire.protocol.codecs.codec import Called, Codec, MakeCall, SendRuns, WriteAnswer
 from staticfire.protocol.codes import LANGUAGES_BY_NAME, VERSION, LanguageCode, RequestCode
 from staticfire.protocol.command import REQUESTS, Answer, Records, RocketmqRecords
 from staticfire.protocol.compiled import twin

@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, Called, Codec, MakeCall, SendRuns, WriteAnswer
+from staticfire.protocol.codecs.codec import ANSWER_FLAG, Called, Codec, MakeCall, SendRuns, WriteAnswer
 from staticfire.protocol.codecs.native import (
     ARRAY_OF_7,
     CODEC_WORD,

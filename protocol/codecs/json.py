@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, JSON, ONEWAY_FLAG, Codec, Envelope
+from staticfire.protocol.codecs.codec import ANSWER_FLAG, JSON, ONEWAY_FLAG, Codec, Envelope
 from staticfire.protocol.codes import LANGUAGES_BY_NAME, VERSION, LanguageCode
 from staticfire.protocol.command import (
     PLAIN_ANSWER,

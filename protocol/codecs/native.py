@@ -25,7 +25,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, NATIVE, ONEWAY_FLAG, Codec, Envelope
+from staticfire.protocol.codecs.codec import ANSWER_FLAG, NATIVE, ONEWAY_FLAG, Codec, Envelope
 from staticfire.protocol.codes import VERSION, LanguageCode
 from staticfire.protocol.command import (
     PLAIN_ANSWER,

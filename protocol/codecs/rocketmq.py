@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, ONEWAY_FLAG, ROCKETMQ, Envelope
+from staticfire.protocol.codecs.codec import ANSWER_FLAG, ONEWAY_FLAG, ROCKETMQ, Envelope
 from staticfire.protocol.codecs.json import JsonCodec, fields_text, write_body
 from staticfire.protocol.codes import VERSION, LanguageCode
 from staticfire.protocol.command import Answer, Request, Shape, answer_shape, declaration_of
