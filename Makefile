@@ -94,6 +94,10 @@ spark-archive: $(SPARK) ## build/staticfire-spark.tar.gz: what executors need, f
 bench: $(READY) ## measures, beside a bare echo server, and writes benchmarks/results/latest.json
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+.PHONY: roads
+roads: $(READY) ## the path of a send, a pull, a dead letter, a receive: functions and files, into docs/ (ARGS=--functions)
+	@$(BIN)/python -m benchmarks.request_paths --write $(ARGS)
+
 .PHONY: soak
 soak: $(READY) ## half load for minutes, members coming and going: does memory, or anything else, grow? (MINUTES=10)
 	@$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),10) $(ARGS)

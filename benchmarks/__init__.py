@@ -10,5 +10,6 @@
 - `spark.py`, `spark_run.py`, `spark_baseline.py`: reading with Spark; `spark_sink.py`: writing, and sweeps
 - `oracle.py`: the same measurements of a real RocketMQ
 - `curves/`: the cost of more topics, connections, messages; `recorded/`: the source of docs/performance.md
+- `request_paths.py`: how many functions and files a request passes (`make roads`)
 - `soak.py`: checks that nothing grows in a long run
 """

@@ -11,8 +11,7 @@ Commands:
 Messages:
 
 - `messages.py`: messages as programs send and receive them
-- `record.py`: a message in the commit log; `plain_records.py`: packs the most common kind quickly; `record_copies.py`:
-  records made from other records
+- `record.py`: a message in the commit log; `record_copies.py`: records made from other records
 - `rocketmq_record.py`: RocketMQ's binary form of records and batches; `batch_rows.py`: a batch as rows of records
 - `compiled.py`: the compiled version of hot functions, if there is one
 - `recall_handle.py`: the handle by which a message is recalled

@@ -175,8 +175,8 @@ class FrameReader:
         self._is_recognised = False
         # The reason why nothing more can be read.
         self._ended_by = ""
-        self._native = HotNativeRequests(routes.hot, routes, make_call, source)
-        self._json = HotJsonRequests(routes.handlers, routes, make_call, source, self._heard_json)
+        self._native = HotNativeRequests(codec_for(NATIVE), routes.hot, routes, make_call, source)
+        self._json = HotJsonRequests(_JSON_CODEC, routes.handlers, routes, make_call, source, self._heard_json)
         self._fast_path: FastPath = _nothing_is_alike
         self._offer: Offer | None = None
         self._offers = Offers()

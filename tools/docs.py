@@ -31,6 +31,12 @@ def protection_table() -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
+def path_table() -> str:
+    """Return the table of how long the paths of requests are (`make roads`)."""
+    command = [sys.executable, "-m", "benchmarks.request_paths"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
 PARTS: list[Part] = [
     ("docs/command-line.md", "family", family_table),
     ("docs/command-line.md", "mqadmin", mqadmin_table),
@@ -45,7 +51,10 @@ PARTS: list[Part] = [
     ("docs/simulation.md", "promises", promise_table),
     ("docs/simulation.md", "mutants", mutant_table),
 ]
-SLOW_PARTS: list[Part] = [("docs/groups.md", "protection", protection_table)]
+SLOW_PARTS: list[Part] = [
+    ("docs/architecture.md", "paths", path_table),
+    ("docs/groups.md", "protection", protection_table),
+]
 # In addition to these; `make test-simulation` checks whether they are up to date.
 TROUBLE_PARTS: list[Part] = [("docs/troubles.md", name, partial(trouble_part, name)) for name in trouble_names()]
 

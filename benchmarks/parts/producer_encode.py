@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from staticfire.client import ClientSettings, Message, Producer, ProducerSettings
 from staticfire.client.produce.send_result import SendResult
-from staticfire.protocol.codecs import NATIVE, codec_for, native
+from staticfire.protocol.codecs import NATIVE, codec_for
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.routes import BrokerData, QueueData, RouteAnswer, TopicRouteData
 from staticfire.protocol.requests.send import ManyResult, SendManyAnswer
@@ -96,7 +96,7 @@ def answer_many(data: bytes) -> list[bytes]:
 
 def answer_route(data: bytes) -> list[bytes]:
     answer = RouteAnswer(body=ROUTE)
-    return [native.encode_answer(answer, opaque) for opaque, _, _ in frames_in(data)]
+    return [codec_for(NATIVE).encode_answer(answer, opaque) for opaque, _, _ in frames_in(data)]
 
 
 class NullNetwork:

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from statistics import median
 
+from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.record import pack_record, pack_topic
@@ -30,7 +31,7 @@ def append_all(store: MessageStore, arguments: argparse.Namespace) -> list[float
     """Append in bursts; return the microseconds per record of each burst."""
     queues = [store.queue("orders", index) for index in range(arguments.queues)]
     body = bytes(arguments.body)
-    append, commit, settled = store.append, store.commit, [0]
+    put, commit, settled = store.put, store.commit, [0]
 
     def on_stored(context: object, queue_offset: int, log_position: int, outcome: object) -> None:
         settled[0] += 1
@@ -41,7 +42,7 @@ def append_all(store: MessageStore, arguments: argparse.Namespace) -> list[float
     for _ in range(bursts):
         started = time.perf_counter()
         for queue in order:
-            append(queue, 1, 0, 0, 0, 0, HOST, PROPERTIES, body, 99, MessageMs(2), on_stored, None)
+            put(NewRecord(queue, PROPERTIES, 99, body, 1, HOST), MessageMs(2), on_stored, None)
         commit()
         times.append((time.perf_counter() - started) * 1e6 / arguments.burst)
     assert settled[0] == bursts * arguments.burst

@@ -59,7 +59,7 @@ class ReplyHandlers:
         request: SendMessage = call.request
         try:
             target = self._targets.for_request(request, call.peer)
-            prepared = self._sending.prepare(request.properties or "", request.body)
+            prepared = self._sending.prepare((request.properties or "").encode(), request.body)
             fault = await self._push(call, request, prepared[0])
             if not self._state.settings.store_reply_message_enable:
                 return Answer() if fault is None else self._sending.refused(ResponseCode.SYSTEM_ERROR, fault)

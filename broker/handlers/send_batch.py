@@ -14,15 +14,17 @@ from staticfire.broker.sends.not_built import asks_for_a_time, is_half
 from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
 from staticfire.broker.sends.targets import Target
 from staticfire.broker.state import BrokerState
+from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRows
 from staticfire.broker.store.outcomes import PutOutcome
-from staticfire.protocol.batch_rows import batch_rows
+from staticfire.protocol.batch_rows import Row, batch_rows
+from staticfire.protocol.checksums import crc32
 from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.compiled import twin
 from staticfire.protocol.compression import expand
 from staticfire.protocol.delay_levels import requested_level
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError
 from staticfire.protocol.message_ids import offset_ids
-from staticfire.protocol.plain_records import Row
 from staticfire.protocol.properties import DELAY, UNIQ_KEY, find_property, with_last_end
 from staticfire.protocol.requests.send import SendAnswer, SendMessage
 from staticfire.protocol.rocketmq_record import decode_batch
@@ -36,8 +38,7 @@ class BatchHandler:
     """Handles batches."""
 
     def __init__(self, state: BrokerState, sending: Sending) -> None:
-        self._append_batch = state.store.append_batch
-        self._append_all = state.store.append_all
+        self._store = state.store
         self._message_ms = state.clock.message_ms
         self._sending = sending
 
@@ -51,13 +52,31 @@ class BatchHandler:
         positions: list[int] = []
         context = (call, queue.queue_id, unique_id, positions)
         born_ms, born_host, now_ms = request.born_timestamp, call.connection.born_host, self._message_ms()
-        if not sys_flag:
-            quickly = self._append_batch(queue, born_ms, born_host, batch, added, now_ms, self._stored, context)
-            if quickly is not None:
-                positions += quickly
-                return
-        new = NewRows(queue, born_ms, born_host, self._rows(batch, added), sys_flag)
-        positions += self._append_all(new, now_ms, self._stored, context)
+        packed = None if sys_flag else self._packed(queue, batch, added, now_ms, born_ms, born_host)
+        if packed is None:
+            new = NewRows(queue, born_ms, born_host, self._rows(batch, added), sys_flag)
+            positions += self._store.put_all(new, now_ms, self._stored, context)
+            return
+        records, entries, places = packed
+        positions += places
+        row = queue, entries, len(records)
+        self._store.put_packed((records, places[-1], [row]), now_ms, self._stored, context)
+
+    def _packed(
+        self, queue: Queue, batch: bytes, added: bytes, now_ms: int, born_ms: int, born_host: bytes
+    ) -> tuple[bytes, bytes, list[int]] | None:
+        """Return records, entries and positions, as the compiled twin makes them; None if the batch isn't plain.
+
+        Also None if it doesn't fit into this segment, if the queue was deleted, or if there is no compiled twin.
+        """
+        if twin is None or queue.deleted:
+            return None
+        position, records_end, record_bytes_max = self._store.room
+        packed = twin.pack_batch(
+            batch, added, position, queue.queue_id, queue.next_offset, now_ms, born_ms, born_host, queue.packed_topic,
+            record_bytes_max, crc32,
+        )  # fmt: skip
+        return None if packed is None or position + len(packed[0]) > records_end else packed
 
     def _checked(self, request: SendMessage, target: Target, header: bytes) -> tuple[bytes, int]:
         """Return the batch, decompressed, and the sysFlag of its messages. Raises: BrokerAnswer."""

@@ -11,10 +11,9 @@ import msgspec
 
 from staticfire.broker.sends.intake import Intake
 from staticfire.broker.sends.not_built import is_half
-from staticfire.broker.sends.sending import OUTCOME_CODE, Prepared, Sending
-from staticfire.broker.sends.targets import Target, TargetTable
+from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
+from staticfire.broker.sends.targets import TargetTable
 from staticfire.broker.state import BrokerState
-from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.codes import ResponseCode
@@ -24,8 +23,6 @@ from staticfire.protocol.requests.send import ManyMessage, ManyResult, SendMany,
 from staticfire.protocol.sys_flag import UNUSUAL
 from staticfire.runtime.dispatcher import Call
 
-_STORED = OUTCOME_CODE[PutOutcome.STORED]
-
 
 class Many(msgspec.Struct, gc=False):
     """A request while its messages are stored."""
@@ -34,16 +31,14 @@ class Many(msgspec.Struct, gc=False):
     results: list[ManyResult | None]
     missing: int = 0
     """How many callbacks of the store are still expected."""
-    straight: list[int] = []
-    """Indexes of the messages that share one callback of the store: a burst is written as a whole or not at all."""
 
 
 class ManyHandler:
     """Handles requests with many messages."""
 
     def __init__(self, state: BrokerState, targets: TargetTable, intake: Intake, sending: Sending) -> None:
-        self._append = state.store.append
-        self._clock = state.clock
+        self._put = state.store.put
+        self._message_ms = state.clock.message_ms
         self._targets = targets
         self._intake = intake
         self._find_target = targets.by_topic.get
@@ -54,80 +49,55 @@ class ManyHandler:
         request: SendMany = call.request
         messages: list[ManyMessage] = request.body or []
         many = Many(call, [None] * len(messages))
-        born_host, clock = call.connection.born_host, self._clock
-        clock.message_ms()  # Updates `shown_ms`, the time at which all of these messages are stored.
-        append, find_target, prepare = self._append, self._find_target, self._sending.prepare
-        results, straight, on_stored = many.results, many.straight, self._stored
         for index, message in enumerate(messages):
             try:
-                target = find_target(message.topic) or self._targets.for_request(_single(request, message), call.peer)
-                encoded = message.properties
-                prepared = properties, _, tags_code, may_wait = prepare(
-                    encoded.decode("latin-1"), message.body, encoded
-                )
-                queue = target.at_hand.get(message.queue_id) or target.queue(message.queue_id, call.peer)
-                if may_wait or target.is_special or message.sys_flag & UNUSUAL:
-                    self._send_slow_path(many, index, target, queue, prepared)
-                    continue
-                # fmt: off
-                position = append(
-                    queue, message.born_timestamp, message.sys_flag, message.flag, 0, 0, born_host, properties,
-                    message.body, tags_code, clock.shown_ms, None if straight else on_stored, many,
-                )
-                # fmt: on
-                results[index] = ManyResult(_STORED, queue.queue_id, queue.next_offset - 1, position)
-                straight.append(index)
+                self._send_one(many, index, message)
+                many.missing += 1
             except BrokerAnswer as error:
-                results[index] = _refused(error.code, error.remark)
+                many.results[index] = _refused(error.code, error.remark)
             except ProtocolError as error:
-                results[index] = _refused(ResponseCode.SYSTEM_ERROR, str(error))
+                many.results[index] = _refused(ResponseCode.SYSTEM_ERROR, str(error))
             except StorageError as error:
-                results[index] = _refused(ResponseCode.SERVICE_NOT_AVAILABLE, self._sending.unavailable(error))
-        many.missing += 1 if straight else 0
-        return None if many.missing else SendManyAnswer(body=results)
+                words = self._sending.unavailable(error)
+                many.results[index] = _refused(ResponseCode.SERVICE_NOT_AVAILABLE, words)
+        return None if many.missing else SendManyAnswer(body=many.results)
 
-    def _send_slow_path(self, many: Many, index: int, target: Target, queue: Queue, prepared: Prepared) -> None:
-        """Store a message that may be delayed, or whose topic is special. Raises: the errors of a single send."""
+    def _send_one(self, many: Many, index: int, message: ManyMessage) -> None:
+        """Store one of the messages, or have it wait. Raises: BrokerAnswer, StorageError, ProtocolError."""
         call = many.call
-        message: ManyMessage = call.request.body[index]
-        properties, _, tags_code, _ = prepared
-        self._sending.refuse_not_built(properties, message.sys_flag, 0)
-        if is_half(properties, 0):
-            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, "a half message must be sent alone, not with others")
+        target = self._find_target(message.topic)
+        if target is None:
+            target = self._targets.for_request(_single(call.request, message), call.peer)
+        properties, _, tags_code, may_wait = self._sending.prepare(message.properties, message.body)
+        queue = target.at_hand.get(message.queue_id) or target.queue(message.queue_id, call.peer)
         record = NewRecord(
             queue, properties, tags_code, message.body, message.born_timestamp, call.connection.born_host,
             message.sys_flag | target.sys_flag, message.flag,
         )  # fmt: skip
         context = (many, index, queue.queue_id)
+        if not (may_wait or target.is_special or message.sys_flag & UNUSUAL):
+            self._put(record, self._message_ms(), self._stored, context)
+            return
+        self._sending.refuse_not_built(properties, message.sys_flag, 0)
+        if is_half(properties, 0):
+            raise BrokerAnswer(ResponseCode.MESSAGE_ILLEGAL, "a half message must be sent alone, not with others")
         if target.is_retry:
-            self._intake.put_retry(record, None, call.peer.version, self._one_stored, context)
+            self._intake.put_retry(record, None, call.peer.version, self._stored, context)
         else:
-            self._intake.put(record, self._one_stored, context)
-        many.missing += 1
+            self._intake.put(record, self._stored, context)
 
-    def _stored(self, many: Many, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
-        if outcome is not PutOutcome.STORED:
-            for index in many.straight:
-                result = many.results[index]
-                assert result is not None
-                many.results[index] = self._result(outcome, result.queue_id, result.queue_offset, result.log_position)
-        self._settled(many)
-
-    def _one_stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
+    def _stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
         many, index, queue_id = context
         many.results[index] = self._result(outcome, queue_id, queue_offset, log_position)
-        self._settled(many)
+        many.missing -= 1
+        if not many.missing:
+            many.call.answer(SendManyAnswer(body=many.results))
 
     def _result(self, outcome: PutOutcome, queue_id: int, queue_offset: int, log_position: int) -> ManyResult:
         if outcome is PutOutcome.FAILED:
             answer = self._sending.not_stored()
             return _refused(answer.code, answer.remark or "", queue_id)
         return ManyResult(OUTCOME_CODE[outcome], queue_id, queue_offset, log_position)
-
-    def _settled(self, many: Many) -> None:
-        many.missing -= 1
-        if not many.missing:
-            many.call.answer(SendManyAnswer(body=many.results))
 
 
 def _single(request: SendMany, message: ManyMessage) -> SendMessage:

@@ -90,7 +90,7 @@ class SendRunHandler:
         at, packed, answers, transactions = taken
         context = connection, codec, answers
         if transactions is None:
-            self._store.append_packed(packed, self._clock.shown_ms, self._stored, context)
+            self._store.put_packed(packed, self._clock.shown_ms, self._stored, context)
         else:
             self._append_with_transactions(packed, transactions, context)
         return at
@@ -98,7 +98,7 @@ class SendRunHandler:
     def _append_with_transactions(self, packed: Packed, transactions: TakenTransactions, context: Any) -> None:
         if packed[2]:
             stored = transactions, context
-            self._store.append_packed(packed, self._clock.shown_ms, self._stored_with_transactions, stored)
+            self._store.put_packed(packed, self._clock.shown_ms, self._stored_with_transactions, stored)
             self._transactions.end(transactions, None, None)
         else:
             self._transactions.end(transactions, self._stored, context)  # All of them were rolled back.

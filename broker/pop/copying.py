@@ -76,5 +76,5 @@ class Copies:
         if self._records:
             records = b"".join(self._records)
             rows = [(self._target, b"".join(self._entries), len(records))]
-            self._store.append_packed((records, self._last, rows), self._now_ms, None, None)
+            self._store.put_packed((records, self._last, rows), self._now_ms, None, None)
         self._begin()

@@ -4,14 +4,11 @@ The dispatcher runs all handlers of one socket read. Each handler appends its re
 `commit` writes the burst to the log with one write, makes it visible and settles every append (settling.py). If the
 write fails, every append of the burst fails, and its queue offsets and log positions are used again by the next burst.
 
-The usual record is "plain": it has an IPv4 host, no flags, no reconsume count and no prepared position. `append`,
-`append_all` and `append_batch` pack plain records that fit into the segment on a fast path. All other records go
-through `put`, which also begins the next segment if the current one is full: it fills the rest with a blank and closes
-the chunk, because a write to the log consists of one chunk per segment.
+There are two ways in. `put` packs a record. `put_packed` takes records that the compiled version, or another caller,
+has packed for the `room` in the current segment. If a record doesn't fit into this segment, `put` begins the next one:
+it fills the rest with a blank and closes the chunk, because a write to the log consists of one chunk per segment.
 """
 
-from itertools import accumulate
-from operator import itemgetter
 from typing import Any
 
 from staticfire.broker.store.commit_log import Chunk, CommitLog
@@ -22,13 +19,10 @@ from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
 from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.settling import Settling
-from staticfire.protocol.checksums import crc32
-from staticfire.protocol.compiled import Packed, twin
+from staticfire.protocol.compiled import Packed
 from staticfire.protocol.errors import StorageError
-from staticfire.protocol.plain_records import pack_plain_row
 from staticfire.protocol.record import (
     BLANK_BYTES_MIN,
-    IPV4_HOST_BYTES,
     pack_blank,
     pack_record,
     record_size,
@@ -36,7 +30,6 @@ from staticfire.protocol.record import (
 from staticfire.protocol.sys_flag import enters_consume_queue
 from staticfire.protocol.times import MessageMs
 
-_flag_of, _tags_code_of = itemgetter(0), itemgetter(3)
 _pack_entry = ENTRY.pack
 
 
@@ -115,167 +108,15 @@ class Appender:  # house: collecting, writing and rolling back a burst is one ta
         self._chunks, self._records = [], []
         self._queues, self._settlements = {}, []
 
-    def append(  # house: hot, and a value object would cost each send more than all its look-ups
-        self,
-        queue: Queue,
-        born_ms: int,
-        sys_flag: int,
-        flag: int,
-        reconsume_times: int,
-        prepared_position: int,
-        born_host: bytes,
-        properties: bytes,
-        body: bytes,
-        tags_code: int,
-        stored_ms: MessageMs,
-        on_stored: OnStored | None = None,
-        context: Any = None,
-        wait_flush: bool = True,
-    ) -> int:
+    def put(self, new: NewRecord, stored_ms: MessageMs, on_stored: OnStored | None = None, context: Any = None) -> int:
         """Add a record to the burst and return its log position; its queue offset is `queue.next_offset` - 1 then.
 
-        `tags_code` is the i64 that is stored in the queue's entry. `stored_ms` must never decrease. `on_stored` is
-        called by `commit`, or after the fsync with SYNC_FLUSH and `wait_flush`.
+        `stored_ms` must never decrease. `on_stored` is called by `commit`, or after the fsync with SYNC_FLUSH and
+        `new.wait_flush`.
 
         Raises: StorageError (the record is too large, the queue was deleted, or the store is closed or refuses
         appends), ProtocolError (a field is out of range).
         """
-        position = self._position
-        queue_offset = queue.next_offset
-        size = queue.plain_bytes + len(properties) + len(body)
-        end = position + size
-        # fmt: off
-        if (
-            end > self._records_end or size > self._record_bytes_max or queue.deleted
-            or sys_flag or flag or reconsume_times or prepared_position or len(born_host) != IPV4_HOST_BYTES
-        ):
-            record = NewRecord(
-                queue, properties, tags_code, body, born_ms, born_host, sys_flag, flag, reconsume_times,
-                prepared_position, wait_flush,
-            )
-            return self.put(record, stored_ms, on_stored, context)
-        # fmt: on
-        entry = _pack_entry(position, size, tags_code)
-        pack_plain = queue.pack_plain or queue.plain_packer()
-        self._records += pack_plain(position, queue_offset, stored_ms, born_ms, born_host, properties, body)
-        # Nothing has changed up to here. The rest can't fail.
-        self._position = end
-        self._last_start = position
-        self.last_stored_ms = stored_ms
-        queue.next_offset = queue_offset + 1
-        queue.tail += entry
-        queue.new_bytes += size
-        self._queues[queue] = queue.max_offset
-        if on_stored is not None:
-            self._settlements.append((on_stored, context, queue_offset, position, wait_flush))
-        return position
-
-    def append_all(self, new: NewRows, stored_ms: MessageMs, on_stored: OnStored, context: Any) -> list[int]:
-        """Add several records of one queue to the burst, adjacent in the log, and return their log positions.
-
-        `on_stored` is called once, for the first record, because a burst is written completely or not at all. Raises:
-        as `append`.
-        """
-        queue, rows = new.queue, new.rows
-        if not rows:
-            return []
-        first = self._position
-        if new.sys_flag or queue.deleted or len(new.born_host) != IPV4_HOST_BYTES or any(map(_flag_of, rows)):
-            return self._append_each(new, stored_ms, on_stored, context)
-        pieces, sizes = pack_plain_row(
-            first, queue.queue_id, queue.next_offset, stored_ms, new.born_ms, new.born_host, queue.packed_topic, rows
-        )
-        *positions, end = accumulate(sizes, initial=first)
-        if max(sizes) > self._record_bytes_max or end > self._records_end:
-            return self._append_each(new, stored_ms, on_stored, context)
-        entries = b"".join(map(_pack_entry, positions, sizes, map(_tags_code_of, rows)))
-        # Nothing has changed up to here. The rest can't fail.
-        self._settlements.append((on_stored, context, queue.next_offset, first, True))
-        self._records += pieces
-        self._position = end
-        self._last_start = positions[-1]
-        self.last_stored_ms = stored_ms
-        queue.next_offset += len(positions)
-        queue.tail += entries
-        queue.new_bytes += self._position - first
-        self._queues[queue] = queue.max_offset
-        return positions
-
-    def append_batch(  # house: hot, once per batch
-        self,
-        queue: Queue,
-        born_ms: int,
-        born_host: bytes,
-        batch: bytes,
-        added: bytes,
-        stored_ms: MessageMs,
-        on_stored: OnStored,
-        context: Any,
-    ) -> list[int] | None:
-        """Do `append_all` for the undecoded body of a batch, with the properties `added` appended to each message.
-
-        Return None, and change nothing, if the batch isn't plain or doesn't fit into this segment, if the queue was
-        deleted, or if there is no compiled extension.
-        """
-        if twin is None or queue.deleted:
-            return None
-        first = self._position
-        # fmt: off
-        packed = twin.pack_batch(
-            batch, added, first, queue.queue_id, queue.next_offset, stored_ms, born_ms, born_host, queue.packed_topic,
-            self._record_bytes_max, crc32,
-        )
-        # fmt: on
-        if packed is None:
-            return None
-        records, entries, positions = packed
-        if first + len(records) > self._records_end:
-            return None
-        # Nothing has changed up to here. The rest can't fail.
-        self._settlements.append((on_stored, context, queue.next_offset, first, True))
-        self._records.append(records)
-        self._position = first + len(records)
-        self._last_start = positions[-1]
-        self.last_stored_ms = stored_ms
-        queue.next_offset += len(positions)
-        queue.tail += entries
-        queue.new_bytes += self._position - first
-        self._queues[queue] = queue.max_offset
-        return positions
-
-    @property
-    def room(self) -> tuple[int, int, int]:
-        """The position of the next record, the position where records must end in this segment, the largest size."""
-        return self._position, self._records_end, self._record_bytes_max
-
-    def append_packed(self, packed: Packed, stored_ms: MessageMs, on_stored: OnStored | None, context: Any) -> None:
-        """Add records that the caller packed for `room`. `on_stored` is called once as in `append_all`, unless None."""
-        records, last_position, rows = packed
-        if on_stored is not None:
-            self._settlements.append((on_stored, context, rows[0][0].next_offset, self._position, True))
-        self._records.append(records)
-        self._position += len(records)
-        self._last_start = last_position
-        self.last_stored_ms = stored_ms
-        queues = self._queues
-        for queue, entries, record_bytes in rows:
-            queue.next_offset += len(entries) // ENTRY_BYTES
-            queue.tail += entries
-            queue.new_bytes += record_bytes
-            queues[queue] = queue.max_offset
-
-    def _append_each(self, new: NewRows, stored_ms: MessageMs, on_stored: OnStored, context: Any) -> list[int]:
-        """Do `append_all` for records that aren't plain or don't all fit into this segment."""
-        positions: list[int] = []
-        queue, born_host = new.queue, new.born_host
-        self._check_size(max(record_size(born_host, queue.packed_topic, row[1], row[2]) for row in new.rows))
-        for flag, properties, body, tags_code in new.rows:
-            record = NewRecord(queue, properties, tags_code, body, new.born_ms, born_host, new.sys_flag, flag)
-            positions.append(self.put(record, stored_ms, None if positions else on_stored, context))
-        return positions
-
-    def put(self, new: NewRecord, stored_ms: MessageMs, on_stored: OnStored | None, context: Any) -> int:
-        """Append a record that isn't plain, or doesn't fit into this segment or into any. Raises: as `append`."""
         queue = new.queue
         is_seen = enters_consume_queue(new.sys_flag)
         # RocketMQ stores offset 0 in a record that doesn't enter a consume queue.
@@ -300,6 +141,43 @@ class Appender:  # house: collecting, writing and rolling back a burst is one ta
         if on_stored is not None:
             self._settlements.append((on_stored, context, queue_offset, position, new.wait_flush))
         return position
+
+    def put_all(self, new: NewRows, stored_ms: MessageMs, on_stored: OnStored, context: Any) -> list[int]:
+        """Add several records of one queue to the burst, adjacent in the log, and return their log positions.
+
+        `on_stored` is called once, for the first record, because a burst is written completely or not at all. Raises:
+        as `put`; then none of them was added.
+        """
+        if not new.rows:
+            return []
+        positions: list[int] = []
+        queue, born_host = new.queue, new.born_host
+        self._check_size(max(record_size(born_host, queue.packed_topic, row[1], row[2]) for row in new.rows))
+        for flag, properties, body, tags_code in new.rows:
+            record = NewRecord(queue, properties, tags_code, body, new.born_ms, born_host, new.sys_flag, flag)
+            positions.append(self.put(record, stored_ms, None if positions else on_stored, context))
+        return positions
+
+    @property
+    def room(self) -> tuple[int, int, int]:
+        """The position of the next record, the position where records must end in this segment, the largest size."""
+        return self._position, self._records_end, self._record_bytes_max
+
+    def put_packed(self, packed: Packed, stored_ms: MessageMs, on_stored: OnStored | None, context: Any) -> None:
+        """Add records that the caller packed for `room`. `on_stored` is called once as in `put_all`, unless None."""
+        records, last_position, rows = packed
+        if on_stored is not None:
+            self._settlements.append((on_stored, context, rows[0][0].next_offset, self._position, True))
+        self._records.append(records)
+        self._position += len(records)
+        self._last_start = last_position
+        self.last_stored_ms = stored_ms
+        queues = self._queues
+        for queue, entries, record_bytes in rows:
+            queue.next_offset += len(entries) // ENTRY_BYTES
+            queue.tail += entries
+            queue.new_bytes += record_bytes
+            queues[queue] = queue.max_offset
 
     def _make_room(self, queue: Queue, size: int) -> None:
         """Continue the burst in the next segment if a record of `size` bytes doesn't fit into this one."""

@@ -15,8 +15,7 @@ from typing import Protocol
 from staticfire.broker.store.outcomes import Entry
 from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES, LOST, QueueFiles, QueueWrite
 from staticfire.broker.store.queue_start import find_first, next_entry
-from staticfire.protocol.plain_records import PlainPacker, plain_packer
-from staticfire.protocol.record import IPV4_HOST_BYTES, pack_topic, record_size
+from staticfire.protocol.record import pack_topic
 
 # The limit of consecutive entries of lost records in one queue. With more, it is not a salvaged queue but another one.
 HOLES_MAX = 1_000_000
@@ -46,9 +45,7 @@ class Queue:
         "max_offset",
         "new_bytes",
         "next_offset",
-        "pack_plain",
         "packed_topic",
-        "plain_bytes",
         "queue_id",
         "tail",
         "tail_offset",
@@ -60,9 +57,6 @@ class Queue:
         self.topic = topic
         self.queue_id = queue_id
         self.packed_topic = pack_topic(topic)
-        self.pack_plain: PlainPacker | None = None  # house: made by `plain_packer` at the first use
-        self.plain_bytes = record_size(bytes(IPV4_HOST_BYTES), self.packed_topic, b"", b"")
-        """The size of this queue's plain records without properties and body."""
         self.folder = folder
         self._files = files
         self._log = log
@@ -137,11 +131,6 @@ class Queue:
         return lost_end
 
     # --- appending
-
-    def plain_packer(self) -> PlainPacker:
-        """Create and return the packer for plain records, at the first use: most of many queues never need one."""
-        self.pack_plain = packer = plain_packer(self.queue_id, self.packed_topic)
-        return packer
 
     def add(self, entry: bytes) -> None:
         """Append a visible entry, during recovery."""

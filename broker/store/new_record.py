@@ -1,11 +1,11 @@
-"""A record to append, as one value. Only the hot path of sends avoids creating this object."""
+"""Records to append, as values."""
 
 from collections.abc import Sequence
 
 import msgspec
 
 from staticfire.broker.store.consume_queue import Queue
-from staticfire.protocol.plain_records import Row
+from staticfire.protocol.batch_rows import Row
 
 
 class NewRecord(msgspec.Struct, frozen=True, gc=False):

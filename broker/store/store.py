@@ -15,7 +15,6 @@ uses only the methods of `MessageStore`, never the log or the queues directly.
 import errno
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from typing import Any
 
 import msgspec
 
@@ -27,8 +26,7 @@ from staticfire.broker.store.entering import TagsCodeOf
 from staticfire.broker.store.findings import REBUILT_QUEUE, Finding, Findings
 from staticfire.broker.store.flush_round import FlushStep, flush_steps
 from staticfire.broker.store.formats import refuse_others
-from staticfire.broker.store.new_record import NewRecord
-from staticfire.broker.store.outcomes import Entry, NotForGood, OldSegment, OnStored, ReadResult
+from staticfire.broker.store.outcomes import Entry, NotForGood, OldSegment, ReadResult
 from staticfire.broker.store.proof import ReadProof
 from staticfire.broker.store.queue_table import QueueShort, QueueTable
 from staticfire.broker.store.reading import WRONG_ENTRIES_MAX, WrongEntry, read_queue
@@ -81,18 +79,10 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
         self._proof = ReadProof(self.log, tags_code_of, self.findings, self._deleted_below)
         self.scrub = Scrub(self.log, self._queues, tags_code_of, self.findings, self._deleted_below)
         """Checks the log in the background. The caller carries out its steps."""
-        self.burst_number = 0
-        """Incremented by each `commit`, so that code that collects the messages of one burst notices the next one."""
         self._settling = Settling(self.log, settings)
         self._burst = Appender(self.log, self._queues, settings, self._settling, folder)
-        self.append = self._burst.append
-        """Add a record to the burst: `Appender.append`, bound directly because this is the hot path."""
-        self.append_all = self._burst.append_all
-        """Add several records of one queue to the burst, adjacent in the log: `Appender.append_all`."""
-        self.append_batch = self._burst.append_batch
-        """The same for the undecoded body of a batch: `Appender.append_batch`."""
-        self.append_packed = self._burst.append_packed
-        """Add records to the burst that the caller has already packed for `room`: `Appender.append_packed`."""
+        # These are bound directly, because each send calls one of them.
+        self.put, self.put_all, self.put_packed = self._burst.put, self._burst.put_all, self._burst.put_packed
 
     # --- open and close
 
@@ -241,20 +231,7 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
         """Return the ids of a topic's queues that have or had a message, sorted. Raises: OSError."""
         return self._queues.queue_ids(topic)
 
-    # --- appending: `append` or `put`, then `commit`
-
-    def put(
-        self, record: NewRecord, stored_ms: MessageMs, on_stored: OnStored | None = None, context: Any = None
-    ) -> int:
-        """Append a record like `append`, for callers that aren't on the hot path. Raises: as `append`."""
-        if record.prepared_position:
-            # Such a record never takes the plain path of `append`.
-            return self._burst.put(record, stored_ms, on_stored, context)
-        return self._burst.append(
-            record.queue, record.born_ms, record.sys_flag, record.flag, record.reconsume_times,
-            record.prepared_position, record.born_host, record.properties, record.body, record.tags_code,
-            stored_ms, on_stored, context, record.wait_flush,
-        )  # fmt: skip
+    # --- appending: `put`, `put_all` or `put_packed` of `Appender`, then `commit`
 
     @property
     def room(self) -> tuple[int, int, int]:
@@ -267,7 +244,6 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
         Return the queues that got messages, each with the first new offset. If the write fails, nothing is stored: all
         appends are settled as FAILED, `failure` has the reason, and the next burst may succeed. Never raises.
         """
-        self.burst_number += 1
         arrivals = self._burst.commit()
         if self._early_arrivals:
             arrivals = {**arrivals, **self._early_arrivals}

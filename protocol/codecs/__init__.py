@@ -1,4 +1,4 @@
-"""Read and write a frame's header and body: one module per codec byte.
+"""Read and write a frame's header and body: one class per codec byte.
 
     u32 length | u8 codec, u24 header length | header | body        length counts everything after itself
 
@@ -6,159 +6,62 @@
 - `json.py`, 0: JSON headers, RocketMQ's JSON bodies and binary records; RocketMQ's remoting clients
 - `rocketmq.py`, 1: the same in a binary header; remoting clients with ROCKETMQ_SERIALIZE_TYPE=ROCKETMQ
 
-All of them are generic over the declarations in `protocol.requests`. `hot_native.py` and `hot_json.py` use the same
-formats, with hand-written code for the few frequent commands. For any bytes, a codec raises `ProtocolError` or nothing.
+All of them are generic over the declarations in `protocol.requests`. `hot_native.py` and `hot_json.py` have
+hand-written code for the few frequent commands, in the same formats. For any bytes, a codec raises `ProtocolError` or
+nothing.
+
+`codec.py` says what a codec is, and what becomes of the requests that hot codecs read.
 """
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any, Protocol, TypeAlias
-
-import msgspec
-
-from staticfire.protocol.command import Answer, Declaration, Request, Shape
+from staticfire.protocol.codecs.codec import (
+    ANSWER_FLAG,
+    JSON,
+    NATIVE,
+    ONEWAY_FLAG,
+    ROCKETMQ,
+    Called,
+    Codec,
+    Envelope,
+    MakeCall,
+    Offer,
+    Offers,
+    SendRuns,
+    SendRunsInUse,
+)
+from staticfire.protocol.codecs.hot_json import HOT_ANSWERS as HOT_JSON_ANSWERS
+from staticfire.protocol.codecs.hot_native import HOT_ANSWERS as HOT_NATIVE_ANSWERS
+from staticfire.protocol.codecs.json import JsonCodec
+from staticfire.protocol.codecs.native import NativeCodec
+from staticfire.protocol.codecs.rocketmq import RocketmqCodec
 from staticfire.protocol.errors import ProtocolError
 
+__all__ = [
+    "ANSWER_FLAG",
+    "JSON",
+    "NATIVE",
+    "ONEWAY_FLAG",
+    "ROCKETMQ",
+    "Called",
+    "Codec",
+    "Envelope",
+    "MakeCall",
+    "Offer",
+    "Offers",
+    "SendRuns",
+    "SendRunsInUse",
+    "codec_for",
+]
 
-class Envelope(msgspec.Struct, gc=False):
-    """The common part of all headers. `fields` is the encoded rest; `flag` bit 0 marks a response, bit 1 one-way."""
-
-    code: int
-    opaque: int
-    flag: int
-    version: int
-    language: int
-    remark: str | None
-    fields: bytes | None
-
-
-SentWriter: TypeAlias = Callable[[list[bytes], int, str, int, int, int, str], None]
-"""Appends a `SendAnswer` to a list. Parameters: the list, opaque, the prefix of the broker's offset message ids, log
-position, queue_id, queue_offset, transaction_id.
-
-The command object and the message id aren't created separately, because one response is needed for each message.
-"""
-
-
-Called: TypeAlias = tuple[Callable[[Any], Answer | None], Any]
-"""The handler of a request, and the call to pass to it."""
-
-
-MakeCall: TypeAlias = Callable[[Any, int, bool, "Codec", Any], Any]
-"""Makes a call from: request, opaque, whether it is one-way, codec, and the source of the reader."""
-
-
-class SendRuns(Protocol):
-    """Takes adjacent plain sends all at once, as bytes, if possible."""
-
-    def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Any) -> int:
-        """Store the sends that begin from `at` on and before `stop`, up to one that isn't plain; return its position.
-
-        `tail`: the bytes between opaque and fields in the last request. `source`: the source of the reader.
-        """
-
-    def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Any) -> int:
-        """The same for JSON, with language and version from the peer's last header."""
-
-
-class SendRunsInUse(Protocol):
-    """Knows what sends are offered to at present."""
-
-    runs: SendRuns | None
-    """None if each send must get a call. It may change between two reads."""
-
-
-Offer: TypeAlias = Callable[[bytes, int, int], int]
-"""Offers sends in a range of bytes. Returns where the rest begins, or -1 if there is no send."""
-
-# The maximum number of requests between two offers, if none of the offers is taken.
-PAUSE_MAX = 63
-
-
-class Offers:
-    """Decides when sends of a connection are offered to be taken in runs: less and less often while none is taken."""
-
-    __slots__ = ("_pause", "calls_first")
-
-    def __init__(self) -> None:
-        self.calls_first = 0
-        """For so many requests, calls are made before there is another offer; 0: for all."""
-        self._pause = 0
-
-    def make(self, offer: Offer, data: bytes, at: int, stop: int) -> int:
-        """Offer the sends that begin from `at` on and before `stop`; return where the rest begins."""
-        if self.calls_first:
-            return at
-        taken_to = offer(data, at, stop)
-        if taken_to > at:
-            # There may be more plain sends after the one that isn't.
-            self._pause, self.calls_first = 0, int(taken_to < stop)
-        elif taken_to == at:
-            self._pause = self.calls_first = min(2 * self._pause + 1, PAUSE_MAX)
-        return max(taken_to, at)
-
-    def are_due(self, calls: int) -> bool:
-        """Return whether it is time for another offer, after so many calls since the last one."""
-        return 0 < self.calls_first <= calls
-
-    def called(self, calls: int) -> None:
-        """Record that so many calls were made; 0: there was no complete request."""
-        if calls:
-            self.calls_first = max(self.calls_first - calls, 0)
-        else:
-            self.calls_first = self._pause = 0
-
-
-class Codec(Protocol):
-    """Converts between bytes and commands, for one codec byte."""
-
-    number: int
-
-    def decode_envelope(self, header: bytes) -> Envelope:
-        """Read the common part of a header. Raises: ProtocolError."""
-
-    def decode_request(self, declaration: Declaration, envelope: Envelope, body: bytes) -> Request:
-        """Read a request's fields and body. Raises: ProtocolError, which names the field."""
-
-    def decode_answer(self, shape: Shape, envelope: Envelope, body: bytes) -> Answer:
-        """Read a response; a plain `Answer` if it has no header fields. Raises: ProtocolError."""
-
-    def encode_request(self, request: Request, opaque: int, oneway: bool) -> bytes:
-        """Return the whole frame. Raises: ProtocolError if it exceeds the limit of a frame."""
-
-    def encode_answer(self, answer: Answer, opaque: int, store_host: bytes) -> bytes:
-        """Return the whole frame. `store_host` (8 or 20 bytes) is added to records that contain one.
-
-        Raises: ProtocolError if it exceeds the limit of a frame.
-        """
-
-    def write_answer(self, out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> int:
-        """Append the same frame to `out`, in pieces; return its size.
-
-        Raises: ProtocolError; `out` is unchanged then.
-        """
-
-    def sent_writer(self, region: str, trace_on: str) -> "SentWriter":
-        """Return a function that writes the responses to sends, for a broker with this region and trace setting."""
-
-
-ANSWER_FLAG = 1
-ONEWAY_FLAG = 2
-NATIVE = 2
-JSON = 0
-ROCKETMQ = 1
+_CODECS: dict[int, Codec] = {
+    JSON: JsonCodec(HOT_JSON_ANSWERS),
+    ROCKETMQ: RocketmqCodec(),
+    NATIVE: NativeCodec(HOT_NATIVE_ANSWERS),
+}
 
 
 def codec_for(codec_byte: int) -> Codec:
     """Return the codec of a frame. Raises: ProtocolError if it is unknown."""
-    codec = _codecs().get(codec_byte)
+    codec = _CODECS.get(codec_byte)
     if codec is None:
         raise ProtocolError(f"codec {codec_byte} is unknown; known are 0 (JSON), 1 (ROCKETMQ) and 2 (msgpack)")
     return codec
-
-
-@cache
-def _codecs() -> dict[int, Codec]:
-    from staticfire.protocol.codecs import hot_json, hot_native, rocketmq
-
-    return {hot_json.number: hot_json, rocketmq.number: rocketmq, hot_native.number: hot_native}

@@ -1,30 +1,33 @@
-"""Codec 2 as programs use it: `native` for most commands, hand-written code for the few frequent ones.
+"""Hand-written code for the most frequent commands of codec 2.
 
 Reading: if a request looks like the one before, one `struct` call reads frame and envelope (`HotNativeRequests`).
 
 Writing: the result can be decoded like that of `native`, but its numbers have fixed widths, so that one `struct` call
-makes the response to a send:
+makes the response to a send, and the compiled version writes numbers into a template of it (`sent_forms`):
 
-    0    u32 length | 02, u24 header length | 97 ce code 0 ce          start of `sent_writer`
+    0    u32 length | 02, u24 header length | 97 ce code 0 ce
     15   u32 opaque                                                    in the frame, as in native.py
     19   flag 1 | cd u16 version | language | c0 no remark | 98 d9 20  an array of 8, a text of 32 bytes
     28   msgId, 32 characters
     60   d2 i32 queueId | d3 i64 queueOffset | d9 20
     76   transactionId, 32 bytes
-    108  region, traceOn, c0, c0                                       end of `sent_writer`
+    108  region, traceOn, c0, c0
 
 Invariant, verified by tests: a response decodes to the same command as the generic one. Everything that doesn't fit is
 left to `native`.
+
+What it brings: a pull of 32 messages takes 10 % less time by the reading, 8 % by the writing; without a compiler, a
+send takes a third less by the reading, a fifth by the writing.
 """
 
-import sys
 from collections.abc import Callable
+from functools import lru_cache
 from struct import Struct
 from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, Called, MakeCall, SendRunsInUse, SentWriter, native
+from staticfire.protocol.codecs.codec import ANSWER_FLAG, Called, Codec, MakeCall, SendRunsInUse, WriteAnswer
 from staticfire.protocol.codecs.native import (
     ARRAY_OF_7,
     CODEC_WORD,
@@ -34,27 +37,20 @@ from staticfire.protocol.codecs.native import (
     PYTHON,
     U16,
     U32,
-    decode_answer,
-    decode_envelope,
-    decode_request,
-    encode_request,
-    number,
+    NativeCodec,
 )
 from staticfire.protocol.codes import VERSION, RequestCode
 from staticfire.protocol.command import Answer, Records
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX
-from staticfire.protocol.message_ids import offset_id
 from staticfire.protocol.requests.pull import PullAnswer
 from staticfire.protocol.requests.send import SendAnswer, SendManyAnswer
-
-__all__ = ["decode_answer", "decode_envelope", "decode_request", "encode_answer", "encode_request", "number"]
-__all__ += ["sent_writer", "write_answer"]
 
 _encode = msgspec.msgpack.Encoder().encode
 # The length of an offset id and of a unique id, both with IPv4. Nearly every response to a send has these two.
 _TEXT_BYTES = 32
-_SENT_FORMAT = ">15sI9s32sBiBq2s32s"
+_pack_sent = Struct(">IIBBIBI9s32sBiBq2s32s").pack
+_SENT_HEADER_BYTES = 100
 _MIDDLE = Struct(">BBHBB").pack(ANSWER_FLAG, U16, VERSION, PYTHON, NIL)
 _AFTER_OPAQUE = _MIDDLE + b"\x98\xd9\x20"
 _pack_pull = Struct(">IIBBIBI").pack
@@ -76,7 +72,6 @@ _pack_mark = Struct(">BBIB").pack
 _WORD_WITHOUT_FIELDS = CODEC_WORD | ENVELOPE_HEADER_BYTES
 _TAIL_AT = 19
 _READ_ERRORS = (msgspec.MsgspecError, ValueError, RecursionError)
-_CODEC = sys.modules[__name__]
 
 
 def request_mark(code: int) -> bytes:
@@ -96,8 +91,9 @@ _SENDS = frozenset(map(request_mark, _TAKEN_IN_RUNS))
 class HotNativeRequests:
     """Reads requests that look like the last one of a connection, in one step."""
 
-    def __init__(self, table: HotTable, in_use: SendRunsInUse, make_call: MakeCall, source: Any) -> None:
+    def __init__(self, codec: Codec, table: HotTable, in_use: SendRunsInUse, make_call: MakeCall, source: Any) -> None:
         """`in_use.runs` is offered the sends before calls are made from them."""
+        self._codec = codec
         self._table = table
         self._in_use = in_use
         self._make_call = make_call
@@ -125,7 +121,8 @@ class HotNativeRequests:
         Return where it stopped, perhaps at a request that differs from the last one, is incomplete, or is invalid. Hot
         path.
         """
-        find, make_call, source, last_tail, end = self._table.get, self._make_call, self._source, self._tail, len(data)
+        find, make_call, codec, source = self._table.get, self._make_call, self._codec, self._source
+        last_tail, end = self._tail, len(data)
         stop = min(stop, end - ENVELOPE_BYTES + 1)
         while at < stop:
             length, word, mark, opaque, tail = _start(data, at)
@@ -144,7 +141,7 @@ class HotNativeRequests:
                 break
             request.body = data[body_at:frame_end]
             at = frame_end
-            calls.append((handler, make_call(request, opaque, False, _CODEC, source)))
+            calls.append((handler, make_call(request, opaque, False, codec, source)))
             calls_max -= 1
             if not calls_max:
                 break
@@ -154,56 +151,28 @@ class HotNativeRequests:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
-    """Return the whole frame. Raises: ProtocolError if it exceeds the limit of a frame."""
-    out: list[bytes] = []
-    write_answer(out, answer, opaque, store_host)
-    return b"".join(out)
+@lru_cache(maxsize=64)
+def _sent_end(region: str, trace_on: str) -> bytes:
+    return _encode(region) + _encode(trace_on) + b"\xc0\xc0"
 
 
-def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> int:
-    """Append the frame to `out`, in one or more pieces; return its size.
-
-    Raises: ProtocolError; `out` is unchanged then.
-    """
-    write = _WRITERS.get(type(answer))
-    written = write(out, answer, opaque) if write is not None else 0
-    if not written:
-        frame = native.encode_answer(answer, opaque, store_host)
-        out.append(frame)
-        written = len(frame)
-    return written
-
-
-def sent_writer(region: str, trace_on: str) -> SentWriter:
-    """Return a function that writes the responses to sends."""
-    end = _encode(region) + _encode(trace_on) + b"\xc0\xc0"
-    layout = Struct(f"{_SENT_FORMAT}{len(end)}s")
-    header_bytes = layout.size - 8
-    start = Struct(">IIBBIB").pack(4 + header_bytes, CODEC_WORD | header_bytes, ARRAY_OF_7, U32, 0, U32)
-    pack = layout.pack
-
-    def write(
-        out: list[bytes],
-        opaque: int,
-        id_prefix: str,
-        log_position: int,
-        queue_id: int,
-        queue_offset: int,
-        unique_id: str,
-    ) -> None:
-        message_id, unique_id_bytes = offset_id(id_prefix, log_position), unique_id.encode()
-        if len(unique_id_bytes) != _TEXT_BYTES or len(message_id) != _TEXT_BYTES:
-            answer = SendAnswer(message_id, queue_id, queue_offset, unique_id, region, trace_on)
-            out.append(native.encode_answer(answer, opaque))
-            return
-        frame = pack(
-            start, opaque, _AFTER_OPAQUE, message_id.encode(), 0xD2, queue_id, 0xD3, queue_offset, b"\xd9\x20",
-            unique_id_bytes, end,
-        )  # fmt: skip
-        out.append(frame)
-
-    return write
+def _write_sent(out: list[bytes], answer: Any, opaque: int, _store_host: bytes) -> int:
+    """Write the response to a send; return its size, or 0 if it must be written by the generic code."""
+    is_plain = answer.remark is answer.recall_handle is answer.batch_uniq_id is None
+    needed = answer.msg_id, answer.queue_id, answer.queue_offset, answer.transaction_id
+    if answer.code or not is_plain or None in needed:
+        return 0
+    message_id, unique_id = answer.msg_id.encode(), answer.transaction_id.encode()
+    if len(message_id) != _TEXT_BYTES or len(unique_id) != _TEXT_BYTES:
+        return 0
+    end = _sent_end(answer.region, answer.trace_on)
+    header_bytes = _SENT_HEADER_BYTES + len(end)
+    fields = _pack_sent(
+        4 + header_bytes, CODEC_WORD | header_bytes, ARRAY_OF_7, U32, 0, U32, opaque, _AFTER_OPAQUE, message_id, 0xD2,
+        answer.queue_id, 0xD3, answer.queue_offset, b"\xd9\x20", unique_id,
+    )  # fmt: skip
+    out.append(fields + end)
+    return 8 + header_bytes
 
 
 def sent_forms(region: str, trace_on: str, id_prefix: str) -> tuple[bytes, bytes, bytes] | None:
@@ -213,13 +182,14 @@ def sent_forms(region: str, trace_on: str, id_prefix: str) -> tuple[bytes, bytes
     None if ids with that prefix have no fixed place in it.
     """
     forms: list[bytes] = []
-    sent_writer(region, trace_on)(forms, 0, id_prefix, 0, 0, 0, "0" * _TEXT_BYTES)
-    if len(id_prefix) != _TEXT_BYTES - 16:
+    sent = SendAnswer(id_prefix + "0" * 16, 0, 0, "0" * _TEXT_BYTES, region, trace_on)
+    if not _write_sent(forms, sent, 0, b""):
         return None
-    return forms[0], native.encode_answer(SendManyAnswer(), 0), native.encode_answer(Answer(), 0)
+    encode = NativeCodec().encode_answer
+    return forms[0], encode(SendManyAnswer(), 0), encode(Answer(), 0)
 
 
-def _write_pulled(out: list[bytes], answer: Any, opaque: int) -> int:
+def _write_pulled(out: list[bytes], answer: Any, opaque: int, _store_host: bytes) -> int:
     """Write the response to a pull, with the slices of the log unchanged; return its size, 0 for the generic code."""
     remark, records = answer.remark, answer.body
     if remark is None or not (records is None or isinstance(records, Records)):
@@ -244,5 +214,5 @@ def _write_pulled(out: list[bytes], answer: Any, opaque: int) -> int:
     return 8 + header_bytes + body_bytes
 
 
-_WRITERS: dict[type[Answer], Callable[[list[bytes], Any, int], int]] = {PullAnswer: _write_pulled}
+HOT_ANSWERS: dict[type[Answer], WriteAnswer] = {PullAnswer: _write_pulled, SendAnswer: _write_sent}
 assert 11 + len(_MIDDLE) == ENVELOPE_HEADER_BYTES

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, ONEWAY_FLAG, Envelope
+from staticfire.protocol.codecs.codec import ANSWER_FLAG, JSON, ONEWAY_FLAG, Codec, Envelope
 from staticfire.protocol.codes import LANGUAGES_BY_NAME, VERSION, LanguageCode
 from staticfire.protocol.command import (
     PLAIN_ANSWER,
@@ -30,8 +30,6 @@ from staticfire.protocol.rocketmq_record import from_rocketmq, rocketmq_records
 
 T = TypeVar("T")
 
-number = 0
-
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _OTHER = int(LanguageCode.OTHER)
 
@@ -50,24 +48,6 @@ _decode_header = msgspec.json.Decoder(_Header, strict=False).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def decode_envelope(header: bytes) -> Envelope:
-    """Read the common part of a header. Raises: ProtocolError."""
-    try:
-        read = _decode_header(header)
-    except _DECODE_ERRORS:
-        read = _decode_as(header, _LenientHeader).strict()
-    fields = bytes(read.extFields)
-    return Envelope(
-        read.code,
-        read.opaque,
-        read.flag,
-        read.version,
-        LANGUAGES_BY_NAME.get(read.language or "", _OTHER),
-        read.remark or None,
-        None if fields == b"null" else fields,
-    )
-
-
 class _LenientHeader(msgspec.Struct):
     """A header as the lenient reader returns it; `strict` converts it into the usual form."""
 
@@ -84,26 +64,55 @@ class _LenientHeader(msgspec.Struct):
         return _Header(self.code, self.opaque, self.flag, self.version, str(self.language), self.remark, fields)
 
 
-def decode_request(declaration: Declaration, envelope: Envelope, body: bytes) -> Request:
-    """Read a request's fields and body. Raises: ProtocolError, which names the field."""
-    try:
-        request: Request = _read_fields(declaration.request, envelope.fields or b"{}")
-        request.body = _read_body(declaration.request, body, LENIENT_STEPS_MAX)
-    except ProtocolError as error:
-        raise ProtocolError(f"{declaration.name}: {error}") from None
-    request.remark = envelope.remark
-    return request
+class JsonCodec(Codec):
+    """JSON headers, RocketMQ's bodies."""
 
+    number = JSON
 
-def decode_answer(shape: Shape, envelope: Envelope, body: bytes) -> Answer:
-    """Read a response; a plain `Answer` if it has no header fields. Raises: ProtocolError."""
-    if shape.fields and envelope.fields is None:
-        shape = PLAIN_ANSWER
-    answer: Answer = _read_fields(shape, envelope.fields or b"{}")
-    answer.code = envelope.code
-    answer.remark = envelope.remark
-    answer.body = _read_body(shape, body, LENIENT_ANSWER_STEPS_MAX)
-    return answer
+    def decode_envelope(self, header: bytes) -> Envelope:
+        try:
+            read = _decode_header(header)
+        except _DECODE_ERRORS:
+            read = _decode_as(header, _LenientHeader).strict()
+        fields = bytes(read.extFields)
+        return Envelope(
+            read.code,
+            read.opaque,
+            read.flag,
+            read.version,
+            LANGUAGES_BY_NAME.get(read.language or "", _OTHER),
+            read.remark or None,
+            None if fields == b"null" else fields,
+        )
+
+    def decode_request(self, declaration: Declaration, envelope: Envelope, body: bytes) -> Request:
+        try:
+            request: Request = _read_fields(declaration.request, envelope.fields or b"{}")
+            request.body = _read_body(declaration.request, body, LENIENT_STEPS_MAX)
+        except ProtocolError as error:
+            raise ProtocolError(f"{declaration.name}: {error}") from None
+        request.remark = envelope.remark
+        return request
+
+    def decode_answer(self, shape: Shape, envelope: Envelope, body: bytes) -> Answer:
+        if shape.fields and envelope.fields is None:
+            shape = PLAIN_ANSWER
+        answer: Answer = _read_fields(shape, envelope.fields or b"{}")
+        answer.code = envelope.code
+        answer.remark = envelope.remark
+        answer.body = _read_body(shape, body, LENIENT_ANSWER_STEPS_MAX)
+        return answer
+
+    def encode_request(self, request: Request, opaque: int, oneway: bool) -> bytes:
+        declaration = declaration_of(type(request))
+        fields = fields_text(declaration.request, request)
+        flag = ONEWAY_FLAG if oneway else 0
+        return _frame(declaration.code, opaque, flag, request.remark, fields, write_body(request.body, b""))
+
+    def encode_answer(self, answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
+        shape = answer_shape(type(answer))
+        fields = fields_text(shape, answer) if shape.fields else None
+        return _frame(answer.code, opaque, ANSWER_FLAG, answer.remark, fields, write_body(answer.body, store_host))
 
 
 def _read_fields(shape: Shape, fields: bytes) -> Any:
@@ -120,21 +129,6 @@ def _read_body(shape: Shape, body: bytes, steps_max: int) -> Any:
     if not body:
         return None
     return read_records(body) if kind is Records else _decode_as(body, kind, steps_max)
-
-
-def encode_request(request: Request, opaque: int, oneway: bool) -> bytes:
-    """Return the whole frame. Raises: ProtocolError if it exceeds the limit of a frame."""
-    declaration = declaration_of(type(request))
-    fields = fields_text(declaration.request, request)
-    flag = ONEWAY_FLAG if oneway else 0
-    return _frame(declaration.code, opaque, flag, request.remark, fields, write_body(request.body, b""))
-
-
-def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
-    """Return the whole frame."""
-    shape = answer_shape(type(answer))
-    fields = fields_text(shape, answer) if shape.fields else None
-    return _frame(answer.code, opaque, ANSWER_FLAG, answer.remark, fields, write_body(answer.body, store_host))
 
 
 def frame(header: bytes, body: bytes) -> bytes:

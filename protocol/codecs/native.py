@@ -25,7 +25,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, ONEWAY_FLAG, Envelope
+from staticfire.protocol.codecs.codec import ANSWER_FLAG, NATIVE, ONEWAY_FLAG, Codec, Envelope
 from staticfire.protocol.codes import VERSION, LanguageCode
 from staticfire.protocol.command import (
     PLAIN_ANSWER,
@@ -43,13 +43,11 @@ from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX
 from staticfire.protocol.record import decode_records, join_records
 
-number = 2
-
 # From the frame's first byte to the remark's marker at 24. The hot dispatcher unpacks it in place.
 ENVELOPE = Struct(">IIBBIBIBBHBB")
 ENVELOPE_BYTES = ENVELOPE.size
 ENVELOPE_HEADER_BYTES = ENVELOPE_BYTES - 8
-CODEC_WORD = number << 24
+CODEC_WORD = NATIVE << 24
 ARRAY_OF_7, U32, U16, NIL = 0x97, 0xCE, 0xCD, 0xC0
 PYTHON = int(LanguageCode.PYTHON)
 
@@ -60,54 +58,52 @@ _SHORT_ARRAY = r"of at least length \d+, got (\d+)"
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError)
 
 
-def decode_envelope(header: bytes) -> Envelope:
-    """Read the common part of a header. Raises: ProtocolError."""
-    try:
-        marks = _HEADER.unpack_from(header)
-        if (marks[0], marks[1], marks[3], marks[6]) != (ARRAY_OF_7, U32, U32, U16):
-            raise ProtocolError("header isn't a msgpack array of seven with fixed-width numbers")
-        code, opaque, flag, version, language, remark, fields = _decode_rest(header)
-    except (*_DECODE_ERRORS, StructError) as error:
-        raise ProtocolError(f"msgpack header of {len(header)} bytes: {error}") from None
-    return Envelope(code, opaque, flag, version, language, remark, None if bytes(fields) == b"\xc0" else bytes(fields))
+class NativeCodec(Codec):
+    """msgpack headers and bodies."""
 
+    number = NATIVE
 
-def decode_request(declaration: Declaration, envelope: Envelope, body: bytes) -> Request:
-    """Read a request's fields and body. Raises: ProtocolError, which names the field."""
-    shape = declaration.request
-    try:
-        request: Request = shape.native.decode(envelope.fields or b"\x90")
-        request.remark = envelope.remark
-        request.body = _read_body(shape, body)
-    except _DECODE_ERRORS as error:
-        raise ProtocolError(f"{declaration.name}: {_named(error, shape)}") from None
-    return request
+    def decode_envelope(self, header: bytes) -> Envelope:
+        try:
+            marks = _HEADER.unpack_from(header)
+            if (marks[0], marks[1], marks[3], marks[6]) != (ARRAY_OF_7, U32, U32, U16):
+                raise ProtocolError("header isn't a msgpack array of seven with fixed-width numbers")
+            code, opaque, flag, version, language, remark, fields = _decode_rest(header)
+        except (*_DECODE_ERRORS, StructError) as error:
+            raise ProtocolError(f"msgpack header of {len(header)} bytes: {error}") from None
+        return Envelope(
+            code, opaque, flag, version, language, remark, None if bytes(fields) == b"\xc0" else bytes(fields)
+        )
 
+    def decode_request(self, declaration: Declaration, envelope: Envelope, body: bytes) -> Request:
+        shape = declaration.request
+        try:
+            request: Request = shape.native.decode(envelope.fields or b"\x90")
+            request.remark = envelope.remark
+            request.body = _read_body(shape, body)
+        except _DECODE_ERRORS as error:
+            raise ProtocolError(f"{declaration.name}: {_named(error, shape)}") from None
+        return request
 
-def decode_answer(shape: Shape, envelope: Envelope, body: bytes) -> Answer:
-    """Read a response; a plain `Answer` if it has no header fields. Raises: ProtocolError."""
-    if shape.fields and envelope.fields is None:
-        shape = PLAIN_ANSWER
-    try:
-        answer: Answer = shape.native.decode(envelope.fields or b"\x90")
-        answer.body = _read_body(shape, body)
-    except _DECODE_ERRORS as error:
-        raise ProtocolError(f"{shape.command.__name__}: {_named(error, shape)}") from None
-    answer.code = envelope.code
-    answer.remark = envelope.remark
-    return answer
+    def decode_answer(self, shape: Shape, envelope: Envelope, body: bytes) -> Answer:
+        if shape.fields and envelope.fields is None:
+            shape = PLAIN_ANSWER
+        try:
+            answer: Answer = shape.native.decode(envelope.fields or b"\x90")
+            answer.body = _read_body(shape, body)
+        except _DECODE_ERRORS as error:
+            raise ProtocolError(f"{shape.command.__name__}: {_named(error, shape)}") from None
+        answer.code = envelope.code
+        answer.remark = envelope.remark
+        return answer
 
+    def encode_request(self, request: Request, opaque: int, oneway: bool) -> bytes:
+        declaration = declaration_of(type(request))
+        flag = ONEWAY_FLAG if oneway else 0
+        return _frame(declaration.code, opaque, flag, request.remark, declaration.request, request)
 
-def encode_request(request: Request, opaque: int, oneway: bool) -> bytes:
-    """Return the whole frame. Raises: ProtocolError if it exceeds the limit of a frame."""
-    declaration = declaration_of(type(request))
-    flag = ONEWAY_FLAG if oneway else 0
-    return _frame(declaration.code, opaque, flag, request.remark, declaration.request, request)
-
-
-def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
-    """Return the whole frame."""
-    return _frame(answer.code, opaque, ANSWER_FLAG, answer.remark, answer_shape(type(answer)), answer)
+    def encode_answer(self, answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
+        return _frame(answer.code, opaque, ANSWER_FLAG, answer.remark, answer_shape(type(answer)), answer)
 
 
 def frame(code: int, opaque: int, flag: int, fields: bytes, body: bytes) -> bytes:

@@ -22,17 +22,12 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs import ANSWER_FLAG, ONEWAY_FLAG, Envelope, SentWriter, json
+from staticfire.protocol.codecs.codec import ANSWER_FLAG, ONEWAY_FLAG, ROCKETMQ, Envelope
+from staticfire.protocol.codecs.json import JsonCodec, fields_text, write_body
 from staticfire.protocol.codes import VERSION, LanguageCode
 from staticfire.protocol.command import Answer, Request, Shape, answer_shape, declaration_of
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import FRAME_BYTES_MAX
-from staticfire.protocol.message_ids import offset_id
-from staticfire.protocol.requests.send import SendAnswer
-
-number = 1
-
-decode_request = json.decode_request
 
 CODE_MAX = 2**15 - 1
 
@@ -40,25 +35,45 @@ _FIXED = Struct(">hbhii")
 _LENGTH = Struct(">i")
 _NAME_LENGTH = Struct(">h")
 _FRAME = Struct(">II")
-_CODEC_WORD = number << 24
+_CODEC_WORD = ROCKETMQ << 24
 _PYTHON = int(LanguageCode.PYTHON)
 _encode_json = msgspec.json.Encoder().encode
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------
+class RocketmqCodec(JsonCodec):
+    """Binary headers, and the bodies of codec 0."""
 
+    number = ROCKETMQ
 
-def decode_envelope(header: bytes) -> Envelope:
-    """Read the common part of a header; its fields become the JSON object of codec 0. Raises: ProtocolError."""
-    try:
-        code, language, version, opaque, flag = _FIXED.unpack_from(header)
-        remark, at = _read_text(header, _FIXED.size, _LENGTH)
-        fields_bytes = _LENGTH.unpack_from(header, at)[0]
-        fields = _read_fields(header, at + _LENGTH.size, fields_bytes) if fields_bytes > 0 else None
-    except (StructError, UnicodeDecodeError) as error:
-        raise ProtocolError(f"ROCKETMQ header of {len(header)} bytes: {error}") from None
-    # RocketMQ uses only two bits of the flag. The language may be a newer one that isn't known here.
-    return Envelope(code, opaque, flag, version, language & 0xFF, remark or None, fields)
+    def decode_envelope(self, header: bytes) -> Envelope:
+        try:
+            code, language, version, opaque, flag = _FIXED.unpack_from(header)
+            remark, at = _read_text(header, _FIXED.size, _LENGTH)
+            fields_bytes = _LENGTH.unpack_from(header, at)[0]
+            fields = _read_fields(header, at + _LENGTH.size, fields_bytes) if fields_bytes > 0 else None
+        except (StructError, UnicodeDecodeError) as error:
+            raise ProtocolError(f"ROCKETMQ header of {len(header)} bytes: {error}") from None
+        # RocketMQ uses only two bits of the flag. The language may be a newer one that isn't known here.
+        return Envelope(code, opaque, flag, version, language & 0xFF, remark or None, fields)
+
+    def decode_answer(self, shape: Shape, envelope: Envelope, body: bytes) -> Answer:
+        if envelope.fields is None and shape.fields:
+            # A header without fields and one with all fields left out look the same here.
+            with suppress(ProtocolError):
+                return super().decode_answer(shape, msgspec.structs.replace(envelope, fields=b"{}"), body)
+        return super().decode_answer(shape, envelope, body)
+
+    def encode_request(self, request: Request, opaque: int, oneway: bool) -> bytes:
+        declaration = declaration_of(type(request))
+        texts = fields_text(declaration.request, request)
+        flag = ONEWAY_FLAG if oneway else 0
+        return _frame(declaration.code, opaque, flag, request.remark, texts, write_body(request.body, b""))
+
+    def encode_answer(self, answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
+        shape = answer_shape(type(answer))
+        texts = fields_text(shape, answer) if shape.fields else {}
+        body = write_body(answer.body, store_host)
+        return _frame(answer.code, opaque, ANSWER_FLAG, answer.remark, texts, body)
 
 
 def _read_fields(header: bytes, at: int, fields_bytes: int) -> bytes:
@@ -79,59 +94,6 @@ def _read_text(header: bytes, at: int, length: Struct) -> tuple[str, int]:
     if end > len(header):
         raise ProtocolError(f"a text of {end - begin} bytes in a header that has {len(header) - begin} left")
     return header[begin:end].decode(), end
-
-
-def decode_answer(shape: Shape, envelope: Envelope, body: bytes) -> Answer:
-    """Read a response; a plain `Answer` if it has no header fields. Raises: ProtocolError."""
-    if envelope.fields is None and shape.fields:
-        # A header without fields and one with all fields left out look the same here.
-        with suppress(ProtocolError):
-            return json.decode_answer(shape, msgspec.structs.replace(envelope, fields=b"{}"), body)
-    return json.decode_answer(shape, envelope, body)
-
-
-# -- writing -----------------------------------------------------------------------------------------------------------
-
-
-def encode_request(request: Request, opaque: int, oneway: bool) -> bytes:
-    """Return the whole frame. Raises: ProtocolError if it exceeds the limit of a frame."""
-    declaration = declaration_of(type(request))
-    texts = json.fields_text(declaration.request, request)
-    flag = ONEWAY_FLAG if oneway else 0
-    return _frame(declaration.code, opaque, flag, request.remark, texts, json.write_body(request.body, b""))
-
-
-def encode_answer(answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
-    """Return the whole frame. Raises: ProtocolError if it exceeds the limit of a frame."""
-    shape = answer_shape(type(answer))
-    texts = json.fields_text(shape, answer) if shape.fields else {}
-    body = json.write_body(answer.body, store_host)
-    return _frame(answer.code, opaque, ANSWER_FLAG, answer.remark, texts, body)
-
-
-def write_answer(out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> int:
-    """Append the frame to `out`; return its size. Raises: ProtocolError; `out` is unchanged then."""
-    frame = encode_answer(answer, opaque, store_host)
-    out.append(frame)
-    return len(frame)
-
-
-def sent_writer(region: str, trace_on: str) -> SentWriter:
-    """Return a function that writes the responses to sends."""
-
-    def write(
-        out: list[bytes],
-        opaque: int,
-        id_prefix: str,
-        log_position: int,
-        queue_id: int,
-        queue_offset: int,
-        unique_id: str,
-    ) -> None:
-        message_id = offset_id(id_prefix, log_position)
-        out.append(encode_answer(SendAnswer(message_id, queue_id, queue_offset, unique_id, region, trace_on), opaque))
-
-    return write
 
 
 def _frame(code: int, opaque: int, flag: int, remark: str | None, texts: dict[str, str], body: bytes) -> bytes:

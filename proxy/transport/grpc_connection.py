@@ -81,7 +81,6 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         self._calls: dict[H2Stream, RunningCall] = {}
         # The calls whose handlers are running, also calls that are over.
         self._tasks: dict[RunningCall, None] = {}
-        self._is_flushing = False
         self._is_leaving = False
         self._is_lost = False
         self._has_heard_http = False

@@ -43,7 +43,6 @@ class H2Stream:
     """Both directions of one call."""
 
     __slots__ = (
-        "closed_here",
         "closed_there",
         "id",
         "is_ready",
@@ -65,8 +64,6 @@ class H2Stream:
         self.unreturned = 0
         """Consumed bytes that weren't yet returned to the client's window."""
         self.closed_there = False
-        self.closed_here = False
-        """Nothing more will be sent."""
         self.pending: deque[bytes | bytearray | memoryview] = deque()
         self.pending_bytes = 0
         self.last_fields = b""
@@ -149,7 +146,6 @@ class Outflow:
 
     def drop(self, stream: H2Stream) -> None:
         """Discard the queued data of a stream."""
-        stream.closed_here = True
         self.unsent_bytes -= stream.pending_bytes
         stream.pending.clear()
         stream.pending_bytes = 0
@@ -258,7 +254,6 @@ class Outflow:
             tell()
 
     def _finish(self, stream: H2Stream) -> None:
-        stream.closed_here = True
         self.finished += 1
         self._streams.pop(stream.id, None)
         flags = frames.END_HEADERS | frames.END_STREAM

@@ -14,7 +14,7 @@ from staticfire.simulation.workload.own_code import OWN_ERRORS, told
 if TYPE_CHECKING:
     from staticfire.simulation.workload.description import Group, Workload
 
-# The maximum number of reports per checker; further violations are only counted.
+# The maximum number of reports per checker; further violations are dropped.
 VIOLATIONS_MAX = 20
 
 
@@ -40,8 +40,6 @@ class Checker:
         self.workload = workload
         self.groups: dict[str, Group] = {group.name: group for group in workload.groups}
         self.violations: list[Violation] = []
-        self.further = 0
-        """The number of violations that aren't kept."""
 
     def see(self, event: RunEvent) -> None:
         """Process an event."""
@@ -51,9 +49,7 @@ class Checker:
 
     def broken(self, at_ms: int, words: str) -> None:
         """Report a violation."""
-        if len(self.violations) >= VIOLATIONS_MAX:
-            self.further += 1
-        else:
+        if len(self.violations) < VIOLATIONS_MAX:
             self.violations.append(Violation(type(self).__name__, int(at_ms), str(words)))
 
 

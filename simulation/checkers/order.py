@@ -37,7 +37,6 @@ class InOrder(Checker):
         super().__init__(workload)
         self._next: dict[tuple[str, QueuePlace], int] = {}
         self._calls: dict[int, CallBegan] = {}
-        self._unsafe: set[str] = set()
         self._damaged: set[str] = set()
 
     def see(self, event: RunEvent) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hint
 import msgspec
 import pytest
 
-from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, Codec, codec_for, rocketmq
+from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, Codec, codec_for
 from staticfire.protocol.command import REQUESTS, Declaration, Records, Request, declaration_of
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.requests.offsets import GetMaxOffset, OffsetAnswer, UpdateConsumerOffset
@@ -110,7 +110,7 @@ async def test_an_answer_that_cannot_be_written_is_a_refusal(codec: Codec, monke
 
 def test_a_code_that_fits_no_binary_header_is_refused() -> None:
     with pytest.raises(ProtocolError):
-        rocketmq.encode_answer(OffsetAnswer(1, code=2**15), 1)
+        codec_for(ROCKETMQ).encode_answer(OffsetAnswer(1, code=2**15), 1)
 
 
 def test_every_number_of_every_request_has_a_range() -> None:

@@ -1,4 +1,4 @@
-"""All code of the program is used by the program itself, not only by tests.
+"""All code of the program is used by the program itself, not only by tests; what an object keeps is read somewhere.
 
 Otherwise a test that calls it directly stays green, although for example a counter is never incremented. Uses are
 searched by name, in the program, its examples, tools and benchmarks. A name that two classes share counts for both.
@@ -83,3 +83,36 @@ def without_callers() -> Iterator[Finding]:
 
 def test_everything_has_a_caller_outside_of_tests() -> None:
     check(without_callers)
+
+
+def attributes_read() -> set[str]:
+    read: set[str] = set()
+    for source in sources(*LAYERS, "examples", "tools", "benchmarks"):
+        slots = {id(each) for node in source.nodes if is_slots(node) for each in ast.walk(node)}
+        for node in source.nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                read.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in slots:
+                read.update(node.value.split("."))  # by getattr, or by a path
+            elif isinstance(node, ast.MatchClass):
+                read.update(node.kwd_attrs)
+    return read
+
+
+def is_slots(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign) and any(ast.unparse(target) == "__slots__" for target in node.targets)
+
+
+def never_read() -> Iterator[Finding]:
+    """Find attributes that an object sets on itself, and that no code reads."""
+    read = attributes_read()
+    for source in sources(*LAYERS):
+        for node in source.nodes:
+            if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load) or node.attr in read:
+                continue
+            if isinstance(node.value, ast.Name) and node.value.id == "self":
+                yield found(source, node, f"self.{node.attr} is set and never read: remove it")
+
+
+def test_every_attribute_is_read() -> None:
+    check(never_read)

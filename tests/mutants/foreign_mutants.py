@@ -77,7 +77,7 @@ def _dead_letters_of_the_first_group(patch: Patch) -> None:
 
 
 def _last_of_many_is_lost(patch: Patch) -> None:
-    whole, whole_settled = ManyHandler.send, ManyHandler._settled
+    whole, whole_stored = ManyHandler.send, ManyHandler._stored
     short: set[int] = set()
 
     def send(self: ManyHandler, call: Any) -> Any:
@@ -87,14 +87,15 @@ def _last_of_many_is_lost(patch: Patch) -> None:
             short.add(id(call))
         return whole(self, call)
 
-    def settled(self: ManyHandler, many: Any) -> None:
+    def stored(self: ManyHandler, context: Any, queue_offset: int, log_position: int, outcome: Any) -> None:
+        many, _, queue_id = context
         if many.missing == 1 and id(many.call) in short:
             short.discard(id(many.call))
-            many.results.append(many.results[-1])
-        whole_settled(self, many)
+            many.results.append(self._result(outcome, queue_id, queue_offset, log_position))
+        whole_stored(self, context, queue_offset, log_position, outcome)
 
     patch.setattr(ManyHandler, "send", send)
-    patch.setattr(ManyHandler, "_settled", settled)
+    patch.setattr(ManyHandler, "_stored", stored)
 
 
 def _failed_in_order_goes_behind(patch: Patch) -> None:

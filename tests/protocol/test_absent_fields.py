@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from staticfire.protocol.codecs import Envelope, json
+from staticfire.protocol.codecs import JSON, Envelope, codec_for
 from staticfire.protocol.command import Request, declaration_of
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.requests.send import SendMessage, SendMessageV2
@@ -12,7 +12,7 @@ from staticfire.protocol.requests.send import SendMessage, SendMessageV2
 
 def read(kind: type[Request], fields: bytes) -> Any:
     declaration = declaration_of(kind)
-    return json.decode_request(declaration, Envelope(declaration.code, 1, 0, 63, 1, None, fields), b"body")
+    return codec_for(JSON).decode_request(declaration, Envelope(declaration.code, 1, 0, 63, 1, None, fields), b"body")
 
 
 def test_a_send_needs_only_where_it_goes_and_what_it_is() -> None:

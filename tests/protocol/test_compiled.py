@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from struct import Struct
 
 import pytest
@@ -13,7 +13,6 @@ from staticfire.protocol.checksums import crc32
 from staticfire.protocol.compiled import twin, usable_twin
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import BATCH_MESSAGES_MAX
-from staticfire.protocol.plain_records import pack_plain_row
 from staticfire.protocol.properties import parse_properties, with_last_end
 from staticfire.protocol.record import (
     Buffer,
@@ -131,12 +130,14 @@ def packed_in_python(batch: bytes, added: bytes, queue_id: int, *numbers: int) -
     rows = batch_rows(decode_batch(batch), added)
     if rows is None:
         return None
-    pieces, sizes = pack_plain_row(
-        position, queue_id, queue_offset, stored_ms, born_ms, bytes(8), pack_topic("orders"), rows
-    )
-    *positions, _ = accumulate(sizes, initial=position)
-    entries = b"".join(ENTRY.pack(*entry) for entry in zip(positions, sizes, (row[3] for row in rows), strict=True))
-    return b"".join(pieces), entries, positions
+    topic, records, entries, positions = pack_topic("orders"), b"", b"", []
+    for index, (flag, properties, body, tags_code) in enumerate(rows):
+        at, offset = position + len(records), queue_offset + index
+        record = pack_record(at, queue_id, offset, stored_ms, born_ms, 0, flag, 0, 0, bytes(8), topic, properties, body)
+        entries += ENTRY.pack(at, len(record), tags_code)
+        records += record
+        positions.append(at)
+    return records, entries, positions
 
 
 def packed_by_twin(batch: bytes, added: bytes, queue_id: int, *numbers: int) -> tuple[bytes, bytes, list[int]] | None:

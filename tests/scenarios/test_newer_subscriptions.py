@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from staticfire.broker.settings import BrokerSettings
 from staticfire.launch.plan import GivenSettings, plan_cluster
-from staticfire.protocol.codecs import json
+from staticfire.protocol.codecs.json import JsonCodec
 from staticfire.protocol.command import Request
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.config import UpdateBrokerConfig
@@ -24,18 +24,16 @@ NOT_LATEST = 25
 ON = "answerNewerSubscriptionUnfiltered=true"
 
 
-class InLanguage:
+class InLanguage(JsonCodec):
     """The JSON codec of a client in another language."""
 
     def __init__(self, language: str) -> None:
+        super().__init__()
         self._language = language
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(json, name)
 
     def encode_request(self, request: Request, opaque: int, oneway: bool) -> bytes:
         ours, theirs = b'"language":"PYTHON"', f'"language":"{self._language}"'.encode()
-        frame = json.encode_request(request, opaque, oneway)
+        frame = super().encode_request(request, opaque, oneway)
         assert frame.count(ours) == 1
         grown = len(theirs) - len(ours)
         size, head = int.from_bytes(frame[:4]) + grown, int.from_bytes(frame[4:8]) + grown

@@ -64,7 +64,6 @@ class PopDriver:
         self._client = client
         self._clock = client.machine.clock
         self._acknowledging = acknowledging
-        self._returns = returns
         self._spawn = spawn
         self._timers = QueueTimers(self._clock, lambda queue, now_ms: self.carry_out(queue, queue.time(now_ms)))
         self._saying: dict[asyncio.Task[None], None] = {}

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.broker.store.sealed import unseal
@@ -95,10 +96,11 @@ class StoreStand:
         sent = Sent(body)
         properties = f"TAGS\x01{tag}\x02".encode() if tag else b""
         given = {"sys_flag": 0, "stored_ms": self.stored_ms, "on_stored": note, "wait_flush": True, **fields}
-        sent.log_position = self.store.append(
-            self.store.queue(topic, queue_id), 5, given["sys_flag"], 0, 0, 0, HOST, properties, body,
-            java_hash(tag) if tag else 0, MessageMs(given["stored_ms"]), given["on_stored"], sent, given["wait_flush"],
+        new = NewRecord(
+            self.store.queue(topic, queue_id), properties, java_hash(tag) if tag else 0, body, 5, HOST,
+            given["sys_flag"], wait_flush=given["wait_flush"],
         )  # fmt: skip
+        sent.log_position = self.store.put(new, MessageMs(given["stored_ms"]), given["on_stored"], sent)
         return sent
 
     def send(self, *bodies: bytes, topic: str = "orders", queue_id: int = 0, **fields: Any) -> list[Sent]:

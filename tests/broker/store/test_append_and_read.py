@@ -2,6 +2,7 @@
 
 import pytest
 
+from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import Entry, PutOutcome, ReadStatus
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.protocol.errors import ProtocolError, StorageError
@@ -87,9 +88,8 @@ def test_records_that_all_lie_side_by_side_come_as_one_slice(stand: StoreStand) 
 
 def test_a_record_is_stored_as_it_was_given(stand: StoreStand) -> None:
     queue = stand.store.queue("orders", 3)
-    position = stand.store.append(
-        queue, 111, 0x10, 7, 2, 99, bytes(range(20)), b"KEYS\x01k\x02", b"body", 5, MessageMs(222)
-    )
+    new = NewRecord(queue, b"KEYS\x01k\x02", 5, b"body", 111, bytes(range(20)), 0x10, 7, 2, 99)
+    position = stand.store.put(new, MessageMs(222))
     stand.store.commit()
     record = stand.store.record_at(position)
     assert record is not None
@@ -189,7 +189,7 @@ def test_a_filter_looks_at_800_messages_at_most() -> None:
 def test_an_entry_may_carry_any_number_as_its_tags_code(stand: StoreStand) -> None:
     queue = stand.store.queue("SCHEDULE_TOPIC_XXXX", 2)
     for due_ms in (1 << 62, -(1 << 63)):
-        stand.store.append(queue, 0, 0, 0, 0, 0, b"\0" * 8, b"", b"", due_ms, MessageMs(1))
+        stand.store.put(NewRecord(queue, b"", due_ms, b"", 0, bytes(8)), MessageMs(1))
     stand.store.commit()
     first, second = stand.store.entries(queue, 0, 10)
     assert (first.tags_code, second.tags_code) == (1 << 62, -(1 << 63))
@@ -265,7 +265,7 @@ def test_a_closed_store_takes_nothing(stand: StoreStand) -> None:
     stand.store.close()
     stand.store.close()
     with pytest.raises(StorageError, match="closed"):
-        stand.store.append(queue, 0, 0, 0, 0, 0, b"\0" * 8, b"", b"", 0, MessageMs(1))
+        stand.store.put(NewRecord(queue, b"", 0, b"", 0, bytes(8)), MessageMs(1))
 
 
 def test_a_folder_belongs_to_one_process(stand: StoreStand) -> None:

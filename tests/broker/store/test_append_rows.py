@@ -7,8 +7,8 @@ import pytest
 from staticfire.broker.store.new_record import NewRows
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.store import MessageStore
+from staticfire.protocol.batch_rows import Row
 from staticfire.protocol.errors import StorageError
-from staticfire.protocol.plain_records import Row
 from staticfire.protocol.times import MessageMs
 from tests.broker.store.stand import HOST, SMALL, StoreStand
 
@@ -27,7 +27,7 @@ def rows(*bodies: bytes, flag: int = 0) -> list[Row]:
 def append_all(store: MessageStore, settled: list[Any], given: list[Row], sys_flag: int = 0) -> list[int]:
     queue = store.queue("orders", 0)
     new = NewRows(queue, 5, HOST, given, sys_flag)
-    return store.append_all(new, MessageMs(1000), lambda *told: settled.append(told), "context")
+    return store.put_all(new, MessageMs(1000), lambda *told: settled.append(told), "context")
 
 
 @pytest.mark.parametrize("flag", [0, 7], ids=["plain", "with a flag"])

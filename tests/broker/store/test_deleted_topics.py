@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.times import MessageMs
@@ -38,7 +39,7 @@ def test_who_still_has_a_deleted_queue_can_not_append_to_it(stand: StoreStand) -
     stand.send(b"old")
     stand.store.delete_queues("orders")
     with pytest.raises(StorageError, match="deleted"):
-        stand.store.append(queue, 0, 0, 0, 0, 0, bytes(8), b"", b"", 0, MessageMs(stand.stored_ms))
+        stand.store.put(NewRecord(queue, b"", 0, b"", 0, bytes(8)), MessageMs(stand.stored_ms))
     assert stand.store.read(queue, 0, 32).record_count == 1
 
 
