@@ -19,8 +19,8 @@ def lazy_names(
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
     """Return `__getattr__` and `__dir__` of a package.
 
-    `home_of`: the module of each name. `otherwise`: the module of all other names. `called_here`: names that people know
-    from elsewhere, and the name of the same thing in this package. Importing one raises an error that says so.
+    `home_of`: the module of each name. `otherwise`: the module of all other names. `called_here`: names that people
+    know from elsewhere, and the name of the same thing in this package. Importing one raises an error that says so.
     """
     known = frozenset(names)
 

@@ -46,8 +46,8 @@ def _conditions(recorded: dict[str, Any]) -> str:
     machine = recorded["machine"]
     return (
         f"`make figures` measures the staticfire column: the best of {ROUNDS} rounds, on {recorded['day']}, with "
-        f"{machine['cores']} cores ({machine['cpu']}). The RocketMQ column was measured earlier on two such cores. Sends "
-        "and pulls per second: [performance](docs/performance.md)."
+        f"{machine['cores']} cores ({machine['cpu']}). The RocketMQ column was measured earlier on two such cores. "
+        "Sends and pulls per second: [performance](docs/performance.md)."
     )
 
 

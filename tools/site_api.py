@@ -1,7 +1,7 @@
 """An extension of griffe, which reads the code for the page docs/api.md of the site.
 
-Blocking classes take over methods as `create_topic = waiting(RunningCluster.create_topic)`. Here such an attribute becomes
-the method that it calls, with its signature and docstring.
+Blocking classes take over methods as `create_topic = waiting(RunningCluster.create_topic)`. Here such an attribute
+becomes the method that it calls, with its signature and docstring.
 """
 
 from typing import Any

@@ -66,5 +66,6 @@ def test_readme_is_one_screen_and_a_bit() -> None:
 
 
 def test_the_list_finds_words_in_prose_and_not_in_code() -> None:
-    text = "# Whom\n\n    told\n\nIt is *told*.\n\n```\ntold\n```\n\n    told\n\n`told` and\n<!-- generated: x -->\n\ntold\n\n<!-- end: x -->\n"
-    assert [hit.split(" (")[0] for hit in found_in(text)] == ["1: Whom", "5: told"]
+    code = "    told\n\n```\ntold\n```\n\n`told` and\n<!-- generated: x -->\n\ntold\n\n<!-- end: x -->\n"
+    text = f"# Whom\n\n{code}\nIt is *told*.\n"
+    assert [hit.split(" (")[0] for hit in found_in(text)] == ["1: Whom", "15: told"]
