@@ -7,7 +7,7 @@ import staticfire
 
 def test_a_name_of_rocketmqs_java_client_says_what_it_is_called_here() -> None:
     with pytest.raises(ImportError, match="staticfire has no ConsumeOrderlyStatus: it is called OrderedStatus here"):
-        from staticfire import ConsumeOrderlyStatus  # type: ignore[attr-defined]  # noqa: F401
+        from staticfire import ConsumeOrderlyStatus  # noqa: F401
 
 
 def test_each_of_these_names_leads_to_one_that_is_there() -> None:
