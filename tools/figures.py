@@ -4,6 +4,7 @@ They are few, and are about what somebody notices who tries staticfire in a test
 """
 
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from tools.generated import markdown_table
 ROOT = Path(__file__).resolve().parent.parent
 MEASURED = ROOT / "benchmarks" / "results" / "latest.json"
 RECORDED = ROOT / "benchmarks" / "recorded" / "figures.json"
+LOAD_MAX = 2
+"""With more than that before it begins, times are too long, and README says so."""
 ROUNDS = 5
 """The best one counts, since other programs on the machine only ever make a figure worse."""
 WORDS = {
@@ -43,10 +46,11 @@ def _other(figure: str, unit: str) -> str:
 
 
 def _conditions(recorded: dict[str, Any]) -> str:
-    machine = recorded["machine"]
+    machine, load = recorded["machine"], round(recorded["load"])
+    others = f", which other programs used, too (a load of {load})" if load > LOAD_MAX else ""
     return (
-        f"`make figures` measures the staticfire column: the best of {ROUNDS} rounds, on {recorded['day']}, with "
-        f"{machine['cores']} cores ({machine['cpu']}). The RocketMQ column was measured earlier on two such cores. "
+        f"`make figures` measures the staticfire column: the best of {ROUNDS} rounds, on {recorded['day']}, on "
+        f"{machine['cores']} cores ({machine['cpu']}){others}. The RocketMQ column was measured earlier on two such cores. "
         "Sends and pulls per second: [performance](docs/performance.md)."
     )
 
@@ -54,12 +58,14 @@ def _conditions(recorded: dict[str, Any]) -> str:
 def main() -> None:
     """Measure, and record the best of each figure."""
     command = [sys.executable, "-m", "benchmarks", "--rounds", "1", "--only", ",".join(WORDS), *sys.argv[1:]]
+    load = os.getloadavg()[0]
     rounds = []
     for _ in range(ROUNDS):
         subprocess.run(command, cwd=ROOT, check=True)
         rounds.append(json.loads(MEASURED.read_text()))
     figures = {key: min(measured["figures"][key] for measured in rounds) for key in WORDS}
-    document = {"day": datetime.now(UTC).date().isoformat(), "machine": rounds[0]["machine"], "figures": figures}
+    day = datetime.now(UTC).date().isoformat()
+    document = {"day": day, "machine": rounds[0]["machine"], "load": load, "figures": figures}
     RECORDED.write_text(json.dumps(document, indent=1) + "\n")
 
 
