@@ -50,8 +50,8 @@ def _conditions(recorded: dict[str, Any]) -> str:
     others = f", which other programs used, too (a load of {load})" if load > LOAD_MAX else ""
     return (
         f"`make figures` measures the staticfire column: the best of {ROUNDS} rounds, on {recorded['day']}, on "
-        f"{machine['cores']} cores ({machine['cpu']}){others}. The RocketMQ column was measured earlier on two such cores. "
-        "Sends and pulls per second: [performance](docs/performance.md)."
+        f"{machine['cores']} cores ({machine['cpu']}){others}. The RocketMQ column was measured earlier on two such "
+        "cores. Sends and pulls per second: [performance](docs/performance.md)."
     )
 
 

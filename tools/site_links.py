@@ -1,4 +1,4 @@
-"""A hook of mkdocs: links from docs/ to files outside of it (tests, examples, code) lead to the repository on the site."""
+"""A hook of mkdocs: on the site, links from docs/ to files outside of it (tests, examples) lead to the repository."""
 
 import re
 from typing import Any
