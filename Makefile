@@ -98,6 +98,11 @@ bench: $(READY) ## measures, beside a bare echo server, and writes benchmarks/re
 roads: $(READY) ## the path of a send, a pull, a dead letter, a receive: functions and files, into docs/ (ARGS=--functions)
 	@$(BIN)/python -m benchmarks.request_paths --write $(ARGS)
 
+.PHONY: figures
+figures: $(READY) ## measures the figures of README, and writes them there
+	@$(BIN)/python -m tools.figures $(ARGS)
+	@$(BIN)/python -m tools.docs
+
 .PHONY: soak
 soak: $(READY) ## half load for minutes, members coming and going: does memory, or anything else, grow? (MINUTES=10)
 	@$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),10) $(ARGS)
@@ -278,6 +283,10 @@ protos: $(READY) ## writes the messages of the gRPC endpoint from proxy/proto/ro
 .PHONY: site
 site: $(READY) ## the pages of docs/ as a site, in .venv/site (SERVE=1: on 127.0.0.1:8000, made anew at each change)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs $(if $(SERVE),serve,build --quiet --strict)
+
+.PHONY: recording
+recording: $(READY) ## writes docs/terminal.svg, the picture of README: a session on the command line
+	@$(BIN)/python -m tools.recording
 
 .PHONY: docs
 docs: $(READY) ## writes the generated parts of docs/ (ALL=1: also those that take a quarter of a minute)

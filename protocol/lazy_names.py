@@ -11,15 +11,23 @@ if TYPE_CHECKING:
 
 
 def lazy_names(
-    package: str, names: "Iterable[str]", home_of: "Mapping[str, str]", otherwise: str = ""
+    package: str,
+    names: "Iterable[str]",
+    home_of: "Mapping[str, str]",
+    otherwise: str = "",
+    called_here: "Mapping[str, str] | None" = None,
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
     """Return `__getattr__` and `__dir__` of a package.
 
-    `home_of`: the module of each name. `otherwise`: the module of all other names.
+    `home_of`: the module of each name. `otherwise`: the module of all other names. `called_here`: names that people
+    know from elsewhere, and the name of the same thing in this package. Importing one raises an error that says so.
     """
     known = frozenset(names)
 
     def find(name: str) -> object:
+        if called_here is not None and name in called_here:
+            # An AttributeError would become "cannot import name", without its text.
+            raise ImportError(f"{package} has no {name}: it is called {called_here[name]} here", name=package)
         if name not in known:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         import sys

@@ -236,6 +236,22 @@ __all__ = [
     "message_lives",
 ]
 
+_JAVA_NAMES = {
+    "ConsumeConcurrentlyContext": "ConsumeContext",
+    "ConsumeConcurrentlyStatus": "ConsumeStatus",
+    "ConsumeOrderlyContext": "OrderedContext",
+    "ConsumeOrderlyStatus": "OrderedStatus",
+    "DefaultLitePullConsumer": "LitePullConsumer",
+    "DefaultMQAdminExt": "Admin",
+    "DefaultMQProducer": "Producer",
+    "DefaultMQPullConsumer": "PullConsumer",
+    "DefaultMQPushConsumer": "PushConsumer",
+    "LocalTransactionState": "TransactionState",
+    "MessageExt": "ReceivedMessage",
+    "TransactionMQProducer": "TransactionProducer",
+}
+"""RocketMQ's classes, and their names here."""
+
 _HOMES = {"AsyncCluster": "staticfire.cluster.async_cluster", "Cluster": "staticfire.cluster.cluster"}
 
-__getattr__, __dir__ = lazy_names(__name__, __all__, _HOMES, otherwise="staticfire.client")
+__getattr__, __dir__ = lazy_names(__name__, __all__, _HOMES, otherwise="staticfire.client", called_here=_JAVA_NAMES)

@@ -14,6 +14,8 @@ from tools.command_line import family_table, mqadmin_table
 from tools.commands import command_tables, request_code_table
 from tools.compatibility import compatibility_table, difference_table
 from tools.configuration import settings_tables
+from tools.decisions import decision_list
+from tools.figures import figures_table
 from tools.generated import replace_part
 from tools.performance import performance_curves, performance_figures
 from tools.simulation import mutant_table, promise_table, strike_table
@@ -38,12 +40,14 @@ def path_table() -> str:
 
 
 PARTS: list[Part] = [
+    ("README.md", "figures", figures_table),
     ("docs/command-line.md", "family", family_table),
     ("docs/command-line.md", "mqadmin", mqadmin_table),
     ("docs/compatibility.md", "rows", compatibility_table),
     ("docs/compatibility.md", "differences", difference_table),
     ("docs/compatibility.md", "codes", request_code_table),
     ("docs/configuration.md", "settings", settings_tables),
+    ("docs/decisions/README.md", "decisions", decision_list),
     ("docs/performance.md", "figures", performance_figures),
     ("docs/performance.md", "curves", performance_curves),
     ("docs/protocol.md", "commands", command_tables),

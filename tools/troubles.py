@@ -29,4 +29,4 @@ def trouble_part(name: str) -> str:
     trouble, lines = told(name)
     links = ", ".join(f"[{thread}]({link})" for thread, link in zip(trouble.threads, trouble.links, strict=True))
     table = markdown_table(list(lines[0]), [[str(cell) for cell in line.values()] for line in lines])
-    return f"Told in {links}; `staticfire simulate examples/troubles/{name}.py`:\n\n{table}"
+    return f"Reported in {links}; `staticfire simulate examples/troubles/{name}.py`:\n\n{table}"

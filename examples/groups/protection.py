@@ -6,7 +6,7 @@ Everything runs on virtual time: a broker, five members that take 100 ms for eac
 messages a second to 20 queues. It prints for each story
 
     changed shares   how often a member was given other queues than before
-    came twice       messages that a listener got more than once
+    delivered twice  messages that a listener got more than once
     longest wait     from the sending of a message to the listener that got it first: what a take-over costs at worst
 
 The table in docs/groups.md comes from here (`make docs ALL=1`).
@@ -176,7 +176,7 @@ async def play(story: Story, has_names: bool, is_protected: bool) -> list[str]:
 
 def rows() -> list[list[str]]:
     """Return the table, its headings first."""
-    table = [["what happens", "client ids", "protection", "changed shares", "came twice", "longest wait"]]
+    table = [["what happens", "client ids", "protection", "changed shares", "delivered twice", "longest wait"]]
     for words, story, ids in STORIES:
         for is_protected in (False, True):
             loop = JumpingLoop()

@@ -37,7 +37,7 @@ def describe(routes: Iterable[Route], version: str, needs_token: bool) -> dict[s
         "info": {
             "title": "staticfire, the control endpoint",
             "version": version,
-            "description": "Inspect and control a RocketMQ cluster for tests.",
+            "description": "A throwaway RocketMQ cluster for your tests: inspect and control it.",
         },
         "paths": paths,
         "components": {"schemas": {"Error": ERROR}},

@@ -1,4 +1,4 @@
-"""The site is built of docs/, and nothing in it leads nowhere."""
+"""The site is built from docs/, and each of its links leads to a page."""
 
 import os
 import subprocess
@@ -16,10 +16,15 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
         cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    assert "RocketMQ cluster on the test stand" in (tmp_path / "site" / "index.html").read_text()
+    start = (tmp_path / "site" / "index.html").read_text()
+    assert "throwaway RocketMQ cluster for your tests" in start
+    assert "terminal.svg" in start, "the picture at the start"
+    assert 'href="decisions/"' in start, "the list of decisions"
+    api = (tmp_path / "site" / "api" / "index.html").read_text()
+    assert "Create a topic on every broker" in api, "a method that Cluster takes over, with its docstring"
 
 
-def test_each_page_stands_in_the_sites_navigation() -> None:
+def test_each_page_is_in_the_sites_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]
     pages = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
     assert [page for page in pages if f": {page}\n" not in navigation] == []
