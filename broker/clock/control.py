@@ -97,7 +97,7 @@ class ClockControl:
             next_due_ms,
             self._state.clock.message_ms(),
             self._skips_to_ms(next_due_ms),
-            _earliest(self._questions.next_due_ms(), self._pops.works_until_ms()),
+            _earliest(self._transactions.next_due_ms(), self._pops.works_until_ms()),
             body=reasons,
         )
 
