@@ -154,12 +154,16 @@ def main() -> int:
         compared = compare(console, stand, arguments.only)
     console.print(f"written: {write(values, about, compared, len(rounds))}")
     about["foreign_cores"] = round(median(foreign), 2)
-    line = history.line_of(values, about, len(rounds))
+    _compare(console, history.line_of(values, about, len(rounds)), arguments.record)
+    return 0
+
+
+def _compare(console: Console, line: dict[str, object], is_recorded: bool) -> None:
+    """Name what is worse than in the last recorded runs, and record this one if that is wanted."""
     show_steps_back(console, line, history.read())
-    if arguments.record:
+    if is_recorded:
         history.append(line)
         console.print(f"recorded: {history.HISTORY}")
-    return 0
 
 
 def _arguments() -> argparse.Namespace:

@@ -97,7 +97,7 @@ def steps_back(now: dict[str, Any], history: Sequence[dict[str, Any]]) -> list[S
 def _scaled(goal: Goal, line: dict[str, Any], crc32_ns: float) -> float:
     """Return a line's figure as it would be on a machine whose CRC-32 takes this long."""
     value: float = line["figures"][goal.key]
-    slower = crc32_ns / line["crc32_1k_ns"]
+    slower: float = crc32_ns / line["crc32_1k_ns"]
     if goal.unit in _TIMES:
         return value * slower
     return value / slower if goal.unit in _RATES else value

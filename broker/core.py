@@ -63,7 +63,7 @@ class BrokerCore(Service):
         self._pulls = families.pulls
         self._clients = families.clients
         self._clock_control = ClockControl(
-            self._state, tables.quiescence, self._progress, self.waiting, self.pops, services.disk_watch
+            self._state.clock, tables.quiescence, self._progress, self.waiting, self.pops, services.disk_watch
         )
         self.asked_by_nameservers = Dispatcher(self.settle)
         self._clock_control.register(self.asked_by_nameservers)

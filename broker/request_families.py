@@ -96,7 +96,7 @@ class RequestFamilies:
             for family in families:
                 family.register(dispatcher)
         tables, registration, pool = self._tables, self._services.registration, self._surface.pool
-        StaticTopicFront(dispatcher, tables.static_topics, tables.held, registration, pool).stand_before()
+        StaticTopicFront(dispatcher, tables.static_topics, tables.held, registration, pool).intercept()
 
     def _of_messages(self) -> Iterator[Family]:
         """Yield the handlers of requests that store messages."""
@@ -150,7 +150,7 @@ class RequestFamilies:
             (self.assignments.forget, self._config.forget),
         )
         yield self._config
-        yield ResetHandlers(state, topics, groups, tables.config_files, services.pops, forget)
+        yield ResetHandlers(state.store, topics, groups, tables.config_files, services.pops, forget)
         yield JournalHandlers(tables.journals)
         yield FaultHandlers(state, topics, groups, tables.held, surface.dispatcher, surface.connections)
         yield SnapshotHandlers(state, surface.change)

@@ -380,14 +380,9 @@ def recognise(data: bytes) -> None:
     if data[:2] == b"\x16\x03":
         raise ProtocolError("these bytes are TLS; this port speaks plain TCP: turn useTLS off in the client")
     if b"PRI * HTTP/2".startswith(data[:12]):
-        raise ProtocolError(
-            "these bytes are HTTP/2, probably from a 5.x gRPC client: use the port of the gRPC endpoint, usually 8081"
-        )
+        raise ProtocolError("these bytes are HTTP/2, probably of a 5.x gRPC client: use the gRPC port, usually 8081")
     if data.split(b" ", 1)[0] in (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"CONNECT", b"PATCH"):
-        raise ProtocolError(
-            "these bytes are HTTP; this port speaks RocketMQ remoting: use the port of the control "
-            "endpoint, usually 8082"
-        )
+        raise ProtocolError("these bytes are HTTP: use the port of the control endpoint, usually 8082")
     raise ProtocolError(f"these bytes are not a frame: {data[:16].hex(' ')}")
 
 

@@ -6,11 +6,11 @@ them are at rest. The response to GET_REST is held until the broker is at rest, 
 
 import asyncio
 
+from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.clock.progress import ProgressTable
 from staticfire.broker.clock.quiescence import QuiescenceWatch
 from staticfire.broker.disk_watch import DiskWatch
 from staticfire.broker.pop.lazy_service import LazyPopService
-from staticfire.broker.state import BrokerState
 from staticfire.broker.waiting import WaitingMessages
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
@@ -32,14 +32,14 @@ class ClockControl:
 
     def __init__(
         self,
-        state: BrokerState,
+        clock: MessageClock,
         quiescence: QuiescenceWatch,
         progress: ProgressTable,
         waiting: WaitingMessages,
         pops: LazyPopService,
         disk_watch: DiskWatch,
     ) -> None:
-        self._state = state
+        self._clock = clock
         self._quiescence = quiescence
         self._progress = progress
         self._delays, self._timers, self._transactions = waiting
@@ -59,13 +59,12 @@ class ClockControl:
         If the clock is frozen, messages that become due wait for DELIVER_DUE; otherwise they are delivered.
         """
         request: SetBrokerClock = call.request
-        clock = self._state.clock
-        clock.set(ClockReading(request.epoch, request.mode, request.rate, request.message_ms))
-        return BrokerClockAnswer(clock.message_ms())
+        self._clock.set(ClockReading(request.epoch, request.mode, request.rate, request.message_ms))
+        return BrokerClockAnswer(self._clock.message_ms())
 
     async def deliver(self, call: Call) -> Answer:
         """Deliver everything due by now, check transactions, return expired pops, and remove what is too old."""
-        message_ms = self._state.clock.message_ms()
+        message_ms = self._clock.message_ms()
         delivered = await self._delays.deliver_until(message_ms) + await self._timers.deliver_until(message_ms)
         checked = await self._transactions.check_until(message_ms)
         expired = await self._pops.return_until(message_ms)
@@ -95,9 +94,9 @@ class ClockControl:
             not reasons,
             self._progress.activity,
             next_due_ms,
-            self._state.clock.message_ms(),
+            self._clock.message_ms(),
             self._skips_to_ms(next_due_ms),
-            _earliest(self._questions.next_due_ms(), self._pops.works_until_ms()),
+            _earliest(self._transactions.next_due_ms(), self._pops.works_until_ms()),
             body=reasons,
         )
 

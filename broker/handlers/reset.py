@@ -17,8 +17,8 @@ from typing import NamedTuple
 from staticfire.broker.config_files import OFFSETS_FILE, ConfigFiles
 from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.pop.lazy_service import LazyPopService
-from staticfire.broker.state import BrokerState
 from staticfire.broker.store.outcomes import NotForGood
+from staticfire.broker.store.store import MessageStore
 from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
@@ -43,14 +43,14 @@ class ResetHandlers:
 
     def __init__(
         self,
-        state: BrokerState,
+        store: MessageStore,
         topics: TopicTable,
         groups: GroupTables,
         config_files: ConfigFiles,
         pops: LazyPopService,
         forget: Forget,
     ) -> None:
-        self._state = state
+        self._store = store
         self._topics = topics
         self._groups = groups
         self._config_files = config_files
@@ -90,7 +90,7 @@ class ResetHandlers:
         """
         trouble = None
         try:
-            self._state.store.delete_queues(*topics)
+            self._store.delete_queues(*topics)
         except NotForGood as error:
             trouble = error
         for topic in topics:

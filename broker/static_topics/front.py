@@ -51,7 +51,7 @@ class StaticTopicFront:
         self._translator: Translator | None = None
         static_topics.on_change(self._mapped_anew)
 
-    def stand_before(self) -> None:
+    def intercept(self) -> None:
         """Intercept these requests. Their handlers must be registered already."""
         for code in TRANSLATED:
             self._dispatcher.precede(code, partial(self._before, code))

@@ -33,7 +33,7 @@ from staticfire.protocol.times import MessageMs
 _pack_entry = ENTRY.pack
 
 
-class Appender:  # house: collecting, writing and rolling back a burst is one task, or a failure leaves it half done
+class Appender:
     """Appends records to the end of one log, and commits them."""
 
     def __init__(

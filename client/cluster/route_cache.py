@@ -169,6 +169,6 @@ def _way_out(topic: str, nameservers: Nameservers) -> str:
         group = topic.removeprefix(RETRY_PREFIX)
         return f"a broker creates it when group {group} first consumes: the group doesn't exist"
     return (
-        f"create it with `staticfire create {topic} -n {nameservers}`, "
+        f"create it with `staticfire mqadmin updateTopic -n {nameservers} -c DefaultCluster -t {topic}`, "
         "or let brokers create topics at the first send: autoCreateTopicEnable=true"
     )

@@ -98,12 +98,6 @@ class SendRuns(Protocol):
     def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Any) -> int:
         """The same for JSON, with language and version from the peer's last header."""
 
-    def pause(self, is_paused: bool) -> None:
-        """Take no sends while `is_paused`."""
-
-    def become(self, other: "SendRuns") -> None:
-        """Store from now on in the place of `other`, which isn't used any more."""
-
 
 class SendRunsInUse(Protocol):
     """Knows what sends are offered to at present."""

@@ -183,9 +183,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
 
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id % 2 == 0:
-            raise Http2Fault(
-                H2Code.PROTOCOL_ERROR, f"HEADERS on stream {stream_id}: the streams of a client have odd numbers"
-            )
+            raise Http2Fault(H2Code.PROTOCOL_ERROR, f"HEADERS on stream {stream_id}: clients must use odd numbers")
         block = frames.without_padding(payload, flags)
         if flags & frames.HAS_PRIORITY:
             if len(block) < 5:
@@ -341,7 +339,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
         self._window_updates.take(self._uptime_ms, self.outflow.sent_frames * UPDATES_PER_FRAME)
         if stream_id == 0:
             if size == 0 or not self.outflow.window_update(None, size):
-                words = f"WINDOW_UPDATE by {size} bytes: the connection's window would overflow"
+                words = f"WINDOW_UPDATE by {size} bytes is invalid for the connection's window"
                 raise Http2Fault(H2Code.FLOW_CONTROL_ERROR if size else H2Code.PROTOCOL_ERROR, words)
         elif stream is not None and (size == 0 or not self.outflow.window_update(stream, size)):
             self._break(stream, H2Code.FLOW_CONTROL_ERROR if size else H2Code.PROTOCOL_ERROR)

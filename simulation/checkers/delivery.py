@@ -37,9 +37,7 @@ class NothingLost(Checker):
     are due after its end are still stored elsewhere; Settles reports that.
     """
 
-    promise = (
-        "acknowledged messages are stored at the end; with ASYNC_FLUSH, except those that a loss of power destroyed"
-    )
+    promise = "acknowledged messages are stored at the end; with ASYNC_FLUSH, unless a loss of power destroyed them"
     hears = (
         SendBegan, SendAcknowledged, FaultBegan, GoneForGood, ProcessEnded, MessageFound, NotSettled, RecallEnded,
     )  # fmt: skip

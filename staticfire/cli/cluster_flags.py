@@ -41,11 +41,8 @@ def cluster_flags(
             with_flags,
             click.option("--brokers", type=Whole(), default=1, show_default=True, help="Number of brokers."),
             click.option("--nameservers", type=Whole(), default=1, show_default=True, help="Number of nameservers."),
-            _port_flag("--namesrv-port", namesrv_port, "Port of the first nameserver; each further one has the next "
-                "port."),
-            _port_flag(
-                "--broker-port", broker_port, "Port of the first broker; each further one is 20 higher."
-            ),
+            _port_flag("--namesrv-port", namesrv_port, "Port of the first nameserver; each further one is 1 higher."),
+            _port_flag("--broker-port", broker_port, "Port of the first broker; each further one is 20 higher."),
             click.option(
                 "--grpc-port", type=Whole(0, 65535),
                 help="Port of the gRPC endpoint, for RocketMQ 5's clients. 0: any free port. "
@@ -53,13 +50,11 @@ def cluster_flags(
             ),
             click.option(
                 "--listen", envvar="STATICFIRE_LISTEN", default=HOST, show_default=True, metavar="ADDRESS",
-                help="The address that servers listen on. 0.0.0.0: all addresses of this machine, so that other "
-                    "machines can connect.",
+                help="The address that servers listen on. 0.0.0.0: all addresses, so that other machines can connect.",
             ),
             click.option("--no-grpc", is_flag=True, help="Don't start the gRPC endpoint."),
             *_control_flags(control_port),
-            click.option("--dir", "directory", metavar="DIR", help="Folder for the data. [default: a temporary "
-                "folder]"),
+            click.option("--dir", "directory", metavar="DIR", help="Data folder. [default: a temporary folder]"),
             settings_flags,
             compat_flag,
         )  # fmt: skip

@@ -49,6 +49,9 @@ def groups() -> GroupTable:
 class NoEntries:
     """Levels without messages."""
 
+    def end(self, level: int) -> int:
+        return 0
+
     def bounds(self, level: int) -> tuple[int, int]:
         return 0, 0
 

@@ -95,7 +95,7 @@ def test_a_broker_leads_what_ends_with_it() -> None:
         ([FIRST, replace(MIDDLE, gen=0)], "must be larger"),
         ([replace(FIRST, logic_offset=-1), MIDDLE], "only the last one may omit it"),
         ([replace(FIRST, end_offset=100), MIDDLE], "not after 100"),
-        ([FIRST] * 1_001, "1000 is the limit"),
+        ([FIRST] * 1_001, "the limit is 1000"),
     ],
 )
 def test_a_queue_that_can_not_be_is_refused(items: list[MappingItem], words: str) -> None:

@@ -27,12 +27,12 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             "clock now",
             1,
-            "staticfire: no nameserver responds (connect to 127.0.0.1:1 failed: Connection refused): is one ",
+            "staticfire: no nameserver responds (connect to 127.0.0.1:1 failed: Connection refused): check that ",
         ),
         (
             "fault list",
             1,
-            "staticfire: no nameserver responds (connect to 127.0.0.1:1 failed: Connection refused): is one ",
+            "staticfire: no nameserver responds (connect to 127.0.0.1:1 failed: Connection refused): check that ",
         ),
         ("clock now -n a_b,", 2, "'a_b' is not an address"),
         ("clock now --namesrv 'a b:1'", 2, "'a b:1' is not an address; write host:port"),

@@ -114,5 +114,8 @@ def never_read() -> Iterator[Finding]:
                 yield found(source, node, f"self.{node.attr} is set and never read: remove it")
 
 
+RULES = [never_read]
+
+
 def test_every_attribute_is_read() -> None:
     check(never_read)

@@ -2,10 +2,11 @@
 
 import re
 
-from tests.house import test_imports, test_names, test_outside_world, test_sizes, test_wiring, test_words
+from tests.house import test_callers, test_imports, test_names, test_outside_world, test_sizes, test_wiring, test_words
 from tests.house.source import AROUND, BEING_MENDED, LAYERS, sources
 
 RULES = [
+    *test_callers.RULES,
     *test_imports.RULES,
     *test_names.RULES,
     *test_outside_world.RULES,

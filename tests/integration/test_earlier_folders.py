@@ -2,8 +2,9 @@
 
 import asyncio
 import tarfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ async def consume(cluster: AsyncCluster, group: str, topic: str, count: int) -> 
     consumer.subscribe(topic)
 
     @consumer.listener
-    async def listen(messages: list[ReceivedMessage], context: object) -> ConsumeStatus:
+    async def listen(messages: Sequence[ReceivedMessage], context: Any) -> ConsumeStatus:
         found.extend(message.body for message in messages)
         if len(found) >= count:
             complete.set()

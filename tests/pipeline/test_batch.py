@@ -156,7 +156,7 @@ def test_offsets_that_are_not_there_fail_or_are_left_out(spark: SparkSession, cl
             {"nameServer": "127.0.0.1:1"},
             "nameServer=127.0.0.1:1: no nameserver responds .* check that one is running there",
         ),
-        ({"startingofset": "1"}, "startingofset is no option .* did you mean startingOffsets?"),
+        ({"startingofset": "1"}, "startingofset is not an option .* did you mean startingOffsets?"),
         ({"startingOffsets": '{"orders":{"broker-a":{"9":0}}}'}, "there is no queue orders broker-a/9; orders has"),
         ({"expression": "a = "}, 'expression=a =: Encountered "<EOF>" at line 1'),
         ({"startingOffsets": "latest"}, "startingOffsets=latest: a batch that starts at the end reads nothing"),

@@ -144,7 +144,7 @@ def test_pattern_meets_topics_that_come_and_goes_on_without_those_that_go(monkey
     with Cluster() as cluster:
         pattern = SourceOptions(cluster.namesrv, (), TopicPattern("log-.*"), starting_offsets="earliest")
         cluster.create_topic("orders", queues=1)
-        with pytest.raises(UsageError, match=r"subscribePattern=log-\.\* matches no topic; there are: orders$"):
+        with pytest.raises(UsageError, match=r"subscribePattern=log-\.\* matches no topic; the topics are: orders$"):
             batch(pattern)
         link = link_to(pattern)
         plan = StreamPlan(pattern, link)

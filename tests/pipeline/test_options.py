@@ -45,12 +45,12 @@ def test_offsets_by_queue_are_read() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"startingofsets": "earliest"}, "startingofsets is no option .* did you mean startingOffsets"),
-        ({"colour": "red"}, "colour is no option .* there are: nameServer, subscribe"),
-        ({"path": "/data"}, "path: load\\(\\) takes no path"),
+        ({"startingofsets": "earliest"}, "startingofsets is not an option .* did you mean startingOffsets"),
+        ({"colour": "red"}, "colour is not an option .* the options are: nameServer, subscribe"),
+        ({"path": "/data"}, "path: load\\(\\) accepts no path"),
         ({"subscribePattern": "a.*"}, "subscribe and subscribePattern both select topics"),
         ({"subscribe": ""}, "subscribe is missing"),
-        ({"topic": "orders"}, "subscribe and topic both say"),
+        ({"topic": "orders"}, "subscribe and topic both select"),
         ({"subscribe": "or ders"}, "subscribe=or ders: 'or ders' can't be a topic"),
         ({"nameServer": "here"}, "nameServer=here: 'here' is not an address"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger=0: write a whole number of at least 1"),

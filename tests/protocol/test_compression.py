@@ -55,9 +55,9 @@ def test_what_is_broken_or_too_large_is_refused(kind: CompressionKind) -> None:
     with pytest.raises(ProtocolError, match="larger than 1600 bytes when it is decompressed"):
         expand(packed, flag, len(BODY))
     for body in (packed[:-1], packed[: len(packed) // 2], packed[:5], b""):
-        with pytest.raises(ProtocolError, match=r"breaks off|isn't"):
+        with pytest.raises(ProtocolError, match=r"is incomplete|can't be decompressed"):
             expand(body, flag, 10_000)
-    with pytest.raises(ProtocolError, match=f"can't be decompressed with {kind.name.lower()} isn't"):
+    with pytest.raises(ProtocolError, match=f"can't be decompressed with {kind.name.lower()}:"):
         expand(b"plain text, and long enough", flag, 10_000)
 
 

@@ -19,7 +19,7 @@ def test_what_was_made_meanwhile_is_in_the_oldest_generation() -> None:
     gc.collect()
     with CollectionPaused():
         assert not gc.isenabled()
-        made = [[] for _ in range(10_000)]
+        made: list[list[object]] = [[] for _ in range(10_000)]
     assert gc.isenabled()
     assert gc.get_freeze_count() == 0
     assert len(gc.get_objects(generation=0)) < len(made)

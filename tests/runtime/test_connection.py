@@ -210,7 +210,7 @@ async def test_a_missing_field_is_refused_by_name_and_the_connection_stays() -> 
     ("bytes_", "words"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "HTTP"),
-        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "gRPC client: use the port of the gRPC endpoint, usually 8081"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "gRPC client: use the gRPC port, usually 8081"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01", "TLS"),
         (b"\xff" * 16, "not a frame"),
     ],

@@ -195,5 +195,5 @@ async def test_what_cant_be_copied_is_refused_in_words(production: Production, s
     with pytest.raises(UsageError, match="choose two different clusters"):
         await copy_topic(shop.admin, shop.admin, CopyWish(TOPIC))
     await shop.admin.create_topic(TOPIC, queues=1)
-    with pytest.raises(UsageError, match="has 1 queues on broker-a here, and 2 are needed"):
+    with pytest.raises(UsageError, match="already exists on broker-a with 1 queues, but needs 2"):
         await bring(production, shop)

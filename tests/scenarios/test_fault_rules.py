@@ -253,7 +253,7 @@ async def test_what_is_not_there_yet_is_told(shop: FaultyShop) -> None:
     cut = await shop.add(partition="broker-a/broker-z")
     assert cut.notes == [
         "no client broker-z is connected yet: the rule waits for it",
-        "broker-z is treated as a client; did you mean broker-a? servers are nameserver, broker-a",
+        "broker-z is treated as a client; did you mean broker-a? the servers are nameserver, broker-a",
     ]
     with pytest.raises(UsageError, match=r"there is no server broker-x.*did you mean broker-a"):
         await shop.add(partition="broker-a,broker-x/nameserver")
@@ -295,7 +295,7 @@ async def test_group_says_which_rules_it_may_feel(shop: FaultyShop) -> None:
     await shop.add(topic="others", drop="request")
     warnings = [warning.words for warning in (await shop.admin.group(GROUP)).warnings]
     assert [words.partition(" (")[0] for words in warnings] == [
-        f"fault rule 1: PULL_MESSAGE of group {GROUP}: delay by 1s"
+        f"fault rule 1 is active: PULL_MESSAGE of group {GROUP}: delay by 1s"
     ]
 
 

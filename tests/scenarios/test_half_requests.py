@@ -76,7 +76,7 @@ async def test_the_response_names_the_limit_that_was_used(served: HalfServed, mo
     client = await served.client(b"GET")
     await served.world.run_for(seconds=121)
     head, _, body = client.said.partition(b"\r\n\r\n")
-    assert b"not whole after 120 seconds" in body
+    assert b"incomplete after 120 seconds" in body
     assert b"Content-Length: %d" % len(body) in head
 
 

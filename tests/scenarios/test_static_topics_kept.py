@@ -47,7 +47,7 @@ async def test_the_number_of_logical_queues_stays_when_a_broker_goes(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"bname": "broker-z"}, "is broker-z, but this broker is broker-a"),
+        ({"bname": "broker-z"}, "belongs to broker-z, but this broker is broker-a"),
         ({"topic": "other"}, "the topic of the mapping is other"),
         ({"epoch": 999}, "epoch 999 is older than 1000"),
         ({"scope": "elsewhere"}, "scope"),

@@ -38,7 +38,7 @@ BODIES = {
     "lambda n: 1 / 0": "shop.py:4: ZeroDivisionError",
     "lambda n: 'text'": "is str for message 1; return bytes",
     "lambda n: None": "is NoneType for message 1; return bytes",
-    "lambda n: bytes(5 << 20)": "5242880 bytes, 4194304 are allowed",
+    "lambda n: bytes(5 << 20)": "5242880 bytes, the limit is 4194304",
     "lambda n: b''": "body",
 }
 

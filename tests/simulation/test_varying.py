@@ -51,7 +51,7 @@ def test_words_of_the_workload_are_changed() -> None:
         ("group_protecton", "off", "did you mean 'group_protection'?"),
         ("rebalance_interval_ms", "soon", "rebalance_interval_ms=soon: it must be a whole number from 1"),
         ("group_protection", "5", "group_protection=5: off, or"),
-        ("members", "0", "members=0: Group('billing'): members=0; 1 to 200 can be"),
+        ("members", "0", "members=0: Group('billing'): members=0; allowed are 1 to 200"),
         ("flush_disk_type", "NEVER", "it must be ASYNC_FLUSH or SYNC_FLUSH"),
     ],
 )

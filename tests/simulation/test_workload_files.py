@@ -16,7 +16,7 @@ HEAD = "from staticfire.simulation.workload import Brokers, Group, Nemesis, Prod
 WRONG = {
     "workload = Workload(topics=[])": "2: the workload has no topic",
     "workload = Workload(": "2: '(' was never closed",
-    "workload = 5": "leaves no `workload`",
+    "workload = 5": "defines no `workload`",
     "1 / 0": "2: ZeroDivisionError",
     "Producers('orders', rate=5)": "2: Producers has no 'rate'; there are 'topic', 'per_second'",
     "Producers('orders', per_secnd=5)": "2: Producers has no 'per_secnd'; did you mean 'per_second'",
