@@ -130,7 +130,7 @@ def test_what_is_no_advance_is_refused(cluster: Cluster) -> None:
         cluster.clock.advance(5)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r'settle: 0\.5 has no unit; write settle="0\.5s"'):
         cluster.clock.advance("1h", settle=0.5)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="hours='2' is no number"):
+    with pytest.raises(UsageError, match="hours='2' is not a number"):
         cluster.clock.advance(hours="2")  # type: ignore[arg-type]
     for too_far in (1e300, float("nan"), float("inf")):
         with pytest.raises(UsageError, match=r"advance\(days="):

@@ -350,5 +350,5 @@ def test_topic_that_is_no_text_is_refused(shared: Cluster) -> None:
 
 @pytest.mark.parametrize("queues", [0, -1, "4", True, 2.5])
 def test_topic_without_a_number_of_queues_is_refused(shared: Cluster, queues: Any) -> None:
-    with pytest.raises(UsageError, match="a topic takes a whole number of queues per broker, 1 or more"):
+    with pytest.raises(UsageError, match="the number of queues per broker must be a whole number of at least 1"):
         shared.create_topic("orders", queues)

@@ -136,7 +136,7 @@ REFUSALS = [
     ("POST", "clock/advance", b"", 400, "an advance needs ?by=2h or ?to="),
     ("POST", "clock/advance?by=soon", b"", 400, "'soon' is not a duration; write 2h"),
     ("POST", "faults", b"[]", 400, "Expected `object`, got `array`"),
-    ("POST", "faults?anwser=SYSTEM_BUSY", b"", 400, "anwser is unknown here; did you mean answer?"),
+    ("POST", "faults?anwser=SYSTEM_BUSY", b"", 400, "anwser is unknown; did you mean answer?"),
     ("DELETE", "faults/first", b"", 400, "first isn't the number of a rule"),
     ("DELETE", "faults/99", b"", 404, "there is no fault rule 99"),
     ("POST", "snapshots/a%20b", b"", 400, "'a b' is not a valid name of a snapshot"),

@@ -135,7 +135,7 @@ def test_some_or_all_are_sent_again() -> None:
         assert [letter["resent"] for letter in listed(cluster, "billing")] == [True] * 3
         assert "3 of these were resent" in call("dlq", "list", "-n", cluster.namesrv, "billing").stdout
         gone = call(*resend, "broker-a/0/0", "--to", "elsewhere", "--only-group")
-        assert (gone.returncode, "exclude each other" in gone.stderr) == (2, True)
+        assert (gone.returncode, "choose either another topic" in gone.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_some_or_all_are_sent_again() -> None:
     [
         (["list", "nobody"], 1, "no broker knows group nobody; `staticfire dlq list` shows the groups"),
         (["list", "no such group"], 1, "contains characters other than"),
-        (["show", "billing", "broker-a/0/9"], 1, "ends before 3 there"),
+        (["show", "billing", "broker-a/0/9"], 1, "ends before 3"),
         (["show", "billing", "0A01"], 1, "has no dead letter 0A01: `staticfire dlq list billing` shows the ids"),
         (["resend", "billing"], 2, "give either ids of dead letters or --all"),
         (["resend", "billing", "--all", "broker-a/0/1"], 2, "give either ids of dead letters or --all"),
@@ -201,7 +201,7 @@ def test_the_control_endpoint_sends_them_again(cluster: Cluster) -> None:
         ("dlq/nobody", 404, "no broker knows group nobody"),
         ("dlq/billing?max=0", 400, "max=0: a whole number is needed, 1 to 10000"),
         ("dlq/billing?first=1", 400, "'first' is unknown here; there are last, max"),
-        ("dlq/billing/letters/broker-a/0/9", 404, "ends before 3 there"),
+        ("dlq/billing/letters/broker-a/0/9", 404, "ends before 3"),
         ("dlq/nobody/export", 404, "no broker knows group nobody"),
     ],
 )
@@ -218,7 +218,7 @@ def test_the_control_endpoint_tells_what_is_wrong(cluster: Cluster, path: str, s
         ({"all": True, "ids": ["x"]}, 400, "choose dead letters"),
         ({"alle": True}, 400, "'alle' is unknown here; there are ids, all, to, onlyGroup, again: did you mean all?"),
         (b"{", 400, "truncated"),
-        ({"ids": ["broker-a/0/9"]}, 404, "ends before 3 there"),
+        ({"ids": ["broker-a/0/9"]}, 404, "ends before 3"),
         ({"all": True, "to": "never-made"}, 404, "no route to topic never-made"),
     ],
 )
@@ -270,7 +270,7 @@ async def test_the_same_awaited(cluster: Cluster) -> None:
     dlq = cluster.aio.dlq("billing")
     assert await dlq.count() == 3
     assert (await dlq.find("broker-a/0/0")).message.body == BODIES[0]
-    with pytest.raises(ClientError, match="ends before 3 there"):
+    with pytest.raises(ClientError, match="ends before 3"):
         await dlq.resend(["broker-a/0/77"])
 
 

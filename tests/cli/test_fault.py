@@ -136,7 +136,7 @@ def test_nameserver_thaws_by_itself(processes: Cluster) -> None:
         (["remove", "77"], 1, "there is no fault rule 77"),
         (["remove", "x"], 2, "'x' is not the number of a rule"),
         (["add", "--broker", "broker-a", "--freeze", "0s"], 2, "freeze=0s: the time must be above 0"),
-        (["add", "--answer=--5"], 2, "'--5' is no response code"),
+        (["add", "--answer=--5"], 2, "'--5' is not a response code"),
         (["add", "--answer", "99999999999999999999999999"], 2, "codes are 1 to 32,767"),
         (["add", "--broker", ",", "--close"], 2, "write names"),
         (["add", "--partition", "broker-a,broker-x/nameserver"], 2, "did you mean broker-a"),

@@ -98,7 +98,7 @@ def test_the_command_shows_requests(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["dead"], "'dead' is not a kind of event, did you mean died? the kinds are started, joined"),
+        (["dead"], "unknown kind 'dead', did you mean died? the kinds are started, joined"),
         (["--requests", "joined"], "--requests can't be combined with kinds"),
         (["--code", "PULL_MESSAGE"], "--code needs --requests"),
         (["--requests", "--code", "PUSH"], "'PUSH' is not a request code; write its name"),

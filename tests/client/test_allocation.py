@@ -133,7 +133,7 @@ def test_nearby_members_share_their_own_room_and_all_share_deserted_ones() -> No
 
 @pytest.mark.parametrize(("broker", "member", "who"), [("b", "east@1", "broker b"), ("east@b", "1", "member 1")])
 def test_nearby_everybody_needs_a_room(broker: str, member: str, who: str) -> None:
-    with pytest.raises(ClientError, match=f"the machine room of {who} isn't known"):
+    with pytest.raises(ClientError, match=f"the machine room of {who} is unknown"):
         NEARBY.allocate("billing", member, [MessageQueue("orders", broker, 0)], [member])
 
 

@@ -46,7 +46,7 @@ def test_offsets_may_be_two_thousand_apart() -> None:
     assert fullness(flow, queue_of(5, 2_005)) is None
     assert (
         fullness(flow, queue_of(5, 2_006))
-        == "offset 5 isn't processed yet; the cached offsets span 2001 behind, 2000 is the limit"
+        == "offset 5 isn't processed yet; the cached offsets span 2001, the limit is 2000"
     )
 
 

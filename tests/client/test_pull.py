@@ -92,7 +92,7 @@ async def test_compressed_bodies_are_expanded(world: SimulatedWorld, settings: P
     async with PullConsumer("report", NAMESRV, settings, cluster.machine) as consumer:
         *known, strange = (await consumer.pull(QUEUE, 0)).messages
     assert [(one.body, one.undecoded) for one in known] == [(bytes(9000), None)] * 3
-    assert (strange.body, (strange.undecoded or "")[:44]) == (
+    assert (strange.body, (strange.undecoded or "")[:36]) == (
         b"strange",
         "the compression of a body is unknown",
     )
@@ -100,7 +100,7 @@ async def test_compressed_bodies_are_expanded(world: SimulatedWorld, settings: P
 
 BOMB = zlib.compress(bytes(EXPANDED_BYTES_MAX + 1))
 POISON = [
-    (b"no zlib", "a body can't be decompressed with zlib isn't"),
+    (b"no zlib", "a body can't be decompressed with zlib"),
     (zlib.compress(bytes(9000))[:-1], "a compressed body is incomplete"),
     (BOMB, f"a body is larger than {EXPANDED_BYTES_MAX} bytes when it is decompressed"),
 ]

@@ -196,7 +196,7 @@ async def test_a_batch_lands_in_one_queue_with_an_id_for_each(
     [
         ([], "at least one"),
         ([Message("a", b"1", delay_level=1)], "delays are not supported"),
-        ([Message("a", b"1"), Message("b", b"1")], "one topic"),
+        ([Message("a", b"1"), Message("b", b"1")], "the same topic"),
         ([Message("a", b"1"), Message("a", b"1", wait_stored=False)], "wait_stored"),
         ([Message("%RETRY%g", b"1")], "retry topics"),
         ([Message("a", b""), Message("a", b"1")], "empty body"),
@@ -264,10 +264,10 @@ async def test_a_retry_message_travels_alone_with_its_counts(world: SimulatedWor
     ("message", "words"),
     [
         (Message("orders", b""), "empty body"),
-        (Message("orders", bytes(4 * 1024 * 1024 + 1)), "4194304 are allowed"),
+        (Message("orders", bytes(4 * 1024 * 1024 + 1)), "the limit is 4194304"),
         (Message("or ders", b"1"), "illegal characters"),
         (Message("SCHEDULE_TOPIC_XXXX", b"1"), "forbidden"),
-        (Message("orders", b"1", properties={"p": "x" * 32_768}), "32767 are allowed"),
+        (Message("orders", b"1", properties={"p": "x" * 32_768}), "the limit is 32767"),
     ],
 )
 async def test_what_can_not_be_sent_is_refused_before_it_leaves(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from staticfire.broker import core
+from staticfire.broker import restoring
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.store.log_sync import Span
 from staticfire.simulation.world.files import SimulatedFiles
@@ -29,7 +29,7 @@ def nothing(*_: object, **__: object) -> None:
 def _offsets_ahead(patch: pytest.MonkeyPatch) -> None:
     """Without the comparison at start, which is the second net below it."""
     patch.setattr(ConfigFiles, "restore", _restoring_at_once(ConfigFiles.restore))
-    patch.setattr(core, "take_back_offsets", lambda *_: [])
+    patch.setattr(restoring, "take_back_offsets", lambda *_: [])
 
 
 BREAKAGES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {

@@ -105,7 +105,7 @@ async def test_an_answer_that_cannot_be_written_is_a_refusal(codec: Codec, monke
     size = int.from_bytes(data[5:8], "big")
     envelope = codec.decode_envelope(data[8 : 8 + size])
     assert (envelope.code, envelope.opaque) == (1, 5)
-    assert "can't be written" in str(envelope.remark)
+    assert "can't be encoded" in str(envelope.remark)
 
 
 def test_a_code_that_fits_no_binary_header_is_refused() -> None:

@@ -151,7 +151,7 @@ def test_every_token_and_every_escape_is_a_step() -> None:
     text = b"{a:['\\n\\t',2]}"
     steps = 1 + 2 + 1 + 1 + 2 + 1 + 1 + 1 + 1 + 1  # { a : [ text, its escapes, comma, 2, ], }, and the end
     assert read_lenient(text, steps) == {"a": ["\n\t", 2]}
-    with pytest.raises(ProtocolError, match=f"more than the {steps - 1} tokens"):
+    with pytest.raises(ProtocolError, match=f"more than {steps - 1} tokens"):
         read_lenient(text, steps - 1)
 
 

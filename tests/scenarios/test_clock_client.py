@@ -98,7 +98,7 @@ async def test_who_keeps_the_cluster_from_resting_is_named(stand: Stand, clock: 
     consumer = await half_consumed(stand)
     with pytest.raises(NotAtRest, match="group billing, queue 1 of orders on broker-a"):
         await clock.advance(by_ms=HOUR_MS, settle_ms_max=500)
-    with pytest.raises(NotAtRest, match="within 0 ms"):
+    with pytest.raises(NotAtRest, match="after 0 ms"):
         await clock.advance(by_ms=HOUR_MS, settle_ms_max=0)
     await consumer.stop()
 
@@ -120,7 +120,7 @@ async def test_two_drivers_at_once_are_told_apart(world: SimulatedWorld, stand: 
 async def test_an_advance_may_take_longer_than_an_idle_connection_lives(world: SimulatedWorld) -> None:
     stand = await Stand(world, channel_expired_timeout_ms=HOUR_MS).start()
     consumer = await half_consumed(stand)
-    with pytest.raises(NotAtRest, match="within 600000 ms"):
+    with pytest.raises(NotAtRest, match="after 600000 ms"):
         await ClusterClock(stand.pool, NAMESERVER).advance(by_ms=HOUR_MS, settle_ms_max=600_000)
     await consumer.stop()
     await stand.close()

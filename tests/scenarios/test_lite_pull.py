@@ -301,7 +301,7 @@ async def test_a_seek_is_refused_beyond_what_a_queue_has(world: SimulatedWorld, 
     async with lite_pull(shop, "one") as consumer:
         await consumer.assign([QUEUE])
         for queue_offset in (-1, 3):
-            with pytest.raises(ClientError, match=rf"seek to {queue_offset} in .*: it has 0 to 2"):
+            with pytest.raises(ClientError, match=rf"seek to {queue_offset} in .*: it has the offsets 0 to 2"):
                 await consumer.seek(QUEUE, queue_offset)
         await consumer.seek(QUEUE, 2)
         other = MessageQueue(TOPIC, "broker-a", 3)

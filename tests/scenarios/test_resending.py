@@ -166,7 +166,7 @@ async def test_another_topic_takes_them(world: SimulatedWorld, shop: Shop, dlq: 
         ({"to": "%RETRY%billing"}, "it belongs to a group"),
         ({"to": DEAD}, "it belongs to a group"),
         ({"to": "SCHEDULE_TOPIC_XXXX"}, "it is RocketMQ's own"),
-        ({"to": TOPIC, "only_group": True}, "exclude each other"),
+        ({"to": TOPIC, "only_group": True}, "choose either another topic"),
     ],
 )
 async def test_where_nothing_can_be_sent_to_is_told_before_anything_is_sent(

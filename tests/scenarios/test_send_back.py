@@ -231,7 +231,7 @@ async def test_a_refused_retry_reports_what_is_wrong_with_it(stand: BrokerStand)
     assert answer.code == 1
     assert answer.remark is not None
     assert "its properties have 32" in answer.remark
-    assert "bytes, 32767 are allowed" in answer.remark
+    assert "bytes, the limit is 32767" in answer.remark
 
 
 async def test_names_that_are_too_long_for_dead_letters_but_not_for_retries(

@@ -162,7 +162,7 @@ def test_a_file_whose_name_is_no_place_in_the_log_is_named(stand: StoreStand, fo
         stand.open()
         stand.store.queue("orders", 0)
 
-    with pytest.raises(StorageError, match=f"{folder}/9+ is no .*: move it away"):
+    with pytest.raises(StorageError, match=f"{folder}/9+ is not a .*: move it away"):
         use()
 
 
