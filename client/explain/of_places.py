@@ -74,7 +74,7 @@ def refused(facts: GroupFacts) -> Iterable[ExplainFinding]:
                 for expression, clients in facts.subscribed().get(one.topic, {}).items()
             ]
             evidence = [one.words, *wants]
-            way_out = "its next heartbeat, every 30 s, updates the broker; if refusals go on, check its connection; "
+            way_out = "its next heartbeat, every 30 s, updates the broker; if refusals continue, check its connection; "
             way_out += "two programs with different subscriptions need two groups"
             yield ExplainFinding("SUBSCRIPTION_NOT_LATEST", words, some(evidence), way_out)
 

@@ -55,7 +55,7 @@ async def restore(
     without = [broker for broker, infos in there.items() if name not in [info.name for info in infos]]
     if without:
         names = sorted({info.name for infos in there.values() for info in infos})
-        has = f"there are {', '.join(names)}" if names else "there are none"
+        has = f"there are {', '.join(names)}" if names else "no snapshot is saved"
         raise ClientError(f"there is no snapshot {name} on {', '.join(without)}: {has}; save one first")
     await asyncio.gather(
         *(pool.ask(address, RemoveFault(), TIMEOUT_MS) for address in (*nameservers, *brokers.values()))

@@ -236,7 +236,9 @@ async def test_a_full_disk_leaves_all_as_it_is(world: SimulatedWorld) -> None:
 
 async def test_bad_requests_are_refused_in_words(world: SimulatedWorld, shop: Shop) -> None:
     pool, address = shop.producer.client.pool, addresses(shop)["broker-a"]
-    with pytest.raises(ClientError, match="no snapshot nope on broker-a, broker-b: there are none; save one first"):
+    with pytest.raises(
+        ClientError, match="no snapshot nope on broker-a, broker-b: no snapshot is saved; save one first"
+    ):
         await put_back(shop, "nope")
     for name in ("", "../x", "a b", ".x", "x" * 65):
         with pytest.raises(UsageError, match="not a valid name of a snapshot"):
