@@ -91,8 +91,9 @@ def filtered(facts: GroupFacts) -> Iterable[ExplainFinding]:
 
 def _matches_nothing(topic: TopicFacts, expression: str, clients: Sequence[str]) -> ExplainFinding:
     tags = sorted({message.tags or "no tag" for message in topic.samples})
-    words = f"{named(clients)} want {topic.name} with [{expression}]: none of its {len(topic.samples)} newest messages "
-    words += "matches"
+    count = len(topic.samples)
+    newest = "the newest message" if count == 1 else f"any of the {count} newest messages"
+    words = f"{named(clients)} subscribed to {topic.name} with [{expression}], which doesn't match {newest}"
     evidence = [f"their tags: {named(tags)}", *some(map(_shown, topic.samples[:2]))]
     way_out = f"compare: staticfire peek {topic.name} --last; upper and lower case of tags differ"
     return ExplainFinding("FILTER_MATCHES_NOTHING", words, evidence, way_out)
