@@ -109,7 +109,7 @@ class RocketMQ(RocketMQFacts):
 
     @property
     def faults(self) -> "BlockingFaults":
-        """Fault injection: `rocketmq.faults.add(code="SEND_MESSAGE", drop="answer")`. Skips the test on a real cluster."""
+        """Fault injection: `rocketmq.faults.add(group="billing", drop="answer")`. Skips the test on a real cluster."""
         if self._remote is not None:
             from staticfire.cluster.cluster_faults import BlockingFaults
 
