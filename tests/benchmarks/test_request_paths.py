@@ -13,7 +13,7 @@ LONGEST = {
 }
 """The lengths that are allowed. If a path gets shorter, enter its new length; if it has to be longer, say why.
 
-Each burst passes three modules of services that were one before: `core.py`, `services.py` and `waiting.py`.
+Each burst calls the services of POP, transactions and the clock; before, the core looked into their state.
 """
 
 
