@@ -20,6 +20,8 @@ QUEUE_AND_ID = (r"broker-\w +\d .*",)
 CLOCK = (r"staticfireClock.*", r"shortPollingTimeMills.*")
 FIGURES = (r"(runtime|putTps|.*Tps|.*Size.*|.*Mills.*|.*Total.*|.*Time.*|.*Ratio.*|.*times.*) *:.*",)
 LISTED = (r"\d+\.\d\d(\(|\||$| )",)
+TPS = (r"(?<=^Consume TPS: )[\d.]+",)
+"""A rate falls while one program runs after the other."""
 
 
 @dataclass(frozen=True)
@@ -142,10 +144,11 @@ DURING = [
         f"^{TOPIC} +{{holder}} +{{queue_id}} +1 +1 +0 ",
         "Diff Total: 0",
         within_s=SETTLED_S,
+        masks=TPS,
     ),
     call(f"consumerConnection -g {GROUP}", "JAVA +V5_3_3", rf"^{TOPIC} +\*", "CLUSTERING", "FIRST_OFFSET", masks=PORT),
     call("consumerProgress", f"^{GROUP} +1 +V5_3_3 +PUSH +CLUSTERING"),
-    call(f"consumerProgress -s true -g {GROUP}", f"^{TOPIC} +{{holder}} +{{queue_id}} +1 +1 "),
+    call(f"consumerProgress -s true -g {GROUP}", f"^{TOPIC} +{{holder}} +{{queue_id}} +1 +1 ", masks=TPS),
     call(f"producerConnection -g {PRODUCERS} -t {TOPIC}", "JAVA +V5_3_3", masks=PORT),
     call(f"consumerStatus -g {GROUP}", "V5_3_3", "Same subscription", "Rebalance OK", masks=STAMP),
     call(
@@ -153,6 +156,7 @@ DURING = [
         f"^{TOPIC} +{{holder}} +{{queue_id}} +1 +1 +0 ",
         "Diff Total: 0",
         within_s=SETTLED_S,
+        masks=TPS,
     ),
     call(f"consumerConnection -g {OURS}", "{client_id}.*PYTHON +V5_3_3", masks=PORT),
     call(f"consumerStatus -g {OURS}", "{client_id} +V5_3_3", "Same subscription", "Rebalance OK", masks=STAMP),
@@ -162,7 +166,8 @@ DURING = [
         f"^{TOPIC} +{{holder}} +{{queue_id}} +1 ",
         f"listener of {OURS}|rebalance",
         rf"^{TOPIC}( +\d+\.\d\d){{{{5}}}} +\d+$",
-        masks=(r"( +\d+\.\d\d){5} +\d+$", r"Task-\d+"),  # Its threads are tasks of a moment, as asyncio counts them.
+        # Its threads are tasks of a moment, as asyncio counts them; it pulls while one program runs after the other.
+        masks=(r"( +\d+\.\d\d){5} +\d+$", r"Task-\d+", r"(?<=lastPullTimestamp=)\d{17}"),
     ),
     call(
         f"queryMsgById -t {TOPIC} -i {{offset_id}} -g {OURS} -d {{client_id}}",
@@ -193,7 +198,7 @@ DURING = [
     call(f"printMsg -t {TOPIC} -s nosuch -d false", "NO_MATCHED_MSG|^-----"),
     call(f"consumeMessage -t {TOPIC} -b {{holder}} -i {{queue_id}} -o 0 -c 1", "Consume ok", "{unique_id}"),
     call(f"cloneGroupOffset -s {GROUP} -d {COPY} -t {TOPIC} -o false", f"from {GROUP}.*to {COPY}|success"),
-    call(f"consumerProgress -g {COPY}", f"^{TOPIC} +{{holder}} +{{queue_id}} +\\d+ +1 "),
+    call(f"consumerProgress -g {COPY}", f"^{TOPIC} +{{holder}} +{{queue_id}} +\\d+ +1 ", masks=TPS),
     # The first sample of a counter, which the day's sums begin with, may fall between two messages.
     call(
         f"statsAll -a -t {TOPIC}",
@@ -209,6 +214,7 @@ DURING = [
         f"^{TOPIC} +{{holder}} +{{queue_id}} +\\d+ +\\d+ +0 ",
         "Diff Total: 0",
         within_s=SETTLED_S,
+        masks=TPS,
     ),
     call(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0 -b {{address}} -q 0 -o 1", "reset consumer offset to 1"),
     call(f"skipAccumulatedMessage -g {GROUP} -t {TOPIC}", "^{holder} +{queue_id} +[1-9]"),
