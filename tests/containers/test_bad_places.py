@@ -45,7 +45,7 @@ def test_a_port_that_is_taken_is_named(image: str, nameserver: str) -> None:
     assert exit_code == EXIT_USAGE
     assert said.splitlines() == [
         "staticfire nameserver: the nameserver can't listen: 0.0.0.0:9876: Address already in use; "
-        "choose another listenPort, or 0 for any"
+        "choose another listenPort, or 0 for any free port"
     ]
 
 
