@@ -6,7 +6,7 @@ from pathlib import Path
 from tools.release.building import Release
 from tools.release.running import CheckFailed, clean_environment, run
 
-COMPILED, PURE = "with its compiled parts", "without its compiled parts"
+COMPILED, PURE = "with compiled parts", "without compiled parts"
 
 
 @dataclass(frozen=True)
