@@ -20,7 +20,7 @@ from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.folders import sync_folders_above
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import FolderLock, Machine
-from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits
+from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits, ServerTls
 from staticfire.runtime.service import Service
 from staticfire.runtime.state_file import read_state_file
 
@@ -45,6 +45,7 @@ class Nameserver(Service):
                 self.state.settings.unfinished_frame_bytes_max, self.state.settings.unfinished_frame_ms_max
             ),
             lost=self._lost,
+            tls=ServerTls(self.state.settings),
         )
         self._is_stopping = False
         self._sock = sock

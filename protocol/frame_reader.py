@@ -50,6 +50,17 @@ HEAD_BYTES = 8
 _HEAD = Struct(">II").unpack_from
 _LENGTH_MAX = FRAME_BYTES_MAX - 4
 _SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
+# The first byte of a TLS record: an alert, and a handshake, with which each TLS connection begins.
+TLS_ALERT, TLS_HANDSHAKE = 0x15, 0x16
+_TLS_FIRST = (TLS_ALERT, TLS_HANDSHAKE)
+
+
+class TlsHello(ProtocolError):
+    """A connection begins with TLS."""
+
+
+class PlainText(ProtocolError):
+    """A connection begins without TLS, and only TLS is accepted."""
 
 
 class Peer(msgspec.Struct, gc=False, frozen=True):
@@ -173,6 +184,8 @@ class FrameReader:
         self._given_back: list[Called] = []
         self._wanted_bytes = HEAD_BYTES
         self._is_recognised = False
+        self.needs_tls = False
+        """Whether plain text is refused."""
         # The reason why nothing more can be read.
         self._ended_by = ""
         self._native = HotNativeRequests(codec_for(NATIVE), routes.hot, routes, make_call, source)
@@ -214,13 +227,23 @@ class FrameReader:
         """Buffer bytes; return whether there may be a complete frame now."""
         self._pieces.append(data)
         self.unread_bytes += len(data)
-        return self.unread_bytes >= self._wanted_bytes
+        if self.unread_bytes >= self._wanted_bytes:
+            return True
+        # The first byte alone shows that a peer speaks TLS.
+        return not self._is_recognised and self._pieces[0][0] in _TLS_FIRST
 
     def clear(self) -> None:
         """Drop the data that hasn't been read."""
         self._pieces.clear()
         self._given_back.clear()
         self._at, self.unread_bytes, self._wanted_bytes = 0, 0, HEAD_BYTES
+
+    def take_first(self) -> bytes:
+        """Return the first bytes of a connection, because they aren't frames but TLS. The frames will be inside."""
+        data = b"".join(self._pieces)
+        self.clear()
+        self.needs_tls = False
+        return data
 
     def give_back(self, calls: list[Called]) -> None:
         """Return these calls from the next `calls` again, because they aren't handled yet."""
@@ -255,6 +278,8 @@ class FrameReader:
         try:
             if end and not self._is_recognised:
                 recognise(data)
+                if self.needs_tls:
+                    raise PlainText("plain text on an enforcing port: turn TLS on in the client (tls.server.mode)")
                 self._is_recognised = True
             if self._offer is not None:
                 at = offers.make(self._offer, data, at, stop)
@@ -377,8 +402,12 @@ def recognise(data: bytes) -> None:
     """
     if data[0] <= 1:
         return
-    if data[:2] == b"\x16\x03":
-        raise ProtocolError("these bytes are TLS; this port speaks plain TCP: turn useTLS off in the client")
+    if data[0] == TLS_HANDSHAKE:
+        raise TlsHello("these bytes are TLS; this port speaks plain TCP: turn useTLS off in the client")
+    if data[0] == TLS_ALERT and data[1:2] in (b"", b"\x03"):
+        raise ProtocolError(
+            "the peer speaks only TLS on this port: turn TLS on in the client (tls=True, --tls, useTLS)"
+        )
     if b"PRI * HTTP/2".startswith(data[:12]):
         raise ProtocolError("these bytes are HTTP/2, probably of a 5.x gRPC client: use the gRPC port, usually 8081")
     if data.split(b" ", 1)[0] in (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"CONNECT", b"PATCH"):

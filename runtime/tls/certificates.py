@@ -1,14 +1,11 @@
-"""The TLS certificate of the endpoint. It is self-signed, as that of RocketMQ's proxy is (tlsTestModeEnable).
+"""The certificate of a server that was given none. It is self-signed, as RocketMQ's is (tls.test.mode.enable).
 
-Most of RocketMQ 5's clients open TLS without checking the certificate. A client that does check it must be configured
-with the name localhost, or connect to localhost or 127.0.0.1. The certificate of RocketMQ's proxy has no alternative
-names.
+Most of RocketMQ's clients open TLS without checking the certificate. A client that does check it must be configured
+with the name localhost, or connect to localhost or 127.0.0.1. The certificate of RocketMQ has no alternative names.
 """
 
 import datetime
 import ipaddress
-import ssl
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,32 +16,16 @@ DAYS = 3_650
 CLOCK_DAYS = 2
 
 
-def server_context(names: Sequence[str] = ()) -> ssl.SSLContext:
-    """Return a TLS context with a new certificate. Blocks for a tenth of a second.
-
-    `names`: further host names and addresses (besides localhost) by which clients reach the endpoint.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION  # A renegotiation costs us more than the client, and HTTP/2 forbids it.
-    context.set_alpn_protocols(["h2"])
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:  # The library takes only a path.
-        file.write(self_signed(names))
-        file.flush()
-        context.load_cert_chain(file.name)
-    return context
-
-
 def self_signed(names: Sequence[str] = ()) -> bytes:
     """Return a new key and its certificate as PEM."""
-    # Imported here, because it costs 70 ms and 13 MiB, which an endpoint doesn't need before a client uses TLS.
+    # Imported here, because it costs 70 ms and 13 MiB, which a server doesn't need before a client uses TLS.
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, NAME)])
-    now = datetime.datetime.now(datetime.UTC)  # noqa: TID251 - a certificate's days are the wall's
+    now = datetime.datetime.now(datetime.UTC)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
