@@ -17,7 +17,7 @@ from staticfire.pipeline.options import Protocol, SourceOptions
 from staticfire.pipeline.sink_options import SinkOptions
 from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.protocol.times import UptimeMs
-from staticfire.runtime.live import live_machine
+from staticfire.runtime.client_machine import client_machine
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class ClusterLink:
 
     def __init__(self, name_server: str, protocol: Protocol) -> None:
         self._name_server = name_server
-        self._machine = live_machine()
+        self._machine = client_machine()
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="staticfire-link", daemon=True).start()
         settings = ClientSettings(protocol=protocol, poll_name_server_interval_ms=ROUTE_POLL_MS)

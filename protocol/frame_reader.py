@@ -52,7 +52,7 @@ _LENGTH_MAX = FRAME_BYTES_MAX - 4
 _SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
 # The first byte of a TLS record: an alert, and a handshake, with which each TLS connection begins.
 TLS_ALERT, TLS_HANDSHAKE = 0x15, 0x16
-_TLS_FIRST = (TLS_ALERT, TLS_HANDSHAKE)
+_TLS_FIRST = bytes([TLS_ALERT]), bytes([TLS_HANDSHAKE])
 
 
 class TlsHello(ProtocolError):
@@ -230,7 +230,7 @@ class FrameReader:
         if self.unread_bytes >= self._wanted_bytes:
             return True
         # The first byte alone shows that a peer speaks TLS.
-        return not self._is_recognised and self._pieces[0][0] in _TLS_FIRST
+        return not self._is_recognised and self._pieces[0][:1] in _TLS_FIRST
 
     def clear(self) -> None:
         """Drop the data that hasn't been read."""

@@ -34,7 +34,7 @@ from staticfire.runtime.loop_thread import LoopThread, refuse_in_event_loop
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import Service
-from staticfire.runtime.tls.settings import TlsClient, environment_tls, tls_client, with_client
+from staticfire.runtime.tls.settings import tls_client, with_client
 
 log = logger("client")
 
@@ -62,7 +62,7 @@ class ClusterClient(Service):
         self.machine = machine or _live_machine()
         self.dispatcher = Dispatcher()
         """The handlers for brokers' requests to this client."""
-        connecting = with_client(self.machine, self._tls())
+        connecting = with_client(self.machine, tls_client(self.settings.tls))
         self.pool = ConnectionPool(
             connecting, self.dispatcher, self.settings.codec_byte, self._connected, self._disconnected
         )
@@ -92,11 +92,6 @@ class ClusterClient(Service):
         self._open = False
         self.thread: LoopThread | None = None
         """Its thread, if it was entered using `with`."""
-
-    def _tls(self) -> TlsClient | None:
-        """Return how this client speaks TLS: as its settings say, or the environment of a real process."""
-        tls = tls_client(self.settings.tls)
-        return environment_tls() if tls is None and self._own_machine else tls
 
     @property
     def is_open(self) -> bool:
@@ -284,6 +279,6 @@ def client_id(settings: ClientSettings, machine: Machine) -> str:
 
 def _live_machine() -> Machine:
     """Import the real machine only when it is used: a simulation has its own."""
-    from staticfire.runtime.live import live_machine
+    from staticfire.runtime.client_machine import client_machine
 
-    return live_machine()
+    return client_machine()

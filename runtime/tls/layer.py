@@ -28,17 +28,22 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):  # house: it has the method
     """The TLS of one connection."""
 
     def __init__(
-        self, inner: asyncio.Protocol, settled: Settled, greeted: Callable[["TlsLayer"], None] | None = None
+        self,
+        inner: asyncio.Protocol,
+        settled: Settled,
+        greeted: Callable[["TlsLayer"], None] | None = None,
+        is_connected: bool = False,
     ) -> None:
         """`settled` is called once: with None when the handshake is complete, or with the failure.
 
         `greeted`: for a server; it is called when the client's first message is complete, and calls `begin`.
+        `is_connected`: whether `inner` was connected to the transport before.
         """
         super().__init__()
         self._inner = inner
         self._settled: Settled | None = settled
         self._greeted = greeted
-        self._is_inner_connected = greeted is not None
+        self._is_inner_connected = is_connected
         self._wire: asyncio.Transport | None = None
         self._session: TlsSession | None = None
         self._first = b""
@@ -160,8 +165,8 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):  # house: it has the method
         return self._is_closing or self._wire is None or self._wire.is_closing()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        if name == "ssl_object" and self._session is not None:
-            return self._session.ssl_object
+        if self._session is not None and name in ("ssl_object", "sslcontext"):
+            return self._session.ssl_object if name == "ssl_object" else self._session.ssl_object.context
         return default if self._wire is None else self._wire.get_extra_info(name, default)
 
     def pause_reading(self) -> None:

@@ -23,7 +23,8 @@ class TlsNetwork:
     """Connects through TLS."""
 
     def __init__(self, network: Network, tls: TlsClient) -> None:
-        self._network = network
+        self.plain = network
+        """The network without TLS."""
         self._tls = tls
         self._context: SSLContext | None = None
         self._seen: tuple[object, ...] = ()
@@ -31,7 +32,7 @@ class TlsNetwork:
     async def listen(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, sock: socket.socket | None = None
     ) -> Listener:
-        return await self._network.listen(factory, host, port, sock)
+        return await self.plain.listen(factory, host, port, sock)
 
     async def connect(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int, timeout_ms: int
@@ -47,7 +48,7 @@ class TlsNetwork:
 
         layer = TlsLayer(factory(), settled)
         until_s = loop.time() + timeout_ms / 1_000
-        await self._network.connect(lambda: layer, host, port, timeout_ms)
+        await self.plain.connect(lambda: layer, host, port, timeout_ms)
         try:
             layer.begin(session)
             async with asyncio.timeout_at(until_s):
@@ -71,4 +72,4 @@ class TlsNetwork:
         return self._context
 
     def surroundings(self) -> Surroundings:
-        return self._network.surroundings()
+        return self.plain.surroundings()

@@ -116,13 +116,18 @@ class TlsPort:
         """The number of handshakes that aren't complete."""
         return len(self._handshakes)
 
-    def admit(self, inner: asyncio.Protocol, wire: asyncio.Transport, address: str, first: bytes) -> TlsLayer:
-        """Begin TLS on a connection whose first bytes are `first`; return the transport of its protocol."""
+    def admit(
+        self, inner: asyncio.Protocol, wire: asyncio.Transport, address: str, first: bytes, is_connected: bool = True
+    ) -> TlsLayer:
+        """Begin TLS on a connection whose first bytes are `first`; return the transport of its protocol.
+
+        `is_connected`: whether its protocol was connected before; otherwise it is when the handshake is complete.
+        """
         if len(self._handshakes) >= HANDSHAKES_MAX:
             next(iter(self._handshakes)).fail(
                 f"TLS: {HANDSHAKES_MAX} handshakes are incomplete, and this is the oldest"
             )
-        layer = TlsLayer(inner, self._settled, self._greeted)
+        layer = TlsLayer(inner, self._settled, self._greeted, is_connected)
         deadline = asyncio.get_running_loop().call_later(HANDSHAKE_MS_MAX / 1_000, self._expired, layer)
         self._handshakes[layer] = Handshake(address, deadline)
         layer.take_over(wire, first)

@@ -6,11 +6,13 @@ A server has both parts, because a broker is a client of its nameservers. A prog
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from staticfire.protocol.errors import UsageError
-from staticfire.runtime.machine import Machine
 from staticfire.runtime.ranges import SettingsValue
+
+if TYPE_CHECKING:
+    from staticfire.runtime.machine import Machine
 
 DISABLED, PERMISSIVE, ENFORCING = "disabled", "permissive", "enforcing"
 NO_AUTH, OPTIONAL_AUTH, REQUIRED_AUTH = "none", "optional", "require"
@@ -157,18 +159,19 @@ class TlsSettings(SettingsValue):
         )
 
 
-def connecting(machine: Machine, settings: TlsSettings) -> Machine:
+def connecting(machine: "Machine", settings: TlsSettings) -> "Machine":
     """Return the machine for the connections that a server opens: with TLS, if its settings say so."""
     return with_client(machine, settings.as_client())
 
 
-def with_client(machine: Machine, tls: TlsClient | None) -> Machine:
+def with_client(machine: "Machine", tls: TlsClient | None) -> "Machine":
     """Return the machine, with connections through TLS if `tls` isn't None."""
     if tls is None:
         return machine
     from staticfire.runtime.tls.network import TlsNetwork  # Imported here, because plain text doesn't need OpenSSL.
 
-    return machine._replace(network=TlsNetwork(machine.network, tls))
+    network = machine.network
+    return machine._replace(network=TlsNetwork(network.plain if isinstance(network, TlsNetwork) else network, tls))
 
 
 CLIENT_VARIABLES = {

@@ -19,6 +19,7 @@ from staticfire.launch.processes import ProcessCluster
 from staticfire.runtime.ports import listen_near, listen_on, port_of
 from staticfire.runtime.signals import SignalInbox, StopAsked
 from staticfire.runtime.spawning import EarlyStart
+from staticfire.runtime.tls.settings import ENFORCING
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Stand:
 
     @property
     def control_url(self) -> str:
-        return url_of(port_of(self.control_socket), self.control.host)
+        is_tls = self.cluster.tls.tls_server_mode == ENFORCING
+        return url_of(port_of(self.control_socket), self.control.host, is_tls)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from staticfire.client import Admin
+from staticfire.client import Admin, ClientSettings
 from staticfire.client.admin.clock import ClusterClock
 from staticfire.cluster.fault_rules import ClusterFaults
 from staticfire.control.view import ClusterView
@@ -26,6 +26,11 @@ class ControlledCluster:
         return self.view.namesrv
 
     @property
+    def client_settings(self) -> ClientSettings:
+        """The settings of clients of this cluster."""
+        return ClientSettings(tls=self.view.client_tls or False)
+
+    @property
     def clock(self) -> ClusterClock:
         return ClusterClock(self.pool, self.view.namesrv)
 
@@ -36,5 +41,5 @@ class ControlledCluster:
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[Admin]:
         """Open connections for one request only."""
-        async with Admin(self.view.namesrv) as admin:
+        async with Admin(self.view.namesrv, self.client_settings) as admin:
             yield admin

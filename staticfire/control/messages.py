@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.client import MessageQueue, PullConsumer, ReceivedMessage
+from staticfire.client import MessageQueue, PullConsumer, PullSettings, ReceivedMessage
 from staticfire.client.admin.admin import FOREVER
 from staticfire.client.admin.listing import list_topics
 from staticfire.client.admin.peek import peek_messages
@@ -38,7 +38,8 @@ async def peek(asked: ControlCall) -> Reply:
     offset, is_last = query.get("offset"), query.get("last", False)
     if is_last and offset is not None:
         raise UsageError("last and offset exclude each other")
-    async with PullConsumer(TOOLS_GROUP, asked.cluster.namesrv) as consumer:
+    settings = PullSettings(client=asked.cluster.client_settings)
+    async with PullConsumer(TOOLS_GROUP, asked.cluster.namesrv, settings) as consumer:
         try:
             queues = await consumer.queues(topic)
         except TopicNotFound as error:

@@ -22,6 +22,7 @@ from staticfire.control.all_routes import ROUTES, paths
 from staticfire.control.asked import ControlledCluster
 from staticfire.control.half_requests import HALF_REQUEST_S, HalfRequests
 from staticfire.control.routes import LINES, ControlCall, Reply, Route, did_you_mean
+from staticfire.control.tls import TlsDoor
 from staticfire.control.view import ClusterView
 from staticfire.launch.places import url_of
 from staticfire.protocol.codes import ResponseCode, name_of_response
@@ -41,6 +42,7 @@ from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Listener
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.ports import port_of
+from staticfire.runtime.tls.settings import with_client
 
 log = logger("control")
 
@@ -61,14 +63,16 @@ class ControlSite:
         self._cluster = cluster
         self._access = access
         self._machine = live_machine()
-        self._pool = ConnectionPool(self._machine)
+        self._pool = ConnectionPool(with_client(self._machine, cluster.client_tls))
+        self._tls = TlsDoor(cluster.tls, self._machine.workers)
         self._runner: web.AppRunner | None = None
         self._half_requests: HalfRequests | None = None
         self._listener: Listener | None = None
 
     async def open(self, sock: socket.socket) -> None:
         """Serve requests at a listening socket."""
-        cluster = ControlledCluster(self._cluster, self._pool, url_of(port_of(sock)), self._access.needs_token)
+        url = url_of(port_of(sock), is_tls=self._tls.is_needed)
+        cluster = ControlledCluster(self._cluster, self._pool, url, self._access.needs_token)
         app = web.Application(middlewares=[self._timed, self._errors_as_json], client_max_size=BODY_BYTES_MAX)
         app.add_routes([web.route(one.method, one.path, _served(one, cluster)) for one in ROUTES])
         complaints_log = logging.Logger("control", logging.WARNING)
@@ -78,12 +82,13 @@ class ControlSite:
         assert self._runner.server is not None
         self._half_requests = HalfRequests(self._runner.server)
         host, port = sock.getsockname()[:2]
-        self._listener = await self._machine.network.listen(self._half_requests, host, port, sock)
+        self._listener = await self._machine.network.listen(self._tls.door(self._half_requests), host, port, sock)
 
     async def close(self) -> None:
         """Stop serving, and close the connections to the cluster."""
         if self._listener is not None:
             await self._listener.close()
+        self._tls.close()
         if self._runner is not None:
             await self._runner.cleanup()
         await self._pool.close()

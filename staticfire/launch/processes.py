@@ -28,6 +28,7 @@ from staticfire.runtime.config import non_defaults
 from staticfire.runtime.exit_codes import EXIT_USAGE
 from staticfire.runtime.signals import SignalInbox
 from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM, EarlyStart
+from staticfire.runtime.tls.settings import TlsClient, TlsSettings
 
 if TYPE_CHECKING:
     from staticfire.launch.process_faults import ProcessFaults
@@ -66,6 +67,16 @@ class ProcessCluster:
     @property
     def namesrv(self) -> str:
         return self.plan.namesrv
+
+    @property
+    def tls(self) -> TlsSettings:
+        """The settings of TLS at its ports."""
+        return self.plan.nameservers[0]
+
+    @property
+    def client_tls(self) -> TlsClient | None:
+        """How clients must speak TLS; None: they may speak plain text."""
+        return self.plan.client_tls
 
     @property
     def addresses(self) -> dict[str, str]:
