@@ -23,6 +23,7 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import refusal
 from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.protocol.requests.clock import ClockReading
+from staticfire.runtime.client_machine import connecting
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, failure
 from staticfire.runtime.log import logger
@@ -30,7 +31,6 @@ from staticfire.runtime.machine import Machine
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits, ServerTls
 from staticfire.runtime.service import Service
-from staticfire.runtime.tls.settings import connecting
 
 log = logger("broker")
 

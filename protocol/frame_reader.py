@@ -38,6 +38,7 @@ from staticfire.protocol.codecs.hot_native import HotNativeRequests, HotTable, r
 from staticfire.protocol.codes import ResponseCode, name_of_request
 from staticfire.protocol.command import REQUESTS, Answer, refusal
 from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.first_bytes import TLS_FIRST, PlainText, recognise
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 
 Handler = Callable[[Any], Answer | None]
@@ -50,17 +51,6 @@ HEAD_BYTES = 8
 _HEAD = Struct(">II").unpack_from
 _LENGTH_MAX = FRAME_BYTES_MAX - 4
 _SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
-# The first byte of a TLS record: an alert, and a handshake, with which each TLS connection begins.
-TLS_ALERT, TLS_HANDSHAKE = 0x15, 0x16
-_TLS_FIRST = bytes([TLS_ALERT]), bytes([TLS_HANDSHAKE])
-
-
-class TlsHello(ProtocolError):
-    """A connection begins with TLS."""
-
-
-class PlainText(ProtocolError):
-    """A connection begins without TLS, and only TLS is accepted."""
 
 
 class Peer(msgspec.Struct, gc=False, frozen=True):
@@ -230,7 +220,7 @@ class FrameReader:
         if self.unread_bytes >= self._wanted_bytes:
             return True
         # The first byte alone shows that a peer speaks TLS.
-        return not self._is_recognised and self._pieces[0][:1] in _TLS_FIRST
+        return not self._is_recognised and self._pieces[0][:1] in TLS_FIRST
 
     def clear(self) -> None:
         """Drop the data that hasn't been read."""
@@ -393,26 +383,6 @@ def _refuses(code: int, words: str) -> Handler:
 
 def _refuse(answer: Answer, _call: Any) -> Answer:
     return answer
-
-
-def recognise(data: bytes) -> None:
-    """Refuse the first bytes of a connection if they belong to another protocol. Raises: ProtocolError.
-
-    A frame is shorter than 16 MiB, so its first byte is 0 (or 1). Any other first byte isn't RocketMQ remoting.
-    """
-    if data[0] <= 1:
-        return
-    if data[0] == TLS_HANDSHAKE:
-        raise TlsHello("these bytes are TLS; this port speaks plain TCP: turn useTLS off in the client")
-    if data[0] == TLS_ALERT and data[1:2] in (b"", b"\x03"):
-        raise ProtocolError(
-            "the peer speaks only TLS on this port: turn TLS on in the client (tls=True, --tls, useTLS)"
-        )
-    if b"PRI * HTTP/2".startswith(data[:12]):
-        raise ProtocolError("these bytes are HTTP/2, probably of a 5.x gRPC client: use the gRPC port, usually 8081")
-    if data.split(b" ", 1)[0] in (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"CONNECT", b"PATCH"):
-        raise ProtocolError("these bytes are HTTP: use the port of the control endpoint, usually 8082")
-    raise ProtocolError(f"these bytes are not a frame: {data[:16].hex(' ')}")
 
 
 def _ignore(_call: Any) -> None:

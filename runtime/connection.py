@@ -162,10 +162,14 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             self.closed.set_result(None)
         if self._owner is not None:
             self._owner.disconnected(self)
-        reason = str(exc) if isinstance(exc, ProtocolError) else self._rejected_for
+        if isinstance(exc, ProtocolError):
+            self._rejected_for = str(exc)
         for pending in self._pending.take_all() if self._pending is not None else ():
             words = f"connection to {self.peer.address} lost before the response to {pending.asked}"
-            self._tell(pending, ConnectionLost(f"{words}: {reason}" if reason else words))
+            self._tell(pending, ConnectionLost(self._with_reason(words)))
+
+    def _with_reason(self, words: str) -> str:
+        return f"{words}: {self._rejected_for}" if self._rejected_for else words
 
     def pause_writing(self) -> None:
         if self._loop is not None and self._paused is None:
@@ -401,7 +405,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         with a future.
         """
         if self.transport is None or self.transport.is_closing() or self._pending is None:
-            raise ConnectionLost(f"not connected to {self.peer.address}")
+            raise ConnectionLost(self._with_reason(f"not connected to {self.peer.address}"))
         declaration = declaration_of(type(request))
         self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
         frame = self.codec.encode_request(request, opaque, False)

@@ -13,7 +13,7 @@ import msgspec
 
 from staticfire.protocol.codecs import NATIVE, codec_for
 from staticfire.protocol.errors import ProtocolError
-from staticfire.protocol.frame_reader import PlainText, TlsHello
+from staticfire.protocol.first_bytes import PlainText, TlsHello
 from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.message_ids import offset_id_prefix
 from staticfire.runtime.addresses import Address, parse_address

@@ -34,7 +34,7 @@ def self_signed(names: Sequence[str] = ()) -> bytes:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=CLOCK_DAYS))
         .not_valid_after(now + datetime.timedelta(days=DAYS))
-        .add_extension(x509.SubjectAlternativeName([_general(each) for each in (NAME, *ADDRESSES, *names)]), False)
+        .add_extension(x509.SubjectAlternativeName([general_name(each) for each in (NAME, *ADDRESSES, *names)]), False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
         .sign(key, hashes.SHA256())
     )
@@ -43,7 +43,8 @@ def self_signed(names: Sequence[str] = ()) -> bytes:
     ) + certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def _general(name: str) -> Any:
+def general_name(name: str) -> Any:
+    """Return a host name, or an address, as a certificate holds it."""
     from cryptography import x509
 
     try:

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 
 from staticfire.protocol.errors import UsageError
-from staticfire.runtime.tls.settings import NO_AUTH, REQUIRED_AUTH, TlsClient, TlsSettings
+from staticfire.runtime.tls.settings import REQUIRED_AUTH, TlsClient, TlsSettings
 
 HOW_TO_GET_IT = "pip install 'staticfire[tls]'"
 
@@ -27,7 +27,7 @@ def server_context(settings: TlsSettings, alpn: Sequence[str] = ()) -> ssl.SSLCo
         ("tls.server.keyPath", settings.tls_server_key_path),
         settings.tls_server_key_password,
     )
-    if settings.tls_server_need_client_auth != NO_AUTH:
+    if settings.asks_clients:
         _load_trusted(context, "tls.server.trustCertPath", settings.tls_server_trust_cert_path)
         is_required = settings.tls_server_need_client_auth == REQUIRED_AUTH
         context.verify_mode = ssl.CERT_REQUIRED if is_required else ssl.CERT_OPTIONAL

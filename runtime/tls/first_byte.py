@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from staticfire.protocol.frame_reader import TLS_HANDSHAKE
+from staticfire.protocol.first_bytes import TLS_HANDSHAKE
 from staticfire.runtime.addresses import format_address, plain_host
 from staticfire.runtime.tls.settings import DISABLED, ENFORCING
 

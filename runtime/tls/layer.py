@@ -24,7 +24,7 @@ HELLO_BYTES_MAX = 64 * 1024
 Settled = Callable[["TlsLayer", TlsFailed | None], None]
 
 
-class TlsLayer(asyncio.Transport, asyncio.Protocol):  # house: it has the methods of both sides
+class TlsLayer(asyncio.Transport, asyncio.Protocol):
     """The TLS of one connection."""
 
     def __init__(

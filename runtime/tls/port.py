@@ -111,11 +111,6 @@ class TlsPort:
         self._refused = refused
         self._handshakes: OrderedDict[TlsLayer, Handshake] = OrderedDict()
 
-    @property
-    def handshakes(self) -> int:
-        """The number of handshakes that aren't complete."""
-        return len(self._handshakes)
-
     def admit(
         self, inner: asyncio.Protocol, wire: asyncio.Transport, address: str, first: bytes, is_connected: bool = True
     ) -> TlsLayer:

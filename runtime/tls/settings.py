@@ -6,13 +6,10 @@ A server has both parts, because a broker is a client of its nameservers. A prog
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.ranges import SettingsValue
-
-if TYPE_CHECKING:
-    from staticfire.runtime.machine import Machine
 
 DISABLED, PERMISSIVE, ENFORCING = "disabled", "permissive", "enforcing"
 NO_AUTH, OPTIONAL_AUTH, REQUIRED_AUTH = "none", "optional", "require"
@@ -112,11 +109,10 @@ class TlsSettings(SettingsValue):
         default=NO_AUTH,
         metadata=_named("tls.server.need.client.auth", choices=(NO_AUTH, OPTIONAL_AUTH, REQUIRED_AUTH)),
     )
-    """Whether clients must have a certificate of a CA in tls.server.trustCertPath. optional: it is checked if there is
-    one."""
+    """require: clients must have a certificate of a CA in tls.server.trustCertPath."""
     tls_server_auth_client: bool = field(default=False, metadata=_named("tls.server.authClient"))
-    """No effect: certificates of clients are always checked against tls.server.trustCertPath. In RocketMQ false accepts
-    any."""
+    """true: with need.client.auth=optional, a client's certificate is checked if it has one; false: it isn't asked for.
+    With require it is always checked against tls.server.trustCertPath; in RocketMQ, false then accepts any."""
     tls_server_trust_cert_path: str = field(default="", metadata=_named("tls.server.trustCertPath"))
     tls_names: str = ""
     """Host names and addresses in the certificate that is made, separated by commas, besides localhost, 127.0.0.1 and
@@ -139,6 +135,12 @@ class TlsSettings(SettingsValue):
         return self.tls_test_mode_enable
 
     @property
+    def asks_clients(self) -> bool:
+        """Whether clients are asked for their certificate."""
+        need = self.tls_server_need_client_auth
+        return need == REQUIRED_AUTH or (need == OPTIONAL_AUTH and self.tls_server_auth_client)
+
+    @property
     def names(self) -> list[str]:
         """The additional names in a certificate that is made."""
         return [name.strip() for name in self.tls_names.split(",") if name.strip()]
@@ -157,21 +159,6 @@ class TlsSettings(SettingsValue):
             self.tls_client_key_path,
             self.tls_client_key_password,
         )
-
-
-def connecting(machine: "Machine", settings: TlsSettings) -> "Machine":
-    """Return the machine for the connections that a server opens: with TLS, if its settings say so."""
-    return with_client(machine, settings.as_client())
-
-
-def with_client(machine: "Machine", tls: TlsClient | None) -> "Machine":
-    """Return the machine, with connections through TLS if `tls` isn't None."""
-    if tls is None:
-        return machine
-    from staticfire.runtime.tls.network import TlsNetwork  # Imported here, because plain text doesn't need OpenSSL.
-
-    network = machine.network
-    return machine._replace(network=TlsNetwork(network.plain if isinstance(network, TlsNetwork) else network, tls))
 
 
 CLIENT_VARIABLES = {

@@ -37,12 +37,12 @@ from staticfire.protocol.errors import (
     TopicNotFound,
     UsageError,
 )
+from staticfire.runtime.client_machine import with_client
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Listener
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.ports import port_of
-from staticfire.runtime.tls.settings import with_client
 
 log = logger("control")
 
