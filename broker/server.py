@@ -106,7 +106,7 @@ class Broker(Service):
 
     def _refused_tls(self, address: str, reason: str) -> None:
         journals = self.tables.journals
-        if journals is not None:
+        if journals is not None and journals.events is not None:
             journals.events.tls_refused(address, reason)
 
     # -- start and stop ------------------------------------------------------------------------------------------

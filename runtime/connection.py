@@ -169,7 +169,9 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             self._tell(pending, ConnectionLost(self._with_reason(words)))
 
     def _with_reason(self, words: str) -> str:
-        return f"{words}: {self._rejected_for}" if self._rejected_for else words
+        failure = None if self.transport is None else self.transport.get_extra_info("tls_failure")
+        reason = self._rejected_for or failure
+        return f"{words}: {reason}" if reason else words
 
     def pause_writing(self) -> None:
         if self._loop is not None and self._paused is None:

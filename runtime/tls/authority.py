@@ -12,6 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import pkcs12
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from staticfire.runtime.tls.certificates import ADDRESSES, CLOCK_DAYS, NAME, general_name
 
@@ -81,13 +82,13 @@ def new_server(ca: Pair, names: Sequence[str], days: int, flaw: Flaw = Flaw.NONE
     """Return a server's certificate for these names and addresses, and those of the loopback."""
     known = (WRONG_NAME,) if flaw is Flaw.WRONG_NAME else dict.fromkeys((NAME, *ADDRESSES, *names))
     issuer = new_authority() if flaw is Flaw.OTHER_CA else ca
-    made = _signed(issuer, NAME, list(known), x509.ExtendedKeyUsageOID.SERVER_AUTH, _validity(days, flaw))
+    made = _signed(issuer, NAME, list(known), ExtendedKeyUsageOID.SERVER_AUTH, _validity(days, flaw))
     return Pair(made.certificate, ec.generate_private_key(ec.SECP256R1())) if flaw is Flaw.WRONG_KEY else made
 
 
 def new_client(ca: Pair, days: int) -> Pair:
     """Return a client's certificate."""
-    return _signed(ca, "client", [], x509.ExtendedKeyUsageOID.CLIENT_AUTH, _validity(days, Flaw.NONE))
+    return _signed(ca, "client", [], ExtendedKeyUsageOID.CLIENT_AUTH, _validity(days, Flaw.NONE))
 
 
 Validity = tuple[datetime.datetime, datetime.datetime]

@@ -21,6 +21,8 @@ RECORD_BYTES_MAX = 16 * 1024
 # there.
 HELLO_BYTES_MAX = 64 * 1024
 
+TLS_FAILURE = "tls_failure"
+"""The name of the extra information of a transport: why its TLS failed, or None."""
 Settled = Callable[["TlsLayer", TlsFailed | None], None]
 
 
@@ -165,6 +167,8 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
         return self._is_closing or self._wire is None or self._wire.is_closing()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
+        if name == TLS_FAILURE:
+            return self._failure
         if self._session is not None and name in ("ssl_object", "sslcontext"):
             return self._session.ssl_object if name == "ssl_object" else self._session.ssl_object.context
         return default if self._wire is None else self._wire.get_extra_info(name, default)

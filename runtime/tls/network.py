@@ -8,7 +8,7 @@ from ssl import SSLContext
 from staticfire.runtime.machine import Listener, Network
 from staticfire.runtime.reach import Surroundings
 from staticfire.runtime.tls.contexts import client_context, signature
-from staticfire.runtime.tls.layer import TlsLayer
+from staticfire.runtime.tls.layer import TLS_FAILURE, TlsLayer
 from staticfire.runtime.tls.session import TlsFailed, TlsSession
 from staticfire.runtime.tls.settings import TlsClient
 
@@ -53,6 +53,8 @@ class TlsNetwork:
             layer.begin(session)
             async with asyncio.timeout_at(until_s):
                 await opened
+            if (refusal := layer.get_extra_info(TLS_FAILURE)) is not None:
+                raise refusal  # It came right behind the handshake: the server rejects our certificate.
         except TlsFailed as failed:
             words = f"TLS: {HINT}" if NO_WORDS in str(failed) else str(failed)
             raise ConnectionError(f"{host}:{port}: {words}") from None

@@ -22,8 +22,9 @@ from staticfire.runtime.tls.settings import TlsSettings
 
 log = logger("tls")
 
-# The number of connections whose handshake isn't complete. With one more, the oldest of them is closed.
-HANDSHAKES_MAX = 1_000
+# The number of connections whose handshake isn't complete. With one more, the oldest of them is closed. OpenSSL takes
+# 45 KiB for each, so that all together take less than 20 MiB.
+HANDSHAKES_MAX = 400
 # The time from the first byte of a client to the end of its handshake.
 HANDSHAKE_MS_MAX = 10_000
 

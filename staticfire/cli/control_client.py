@@ -128,9 +128,11 @@ def _tls_words(error: Exception) -> str:
     reason = getattr(error, "reason", None)
     if not type(reason).__name__.startswith("SSL"):
         return ""
-    from staticfire.runtime.tls.failures import failure_words  # imported here, because few commands need OpenSSL
+    import ssl  # imported here, because few commands need OpenSSL
 
-    return f"TLS: {failure_words(reason, is_server=False)}"
+    from staticfire.runtime.tls.failures import failure_words
+
+    return f"TLS: {failure_words(reason, is_server=False)}" if isinstance(reason, ssl.SSLError) else ""
 
 
 def _words(error: urllib.error.HTTPError) -> str:
