@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from staticfire.launch.places import FLAGS, WantedCluster, WantedControl, url_of
+from staticfire.launch.plan import HOST
 from staticfire.launch.processes import ProcessCluster
 from staticfire.runtime.ports import listen_near, listen_on, port_of
 from staticfire.runtime.signals import SignalInbox, StopAsked
@@ -99,6 +100,11 @@ def _running_cluster(
     later: Sequence[str],
 ) -> Iterator[ProcessCluster]:
     cluster = ProcessCluster.prepare(wanted, stdout, signals, early)
+    if wanted.listen != HOST:
+        from staticfire.launch.exposure import exposure  # here, since few starts need it
+
+        if words := exposure(cluster.plan, wanted.listen):
+            tell(words)
     try:
         cluster.start(later)
         if number := signals.take_stop():
