@@ -33,7 +33,7 @@ class Flaw(Enum):
     WRONG_KEY = "wrong-key"
 
 
-class Pair(NamedTuple):
+class KeyPair(NamedTuple):
     """A certificate with its key."""
 
     certificate: x509.Certificate
@@ -59,15 +59,15 @@ def trust_store(ca: x509.Certificate, password: str) -> bytes:
     return pkcs12.serialize_java_truststore([pkcs12.PKCS12Certificate(ca, b"ca")], encryption)
 
 
-def read_pair(certificate: bytes, key: bytes) -> Pair:
+def read_pair(certificate: bytes, key: bytes) -> KeyPair:
     """Read what was written as PEM. Raises: ValueError."""
     loaded = serialization.load_pem_private_key(key, None)
     if not isinstance(loaded, ec.EllipticCurvePrivateKey):
         raise ValueError("the key is of another kind than this command makes")
-    return Pair(x509.load_pem_x509_certificate(certificate), loaded)
+    return KeyPair(x509.load_pem_x509_certificate(certificate), loaded)
 
 
-def new_authority() -> Pair:
+def new_authority() -> KeyPair:
     """Return a new CA."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(CA_NAME)
@@ -75,18 +75,18 @@ def new_authority() -> Pair:
     builder = _certificate(subject, subject, key.public_key(), start, end)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
     builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
-    return Pair(builder.add_extension(_usage(is_ca=True), True).sign(key, hashes.SHA256()), key)
+    return KeyPair(builder.add_extension(_usage(is_ca=True), True).sign(key, hashes.SHA256()), key)
 
 
-def new_server(ca: Pair, names: Sequence[str], days: int, flaw: Flaw = Flaw.NONE) -> Pair:
+def new_server(ca: KeyPair, names: Sequence[str], days: int, flaw: Flaw = Flaw.NONE) -> KeyPair:
     """Return a server's certificate for these names and addresses, and those of the loopback."""
     known = (WRONG_NAME,) if flaw is Flaw.WRONG_NAME else dict.fromkeys((NAME, *ADDRESSES, *names))
     issuer = new_authority() if flaw is Flaw.OTHER_CA else ca
     made = _signed(issuer, NAME, list(known), ExtendedKeyUsageOID.SERVER_AUTH, _validity(days, flaw))
-    return Pair(made.certificate, ec.generate_private_key(ec.SECP256R1())) if flaw is Flaw.WRONG_KEY else made
+    return KeyPair(made.certificate, ec.generate_private_key(ec.SECP256R1())) if flaw is Flaw.WRONG_KEY else made
 
 
-def new_client(ca: Pair, days: int) -> Pair:
+def new_client(ca: KeyPair, days: int) -> KeyPair:
     """Return a client's certificate."""
     return _signed(ca, "client", [], ExtendedKeyUsageOID.CLIENT_AUTH, _validity(days, Flaw.NONE))
 
@@ -104,7 +104,7 @@ def _validity(days: int, flaw: Flaw) -> Validity:
     return now - CLOCK_DAYS * day, now + days * day
 
 
-def _signed(ca: Pair, subject: str, names: list[str], usage: x509.ObjectIdentifier, validity: Validity) -> Pair:
+def _signed(ca: KeyPair, subject: str, names: list[str], usage: x509.ObjectIdentifier, validity: Validity) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _certificate(_subject(subject), ca.certificate.subject, key.public_key(), *validity)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
@@ -114,7 +114,7 @@ def _signed(ca: Pair, subject: str, names: list[str], usage: x509.ObjectIdentifi
     )
     if names:
         builder = builder.add_extension(x509.SubjectAlternativeName([general_name(name) for name in names]), False)
-    return Pair(builder.add_extension(_usage(is_ca=False), True).sign(ca.key, hashes.SHA256()), key)
+    return KeyPair(builder.add_extension(_usage(is_ca=False), True).sign(ca.key, hashes.SHA256()), key)
 
 
 def _certificate(

@@ -18,7 +18,7 @@ from staticfire.protocol.errors import UsageError
 from staticfire.runtime.tls.contexts import HOW_TO_GET_IT
 
 if TYPE_CHECKING:
-    from staticfire.runtime.tls.authority import Pair
+    from staticfire.runtime.tls.authority import KeyPair
 
 CA, CA_KEY = "ca.pem", "ca.key.pem"
 PROPERTIES = "tls.properties"
@@ -26,7 +26,7 @@ PASSWORD_CHARS_MIN = 6  # keytool refuses shorter ones.
 PRIVATE, PUBLIC = 0o600, 0o644
 
 
-class Wish(NamedTuple):
+class CertificateWish(NamedTuple):
     """What to make."""
 
     names: Sequence[str]
@@ -45,7 +45,7 @@ class Filled(NamedTuple):
     is_ca_new: bool
 
 
-def fill(folder: str, wish: Wish) -> Filled:
+def fill(folder: str, wish: CertificateWish) -> Filled:
     """Make the certificates and write them. Raises: UsageError."""
     try:
         from staticfire.runtime.tls import authority  # Imported here, because its library is optional, and takes 70 ms.
@@ -75,7 +75,7 @@ def fill(folder: str, wish: Wish) -> Filled:
     return Filled(files, authority.names_of(server.certificate), old is None)
 
 
-def _old_authority(folder: str) -> "Pair | None":
+def _old_authority(folder: str) -> "KeyPair | None":
     from staticfire.runtime.tls.authority import read_pair
 
     try:

@@ -38,11 +38,11 @@ def certificates(
     connection.
     """
     from staticfire.runtime.live import live_machine
-    from staticfire.runtime.tls.folder import Wish, fill
+    from staticfire.runtime.tls.folder import CertificateWish, fill
 
     identity = live_machine().identity
     own = [identity.host_name, identity.host_ip]
-    made = fill(folder, Wish([*own, *names], days, password, flaw or ""))
+    made = fill(folder, CertificateWish([*own, *names], days, password, flaw or ""))
     if as_json:
         print_json({"directory": folder, "files": made.files, "names": made.names, "isCaNew": made.is_ca_new})
         return

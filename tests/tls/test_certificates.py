@@ -11,6 +11,8 @@ from staticfire.protocol.errors import ConnectFailed, NetworkError
 from staticfire.runtime.tls.settings import TlsClient
 from tests.tls.stand import HOST, PUT, Authority, Files, ask, connected, nameserver, serving, trusting
 
+pytestmark = pytest.mark.row("G6")
+
 
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:

@@ -17,12 +17,14 @@ from staticfire.launch.exposure import exposure
 from staticfire.launch.plan import GivenSettings, plan_cluster
 from staticfire.protocol.errors import ConnectFailed
 from staticfire.runtime.tls.authority import Flaw
-from staticfire.runtime.tls.folder import Wish, fill
+from staticfire.runtime.tls.folder import CertificateWish, fill
 from staticfire.runtime.tls.settings import TlsClient
 from tests.cli.commands import FREE_PORTS, Up, call, one_line
 from tests.tls.stand import Files, ask, nameserver, serving
 
 WITH_GRPC = [flag for flag in FREE_PORTS if flag != "--no-grpc"]
+
+pytestmark = pytest.mark.row("G6")
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +124,7 @@ def test_run_tells_its_command_to_use_tls() -> None:
     ],
 )
 async def test_each_flaw_is_named_by_our_client(flaw: Flaw, words: str, tmp_path: Path) -> None:
-    fill(str(tmp_path), Wish([], 30, "changeit", flaw.value))
+    fill(str(tmp_path), CertificateWish([], 30, "changeit", flaw.value))
     files = Files(str(tmp_path / "server.pem"), str(tmp_path / "server.key.pem"))
     async with nameserver(**serving(files)) as server:
         with pytest.raises(ConnectFailed, match=words):

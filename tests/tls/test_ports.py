@@ -24,6 +24,8 @@ HALF_OPEN = 500
 HALF_OPEN_MIB_MAX = 20
 KIB = 1024
 
+pytestmark = pytest.mark.row("G6")
+
 
 @pytest.mark.parametrize(
     ("mode", "takes_plain", "takes_tls"),
