@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from staticfire.launch.exposure import exposure
 from staticfire.launch.plan import GivenSettings, plan_cluster
@@ -168,3 +169,23 @@ def test_keytool_reads_the_stores(certs: Path) -> None:
         command = ["keytool", "-list", "-keystore", str(certs / store), "-storepass", "changeit"]
         told = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"})
         assert kind in told.stdout
+
+
+@pytest.mark.parametrize("way", ["--set", "environment"])
+def test_the_list_of_processes_shows_no_password(certs: Path, tmp_path: Path, way: str) -> None:
+    """Two brokers: one of them was started early and gets its settings later, the other one by its command."""
+    locked, password = tmp_path / "locked.pem", "a-password-of-a-key"
+    key = serialization.load_pem_private_key((certs / "server.key.pem").read_bytes(), None)
+    encryption = serialization.BestAvailableEncryption(password.encode())
+    locked.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption))
+    paths = ["--set", f"tls.server.certPath={certs / 'server.pem'}", "--set", f"tls.server.keyPath={locked}"]
+    given = ["--set", f"tls.server.keyPassword={password}"] if way == "--set" else []
+    more = {} if given else {"STATICFIRE_TLS_SERVER_KEY_PASSWORD": password}
+    with Up("up", "--brokers", "2", *FREE_PORTS, *paths, *given, **more) as up:
+        commands = {name: Path(f"/proc/{pid}/cmdline").read_bytes() for name, pid in up.pids().items()}
+        namesrv = up.told("NAMESRV_ADDR")
+        told = call("mqadmin", "getNamesrvConfig", "--namesrv", namesrv, "--tls-trust", str(certs / "ca.pem"))
+    assert len(commands) == 3
+    assert not [name for name, command in commands.items() if password.encode() in command]
+    assert password not in told.stdout
+    assert "***" in told.stdout
