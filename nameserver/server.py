@@ -11,6 +11,7 @@ import socket
 from staticfire.nameserver.clock_owner import ClockOwner
 from staticfire.nameserver.handlers import add_handlers
 from staticfire.nameserver.handlers.brokers import drop_connection, drop_silent_brokers
+from staticfire.nameserver.handlers.refused import RefusedConnections
 from staticfire.nameserver.kv_config import KVConfig
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.nameserver.state import KV_CONFIG_FILE, NameserverState
@@ -37,6 +38,7 @@ class Nameserver(Service):
         super().__init__()
         clock = ClockOwner(machine.clock, self.pause_for)
         self.state = NameserverState(machine, settings or NameserverSettings(), machine.clock.uptime_ms(), clock)
+        refused = RefusedConnections(self.state)
         self.dispatcher = Dispatcher()
         self._server = Server(
             machine,
@@ -45,12 +47,12 @@ class Nameserver(Service):
                 self.state.settings.unfinished_frame_bytes_max, self.state.settings.unfinished_frame_ms_max
             ),
             lost=self._lost,
-            tls=ServerTls(self.state.settings),
+            tls=ServerTls(self.state.settings, refused.note),
         )
         self._is_stopping = False
         self._sock = sock
         self._folder_lock: FolderLock | None = None
-        add_handlers(self.dispatcher, self.state, lambda: self._server.connections)
+        add_handlers(self.dispatcher, self.state, lambda: self._server.connections, refused)
 
     @property
     def port(self) -> int:

@@ -189,3 +189,13 @@ def test_the_list_of_processes_shows_no_password(certs: Path, tmp_path: Path, wa
     assert not [name for name, command in commands.items() if password.encode() in command]
     assert password not in told.stdout
     assert "***" in told.stdout
+
+
+def test_explain_says_which_connections_were_refused() -> None:
+    with Up("up", *FREE_PORTS, "--set", "tls.server.mode=enforcing") as up:
+        namesrv = up.told("NAMESRV_ADDR")
+        assert call("consume", "orders", "--group", "billing", "--timeout", "1s", "--namesrv", namesrv).returncode != 0
+        told = call("explain", "billing", "--tls", "--namesrv", namesrv, "--json")
+    first = json.loads(told.stdout)["findings"][0]
+    assert first["kind"] == "TLS_REFUSED"
+    assert "plain text on an enforcing port" in first["evidence"][0]
