@@ -1,5 +1,6 @@
 """TLS as RocketMQ's own client uses it: Tls.java says which of Apache's tests it follows."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -46,3 +47,11 @@ def test_a_client_with_tls_on_a_port_without_it(tmp_path: Path, capfd: pytest.Ca
     with Cluster(settings={"tls.server.mode": "disabled"}) as cluster:
         assert played(tmp_path, cluster, "orders", "tls", "tls").startswith(SAID_BY_JAVA)
     assert "TLS on a port where tls.server.mode=disabled" in capfd.readouterr().err
+
+
+def test_keytool_reads_the_stores(tmp_path: Path) -> None:
+    fill(str(tmp_path), CertificateWish([], 30, "changeit"))
+    for store, kind in (("trust.p12", "trustedCertEntry"), ("server.p12", "PrivateKeyEntry")):
+        command = ["keytool", "-list", "-keystore", str(tmp_path / store), "-storepass", "changeit"]
+        told = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"})
+        assert kind in told.stdout

@@ -240,7 +240,7 @@ def test_passwords_are_never_shown() -> None:
     assert "very-secret" not in repr(settings)
     assert "very-secret" not in repr(settings.as_client() or TlsClient(key_password="very-secret"))
     assert "very-secret" not in "".join(as_properties(settings).values())
-    assert as_properties(settings)["tls.server.keyPassword"] == "***"
+    assert as_properties(settings)["tls.server.keyPassword"] == "******"
 
 
 def test_an_enforcing_server_is_a_tls_client_of_the_others() -> None:
