@@ -5,7 +5,7 @@ threshold, and looks again every 50 ms. A pulled queue is full when its owner is
 belong to all members together, so they are full when every running member is.
 """
 
-from collections import Counter
+from math import inf
 
 from staticfire.protocol.names import asked_for
 from staticfire.simulation.checkers.events import CallBegan, ProcessBegan, ProcessEnded, QueuePlace, RunEvent
@@ -14,8 +14,8 @@ from staticfire.simulation.workload.description import Group, Workload
 # RocketMQ: pullThresholdForQueue, popThresholdForQueue.
 PULL_THRESHOLD, POP_THRESHOLD = 1_000, 96
 
-_Source = tuple[str, str, str, int]
-"""A group, and what it takes messages from: broker, topic, queue id. The id is -1 if it pops."""
+_Source = tuple[str, QueuePlace]
+"""A group, and what it takes messages from: a queue; the queue id is -1 if it pops."""
 
 
 class FullQueues:
@@ -26,22 +26,23 @@ class FullQueues:
         self._members = {member: group.name for group in workload.groups for member in group.member_names}
         self._thresholds = {group.name: _threshold(group) for group in workload.groups}
         self._up: dict[str, set[str]] = {group.name: set() for group in workload.groups}
-        self._at_work: dict[_Source, Counter[str]] = {}
+        self._at_work: dict[_Source, dict[str, int]] = {}
         """The number of messages by member."""
         self._until_ms: dict[_Source, float] = {}
 
     def began(self, call: CallBegan) -> None:
         """Count the messages of a call."""
-        source = _source(self._groups[call.group], call.place)
-        self._at_work.setdefault(source, Counter())[call.member] += len(call.messages)
+        counts = self._at_work.setdefault(self._source(call.group, call.place), {})
+        counts[call.member] = counts.get(call.member, 0) + len(call.messages)
 
     def ended(self, call: CallBegan, at_ms: int) -> None:
         """Subtract the messages of a call that has ended."""
-        source = _source(self._groups[call.group], call.place)
-        was_full = self._is_full(source)
-        self._at_work[source][call.member] -= len(call.messages)
-        if was_full:
+        source = self._source(call.group, call.place)
+        counts = self._at_work[source]
+        count = counts[call.member]
+        if count > self._thresholds[call.group] and self._is_full(source):
             self._until_ms[source] = at_ms
+        counts[call.member] = count - len(call.messages)
 
     def see(self, event: RunEvent) -> None:
         """Note which members run. What a member had at work ends with it."""
@@ -54,18 +55,18 @@ class FullQueues:
 
     def until(self, group: Group, place: QueuePlace) -> float:
         """Return until when a queue was full; infinity: it still is."""
-        source = _source(group, place)
-        return float("inf") if self._is_full(source) else self._until_ms.get(source, 0)
+        source = self._source(group.name, place)
+        return inf if self._is_full(source) else self._until_ms.get(source, 0)
 
     def _is_full(self, source: _Source) -> bool:
-        group, counts = source[0], self._at_work.get(source, Counter())
-        full = {member for member, count in counts.items() if count > self._thresholds[group]}
-        return bool(full) and (not self._groups[group].popped or full >= self._up[group])
+        name, _ = source
+        full = {member for member, count in self._at_work.get(source, {}).items() if count > self._thresholds[name]}
+        return bool(full) and (not self._groups[name].popped or full >= self._up[name])
 
-
-def _source(group: Group, place: QueuePlace) -> _Source:
-    broker, topic, _ = place
-    return (group.name, broker, asked_for(topic, group.name), -1) if group.popped else (group.name, *place)
+    def _source(self, group: str, place: QueuePlace) -> _Source:
+        if self._groups[group].popped:
+            return group, (place[0], asked_for(place[1], group), -1)
+        return group, place
 
 
 def _threshold(group: Group) -> int:
