@@ -10,6 +10,7 @@ from staticfire.simulation.checkers.events import (
     CallEnded,
     FaultBegan,
     FaultEnded,
+    GoneForGood,
     NotSettled,
     ProcessBegan,
     ProcessEnded,
@@ -176,6 +177,15 @@ def test_a_popped_message_comes_again_in_time(has_failed: bool, again_ms: int, i
 def test_an_open_transaction_is_asked_about(asked_ms: int, is_said: bool) -> None:
     half = [SendBegan(58_000, "web-1/1", "orders", is_half=True), SendAcknowledged(58_000, "web-1/1", PLACE, 0, 0)]
     assert bool(said(AskedInTime(PAID), after(*half, TransactionEnded(asked_ms, "web-1/1", True)))) is is_said
+
+
+@pytest.mark.parametrize(("clients", "is_said"), [(1, False), (2, True)], ids=["the only one", "one of two"])
+def test_a_program_that_is_gone_for_good_can_not_be_asked(clients: int, is_said: bool) -> None:
+    workload = Workload([Topic("orders")], producers=[Producers("orders", clients=clients, name="web")])
+    half = [SendBegan(58_000, "web-1/1", "orders", is_half=True), SendAcknowledged(58_000, "web-1/1", PLACE, 0, 0)]
+    gone = [FaultBegan(60_000, "kill producer", "web-1"), GoneForGood(60_000, "web-1"),
+            FaultEnded(60_000, "kill producer", "web-1")]  # fmt: skip
+    assert bool(said(AskedInTime(workload), after(*half, *gone, Settled(500_000)))) is is_said
 
 
 @pytest.mark.parametrize(
