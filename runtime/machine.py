@@ -98,6 +98,9 @@ class File(Protocol):
     def read_unmapped(self, position: int, size: int) -> bytes:
         """Like `read`, but with a call, so it is safe for any content. Raises: OSError with the path in `filename`."""
 
+    def data_end(self) -> int:
+        """Return a position from which on the file is known to read as zeros; at most its size. It reads nothing."""
+
     def sync(self) -> None:
         """Sync all written data to the disk; the name of a new file needs `Files.sync_folder`.
 
