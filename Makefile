@@ -42,7 +42,7 @@ $(READY): pyproject.toml setup.py constraints.txt $(wildcard protocol/_compiled*
 	fi
 	@echo "setup: installing staticfire and its tools into .venv"
 	@$(PIP) install --constraint constraints.txt setuptools
-	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev,grpc]'
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev,grpc,dashboard]'
 	@rm -rf build/lib* build/temp* build/bdist* staticfire.egg-info
 	@ln -sf '$(CURDIR)/pyspark_staticfire.py' "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@$(BIN)/python -m compileall -q '$(CURDIR)/staticfire' '$(CURDIR)'/staticfire/*/
@@ -57,12 +57,12 @@ $(FLIGHTS_DATA): $(READY)
 # Only what reads or writes with Spark depends on it: half a gigabyte, and pip builds PySpark itself.
 $(SPARK): $(READY)
 	@echo "setup: PySpark, pyarrow and pandas, about a minute the first time"
-	@$(PIP) install --constraint constraints.txt --editable '.[dev,grpc,spark]'
+	@$(PIP) install --constraint constraints.txt --editable '.[dev,grpc,dashboard,spark]'
 	@touch $@
 
 .PHONY: constraints
 constraints: $(READY) $(SPARK) ## writes constraints.txt from .venv (UPGRADE=1: move to the newest versions first)
-	@$(if $(UPGRADE),$(PIP) install --upgrade --upgrade-strategy eager --editable '.[dev,grpc,spark]')
+	@$(if $(UPGRADE),$(PIP) install --upgrade --upgrade-strategy eager --editable '.[dev,grpc,dashboard,spark]')
 	@$(BIN)/python -m tools.constraints > .venv/constraints.txt
 	@mv .venv/constraints.txt constraints.txt
 	@touch $(READY) $(SPARK)

@@ -92,7 +92,10 @@ class DeadLetterQueue(ClientService):
         return sum(span.end - span.first for span in await self._spans())
 
     async def letters(self, limit: int = 1_000, newest: bool = False, skip: int = 0) -> list[DeadLetter]:
-        """Return the oldest dead letters, or the newest, in the order in which they died. `skip`: leave out the first."""
+        """Return the oldest dead letters, or the newest, in the order in which they died.
+
+        `skip`: leave out this many first.
+        """
         found: list[DeadLetter] = []
         spans = [span for span in await self._spans() if span.end > span.first]
         # In a single queue the order is that of the offsets, so that nothing is read only to be left out.

@@ -8,8 +8,8 @@ without one.
 import hmac
 import ipaddress
 
-from staticfire.control.login_cookie import cookie_until, is_logged_in
 from staticfire.control.hosts import LOOPBACK_NAMES, KnownHosts, is_cross_site
+from staticfire.control.login_cookie import cookie_until, is_logged_in
 from staticfire.protocol.errors import UsageError
 
 TOKEN_CHARS_MIN = 8

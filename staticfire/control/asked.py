@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from staticfire.client import Admin, ClientSettings
 from staticfire.client.admin.clock import ClusterClock
@@ -20,7 +20,7 @@ class ControlledCluster:
     url: str
     """The URL of the endpoint."""
     needs_token: bool
-    settings: ClientSettings = ClientSettings()
+    settings: ClientSettings = field(default_factory=ClientSettings)
     """How clients of it connect: with which protocol."""
     why_read_only: str = ""
     """Why only reading is allowed; empty: everything is."""

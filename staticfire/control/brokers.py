@@ -1,8 +1,8 @@
 """Brokers and their load over HTTP.
 
 Behaviour
-- GET /brokers returns each registered broker: its address, what it has stored and delivered since its start, how full its
-  disk is, and why it can't be used, if so. A broker that doesn't respond is listed with that as its problem.
+- GET /brokers returns each registered broker: its address, what it has stored and delivered since its start, how full
+  its disk is, and why it can't be used, if so. A broker that doesn't respond is listed with that as its problem.
 - Works with RocketMQ's brokers, too: the numbers are those of its runtime info.
 """
 

@@ -40,7 +40,9 @@ async def producers(asked: ControlCall) -> Reply:
     async with asked.cluster.admin() as admin:
         masters = await admin.masters()
         parts = await asyncio.gather(*(_producers_at(admin, name, at) for name, at in masters.items()))
-    found = sorted((one for part in parts for one in part), key=lambda one: (one["group"], one["client"], one["broker"]))
+    found = sorted(
+        (one for part in parts for one in part), key=lambda one: (one["group"], one["client"], one["broker"])
+    )
     return Reply({"producers": found})
 
 
@@ -116,7 +118,9 @@ async def consume(asked: ControlCall) -> Reply:
         refusal: BrokerAnswer = broker_answer(answer.code, answer.remark, f"{client_id} of {group}")
         raise refusal
     done = answer.body
-    return Reply({"client": client_id, "result": done.consume_result, "remark": done.remark, "ms": done.spent_time_mills})
+    return Reply(
+        {"client": client_id, "result": done.consume_result, "remark": done.remark, "ms": done.spent_time_mills}
+    )
 
 
 ROUTES = (

@@ -6,7 +6,6 @@ RocketMQ's brokers, too. A broker that doesn't respond is left out, and named.
 
 import asyncio
 from collections import Counter
-from typing import Any
 
 from staticfire.client import Admin
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS

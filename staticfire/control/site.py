@@ -4,8 +4,8 @@ Behaviour: every response is JSON, including errors. Only this module turns an e
 unknown path gets the list of paths, a wrong method the right one, a page of another site or an unknown host name 403, a
 missing token 401 (access.py). An internal error is a 500 with its message. Bytes that aren't HTTP get a 400 and one
 line in the log. A request that isn't complete in time gets a 408, and its connection is closed (half_requests.py).
-Pages for people are below /ui (staticfire/dashboard), which the first request for one loads; a browser that opens / gets
-there.
+Pages for people are below /ui (staticfire/dashboard), which the first request for one loads. A browser that opens /
+gets there.
 """
 
 import asyncio
@@ -77,7 +77,9 @@ class ControlSite:
         )  # fmt: skip
         app = web.Application(middlewares=[self._timed, self._errors_as_json], client_max_size=BODY_BYTES_MAX)
         app.add_routes([web.route(one.method, one.path, _served(one, cluster)) for one in ROUTES])
-        app.add_routes([web.route("*", path, self._pages_of(cluster)) for path in (DASHBOARD, f"{DASHBOARD}/{{rest:.*}}")])
+        app.add_routes(
+            [web.route("*", path, self._pages_of(cluster)) for path in (DASHBOARD, f"{DASHBOARD}/{{rest:.*}}")]
+        )
         complaints_log = logging.Logger("control", logging.WARNING)
         complaints_log.addHandler(_OneLine())
         self._runner = web.AppRunner(app, access_log=None, logger=complaints_log, shutdown_timeout=CLOSE_TIMEOUT_S)

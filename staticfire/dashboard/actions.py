@@ -138,7 +138,7 @@ ACTIONS = {
             "reset-offsets", "Reset offsets", "POST", "/groups/{group}/offsets", "/groups/{group}",
             lambda reply: f"{reply['group']} was moved in {reply['topic']}: {reply['again']} messages are delivered "
             f"again, {reply['skipped']} are skipped.",
-            lambda form: {"topic": form.get("topic", ""), "to": form.get("to", "").strip() or form.get("time", "").strip()},
+            lambda form: {"topic": form.get("topic", ""), "to": warnings.target_of(form)},
             says=warnings.reset_offsets,
         ),
         Action(
@@ -151,7 +151,9 @@ ACTIONS = {
             "resend", "Send dead letters again", "POST", "/dlq/{group}/resend", "/dlq/{group}", _resent, _resend,
             says=warnings.resend,
         ),
-        Action("clock", "Set the clock", "POST", "/clock", "/clock", lambda reply: f"The clock is {reply['mode']}.", _mode),
+        Action(
+            "clock", "Set the clock", "POST", "/clock", "/clock", lambda reply: f"The clock is {reply['mode']}.", _mode,
+        ),
         Action(
             "advance", "Advance the clock", "POST", "/clock/advance", "/clock", _advanced, query=("by", "to", "settle"),
             says=warnings.advance,
@@ -161,7 +163,8 @@ ACTIONS = {
             lambda reply: " ".join([f"Rule {reply['number']}: {reply['words']}.", *reply["notes"]]), _fault,
         ),
         Action(
-            "remove-fault", "Remove a fault", "DELETE", "/faults/{number}", "/faults", lambda _: "The rule was removed.",
+            "remove-fault", "Remove a fault", "DELETE", "/faults/{number}", "/faults",
+            lambda _: "The rule was removed.",
         ),
         Action(
             "clear-faults", "Remove all faults", "DELETE", "/faults", "/faults",

@@ -8,7 +8,10 @@ from staticfire.control.dashboard_place import DASHBOARD
 
 
 def address(path: str, place: Mapping[str, str] | None = None, **query: Any) -> str:
-    """Return the address of a page: `address("/topics/{topic}", {"topic": "a/b"}, page=2)`. Empty values are left out."""
+    """Return the address of a page: `address("/topics/{topic}", {"topic": "a/b"}, page=2)`.
+
+    Empty values are left out.
+    """
     filled = path
     for name, text in (place or {}).items():
         filled = filled.replace(f"{{{name}}}", quote(text, safe=""))

@@ -34,7 +34,7 @@ class Calls:
         return await self.ask("GET", path, place, given)
 
     async def preview(self, path: str, place: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the response to a POST that changes nothing, so it is allowed where only reading is. Raises: Refused."""
+        """Return the response to a POST that changes nothing: it is allowed where only reading is. Raises: Refused."""
         return await self._answer("POST", path, place, {}, body)
 
     async def ask(
@@ -65,7 +65,7 @@ class Calls:
         return content
 
     async def get_if_any(self, path: str, place: Mapping[str, str] | None = None, **query: Any) -> dict[str, Any]:
-        """Return the response to a GET; if it is refused, the error as `{"error": ...}`: a part of a page is missing."""
+        """Return the response to a GET; if it is refused, the error as `{"error": ...}`: a part of a page."""
         try:
             return await self.get(path, place, **query)
         except Refused as refused:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from staticfire.dashboard.addresses import match
-from staticfire.dashboard.views import clock, clients, faults, groups, journal, letters, messages, overview, topics
+from staticfire.dashboard.views import clients, clock, faults, groups, journal, letters, messages, overview, topics
 from staticfire.dashboard.views.asking import PageCall
 
 Load = Callable[[PageCall], Awaitable[dict[str, Any]]]

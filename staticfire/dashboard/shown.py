@@ -1,4 +1,4 @@
-"""How values are shown. Pure. Numbers and times are put into the reader's format in the browser (static/dashboard.js)."""
+"""How values are shown. Pure. The browser puts numbers and times into the reader's format (static/dashboard.js)."""
 
 from datetime import UTC, datetime
 
@@ -21,7 +21,8 @@ def duration_text(ms: int) -> str:
     """Return a duration in its two largest units: `2 h 5 min`."""
     if abs(ms) < 1_000:
         return f"{ms} ms"
-    left, parts = abs(ms), []
+    left = abs(ms)
+    parts: list[str] = []
     for size, unit in _UNITS:
         if left >= size and len(parts) < 2:
             parts.append(f"{left // size} {unit}")

@@ -1,14 +1,15 @@
 """Serves the dashboard: pages, their live parts, actions, the login, scripts and styles.
 
 Behaviour
-- GET a page; GET /live?page=... sends its live part as server-sent events; GET /data/rates is the chart of the overview.
+- GET a page; GET /live?page=... sends its live part as server-sent events; GET /data/rates is the overview's chart.
 - GET /do/NAME says what an action will do, POST /do/NAME does it. A POST must come from a page of this endpoint: its
   Origin, or what the browser reports about its site, shows that.
 - With a token, everything but files needs the cookie of a login or the token itself.
 - No page has scripts or styles of its own (Content-Security-Policy), and none may be shown inside another page.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,21 +18,20 @@ from aiohttp import web
 from staticfire.control.access import Access
 from staticfire.control.asked import ControlledCluster
 from staticfire.control.dashboard_place import DASHBOARD, HOW_TO_GET_IT, dashboard_is_installed
+from staticfire.control.login_cookie import COOKIE, LASTS_MS
 from staticfire.dashboard.actions import ACTIONS, Action
-from staticfire.dashboard.addresses import address
 from staticfire.dashboard.calls import Calls, Refused
 from staticfire.dashboard.files import served_file
 from staticfire.dashboard.live import LivePages
-from staticfire.control.login_cookie import COOKIE, LASTS_MS
 from staticfire.dashboard.pages import MENU, FoundPage, find_page
 from staticfire.dashboard.views.asking import PageCall
-from staticfire.dashboard.watch import Watch
+from staticfire.dashboard.watch import Sample, Watch
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.machine import Machine
 
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -90,7 +90,7 @@ class Dashboard:
         if path == "/live":
             return await self._follow(request)
         if path == "/data/rates":
-            return web.json_response(rates(self._watch), headers=HEADERS)
+            return web.json_response(rates(list(self._watch.samples)), headers=HEADERS)
         found = find_page(path)
         if found is None:
             return self._error_page(request, 404, "There is no such page.")
@@ -238,7 +238,7 @@ def why_not_same_site(headers: Mapping[str, str]) -> str:
     if site is not None and site not in SAME_SITE:
         return "The request comes from a page of another site."
     if origin is None and site is None:
-        return f"The request doesn't say which page it comes from. Programs use the control endpoint: see {address('/')}"
+        return "The request doesn't say which page it comes from. Programs use the control endpoint, without /ui."
     if origin is not None and origin.partition("://")[2] != headers.get("Host", ""):
         return "The request comes from a page of another site."
     return ""
@@ -252,11 +252,10 @@ def event_of(text: str) -> bytes:
     return f"{lines}\n".encode()
 
 
-def rates(watch: Watch) -> dict[str, Any]:
+def rates(samples: Sequence[Sample]) -> dict[str, Any]:
     """Return the chart of the overview: times in seconds, messages per second stored and delivered, and the backlog."""
-    samples = list(watch.samples)
     times, stored, delivered, lag = [], [], [], []
-    for before, one in zip(samples, samples[1:], strict=False):
+    for before, one in pairwise(samples):
         took_s = (one.wall_ms - before.wall_ms) / 1_000
         if took_s <= 0:
             continue

@@ -1,4 +1,4 @@
-"""What an action will do, said before it is carried out, with current numbers. Each returns sentences. Raises: Refused."""
+"""What an action will do, with current numbers. Each function returns sentences. Raises: Refused."""
 
 from collections.abc import Mapping
 
@@ -37,15 +37,19 @@ async def delete_group(calls: Calls, form: Form) -> list[str]:
     return [*words, "It can't be undone."]
 
 
+def target_of(form: Form) -> str:
+    """Return where offsets are reset to: one of the choices, or a time."""
+    return form.get("to", "").strip() or form.get("time", "").strip()
+
+
 async def reset_offsets(calls: Calls, form: Form) -> list[str]:
     """Say where each queue's offset moves, as a dry run shows."""
-    to = form.get("to", "").strip() or form.get("time", "").strip()
-    body = {"topic": form.get("topic", ""), "to": to, "preview": True}
+    body = {"topic": form.get("topic", ""), "to": target_of(form), "preview": True}
     dry_run = await calls.preview("/groups/{group}/offsets", form, body)
     moves = [one for one in dry_run["queues"] if one["before"] != one["after"]]
     words = [
-        f"{dry_run['group']} moves in {dry_run['topic']}: {count(dry_run['again'], 'message')} will be delivered again, "
-        f"{count(dry_run['skipped'], 'message')} will be skipped."
+        f"{dry_run['group']} moves in {dry_run['topic']}: {count(dry_run['again'], 'message')} will be delivered "
+        f"again, {count(dry_run['skipped'], 'message')} will be skipped."
     ]
     words += [f"{one['broker']}/{one['queue']}: {one['before']:,} to {one['after']:,}" for one in moves[:LISTED_MAX]]
     more = len(moves) - LISTED_MAX
@@ -59,8 +63,8 @@ async def consume(calls: Calls, form: Form) -> list[str]:
         return [f"Group {view['group']} has no member that could consume it. Start a consumer first."]
     client = form.get("client") or view["members"][0]["clientId"]
     return [
-        f"Member {client} of {view['group']} consumes message {form.get('id', '')} now, even if it has consumed it before.",
-        "No offset changes.",
+        f"Member {client} of {view['group']} consumes message {form.get('id', '')} now.",
+        "It does so even if the group has consumed it before. No offset changes.",
     ]
 
 
@@ -111,7 +115,7 @@ async def reset(calls: Calls, _: Form) -> list[str]:
     """Say what the cluster loses."""
     summary = await calls.get("/overview")
     return [
-        f"{count(summary['topics'], 'topic')} with all messages, {count(summary['groups'], 'group')} with their offsets, "
-        f"and {count(summary['deadLetters'], 'dead letter')} are deleted. Fault rules are removed.",
+        f"{count(summary['topics'], 'topic')} with all messages, {count(summary['groups'], 'group')} with their "
+        f"offsets, and {count(summary['deadLetters'], 'dead letter')} are deleted. Fault rules are removed.",
         "It can't be undone. Snapshots are kept.",
     ]

@@ -71,8 +71,8 @@ class Watch:
         self.overview = await self._calls.get_if_any("/overview")
         if not brokers:
             return
-        counts = [sum(one.get(name, 0) for one in brokers) for name in ("stored", "delivered")]
-        self.samples.append(Sample(self._machine.clock.wall_ms(), *counts, self.overview.get("lag", 0)))
+        stored, delivered = (sum(one.get(name, 0) for one in brokers) for name in ("stored", "delivered"))
+        self.samples.append(Sample(self._machine.clock.wall_ms(), stored, delivered, self.overview.get("lag", 0)))
 
 
 async def pause(ended: asyncio.Event, seconds: float) -> None:

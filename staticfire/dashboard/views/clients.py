@@ -18,9 +18,7 @@ async def producers(call: PageCall) -> dict[str, Any]:
 async def member(call: PageCall) -> dict[str, Any]:
     """Return what a member reports; with its stacks if wanted."""
     has_stack = call.text("stack") == "1"
-    info = await call.calls.get(
-        "/group/{group}/members/{client}", dict(call.place), stack="1" if has_stack else ""
-    )
+    info = await call.calls.get("/group/{group}/members/{client}", dict(call.place), stack="1" if has_stack else "")
     queues = sorted(info["queues"], key=lambda one: (one["topic"], one["broker"], one["queue"]))
     return {
         "group": info["group"],

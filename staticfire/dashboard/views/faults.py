@@ -17,7 +17,8 @@ FIELDS = (
 ACTIONS = (
     ("answer", "refuse with this response", "SYSTEM_BUSY"), ("delay", "delay by", "500ms"), ("drop", "drop it", ""),
     ("close", "close the connection", ""), ("read_only", "the broker refuses sends", ""),
-    ("disk_full", "the broker's disk is full", ""), ("freeze", "suspend the process", ""), ("kill", "kill the process", ""),
+    ("disk_full", "the broker's disk is full", ""), ("freeze", "suspend the process", ""),
+    ("kill", "kill the process", ""),
 )  # fmt: skip
 FLAGS = frozenset({"drop", "close", "read_only", "disk_full", "freeze", "kill"})
 """Actions without a value."""

@@ -14,12 +14,18 @@ async def show(call: PageCall) -> dict[str, Any]:
     """Return the newest events of the wanted kinds."""
     asked = {name: call.text(name) for name in FILTERS}
     given = {**asked, "kind": asked["kind"] if asked["kind"] in KINDS else ""}
-    found = await call.calls.get("/journal", max=SHOWN, **given)
+    found = await call.calls.get("/journal", None, max=SHOWN, **given)
     rows = [
         {**one, "look": LOOKS.get(one["kind"], ""), "words": words_of(one["details"])}
         for one in reversed(found["records"])
     ]
-    return {"rows": rows, "asked": asked, "kinds": KINDS, "dropped": found["dropped"], "is_filtered": any(given.values())}
+    return {
+        "rows": rows,
+        "asked": asked,
+        "kinds": KINDS,
+        "dropped": found["dropped"],
+        "is_filtered": any(given.values()),
+    }
 
 
 def words_of(details: dict[str, Any]) -> str:

@@ -30,9 +30,7 @@ async def show(call: PageCall) -> dict[str, Any]:
     return view(found, match, page, clock.get("messageMs"), dict(call.query))
 
 
-def view(
-    found: dict[str, Any], match: str, page: int, now_ms: int | None, query: dict[str, str]
-) -> dict[str, Any]:
+def view(found: dict[str, Any], match: str, page: int, now_ms: int | None, query: dict[str, str]) -> dict[str, Any]:
     """Return the values of the page."""
     rows = [
         {**shown_message(one), "ageMs": None if now_ms is None else max(0, now_ms - one["diedMs"])}

@@ -35,7 +35,12 @@ async def search(call: PageCall) -> dict[str, Any]:
             rows = await _of_topic(call, topic, queue, tags)
     except Refused as refused:
         error = str(refused)
-    return {"asked": asked, "rows": [shown_message(one) for one in rows], "error": error, "is_asked": bool(topic or key)}
+    return {
+        "asked": asked,
+        "rows": [shown_message(one) for one in rows],
+        "error": error,
+        "is_asked": bool(topic or key),
+    }
 
 
 async def _of_topic(call: PageCall, topic: str, queue: str, tags: str) -> list[dict[str, Any]]:
@@ -62,7 +67,12 @@ def view(wanted: str, found: dict[str, Any]) -> dict[str, Any]:
     for one in found["messages"]:
         copies.setdefault(one["messageId"], []).append(shown_message(one))
     lives = [
-        {"id": message_id, "copies": mine, "first": mine[0] if mine else None, **timeline(found["lives"].get(message_id, []))}
+        {
+            "id": message_id,
+            "copies": mine,
+            "first": mine[0] if mine else None,
+            **timeline(found["lives"].get(message_id, [])),
+        }
         for message_id, mine in copies.items()
     ]
     return {"wanted": wanted, "lives": lives, "notes": found["notes"]}

@@ -24,7 +24,8 @@ class Pager(NamedTuple):
 
     first: int
     last: int
-    count: int
+    rows: int
+    """How many there are on all pages."""
     before: str
     after: str
 
