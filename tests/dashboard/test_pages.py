@@ -5,7 +5,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from http.client import HTTPMessage
+from email.message import Message as Headers
 from typing import NamedTuple
 
 import pytest
@@ -26,7 +26,7 @@ HELD_BODY_MAX = 64 * 1024
 class Page(NamedTuple):
     status: int
     text: str
-    headers: HTTPMessage
+    headers: Headers
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -6,6 +6,9 @@
     year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
     fractionalSecondDigits: 3,
   });
+  const today = new Intl.DateTimeFormat(undefined, {
+    hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3,
+  });
   const number = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
   const CLOCKS = { message: "message time", real: "real time" };
   const RETRY_MS = 2000;
@@ -15,7 +18,9 @@
     for (const one of root.querySelectorAll("time[data-ms]")) {
       const date = new Date(Number(one.dataset.ms));
       if (Number.isNaN(date.valueOf())) continue;
-      one.textContent = moment.format(date);
+      // The date of today is left out in tables; the title has all.
+      const isToday = date.toDateString() === new Date().toDateString();
+      one.textContent = (isToday && one.closest("table, .timeline") ? today : moment).format(date);
       one.dateTime = date.toISOString();
       one.title = `${CLOCKS[one.dataset.clock]}: ${date.toISOString()}`;
     }
@@ -67,15 +72,16 @@
 
   function chart(place) {
     let plot = null;
-    const axis = () => ({ stroke: colour("--quiet"), grid: { stroke: colour("--line") }, ticks: { stroke: colour("--line") } });
+    const axis = () => ({ stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } });
+    const line = { width: 1.5, points: { show: false } };
     const shown = (_, value) => (value === null || value === undefined ? "-" : number.format(value));
     function draw(data) {
       if (data[0].length < 2) return;
       if (plot) return plot.setData(data);
       place.textContent = "";
       const series = [
-        {}, { label: "stored", stroke: colour("--c0"), width: 1.5, value: shown },
-        { label: "delivered", stroke: colour("--c1"), width: 1.5, value: shown },
+        {}, { label: "stored", stroke: colour("--c0"), ...line, value: shown },
+        { label: "delivered", stroke: colour("--c1"), ...line, value: shown },
       ];
       const size = { width: place.clientWidth, height: 220 };
       plot = new uPlot({ ...size, series, axes: [axis(), axis()], scales: { y: { range: (_, least, most) => [0, Math.max(1, most * 1.1)] } } }, data, place);
