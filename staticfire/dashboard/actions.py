@@ -18,7 +18,7 @@ Says = Callable[[Calls, Form], Awaitable[list[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class PageAction:
     """One action."""
 
     name: str
@@ -111,78 +111,78 @@ def _advanced(reply: dict[str, Any]) -> str:
 ACTIONS = {
     one.name: one
     for one in (
-        Action(
+        PageAction(
             "create-topic", "Create a topic", "POST", "/topics", "/topics/{topic}",
             lambda reply: f"Topic {reply['topic']} {'was created' if reply['created'] else 'exists already'}.",
             _new_topic,
         ),
-        Action(
+        PageAction(
             "delete-topic", "Delete a topic", "DELETE", "/topics/{topic}", "/topics",
             lambda reply: f"Topic {reply['deleted']} was deleted.", says=warnings.delete_topic,
         ),
-        Action(
+        PageAction(
             "send", "Send a message", "POST", "/topics/{topic}/messages", "/topics/{topic}",
             lambda reply: f"Message {reply['messageId']} is in {reply['brokerName']}/{reply['queueId']} "
             f"at offset {reply['queueOffset']}.", _message,
         ),
-        Action(
+        PageAction(
             "create-group", "Create a group", "POST", "/groups", "/groups/{group}",
             lambda reply: f"Group {reply['group']} {'was created' if reply['created'] else 'exists already'}.",
             lambda form: {"group": form.get("group", ""), **whole(form, retries="retries")},
         ),
-        Action(
+        PageAction(
             "delete-group", "Delete a group", "DELETE", "/groups/{group}", "/groups",
             lambda reply: f"Group {reply['deleted']} was deleted.", says=warnings.delete_group,
         ),
-        Action(
+        PageAction(
             "reset-offsets", "Reset offsets", "POST", "/groups/{group}/offsets", "/groups/{group}",
             lambda reply: f"{reply['group']} was moved in {reply['topic']}: {reply['again']} messages are delivered "
             f"again, {reply['skipped']} are skipped.",
             lambda form: {"topic": form.get("topic", ""), "to": warnings.target_of(form)},
             says=warnings.reset_offsets,
         ),
-        Action(
+        PageAction(
             "consume", "Resend to a group", "POST", "/group/{group}/consume", "/messages/{id}",
             lambda reply: f"{reply['client']} has consumed it in {reply['ms']} ms: {reply['result']} "
             f"{reply['remark'] or ''}",
             lambda form: {"id": form.get("id", ""), **given(form, "client")}, says=warnings.consume,
         ),
-        Action(
+        PageAction(
             "resend", "Send dead letters again", "POST", "/dlq/{group}/resend", "/dlq/{group}", _resent, _resend,
             says=warnings.resend,
         ),
-        Action(
+        PageAction(
             "clock", "Set the clock", "POST", "/clock", "/clock", lambda reply: f"The clock is {reply['mode']}.", _mode,
         ),
-        Action(
+        PageAction(
             "advance", "Advance the clock", "POST", "/clock/advance", "/clock", _advanced, query=("by", "to", "settle"),
             says=warnings.advance,
         ),
-        Action(
+        PageAction(
             "add-fault", "Add a fault", "POST", "/faults", "/faults",
             lambda reply: " ".join([f"Rule {reply['number']}: {reply['words']}.", *reply["notes"]]), _fault,
         ),
-        Action(
+        PageAction(
             "remove-fault", "Remove a fault", "DELETE", "/faults/{number}", "/faults",
             lambda _: "The rule was removed.",
         ),
-        Action(
+        PageAction(
             "clear-faults", "Remove all faults", "DELETE", "/faults", "/faults",
             lambda reply: f"{reply['removed']} rules were removed.",
         ),
-        Action(
+        PageAction(
             "save-snapshot", "Save a snapshot", "POST", "/snapshots/{name}", "/snapshots",
             lambda reply: f"Snapshot {reply['name']} has {reply['messages']} messages.",
         ),
-        Action(
+        PageAction(
             "restore-snapshot", "Restore a snapshot", "POST", "/snapshots/{name}/restore", "/snapshots",
             lambda reply: f"The cluster is as in snapshot {reply['name']}.", says=warnings.restore,
         ),
-        Action(
+        PageAction(
             "remove-snapshot", "Remove a snapshot", "DELETE", "/snapshots/{name}", "/snapshots",
             lambda _: "The snapshot was removed.", says=warnings.remove_snapshot,
         ),
-        Action(
+        PageAction(
             "reset", "Empty the cluster", "POST", "/reset", "/", lambda _: "The cluster is empty.", says=warnings.reset,
         ),
     )

@@ -12,7 +12,7 @@ Load = Callable[[PageCall], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class DashboardPage:
     """One page. `path`: below /ui. `section`: the entry of the menu that it belongs to."""
 
     path: str
@@ -27,7 +27,7 @@ class Page:
 class FoundPage(NamedTuple):
     """A page, and the names in its address."""
 
-    page: Page
+    page: DashboardPage
     place: Mapping[str, str]
 
 
@@ -37,22 +37,22 @@ JOURNAL = "The journal is staticfire's own: RocketMQ's brokers don't record what
 SNAPSHOTS = "Snapshots are staticfire's own: a RocketMQ can't be restored to an earlier state."
 
 PAGES = (
-    Page("/", "overview.html", "Overview", "overview", overview.show),
-    Page("/topics", "topics.html", "Topics", "topics", topics.show_all),
-    Page("/topics/{topic}", "topic.html", "Topic", "topics", topics.show),
-    Page("/groups", "groups.html", "Groups", "groups", groups.show_all),
-    Page("/groups/{group}", "group.html", "Group", "groups", groups.show),
-    Page("/groups/{group}/members/{client}", "member.html", "Member", "groups", clients.member),
-    Page("/producers", "producers.html", "Producers", "producers", clients.producers),
-    Page("/messages", "messages.html", "Messages", "messages", messages.search),
-    Page("/messages/{id}", "message.html", "Message", "messages", messages.show),
-    Page("/dlq", "dlq.html", "Dead letters", "dlq", letters.show_all),
-    Page("/dlq/{group}", "letters.html", "Dead letters", "dlq", letters.show),
-    Page("/dlq/{group}/{letter}", "letter.html", "Dead letter", "dlq", letters.letter),
-    Page("/clock", "clock.html", "Clock", "clock", clock.show, CLOCK),
-    Page("/faults", "faults.html", "Faults", "faults", faults.show, FAULTS),
-    Page("/snapshots", "snapshots.html", "Snapshots", "snapshots", clock.snapshots, SNAPSHOTS),
-    Page("/journal", "journal.html", "Journal", "journal", journal.show, JOURNAL),
+    DashboardPage("/", "overview.html", "Overview", "overview", overview.show),
+    DashboardPage("/topics", "topics.html", "Topics", "topics", topics.show_all),
+    DashboardPage("/topics/{topic}", "topic.html", "Topic", "topics", topics.show),
+    DashboardPage("/groups", "groups.html", "Groups", "groups", groups.show_all),
+    DashboardPage("/groups/{group}", "group.html", "Group", "groups", groups.show),
+    DashboardPage("/groups/{group}/members/{client}", "member.html", "Member", "groups", clients.member),
+    DashboardPage("/producers", "producers.html", "Producers", "producers", clients.producers),
+    DashboardPage("/messages", "messages.html", "Messages", "messages", messages.search),
+    DashboardPage("/messages/{id}", "message.html", "Message", "messages", messages.show),
+    DashboardPage("/dlq", "dlq.html", "Dead letters", "dlq", letters.show_all),
+    DashboardPage("/dlq/{group}", "letters.html", "Dead letters", "dlq", letters.show),
+    DashboardPage("/dlq/{group}/{letter}", "letter.html", "Dead letter", "dlq", letters.letter),
+    DashboardPage("/clock", "clock.html", "Clock", "clock", clock.show, CLOCK),
+    DashboardPage("/faults", "faults.html", "Faults", "faults", faults.show, FAULTS),
+    DashboardPage("/snapshots", "snapshots.html", "Snapshots", "snapshots", clock.snapshots, SNAPSHOTS),
+    DashboardPage("/journal", "journal.html", "Journal", "journal", journal.show, JOURNAL),
 )
 MENU = (
     ("overview", "Overview", "/"), ("topics", "Topics", "/topics"), ("groups", "Groups", "/groups"),

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from staticfire.dashboard.addresses import address
 from staticfire.dashboard.files import served_file
@@ -72,11 +72,3 @@ def static(name: str) -> str:
     file = served_file(name)
     version = "" if file is None else file.version
     return address(f"/static/{name}", v=version)
-
-
-def error_text(words: str) -> Markup:
-    """Return an error with its commands, which are written in backquotes, marked up."""
-    parts = words.split("`")
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
-    )

@@ -19,13 +19,13 @@ from staticfire.control.access import Access
 from staticfire.control.asked import ControlledCluster
 from staticfire.control.dashboard_place import DASHBOARD, HOW_TO_GET_IT, dashboard_is_installed
 from staticfire.control.login_cookie import COOKIE, LASTS_MS
-from staticfire.dashboard.actions import ACTIONS, Action
+from staticfire.dashboard.actions import ACTIONS, PageAction
 from staticfire.dashboard.calls import Calls, Refused
 from staticfire.dashboard.files import served_file
 from staticfire.dashboard.live import LivePages
 from staticfire.dashboard.pages import MENU, FoundPage, find_page
 from staticfire.dashboard.views.asking import PageCall
-from staticfire.dashboard.watch import Sample, Watch
+from staticfire.dashboard.watch import ClusterSample, Watch
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.machine import Machine
 
@@ -184,7 +184,7 @@ class Dashboard:
         answer.headers["HX-Trigger"] = "changed"
         return answer
 
-    async def _confirm(self, request: web.Request, action: Action) -> web.Response:
+    async def _confirm(self, request: web.Request, action: PageAction) -> web.Response:
         """Say what an action will do."""
         form = dict(request.query)
         says = [] if action.says is None else await action.says(self._calls, form)
@@ -252,7 +252,7 @@ def event_of(text: str) -> bytes:
     return f"{lines}\n".encode()
 
 
-def rates(samples: Sequence[Sample]) -> dict[str, Any]:
+def rates(samples: Sequence[ClusterSample]) -> dict[str, Any]:
     """Return the chart of the overview: times in seconds, messages per second stored and delivered, and the backlog."""
     times, stored, delivered, lag = [], [], [], []
     for before, one in pairwise(samples):

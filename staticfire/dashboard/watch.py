@@ -18,7 +18,7 @@ IDLE_S = 600.0
 SAMPLES_MAX = 300
 
 
-class Sample(NamedTuple):
+class ClusterSample(NamedTuple):
     """The cluster at one moment."""
 
     wall_ms: int
@@ -38,7 +38,7 @@ class Watch:
         self._ended = asyncio.Event()
         self.overview: dict[str, Any] | None = None
         """The latest response of GET /overview; None before the first."""
-        self.samples: deque[Sample] = deque(maxlen=SAMPLES_MAX)
+        self.samples: deque[ClusterSample] = deque(maxlen=SAMPLES_MAX)
 
     def look(self) -> None:
         """Note that a page is requested, and sample again if that has stopped."""
@@ -72,7 +72,9 @@ class Watch:
         if not brokers:
             return
         stored, delivered = (sum(one.get(name, 0) for one in brokers) for name in ("stored", "delivered"))
-        self.samples.append(Sample(self._machine.clock.wall_ms(), stored, delivered, self.overview.get("lag", 0)))
+        self.samples.append(
+            ClusterSample(self._machine.clock.wall_ms(), stored, delivered, self.overview.get("lag", 0))
+        )
 
 
 async def pause(ended: asyncio.Event, seconds: float) -> None:

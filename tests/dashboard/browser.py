@@ -4,10 +4,10 @@ import asyncio
 import base64
 import json
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from aiohttp import ClientSession, ClientWebSocketResponse
 
@@ -19,6 +19,7 @@ QUIET = (
     "--remote-debugging-port=0", "--force-color-profile=srgb", "--lang=en-GB", "--hide-scrollbars",
 )  # fmt: skip
 TIMEOUT_S = 30
+T = TypeVar("T")
 LOADED = "document.readyState === 'complete'"
 
 
@@ -147,3 +148,51 @@ async def _port_of(process: asyncio.subprocess.Process) -> int:
             if b"DevTools listening on ws://127.0.0.1:" in line:
                 return int(line.split(b"127.0.0.1:")[1].split(b"/")[0])
     raise AssertionError("Chromium ended before it listened")
+
+
+class Browser:
+    """A browser with one page, for tests without an event loop: the page's messages are read during calls."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._loop = asyncio.new_event_loop()
+        self._stack = AsyncExitStack()
+
+    def __enter__(self) -> Self:
+        self._tab = self._do(self._stack.enter_async_context(browser(self._folder)))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._do(self._stack.aclose())
+        finally:
+            self._loop.close()
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
+
+    @property
+    def complaints(self) -> list[str]:
+        """What the page has complained of since it was opened."""
+        return self._tab.complaints
+
+    def open(self, url: str) -> None:
+        self._do(self._tab.open(url))
+
+    def run(self, script: str) -> Any:
+        return self._do(self._tab.run(script))
+
+    def wait(self, condition: str) -> None:
+        self._do(self._tab.wait(condition))
+
+    def text(self, selector: str = "main") -> str:
+        return self._do(self._tab.text(selector))
+
+    def resize(self, width: int, height: int = 900, theme: str = "light") -> None:
+        self._do(self._tab.resize(width, height, theme))
+
+    def press(self, key: str, code: int) -> None:
+        self._do(self._tab.press(key, code))
+
+    def picture(self) -> bytes:
+        return self._do(self._tab.picture())

@@ -1,19 +1,18 @@
-"""The pages in a real browser: drawn, live, by keyboard, on a small screen, accessible (axe-core), and in bad conditions.
+"""The pages in a real browser: drawn, live, by keyboard, on a small screen, accessible (axe-core), in bad conditions.
 
 `make test-report` installs Chromium, and gets axe-core from npm.
 """
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from staticfire import Cluster, Message, Producer
 from staticfire.dashboard.pages import PAGES
 from tests.cli.commands import get
-from tests.dashboard.browser import Tab, browser
+from tests.dashboard.browser import Browser
 from tests.dashboard.members import Members, filled
 
 pytestmark = [pytest.mark.foreign, pytest.mark.row("S9")]
@@ -27,9 +26,9 @@ AXE_RULES = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}
 TAB_KEY, ENTER_KEY = 9, 13
 
 
-@pytest_asyncio.fixture
-async def tab(tmp_path: Path) -> AsyncIterator[Tab]:
-    async with browser(tmp_path) as tab:
+@pytest.fixture
+def tab(tmp_path: Path) -> Iterator[Browser]:
+    with Browser(tmp_path) as tab:
         yield tab
 
 
@@ -39,125 +38,125 @@ def control() -> Iterator[str]:
         yield cluster.control
 
 
-async def complaints_of_axe(tab: Tab) -> list[str]:
+def complaints_of_axe(tab: Browser) -> list[str]:
     """Return what axe-core finds wrong for people who see badly or use no mouse."""
-    await tab.run(f"{AXE.read_text()}; 0")
+    tab.run(f"{AXE.read_text()}; 0")
     script = f"axe.run(document, {AXE_RULES}).then((found) => found.violations.map((one) => "
-    found: list[str] = await tab.run(f"{script} one.id + ': ' + one.nodes.map((node) => node.html).join(' | ')))")
+    found: list[str] = tab.run(f"{script} one.id + ': ' + one.nodes.map((node) => node.html).join(' | ')))")
     return found
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", WIDTHS)
-async def test_every_page_with_data(tab: Tab, control: str, size: str, theme: str) -> None:
-    await tab.resize(WIDTHS[size], theme=theme)
+def test_every_page_with_data(tab: Browser, control: str, size: str, theme: str) -> None:
+    tab.resize(WIDTHS[size], theme=theme)
     wrong: dict[str, object] = {}
     for path in (*MENU, *OF_THINGS, *DEEDS):
-        await tab.open(f"{control}/ui{path}")
-        width = await tab.run("document.documentElement.scrollWidth")
-        found = [*tab.complaints, *await complaints_of_axe(tab), *([f"{width} px"] if width > WIDTHS[size] else [])]
+        tab.open(f"{control}/ui{path}")
+        width = tab.run("document.documentElement.scrollWidth")
+        found = [*tab.complaints, *complaints_of_axe(tab), *([f"{width} px"] if width > WIDTHS[size] else [])]
         if found:
             wrong[path] = found
     assert wrong == {}
 
 
-async def test_every_page_without_data_says_what_to_do_next(tab: Tab) -> None:
+def test_every_page_without_data_says_what_to_do_next(tab: Browser) -> None:
     with Cluster() as cluster:
         for path in MENU:
-            await tab.open(f"{cluster.control}/ui{path}")
-            assert await tab.run("document.querySelectorAll('main .note').length") > 0, path
+            tab.open(f"{cluster.control}/ui{path}")
+            assert tab.run("document.querySelectorAll('main .note').length") > 0, path
             assert tab.complaints == [], path
-        await tab.open(f"{cluster.control}/ui/topics")
-        assert "staticfire send orders hello" in await tab.text()
+        tab.open(f"{cluster.control}/ui/topics")
+        assert "staticfire send orders hello" in tab.text()
 
 
-async def test_times_and_numbers_are_in_the_readers_format(tab: Tab, control: str) -> None:
-    await tab.open(f"{control}/ui/topics/orders")
-    kinds = await tab.run("[...new Set([...document.querySelectorAll('time')].map((one) => one.dataset.clock))]")
+def test_times_and_numbers_are_in_the_readers_format(tab: Browser, control: str) -> None:
+    tab.open(f"{control}/ui/topics/orders")
+    kinds = tab.run("[...new Set([...document.querySelectorAll('time')].map((one) => one.dataset.clock))]")
     assert kinds == ["message"]
-    assert (await tab.run("document.querySelector('time').title")).startswith("message time: 20")
-    assert "UTC" not in await tab.text("table")
+    assert (tab.run("document.querySelector('time').title")).startswith("message time: 20")
+    assert "UTC" not in tab.text("table")
 
 
-async def test_a_queue_moves_to_another_member_without_a_reload(tab: Tab) -> None:
+def test_a_queue_moves_to_another_member_without_a_reload(tab: Browser) -> None:
     with Cluster() as cluster:
         cluster.create_topic("orders", queues=4)
         with Members(cluster, "billing", "orders") as members:
             members.join("desk-1")
-            await tab.open(f"{cluster.control}/ui/groups/billing")
-            await tab.wait("document.querySelectorAll('.lane').length === 1")
-            await tab.wait("document.querySelectorAll('.tile').length >= 4")
-            await tab.run("window.notLoadedAgain = true; document.getElementById('tile-orders broker-a/3').mark = 1")
+            tab.open(f"{cluster.control}/ui/groups/billing")
+            tab.wait("document.querySelectorAll('.lane').length === 1")
+            tab.wait("document.querySelectorAll('.tile').length >= 4")
+            tab.run("window.notLoadedAgain = true; document.getElementById('tile-orders broker-a/3').mark = 1")
             members.join("desk-2")
-            await tab.wait("document.querySelectorAll('.lane').length === 2")
+            tab.wait("document.querySelectorAll('.lane').length === 2")
             lane = "document.getElementById('lane-' + [...document.querySelectorAll('.lane')].at(-1).id.slice(5))"
-            await tab.wait(
+            tab.wait(
                 f"document.getElementById('tile-orders broker-a/3').getBoundingClientRect().top > "
                 f"{lane}.getBoundingClientRect().top"
             )
-            assert await tab.run("window.notLoadedAgain && document.getElementById('tile-orders broker-a/3').mark") == 1
+            assert tab.run("window.notLoadedAgain && document.getElementById('tile-orders broker-a/3').mark") == 1
 
 
-async def test_a_cluster_with_ten_thousand_topics(tab: Tab) -> None:
+def test_a_cluster_with_ten_thousand_topics(tab: Browser) -> None:
     with Cluster() as cluster:
         many_topics(cluster, 10_000)
-        await tab.open(f"{cluster.control}/ui/topics")
-        await tab.wait("document.querySelectorAll('tbody tr').length === 50")
-        await tab.run("document.querySelector('input[name=match]').value = 'many-9999'")
-        await tab.run("document.querySelector('input[name=match]').dispatchEvent(new Event('input', {bubbles: true}))")
-        await tab.wait("document.querySelectorAll('tbody tr').length === 1 && location.search.includes('many-9999')")
+        tab.open(f"{cluster.control}/ui/topics")
+        tab.wait("document.querySelectorAll('tbody tr').length === 50")
+        tab.run("document.querySelector('input[name=match]').value = 'many-9999'")
+        tab.run("document.querySelector('input[name=match]').dispatchEvent(new Event('input', {bubbles: true}))")
+        tab.wait("document.querySelectorAll('tbody tr').length === 1 && location.search.includes('many-9999')")
         assert tab.complaints == []
-        await tab.run("history.back()")
-        await tab.wait("document.querySelectorAll('tbody tr').length === 50 && location.search === ''")
+        tab.run("history.back()")
+        tab.wait("document.querySelectorAll('tbody tr').length === 50 && location.search === ''")
 
 
-async def test_a_broker_that_is_gone_is_named_and_the_page_goes_on_when_it_is_back(tab: Tab) -> None:
+def test_a_broker_that_is_gone_is_named_and_the_page_goes_on_when_it_is_back(tab: Browser) -> None:
     with Cluster(brokers=2, isolation="process") as cluster:
-        await tab.open(f"{cluster.control}/ui/")
-        await tab.wait("document.querySelector('#live .note.good')")
+        tab.open(f"{cluster.control}/ui/")
+        tab.wait("document.querySelector('#live .note.good')")
         cluster.broker("broker-b").kill()
-        await tab.wait("document.querySelector('#live .note.bad')?.innerText.includes('broker-b')")
+        tab.wait("document.querySelector('#live .note.bad')?.innerText.includes('broker-b')")
         cluster.broker("broker-b").restart()
-        await tab.wait("document.querySelector('#live .note.good')")
+        tab.wait("document.querySelector('#live .note.good')")
 
 
-async def test_an_endpoint_that_is_gone_is_told(tab: Tab) -> None:
+def test_an_endpoint_that_is_gone_is_told(tab: Browser) -> None:
     with Cluster() as cluster:
-        await tab.open(f"{cluster.control}/ui/topics")
-        await tab.wait("document.getElementById('connection').hidden")
-    await tab.wait("!document.getElementById('connection').hidden")
+        tab.open(f"{cluster.control}/ui/topics")
+        tab.wait("document.getElementById('connection').hidden")
+    tab.wait("!document.getElementById('connection').hidden")
 
 
-async def test_everything_is_reached_by_keyboard(tab: Tab, control: str) -> None:
-    await tab.open(f"{control}/ui/topics")
-    await tab.press("Tab", TAB_KEY)
-    assert await tab.run("document.activeElement.className") == "skip"
+def test_everything_is_reached_by_keyboard(tab: Browser, control: str) -> None:
+    tab.open(f"{control}/ui/topics")
+    tab.press("Tab", TAB_KEY)
+    assert tab.run("document.activeElement.className") == "skip"
     reached = set()
     for _ in range(40):
-        await tab.press("Tab", TAB_KEY)
-        reached.add(await tab.run("document.activeElement.getAttribute('href') ?? document.activeElement.name"))
+        tab.press("Tab", TAB_KEY)
+        reached.add(tab.run("document.activeElement.getAttribute('href') ?? document.activeElement.name"))
     assert {"/ui/groups", "match", "/ui/topics/orders", "topic", "queues", "kind"} <= reached
 
 
-async def test_an_action_by_a_form_says_what_it_did_without_leaving_the_page(tab: Tab, control: str) -> None:
-    await tab.open(f"{control}/ui/topics")
-    await tab.run("document.querySelector('form.act [name=topic]').value = 'by-form'")
-    await tab.run("document.querySelector('form.act').requestSubmit()")
-    await tab.wait("document.getElementById('new-done').innerText.includes('by-form was created')")
-    await tab.wait("document.querySelector('#live').innerText.includes('by-form')")
+def test_an_action_by_a_form_says_what_it_did_without_leaving_the_page(tab: Browser, control: str) -> None:
+    tab.open(f"{control}/ui/topics")
+    tab.run("document.querySelector('form.act [name=topic]').value = 'by-form'")
+    tab.run("document.querySelector('form.act').requestSubmit()")
+    tab.wait("document.getElementById('new-done').innerText.includes('by-form was created')")
+    tab.wait("document.querySelector('#live').innerText.includes('by-form')")
     assert "by-form" in [one["topic"] for one in get(f"{control}/topics")[1]["topics"]]
 
 
-async def test_a_message_runs_no_script(tab: Tab) -> None:
+def test_a_message_runs_no_script(tab: Browser) -> None:
     script = "<script>window.stolen = 1</script><img src=x onerror='window.stolen = 1'>"
     with Cluster() as cluster:
         cluster.create_topic("orders")
         with Producer("shop", cluster.namesrv) as producer:
             producer.send(Message("orders", script.encode(), tags="t", keys=["key"], properties={script: script}))
         for path in ("/topics/orders", "/messages?topic=orders", "/messages/key"):
-            await tab.open(f"{cluster.control}/ui{path}")
-            assert "window.stolen" in await tab.text()
-            assert await tab.run("window.stolen === undefined")
+            tab.open(f"{cluster.control}/ui{path}")
+            assert "window.stolen" in tab.text()
+            assert tab.run("window.stolen === undefined")
 
 
 def many_topics(cluster: Cluster, count: int) -> None:

@@ -8,7 +8,7 @@ from staticfire.dashboard.shown import TEXT_CHARS_MAX, body_shown, bytes_text, d
 from staticfire.dashboard.site import event_of, rates, why_not_same_site
 from staticfire.dashboard.views.letters import ages
 from staticfire.dashboard.views.tables import columns, pager
-from staticfire.dashboard.watch import Sample
+from staticfire.dashboard.watch import ClusterSample
 
 
 @pytest.mark.parametrize("name", ["orders", "a/b", "ä ö", '"><script>', "100%", "a?b=c#d", "..", "a\\b", "日本"])
@@ -101,7 +101,12 @@ def test_a_pager_has_neighbours_only_where_there_are_rows() -> None:
 
 
 def test_rates_ignore_a_counter_that_was_started_again() -> None:
-    samples = [Sample(0, 100, 50, 5), Sample(2_000, 140, 60, 4), Sample(4_000, 10, 80, 3), Sample(4_000, 10, 80, 3)]
+    samples = [
+        ClusterSample(0, 100, 50, 5),
+        ClusterSample(2_000, 140, 60, 4),
+        ClusterSample(4_000, 10, 80, 3),
+        ClusterSample(4_000, 10, 80, 3),
+    ]
     found = rates(samples)
     assert found == {"times": [2.0, 4.0], "stored": [20.0, 0.0], "delivered": [5.0, 10.0], "lag": [4, 3]}
 

@@ -6,7 +6,7 @@ from staticfire.dashboard.views.asking import PageCall
 
 MODES = {
     "real": "runs at normal speed",
-    "frozen": "stands still until it is advanced",
+    "frozen": "is frozen until it is advanced",
     "skipping": "jumps to whatever is due next, whenever consumers are at rest",
     "scaled": "runs faster than normal",
 }

@@ -12,7 +12,7 @@ EXAMPLES = (
 FIELDS = (
     ("broker", "on this server", "broker-a"), ("code", "request", "SEND_MESSAGE"), ("topic", "topic", ""),
     ("group", "group", ""), ("client", "client id", ""), ("times", "at most so many times", "3"),
-    ("probability", "with this probability", "0.5"), ("lifetime", "for so long", "5m"),
+    ("probability", "with this probability", "0.5"), ("lifetime", "for this time", "5m"),
 )  # fmt: skip
 ACTIONS = (
     ("answer", "refuse with this response", "SYSTEM_BUSY"), ("delay", "delay by", "500ms"), ("drop", "drop it", ""),

@@ -27,7 +27,7 @@ class Tile(NamedTuple):
     lag: int
 
 
-class Lane(NamedTuple):
+class MemberLane(NamedTuple):
     """A member, or the queues that no member has."""
 
     id: str
@@ -44,7 +44,7 @@ class Picture(NamedTuple):
 
     width: int
     height: int
-    lanes: list[Lane]
+    lanes: list[MemberLane]
     tiles: list[Tile]
     topics: list[tuple[str, int]]
     """The topics and their colours."""
@@ -64,7 +64,7 @@ def picture_of(view: dict[str, Any], names: dict[str, str]) -> Picture:
         for owner in one["owners"] or [NO_MEMBER]:
             held.setdefault(owner, []).append(one)
     silent = {one["clientId"]: one["silence"] or ("" if one["counts"] else "waits") for one in view["members"]}
-    lanes: list[Lane] = []
+    lanes: list[MemberLane] = []
     tiles: list[Tile] = []
     seen: set[str] = set()
     y = MARGIN
@@ -85,12 +85,14 @@ def picture_of(view: dict[str, Any], names: dict[str, str]) -> Picture:
     return Picture(width, y, lanes, tiles, colours, len(queues) - len(shown), words)
 
 
-def _lane(client: str, name: str, y: int, height: int, mine: list[dict[str, Any]], problem: str) -> Lane:
+def _lane(client: str, name: str, y: int, height: int, mine: list[dict[str, Any]], problem: str) -> MemberLane:
     count = len(mine)
     words = f"{count} queue{'' if count == 1 else 's'}, lag {sum(one['lag'] for one in mine):,}"
     if client == NO_MEMBER:
-        return Lane("lane-none", "", "", y, height, f"no member has {words}", has_problem=True)
-    return Lane(f"lane-{client}", client, name, y, height, f"{words}{f', {problem}' if problem else ''}", bool(problem))
+        return MemberLane("lane-none", "", "", y, height, f"no member has {words}", has_problem=True)
+    return MemberLane(
+        f"lane-{client}", client, name, y, height, f"{words}{f', {problem}' if problem else ''}", bool(problem)
+    )
 
 
 def _tile(queue: dict[str, Any], x: int, y: int, topic: int, most: int, seen: set[str]) -> Tile:

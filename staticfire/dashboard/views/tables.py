@@ -8,7 +8,7 @@ from staticfire.dashboard.addresses import address
 ROWS = 50
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """The head of a column. `link`: sorts by it, or the other way round; empty: it can't be sorted by."""
 
     name: str
@@ -32,7 +32,7 @@ class Pager(NamedTuple):
 
 def columns(
     path: str, query: Mapping[str, str], titles: Mapping[str, str], numbers: frozenset[str], sort: str
-) -> list[Column]:
+) -> list[TableColumn]:
     """Return the heads of a table's columns. `sort`: the column that it is sorted by, with a minus if descending."""
     found = []
     for name, title in titles.items():
@@ -41,7 +41,7 @@ def columns(
         first, other = (f"-{name}", name) if is_number else (name, f"-{name}")
         link = address(path, **{**kept(query, "page"), "sort": other if sort == first else first})
         order = ("descending" if sort.startswith("-") else "ascending") if is_sorted else "none"
-        found.append(Column(name, title, link, order, is_number))
+        found.append(TableColumn(name, title, link, order, is_number))
     return found
 
 
