@@ -91,15 +91,30 @@ class DeadLetterQueue(ClientService):
         """Return the number of dead letters."""
         return sum(span.end - span.first for span in await self._spans())
 
-    async def letters(self, limit: int = 1_000, newest: bool = False) -> list[DeadLetter]:
-        """Return the oldest dead letters, or the newest, in the order in which they died."""
+    async def letters(self, limit: int = 1_000, newest: bool = False, skip: int = 0) -> list[DeadLetter]:
+        """Return the oldest dead letters, or the newest, in the order in which they died.
+
+        `skip`: leave out this many first.
+        """
         found: list[DeadLetter] = []
-        for span in await self._spans():
-            start = max(span.first, span.end - limit) if newest else span.first
-            async for letter in self._read(span, start, min(span.end, start + limit)):
+        spans = [span for span in await self._spans() if span.end > span.first]
+        # In a single queue the order is that of the offsets, so that nothing is read only to be left out.
+        left_out = skip if len(spans) == 1 else 0
+        read_max = limit + skip - left_out
+        for span in spans:
+            if newest:
+                end = max(span.first, span.end - left_out)
+                start = max(span.first, end - read_max)
+            else:
+                start = min(span.end, span.first + left_out)
+                end = min(span.end, start + read_max)
+            async for letter in self._read(span, start, end):
                 found.append(letter)
         found.sort(key=lambda letter: (letter.died_ms, letter.place))
-        return found[-limit:] if newest else found[:limit]
+        begin = skip - left_out
+        if newest:
+            return found[max(0, len(found) - begin - limit) : len(found) - begin if begin <= len(found) else 0]
+        return found[begin : begin + limit]
 
     async def read(self) -> AsyncIterator[DeadLetter]:
         """Yield all current dead letters, queue by queue, however many."""

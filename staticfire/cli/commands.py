@@ -33,6 +33,7 @@ COMMANDS = {
     "pipeline": "Spark jobs: topics to Parquet, reports.",
     "mqadmin": "Administer the cluster with the commands and flags of RocketMQ's mqadmin.",
     "copy": "Copy a topic, and offsets of its groups, from a real cluster to this one.",
+    "dashboard": "Show the dashboard of a running cluster, also of a RocketMQ.",
     "snapshot": "Save the state of the whole cluster under a name, and restore it.",
     "reset": "Delete all messages, topics, groups and offsets.",
 }
