@@ -23,12 +23,13 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import refusal
 from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.protocol.requests.clock import ClockReading
+from staticfire.runtime.client_machine import connecting
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, failure
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.pool import ConnectionPool
-from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits
+from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits, ServerTls
 from staticfire.runtime.service import Service
 
 log = logger("broker")
@@ -52,7 +53,8 @@ class Broker(Service):
         self._sock = sock
         self.dispatcher = Dispatcher()
         self._asked_by_nameservers = Dispatcher()
-        self._pool = ConnectionPool(machine, self._asked_by_nameservers, lost=self._lost_nameserver)
+        others = connecting(machine, settings)
+        self._pool = ConnectionPool(others, self._asked_by_nameservers, lost=self._lost_nameserver)
         self._surface = Surface(
             self.dispatcher,
             lambda: self._server.connections,
@@ -68,7 +70,8 @@ class Broker(Service):
         self._asked_by_nameservers.take_over(core.asked_by_nameservers)
         limits = ServerLimits(settings.unfinished_frame_bytes_max, settings.unfinished_frame_ms_max)
         came = partial(core.tables.statistics.channel, CONNECT)
-        self._server = Server(machine, self.dispatcher, reach_of(settings), limits, self._disconnected, came)
+        tls = ServerTls(settings, self._refused_tls)
+        self._server = Server(machine, self.dispatcher, reach_of(settings), limits, self._disconnected, came, tls)
 
     @property
     def port(self) -> int:
@@ -100,6 +103,11 @@ class Broker(Service):
     @property
     def pops(self) -> LazyPopService:
         return self._core.pops
+
+    def _refused_tls(self, address: str, reason: str) -> None:
+        journals = self.tables.journals
+        if journals is not None and journals.events is not None:
+            journals.events.tls_refused(address, reason)
 
     # -- start and stop ------------------------------------------------------------------------------------------
 

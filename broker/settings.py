@@ -15,11 +15,11 @@ from staticfire.runtime.ranges import (
     PERIOD,
     PERIOD_OR_NONE,
     PORT,
-    SettingsValue,
     chars,
     within,
 )
 from staticfire.runtime.reach import Reach
+from staticfire.runtime.tls.settings import TlsSettings
 
 KIB, MIB = 1024, 1024 * 1024
 NAME = chars(1, 255)
@@ -28,7 +28,7 @@ PROTECTION = within(0, PROTECTION_MS_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class BrokerSettings(SettingsValue):
+class BrokerSettings(TlsSettings):
     """One broker. Read once, passed down as a value."""
 
     # Identity

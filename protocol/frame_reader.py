@@ -38,6 +38,7 @@ from staticfire.protocol.codecs.hot_native import HotNativeRequests, HotTable, r
 from staticfire.protocol.codes import ResponseCode, name_of_request
 from staticfire.protocol.command import REQUESTS, Answer, refusal
 from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.first_bytes import TLS_FIRST, PlainText, recognise
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 
 Handler = Callable[[Any], Answer | None]
@@ -173,6 +174,8 @@ class FrameReader:
         self._given_back: list[Called] = []
         self._wanted_bytes = HEAD_BYTES
         self._is_recognised = False
+        self.needs_tls = False
+        """Whether plain text is refused."""
         # The reason why nothing more can be read.
         self._ended_by = ""
         self._native = HotNativeRequests(codec_for(NATIVE), routes.hot, routes, make_call, source)
@@ -214,13 +217,23 @@ class FrameReader:
         """Buffer bytes; return whether there may be a complete frame now."""
         self._pieces.append(data)
         self.unread_bytes += len(data)
-        return self.unread_bytes >= self._wanted_bytes
+        if self.unread_bytes >= self._wanted_bytes:
+            return True
+        # The first byte alone shows that a peer speaks TLS.
+        return not self._is_recognised and self._pieces[0][:1] in TLS_FIRST
 
     def clear(self) -> None:
         """Drop the data that hasn't been read."""
         self._pieces.clear()
         self._given_back.clear()
         self._at, self.unread_bytes, self._wanted_bytes = 0, 0, HEAD_BYTES
+
+    def take_first(self) -> bytes:
+        """Return the first bytes of a connection, because they aren't frames but TLS. The frames will be inside."""
+        data = b"".join(self._pieces)
+        self.clear()
+        self.needs_tls = False
+        return data
 
     def give_back(self, calls: list[Called]) -> None:
         """Return these calls from the next `calls` again, because they aren't handled yet."""
@@ -255,6 +268,8 @@ class FrameReader:
         try:
             if end and not self._is_recognised:
                 recognise(data)
+                if self.needs_tls:
+                    raise PlainText("plain text on an enforcing port: turn TLS on in the client (tls.server.mode)")
                 self._is_recognised = True
             if self._offer is not None:
                 at = offers.make(self._offer, data, at, stop)
@@ -368,22 +383,6 @@ def _refuses(code: int, words: str) -> Handler:
 
 def _refuse(answer: Answer, _call: Any) -> Answer:
     return answer
-
-
-def recognise(data: bytes) -> None:
-    """Refuse the first bytes of a connection if they belong to another protocol. Raises: ProtocolError.
-
-    A frame is shorter than 16 MiB, so its first byte is 0 (or 1). Any other first byte isn't RocketMQ remoting.
-    """
-    if data[0] <= 1:
-        return
-    if data[:2] == b"\x16\x03":
-        raise ProtocolError("these bytes are TLS; this port speaks plain TCP: turn useTLS off in the client")
-    if b"PRI * HTTP/2".startswith(data[:12]):
-        raise ProtocolError("these bytes are HTTP/2, probably of a 5.x gRPC client: use the gRPC port, usually 8081")
-    if data.split(b" ", 1)[0] in (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"CONNECT", b"PATCH"):
-        raise ProtocolError("these bytes are HTTP: use the port of the control endpoint, usually 8082")
-    raise ProtocolError(f"these bytes are not a frame: {data[:16].hex(' ')}")
 
 
 def _ignore(_call: Any) -> None:

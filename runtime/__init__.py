@@ -9,6 +9,7 @@ Connections:
 - `pending_answers.py`: our requests that wait for a response, each until its deadline
 - `unfinished.py`: incomplete frames, over all connections
 - `server.py`: ports that accept connections; `pool.py`: connections that this process opened
+- `tls/`: TLS on both; `client_machine.py`: a machine whose connections speak it
 - `addresses.py`, `reach.py`: addresses as users write them, and the address that peers must use
 - `ports.py`: sockets that one process binds and another one serves; `port_holder.py`: which program has a port
 

@@ -13,7 +13,7 @@ import msgspec
 
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import Unparsable, field_named, field_of, key_of, parse_value, text_of
-from staticfire.runtime.ranges import shown
+from staticfire.runtime.ranges import hidden, shown
 
 S = TypeVar("S")
 
@@ -34,7 +34,7 @@ class Change(msgspec.Struct, Generic[S], frozen=True):
 
 def as_properties(settings: Any) -> dict[str, str]:
     """Return all settings under the names that users write."""
-    return {key_of(one): text_of(getattr(settings, one.name)) for one in fields(settings)}
+    return {key_of(one): hidden(one, text_of(getattr(settings, one.name))) for one in fields(settings)}
 
 
 def change_settings(settings: S, properties: Mapping[str, str], live: Collection[str] | None = None) -> Change[S]:
@@ -56,7 +56,9 @@ def change_settings(settings: S, properties: Mapping[str, str], live: Collection
             continue
         old = values.get(name, getattr(settings, name))
         if value != old and live is not None and name not in live:
-            complaints.append(f"{key}={shown(text)}: {AT_START_ONLY} {shown(text_of(old))}")
+            one = field_named(type(settings), name)
+            was, wanted = hidden(one, shown(text_of(old))), hidden(one, shown(text))
+            complaints.append(f"{key}={wanted}: {AT_START_ONLY} {was}")
         elif value != old:
             values[name] = value
     if complaints:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from staticfire.protocol.codecs import NATIVE, codec_for
 from staticfire.protocol.command import Answer, Request
-from staticfire.protocol.errors import ConnectFailed, os_words
+from staticfire.protocol.errors import ConnectFailed, ProtocolError, os_words
 from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
@@ -86,6 +86,9 @@ class ConnectionPool:
     def left_unfinished(self, connection: Connection, unread_bytes: int, is_new: bool) -> None:
         # A server may take its time; each request has a deadline.
         pass
+
+    def takes_over(self, connection: Connection, error: ProtocolError) -> bool:
+        return False  # A server never begins TLS.
 
     def disconnected(self, connection: Connection) -> None:
         for address, held in list(self._open.items()):

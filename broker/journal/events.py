@@ -158,6 +158,10 @@ class EventJournal:
         """The broker began to listen."""
         self._say(kinds.STARTED, address=address, version=version)
 
+    def tls_refused(self, address: str, reason: str) -> None:
+        """A connection was closed, because its TLS failed, or because it spoke TLS or plain text where it must not."""
+        self._say(kinds.TLS_REFUSED, address, reason=reason)
+
     def forgotten(self) -> None:
         """All messages, topics, groups and offsets were removed."""
         self._say(kinds.FORGOTTEN)

@@ -1,7 +1,8 @@
 """Settings of clients: frozen values with RocketMQ's defaults. RocketMQ: ClientConfig, DefaultMQProducer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from staticfire.protocol.codecs import JSON, NATIVE
 from staticfire.protocol.errors import UsageError
@@ -15,6 +16,7 @@ from staticfire.protocol.limits import (
 )
 from staticfire.protocol.names import TRACE_TOPIC
 from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PERIOD_OR_NONE, check_ranges, within
+from staticfire.runtime.tls.settings import TlsClient, tls_client
 
 # There are this many unique ids per millisecond, and all messages posted in one tick have the same millisecond.
 PENDING_MESSAGES_MAX = 65_536
@@ -66,9 +68,14 @@ class ClientSettings:
     """
     avoid_broker_ms: int = field(default=2_000, metadata=PERIOD_OR_NONE)
     """How long other brokers are preferred to one that couldn't be reached."""
+    tls: bool | TlsClient | Mapping[str, Any] = False
+    """True: use TLS and accept every server. A TlsClient, or a dictionary with RocketMQ's names like
+    tls.client.trustCertPath, says what is verified. RocketMQ: useTLS, tls.enable.
+    """
 
     def __post_init__(self) -> None:
         check_ranges(self)
+        tls_client(self.tls)
         if self.protocol not in ("staticfire", "rocketmq"):
             raise UsageError(f'protocol={self.protocol!r} is unknown; known are "staticfire" and "rocketmq"')
 

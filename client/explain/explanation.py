@@ -11,6 +11,7 @@ from staticfire.client.explain.findings import ExplainFinding, Rule, count, look
 RULES: tuple[Rule, ...] = (
     of_topics.broken_on_purpose,
     of_topics.away,
+    of_members.refused_by_tls,
     of_members.nobody,
     of_topics.subscriptions,
     of_topics.not_found_yet,

@@ -29,7 +29,15 @@ from staticfire.protocol.names import TOOLS_GROUP, is_dead_letter_topic, is_retr
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
 from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.protocol.requests.groups import GetAllGroups
-from staticfire.protocol.requests.journal import DELIVERED, JOINED, LEFT, GetJournal, JournalRecord
+from staticfire.protocol.requests.journal import (
+    DELIVERED,
+    JOINED,
+    LEFT,
+    TLS_REFUSED,
+    GetJournal,
+    JournalAnswer,
+    JournalRecord,
+)
 from staticfire.protocol.requests.statistics import GetTopicStats
 
 TOPICS_MAX = 50
@@ -203,6 +211,8 @@ class FactsReader:
         try:
             facts.left = await self._events(GetJournal(kinds=LEFT, group=facts.group))
             facts.has_journal = True
+            if not facts.members:
+                await self._refused()
             if local_brokers(facts) and not facts.members:
                 joined = await self._events(GetJournal(kinds=JOINED))
                 addresses = {str(one.details.get("address", "")): one.client for one in joined}
@@ -218,6 +228,19 @@ class FactsReader:
             facts.delivered = any(queue.backlog for queue in facts.queues()) or await self._was_delivered()
         except BrokerAnswer:
             facts.has_journal = False  # A RocketMQ, or a broker without a journal.
+
+    async def _refused(self) -> None:
+        """Read which connections nameservers and brokers have refused: their clients can't become members."""
+        facts, wanted = self._facts, GetJournal(kinds=TLS_REFUSED)
+        facts.refused = await self._events(wanted)
+        for address in self._client.nameservers.addresses:
+            try:
+                answer = await self._client.pool.ask(address, wanted, self._timeout_ms)
+            except NetworkError:
+                continue
+            if answer.code == SUCCESS and isinstance(answer, JournalAnswer) and answer.body is not None:
+                facts.refused += answer.body.records
+        facts.refused.sort(key=lambda one: one.real_ms)
 
     async def _events(self, wanted: GetJournal) -> list[JournalRecord]:
         return await read_journals(self._client, self._brokers, wanted, self._timeout_ms)

@@ -15,6 +15,7 @@ docs/command-line.md). A user's mistake is reported in one line.
 - `explain.py`: why nothing is consumed; `group.py`: a group; `dlq.py`: dead letters; `journal.py`: recorded events
 - `clock.py`, `reset.py`, `snapshot.py`: message time; empty a cluster; save and restore it
 - `copy.py`: copies a topic of a real cluster; `dashboard.py`: the pages of a cluster elsewhere
+- `certificates.py`: makes certificates for TLS
 - `fault.py`: fault injection; `control_client.py`: how its requests reach the cluster
 - `topics.py`, `groups.py`: lists; `listing.py`: how commands query a cluster and show the results
 - `mqadmin/`: RocketMQ's administration commands

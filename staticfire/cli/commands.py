@@ -36,6 +36,7 @@ COMMANDS = {
     "dashboard": "Show the dashboard of a running cluster, also of a RocketMQ.",
     "snapshot": "Save the state of the whole cluster under a name, and restore it.",
     "reset": "Delete all messages, topics, groups and offsets.",
+    "certificates": "Make certificates for TLS: a CA, a server, a client.",
 }
 STAYING = ("up", "run", "nameserver", "broker", "proxy", "mqnamesrv", "mqbroker", "mqproxy")
 """Commands that start processes or become one. They hold stop signals back until they can handle them: see

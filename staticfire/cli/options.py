@@ -1,5 +1,6 @@
 """Flags that several commands share."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -94,8 +95,34 @@ NAMESRV: dict[str, Any] = {
 
 
 def namesrv_flag(command: Command) -> Command:
-    """Add `--namesrv`."""
-    return click.option("-n", "--namesrv", **NAMESRV)(command)
+    """Add `--namesrv`, and the flags of TLS."""
+    return click.option("-n", "--namesrv", **NAMESRV)(tls_flags(command))
+
+
+def tls_flags(command: Command) -> Command:
+    """Add `--tls` and `--tls-trust`. They have the effect of environment variables, so that all clients see them."""
+    return all_flags(
+        command,
+        click.option(
+            "--tls", is_flag=True, expose_value=False, callback=_speak_tls,
+            help="Use TLS. The server isn't verified. [env: STATICFIRE_TLS_ENABLE=true]",
+        ),
+        click.option(
+            "--tls-trust", metavar="FILE", expose_value=False, callback=_trust,
+            help="Use TLS, and verify the server: PEM file of its CA. [env: STATICFIRE_TLS_CLIENT_TRUST_CERT_PATH]",
+        ),
+    )  # fmt: skip
+
+
+def _speak_tls(_: click.Context, __: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted:
+        os.environ["STATICFIRE_TLS_ENABLE"] = "true"
+
+
+def _trust(_: click.Context, __: click.Parameter, path: str | None) -> None:
+    if path:
+        os.environ["STATICFIRE_TLS_ENABLE"] = "true"
+        os.environ["STATICFIRE_TLS_CLIENT_TRUST_CERT_PATH"] = path
 
 
 def protocol_flag(command: Command) -> Command:

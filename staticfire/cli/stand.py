@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from staticfire.launch.places import FLAGS, WantedCluster, WantedControl, url_of
+from staticfire.launch.plan import HOST
 from staticfire.launch.processes import ProcessCluster
 from staticfire.runtime.ports import listen_near, listen_on, port_of
 from staticfire.runtime.signals import SignalInbox, StopAsked
 from staticfire.runtime.spawning import EarlyStart
+from staticfire.runtime.tls.settings import ENFORCING
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Stand:
 
     @property
     def control_url(self) -> str:
-        return url_of(port_of(self.control_socket), self.control.host)
+        is_tls = self.cluster.tls.tls_server_mode == ENFORCING
+        return url_of(port_of(self.control_socket), self.control.host, is_tls)
 
 
 @contextmanager
@@ -97,6 +100,11 @@ def _running_cluster(
     later: Sequence[str],
 ) -> Iterator[ProcessCluster]:
     cluster = ProcessCluster.prepare(wanted, stdout, signals, early)
+    if wanted.listen != HOST:
+        from staticfire.launch.exposure import exposure  # here, since few starts need it
+
+        if words := exposure(cluster.plan, wanted.listen):
+            tell(words)
     try:
         cluster.start(later)
         if number := signals.take_stop():

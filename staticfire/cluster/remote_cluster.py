@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from staticfire.cluster.cluster_calls import Face
-from staticfire.runtime.live import live_machine
+from staticfire.runtime.client_machine import client_machine
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.runtime.pool import ConnectionPool
 
@@ -38,7 +38,7 @@ class RemoteRunning:
     @asynccontextmanager
     async def pool(self) -> AsyncIterator[ConnectionPool]:
         """Open connections for one call only."""
-        machine = live_machine()
+        machine = client_machine()
         pool = ConnectionPool(machine)
         try:
             yield pool

@@ -14,6 +14,7 @@ from staticfire.launch.plan import HOST, PROXY
 from staticfire.launch.processes import ProcessCluster
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.ports import listen_on, port_of
+from staticfire.runtime.tls.settings import ENFORCING
 
 if TYPE_CHECKING:
     from staticfire.broker.groups.retries import SentBack
@@ -151,7 +152,8 @@ class RunningCluster:
 
         wish = CopyWish(topic, [groups] if isinstance(groups, str) else list(groups), since_ms, until_ms, limit)
         settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words, or it is refused
-        async with Admin(source, settings) as there, Admin(self.cluster.namesrv) as here:
+        own = ClientSettings(tls=self.cluster.client_tls or False)
+        async with Admin(source, settings) as there, Admin(self.cluster.namesrv, own) as here:
             return await copy_topic(there, here, wish)
 
     # -- snapshots -----------------------------------------------------------------------------------------------
@@ -236,15 +238,15 @@ class RunningCluster:
         """Start the control endpoint; return its URL. `hosts`: more host names under which it accepts requests."""
         sock = listen_on(HOST, 0, PARAMETERS.ports)
         await self._stack.enter_async_context(ControlPort(self.cluster, sock, WantedControl(names=hosts)))
-        return url_of(port_of(sock))
+        return url_of(port_of(sock), is_tls=self.cluster.tls.tls_server_mode == ENFORCING)
 
     @asynccontextmanager
     async def pool(self) -> "AsyncIterator[ConnectionPool]":
         """Open connections for one call only."""
-        from staticfire.runtime.live import live_machine
+        from staticfire.runtime.client_machine import client_machine
         from staticfire.runtime.pool import ConnectionPool
 
-        machine = live_machine()
+        machine = client_machine(self.cluster.client_tls)
         pool = ConnectionPool(machine)
         try:
             yield pool
@@ -253,7 +255,7 @@ class RunningCluster:
             await machine.workers.close()
 
     async def _asked(self, ask: "Callable[[Admin], Awaitable[T]]") -> T:
-        from staticfire.client import Admin
+        from staticfire.client import Admin, ClientSettings
 
-        async with Admin(self.cluster.namesrv) as admin:
+        async with Admin(self.cluster.namesrv, ClientSettings(tls=self.cluster.client_tls or False)) as admin:
             return await ask(admin)

@@ -1,6 +1,7 @@
 """The control endpoint: tests inspect and control a cluster over HTTP.
 
-- `port.py`: opens the endpoint; `site.py`: serves requests; `half_requests.py`: closes incomplete requests
+- `port.py`: opens the endpoint; `site.py`: serves requests; `half_requests.py`: closes incomplete requests; `tls.py`:
+  TLS on the same port
 - `access.py`, `hosts.py`: which requests are accepted; `view.py`: the interface of a cluster
 - `routes.py`: how a route is declared; `asked.py`: the cluster as its handlers see it; `all_routes.py`: all routes
 - `openapi.py`: the description of all routes, for programs and for people

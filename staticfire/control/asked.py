@@ -20,8 +20,8 @@ class ControlledCluster:
     url: str
     """The URL of the endpoint."""
     needs_token: bool
-    settings: ClientSettings = field(default_factory=ClientSettings)
-    """How clients of it connect: with which protocol."""
+    client_settings: ClientSettings = field(default_factory=ClientSettings)
+    """How clients of it connect: with which protocol, through TLS or not."""
     why_read_only: str = ""
     """Why only reading is allowed; empty: everything is."""
 
@@ -40,5 +40,5 @@ class ControlledCluster:
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[Admin]:
         """Open connections for one request only."""
-        async with Admin(self.view.namesrv, self.settings) as admin:
+        async with Admin(self.view.namesrv, self.client_settings) as admin:
             yield admin

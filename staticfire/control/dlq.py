@@ -116,7 +116,7 @@ def report_as_json(report: ResendReport) -> dict[str, Any]:
 
 def _queue(asked: ControlCall) -> DeadLetterQueue:
     """Return the queue of the group in the path. Raises: ClientError (invalid name)."""
-    return DeadLetterQueue(asked.place["group"], asked.cluster.namesrv, asked.cluster.settings)
+    return DeadLetterQueue(asked.place["group"], asked.cluster.namesrv, asked.cluster.client_settings)
 
 
 def _not_found(error: ClientError) -> Reply:

@@ -41,7 +41,8 @@ async def peek(asked: ControlCall) -> Reply:
     offset, is_last = query.get("offset"), query.get("last", False)
     if is_last and offset is not None:
         raise UsageError("last and offset exclude each other")
-    async with PullConsumer(TOOLS_GROUP, asked.cluster.namesrv, PullSettings(asked.cluster.settings)) as consumer:
+    settings = PullSettings(client=asked.cluster.client_settings)
+    async with PullConsumer(TOOLS_GROUP, asked.cluster.namesrv, settings) as consumer:
         try:
             queues = await consumer.queues(topic)
         except TopicNotFound as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from staticfire.client import Admin, ClientSettings
 from staticfire.protocol.errors import ClientError, StaticfireError
+from staticfire.runtime.tls.settings import TlsClient, TlsSettings, tls_client
 
 if TYPE_CHECKING:
     from staticfire.launch.process_faults import ProcessFaults
@@ -40,6 +41,16 @@ class RemoteView:
     def namesrv(self) -> str:
         """The nameserver's address."""
         return self._namesrv
+
+    @property
+    def client_tls(self) -> TlsClient | None:
+        """How clients must speak TLS; None: they may speak plain text."""
+        return tls_client(self._settings.tls)
+
+    @property
+    def tls(self) -> TlsSettings:
+        """The settings of TLS at the port of the control endpoint."""
+        return TlsSettings()
 
     @property
     def addresses(self) -> dict[str, str]:

@@ -56,7 +56,8 @@ async def send(asked: ControlCall) -> Reply:
     wanted: NewMessage = read_body(asked.body, NewMessage, FORMS)
     message = wanted.message(asked.place["topic"])
     selector = by_hash if wanted.order_key else None
-    async with Producer(GROUP, asked.cluster.namesrv, ProducerSettings(asked.cluster.settings)) as producer:
+    settings = ProducerSettings(client=asked.cluster.client_settings)
+    async with Producer(GROUP, asked.cluster.namesrv, settings) as producer:
         try:
             result = await producer.send(message, selector=selector, key=wanted.order_key or None)
         except TopicNotFound as error:

@@ -25,14 +25,17 @@ from staticfire.control.dashboard_place import DASHBOARD, wants_page
 from staticfire.control.half_requests import HALF_REQUEST_S, HalfRequests
 from staticfire.control.refusals import refusal
 from staticfire.control.routes import LINES, ControlCall, Reply, Route, did_you_mean
+from staticfire.control.tls import TlsDoor
 from staticfire.control.view import ClusterView
 from staticfire.launch.places import url_of
 from staticfire.protocol.errors import StaticfireError, UsageError
+from staticfire.runtime.client_machine import with_client
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Listener
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.ports import port_of
+from staticfire.runtime.tls.settings import tls_client
 
 if TYPE_CHECKING:
     from staticfire.dashboard.site import Dashboard
@@ -60,10 +63,13 @@ class ControlSite:
         """`settings`: how to connect to the cluster. `why_read_only`: why only reading is allowed, if so."""
         self._cluster = cluster
         self._access = access
-        self._settings = settings or ClientSettings()
+        self._settings = settings or ClientSettings(tls=cluster.client_tls or False)
         self._why_read_only = why_read_only
         self._machine = live_machine()
-        self._pool = ConnectionPool(self._machine, codec_byte=self._settings.codec_byte)
+        self._pool = ConnectionPool(
+            with_client(self._machine, tls_client(self._settings.tls)), codec_byte=self._settings.codec_byte
+        )
+        self._tls = TlsDoor(cluster.tls, self._machine.workers)
         self._dashboard: Dashboard | None = None
         self._runner: web.AppRunner | None = None
         self._half_requests: HalfRequests | None = None
@@ -72,8 +78,8 @@ class ControlSite:
     async def open(self, sock: socket.socket) -> None:
         """Serve requests at a listening socket."""
         cluster = ControlledCluster(
-            self._cluster, self._pool, url_of(port_of(sock)), self._access.needs_token, self._settings,
-            self._why_read_only,
+            self._cluster, self._pool, url_of(port_of(sock), is_tls=self._tls.is_needed), self._access.needs_token,
+            self._settings, self._why_read_only,
         )  # fmt: skip
         app = web.Application(middlewares=[self._timed, self._errors_as_json], client_max_size=BODY_BYTES_MAX)
         app.add_routes([web.route(one.method, one.path, _served(one, cluster)) for one in ROUTES])
@@ -87,7 +93,7 @@ class ControlSite:
         assert self._runner.server is not None
         self._half_requests = HalfRequests(self._runner.server)
         host, port = sock.getsockname()[:2]
-        self._listener = await self._machine.network.listen(self._half_requests, host, port, sock)
+        self._listener = await self._machine.network.listen(self._tls.door(self._half_requests), host, port, sock)
 
     async def close(self) -> None:
         """Stop serving, and close the connections to the cluster."""
@@ -95,6 +101,7 @@ class ControlSite:
             await self._dashboard.close()
         if self._listener is not None:
             await self._listener.close()
+        self._tls.close()
         if self._runner is not None:
             await self._runner.cleanup()
         await self._pool.close()

@@ -21,7 +21,7 @@ async def show(asked: ControlCall) -> Reply:
     end_ms = parse_moment(query["to"]) if query.get("to") else FOREVER
     messages_max = query.get("max", SHOWN)
     found: list[ReceivedMessage] = []
-    settings = PullSettings(asked.cluster.settings)
+    settings = PullSettings(asked.cluster.client_settings)
     async with PullConsumer(TOOLS_GROUP, asked.cluster.namesrv, settings) as consumer:
         for queue in await consumer.queues(topic):
             if query.get("queue") in (None, queue.queue_id):

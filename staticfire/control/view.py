@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from staticfire.launch.process_faults import ProcessFaults
+    from staticfire.runtime.tls.settings import TlsClient, TlsSettings
 
 
 class ClusterView(Protocol):
@@ -12,6 +13,14 @@ class ClusterView(Protocol):
     @property
     def namesrv(self) -> str:
         """The nameserver's address. With several: all, separated by semicolons."""
+
+    @property
+    def client_tls(self) -> "TlsClient | None":
+        """How clients must speak TLS; None: they may speak plain text."""
+
+    @property
+    def tls(self) -> "TlsSettings":
+        """The settings of TLS at its ports, which the control endpoint uses, too."""
 
     @property
     def addresses(self) -> dict[str, str]:

@@ -101,7 +101,7 @@ class Dashboard:
 
     async def _values(self, found: FoundPage, query: Mapping[str, str]) -> dict[str, Any]:
         """Return the values of a page's own. Raises: Refused."""
-        if found.page.needs_staticfire and self._cluster.settings.protocol == "rocketmq":
+        if found.page.needs_staticfire and self._cluster.client_settings.protocol == "rocketmq":
             raise Refused(404, {"error": found.page.needs_staticfire})
         values = await found.page.load(PageCall(self._calls, found.place, query, self._watch.first_overview))
         return {"title": found.place.get("topic") or found.place.get("group") or found.page.title, **values}
@@ -115,7 +115,7 @@ class Dashboard:
             "namesrv": self._cluster.namesrv,
             "why_read_only": self._cluster.why_read_only,
             "has_login": self._cluster.needs_token,
-            "is_staticfire": self._cluster.settings.protocol == "staticfire",
+            "is_staticfire": self._cluster.client_settings.protocol == "staticfire",
         }
 
     def _page(

@@ -15,6 +15,7 @@ from staticfire.nameserver.server import Nameserver
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Service
+from staticfire.runtime.tls.settings import TlsClient, TlsSettings
 
 log = logger("cluster")
 
@@ -34,6 +35,16 @@ class EmbeddedCluster:
     @property
     def namesrv(self) -> str:
         return self.plan.namesrv
+
+    @property
+    def tls(self) -> TlsSettings:
+        """The settings of TLS at its ports."""
+        return self.plan.nameservers[0]
+
+    @property
+    def client_tls(self) -> TlsClient | None:
+        """How clients must speak TLS; None: they may speak plain text."""
+        return self.plan.client_tls
 
     @property
     def addresses(self) -> dict[str, str]:

@@ -210,9 +210,9 @@ class Ports:
             self._sockets.popitem()[1].close()
 
 
-def url_of(port: int, host: str = HOST) -> str:
-    """Return the URL of the control endpoint as seen from this machine."""
-    return f"http://{format_address(host_from_here(host), port)}"
+def url_of(port: int, host: str = HOST, is_tls: bool = False) -> str:
+    """Return the URL of the control endpoint as seen from this machine. `is_tls`: it takes nothing else."""
+    return f"{'https' if is_tls else 'http'}://{format_address(host_from_here(host), port)}"
 
 
 def describe_cluster(plan: ClusterPlan, folder: ClusterFolder, pids: Mapping[str, int | None]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from staticfire.proxy.settings import ProxySettings
 from staticfire.runtime.addresses import each_address, format_address
 from staticfire.runtime.config import field_of, variable_of
 from staticfire.runtime.loading import ENVIRONMENT, load_settings
+from staticfire.runtime.tls.settings import TlsClient
 
 HOST = "127.0.0.1"
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
@@ -76,6 +77,11 @@ class ClusterPlan:
     def namesrv(self) -> str:
         """The nameserver's address. With several: all, separated by semicolons."""
         return self.brokers[0].namesrv_addr
+
+    @property
+    def client_tls(self) -> TlsClient | None:
+        """How this program's own clients speak TLS; None: plain text."""
+        return self.nameservers[0].as_client()
 
     @property
     def nameserver_addresses(self) -> dict[str, str]:

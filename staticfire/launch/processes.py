@@ -24,10 +24,11 @@ from staticfire.launch.plan import (
 )
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
-from staticfire.runtime.config import non_defaults
+from staticfire.runtime.config import non_defaults, without_secrets
 from staticfire.runtime.exit_codes import EXIT_USAGE
 from staticfire.runtime.signals import SignalInbox
 from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM, EarlyStart
+from staticfire.runtime.tls.settings import TlsClient, TlsSettings
 
 if TYPE_CHECKING:
     from staticfire.launch.process_faults import ProcessFaults
@@ -66,6 +67,16 @@ class ProcessCluster:
     @property
     def namesrv(self) -> str:
         return self.plan.namesrv
+
+    @property
+    def tls(self) -> TlsSettings:
+        """The settings of TLS at its ports."""
+        return self.plan.nameservers[0]
+
+    @property
+    def client_tls(self) -> TlsClient | None:
+        """How clients must speak TLS; None: they may speak plain text."""
+        return self.plan.client_tls
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -168,8 +179,9 @@ class ProcessCluster:
         module = modules.get(name, BROKER_PROGRAM)
         # The gRPC endpoint stores nothing on disk.
         temporary = f"{self.folder.path}/{name}" if self.folder.temporary and name != PROXY else ""
-        settings = non_defaults(self.plan.settings_of(name))
-        plan = ChildPlan(name, module, settings, self._ports.hand_over(name), temporary)
+        planned = self.plan.settings_of(name)
+        settings, secrets = without_secrets(type(planned), non_defaults(planned))
+        plan = ChildPlan(name, module, settings, self._ports.hand_over(name), temporary, secrets)
         return self.children.spawn(plan)
 
     def _wait_ready(self, *children: Child) -> None:
