@@ -113,6 +113,7 @@ class BrokerCore(Service):
         self.waiting.restore(tables.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
         self.pops.restore()
         self._families.assignments.restore()
+        self._families.access.restore()
         tables.config_files.restored()
         find_orphan_topics(tables)
 
@@ -165,6 +166,7 @@ class BrokerCore(Service):
     def disconnected(self, connection: Connection) -> None:
         """Drop everything that waits on a connection that was closed."""
         self._clients.disconnected(connection)
+        self._families.access.disconnected(connection)
         self.pops.disconnected(connection)
         self._pulls.disconnected()
 

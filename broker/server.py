@@ -8,6 +8,7 @@ a snapshot ends the core and begins a new one; clients stay connected.
 import asyncio
 import socket
 from functools import partial
+from typing import TYPE_CHECKING
 
 from staticfire.broker.core import BrokerCore
 from staticfire.broker.delay.service import DelayService
@@ -21,7 +22,7 @@ from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import refusal
-from staticfire.protocol.errors import StaticfireError, UsageError
+from staticfire.protocol.errors import ProtocolError, StaticfireError, UsageError
 from staticfire.protocol.requests.clock import ClockReading
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, failure
@@ -31,9 +32,25 @@ from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits
 from staticfire.runtime.service import Service
 
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
+
 log = logger("broker")
 
 VIP_PORT_BELOW = 2
+
+
+def _own_credentials(settings: BrokerSettings) -> "Credentials | None":
+    """Return the access key for this broker's requests to other brokers. Raises: UsageError."""
+    text = settings.inner_client_authentication_credentials
+    if not text:
+        return None
+    from staticfire.runtime.credentials import Credentials  # here: most brokers that are started alone have none
+
+    try:
+        return Credentials.parse(text)
+    except ProtocolError as error:
+        raise UsageError(f"innerClientAuthenticationCredentials: {error}") from None
 
 
 class Broker(Service):
@@ -52,7 +69,9 @@ class Broker(Service):
         self._sock = sock
         self.dispatcher = Dispatcher()
         self._asked_by_nameservers = Dispatcher()
-        self._pool = ConnectionPool(machine, self._asked_by_nameservers, lost=self._lost_nameserver)
+        self._pool = ConnectionPool(
+            machine, self._asked_by_nameservers, lost=self._lost_nameserver, credentials=_own_credentials(settings)
+        )
         self._surface = Surface(
             self.dispatcher,
             lambda: self._server.connections,

@@ -43,10 +43,13 @@ from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 Handler = Callable[[Any], Answer | None]
 Guard = Callable[[int, Handler], Handler]
 """Returns the handler that replaces the handler of a request code."""
+Screen = Callable[[Envelope, bytes, Called], Called]
+"""Returns what replaces a handler and its call, for a request with this header and this body."""
 FastPath = Callable[[bytes, int, int, list[Called], int], int]
 """Reads requests from a range of bytes; appends up to so many calls (0: all) and returns where it stopped."""
 # Length, codec, header length.
 HEAD_BYTES = 8
+_ACCESS_KEY = b'"AccessKey"'
 _HEAD = Struct(">II").unpack_from
 _LENGTH_MAX = FRAME_BYTES_MAX - 4
 _SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
@@ -92,6 +95,11 @@ class Routes:
         self.runs: SendRuns | None = None
         """Takes plain sends all at once, before calls are made for the rest. None if there is nothing that does so, and
         under a guard."""
+        self.screen: Screen | None = None
+        """Sees each request with its header and its body before it is handled, while access is judged."""
+        self.saw_key: Callable[[Any, bytes], None] | None = None
+        """Called with the source and the header fields of a request that isn't like the last one and has an access
+        key."""
         self._offered: SendRuns | None = None
         self._guard: Guard | None = None
         self._unguarded: dict[int, Handler] = {}
@@ -216,6 +224,10 @@ class FrameReader:
         self.unread_bytes += len(data)
         return self.unread_bytes >= self._wanted_bytes
 
+    def read_slowly(self) -> None:
+        """Read the next request part by part, even if it is like the last one."""
+        self._fast_path, self._offer = _nothing_is_alike, None
+
     def clear(self) -> None:
         """Drop the data that hasn't been read."""
         self._pieces.clear()
@@ -298,6 +310,13 @@ class FrameReader:
             return self._answered, AnswerFrame(codec, envelope, data[body_at:stop])
         self.codec = codec
         self._json.forget()
+        routes = self._routes
+        if routes.screen is not None:
+            # Each request needs its header, so none is read on a fast path.
+            self.read_slowly()
+            return routes.screen(envelope, data[body_at:stop], self._read_request(codec, envelope, data[body_at:stop]))
+        if routes.saw_key is not None and codec.number != NATIVE and _ACCESS_KEY in (envelope.fields or b""):
+            routes.saw_key(self._source, envelope.fields or b"")
         is_native = codec.number == NATIVE
         if is_native and envelope.flag == 0 and envelope.remark is None:
             if envelope.code not in self._routes.known:

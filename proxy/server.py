@@ -9,7 +9,8 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from staticfire.client.cluster.cluster_client import ClusterClient
-from staticfire.protocol.errors import UsageError, os_words
+from staticfire.client.cluster.settings import ClientSettings
+from staticfire.protocol.errors import ProtocolError, UsageError, os_words
 from staticfire.proxy.services.service import MessagingService
 from staticfire.proxy.settings import ProxySettings
 from staticfire.proxy.transport.endpoint import LOOK_MS, GrpcEndpoint
@@ -24,6 +25,20 @@ if TYPE_CHECKING:
 log = logger("proxy")
 
 
+def _client_settings(settings: ProxySettings) -> ClientSettings:
+    """Return the settings of the client that the endpoint is. Raises: UsageError."""
+    text = settings.inner_client_authentication_credentials
+    if not text:
+        return ClientSettings()
+    from staticfire.runtime.credentials import Credentials  # imported here: most endpoints have no key
+
+    try:
+        own = Credentials.parse(text)
+    except ProtocolError as error:
+        raise UsageError(f"innerClientAuthenticationCredentials: {error}") from None
+    return ClientSettings(access_key=own.access_key, secret_key=own.secret_key)
+
+
 class Proxy(Service):
     """One endpoint: it serves from entering the context until leaving it."""
 
@@ -34,7 +49,7 @@ class Proxy(Service):
         super().__init__()
         self._settings = settings or ProxySettings()
         self._sock = sock
-        self._client = ClusterClient(self._settings.namesrv_addr, machine=machine)
+        self._client = ClusterClient(self._settings.namesrv_addr, _client_settings(self._settings), machine)
         self._messaging = MessagingService(self._client, self._settings.min_invisible_time_mills_for_recv)
         limits = TransportLimits(
             request_bytes_max=self._settings.grpc_max_inbound_message_size,

@@ -29,6 +29,11 @@ class ProxySettings(SettingsValue):
     """Host names and addresses of the certificate, separated by commas, in addition to localhost, 127.0.0.1 and ::1.
     Only for clients that check it; most of RocketMQ's don't."""
 
+    # Access
+    inner_client_authentication_credentials: str = field(default="", metadata={"secret": True})
+    """The endpoint's own access key for brokers that check signatures, like {"accessKey":"...","secretKey":"..."}.
+    Brokers need the same setting."""
+
     # What clients may ask for
     min_invisible_time_mills_for_recv: int = field(default=10_000, metadata=within(0, INVISIBLE_MS_MAX))
     """The shortest invisible time that a receive may have, in milliseconds. Lower it for tests that wait for a

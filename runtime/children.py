@@ -55,6 +55,8 @@ class ChildPlan:
     sock: socket.socket
     temporary: str = ""
     """The child's temporary folder. The child removes it if we were killed and can't."""
+    has_secrets: bool = False
+    """Whether the settings must not be visible in a list of processes."""
 
 
 class Child:
@@ -136,6 +138,9 @@ class Children:
         """Start a process and pass the listening socket to it; our copy of the socket is closed."""
         try:
             early = self._early.take(plan.module) if self._early is not None else None
+            if early is None and plan.has_secrets:
+                # Other users of the machine can read the arguments of a process.
+                early = start_process(plan.module, "--early-fd", (), self._stdout, ())
             if early is not None:
                 process, ours = early
                 _tell_plan(ours, plan)

@@ -37,6 +37,11 @@ def non_defaults(settings: Any) -> dict[str, str]:
     return given
 
 
+def has_secrets(settings: Any) -> bool:
+    """Return whether any setting is a secret that must not be shown."""
+    return any(one.metadata.get("secret") and getattr(settings, one.name) for one in fields(settings))
+
+
 def field_of(cls: type, key: str) -> str | None:
     """Return the name of the field that a key means, or None."""
     return _names_of(cls).get(key)

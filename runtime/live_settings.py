@@ -6,14 +6,14 @@ answers all of these with success. Its tools show the text of a refusal; for a s
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import fields, replace
+from dataclasses import Field, fields, replace
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import Unparsable, field_named, field_of, key_of, parse_value, text_of
-from staticfire.runtime.ranges import shown
+from staticfire.runtime.ranges import HIDDEN, shown
 
 S = TypeVar("S")
 
@@ -33,8 +33,12 @@ class Change(msgspec.Struct, Generic[S], frozen=True):
 
 
 def as_properties(settings: Any) -> dict[str, str]:
-    """Return all settings under the names that users write."""
-    return {key_of(one): text_of(getattr(settings, one.name)) for one in fields(settings)}
+    """Return all settings under the names that users write. Secrets are hidden."""
+    return {key_of(one): _shown_value(one, getattr(settings, one.name)) for one in fields(settings)}
+
+
+def _shown_value(one: "Field[Any]", value: Any) -> str:
+    return HIDDEN if value and one.metadata.get("secret") else text_of(value)
 
 
 def change_settings(settings: S, properties: Mapping[str, str], live: Collection[str] | None = None) -> Change[S]:
@@ -50,7 +54,12 @@ def change_settings(settings: S, properties: Mapping[str, str], live: Collection
             complaints.append(f"{shown(key)}={shown(text)}: {_why_unknown(key)}")
             continue
         try:
-            value = parse_value(text.strip(), type(settings), field_named(type(settings), name))
+            field = field_named(type(settings), name)
+            if field.metadata.get("secret"):
+                if text != HIDDEN:
+                    complaints.append(f"{key}: it is a secret, and is read only at the start")
+                continue
+            value = parse_value(text.strip(), type(settings), field)
         except Unparsable as wrong:
             complaints.append(f"{key}={shown(text)}: it must be {wrong}")
             continue

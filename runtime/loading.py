@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import Unparsable, field_named, field_of, key_of, parse_value, text_of, variable_of
-from staticfire.runtime.ranges import shown
+from staticfire.runtime.ranges import HIDDEN, shown
 
 S = TypeVar("S")
 
@@ -60,7 +60,8 @@ def load_settings(
                 values[name] = parse_value(text, cls, field_named(cls, name))
             except Unparsable as wrong:
                 given_as = variable_of(key) if place == ENVIRONMENT else key
-                words = f"{given_as}={shown(text)} ({place}) is not a value for this setting: it must be {wrong}"
+                value = HIDDEN if field_named(cls, name).metadata.get("secret") else shown(text)
+                words = f"{given_as}={value} ({place}) is not a value for this setting: it must be {wrong}"
                 raise UsageError(words) from None
     return cls(**values)
 

@@ -62,7 +62,12 @@ class ClusterClient(Service):
         self.dispatcher = Dispatcher()
         """The handlers for brokers' requests to this client."""
         self.pool = ConnectionPool(
-            self.machine, self.dispatcher, self.settings.codec_byte, self._connected, self._disconnected
+            self.machine,
+            self.dispatcher,
+            self.settings.codec_byte,
+            self._connected,
+            self._disconnected,
+            self.settings.credentials,
         )
         self.nameservers = Nameservers(
             namesrv,

@@ -18,9 +18,10 @@ GOODBYE = "unregistered"
 LOCKED, UNLOCKED, TOOK_OVER, DELIVERED = "locked", "unlocked", "tookOver", "delivered"
 SENT_BACK, DIED, RESET_OFFSET, FORGOTTEN, CLOCK_SET = "sentBack", "died", "reset", "forgotten", "clockSet"
 TOPIC_MADE, GROUP_MADE, BEGAN = "topicMade", "groupMade", "began"
+KEY_SEEN = "keySeen"
 KINDS = (
     STARTED, JOINED, LEFT, SUBSCRIBED, LOCKED, UNLOCKED, TOOK_OVER, DELIVERED, SENT_BACK, DIED, RESET_OFFSET, FORGOTTEN,
-    CLOCK_SET, TOPIC_MADE, GROUP_MADE, BEGAN,
+    CLOCK_SET, TOPIC_MADE, GROUP_MADE, BEGAN, KEY_SEEN,
 )  # fmt: skip
 REQUEST = "request"
 """The kind of a recorded request."""

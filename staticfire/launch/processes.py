@@ -24,7 +24,7 @@ from staticfire.launch.plan import (
 )
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
-from staticfire.runtime.config import non_defaults
+from staticfire.runtime.config import has_secrets, non_defaults
 from staticfire.runtime.exit_codes import EXIT_USAGE
 from staticfire.runtime.signals import SignalInbox
 from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM, EarlyStart
@@ -168,8 +168,10 @@ class ProcessCluster:
         module = modules.get(name, BROKER_PROGRAM)
         # The gRPC endpoint stores nothing on disk.
         temporary = f"{self.folder.path}/{name}" if self.folder.temporary and name != PROXY else ""
-        settings = non_defaults(self.plan.settings_of(name))
-        plan = ChildPlan(name, module, settings, self._ports.hand_over(name), temporary)
+        wanted = self.plan.settings_of(name)
+        plan = ChildPlan(
+            name, module, non_defaults(wanted), self._ports.hand_over(name), temporary, has_secrets(wanted)
+        )
         return self.children.spawn(plan)
 
     def _wait_ready(self, *children: Child) -> None:
@@ -199,8 +201,9 @@ def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, Cluster
     told: dict[str, None] = {}
     check_environment(os.environ, told.setdefault)
     given = GivenSettings(
-        wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings, wanted.compat_settings
-    )
+        wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings, wanted.compat_settings,
+        wanted.access_settings(),
+    )  # fmt: skip
 
     def planned(folder: str, ports: list[int]) -> ClusterPlan:
         grpc_port = ports[last_broker] if wanted.grpc_port is not None else None

@@ -1,0 +1,145 @@
+"""Access control of one broker: users, policies and the gate, made when the first user or setting needs them.
+
+While nothing is judged, requests don't pass through here. As soon as something is, all connections are read part by
+part, so that each request is seen with its signature: also the next one of a connection that is open already.
+"""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from staticfire.broker.access.administration import AccessAdministration
+from staticfire.broker.access.book import AccessBook
+from staticfire.broker.access.gate import AccessGate
+from staticfire.broker.access.judging import AccessSwitches, Judge
+from staticfire.broker.access.peers import AccessPeers
+from staticfire.broker.access.plain_acl import PlainAcl
+from staticfire.broker.access.refusals import Refusals
+from staticfire.broker.access.users import NORMAL, SUPER, User, type_of
+from staticfire.broker.settings import BrokerSettings
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.requests.access import AccessAnswer, AccessState
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.credentials import Credentials
+from staticfire.runtime.dispatcher import Dispatcher
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Clock
+
+log = logger("access")
+
+
+class AccessSite(msgspec.Struct):
+    """What the desk needs of its broker."""
+
+    clock: Clock
+    settings: Callable[[], BrokerSettings]
+    dispatcher: Dispatcher
+    connections: Callable[[], Iterable[Connection]]
+    save: Callable[[], None]
+
+
+class AccessDesk:
+    """Keeps users and policies, and has the gate opened or shut."""
+
+    def __init__(self, site: AccessSite, peers: AccessPeers) -> None:
+        """Raises: UsageError (a setting is invalid)."""
+        self._site = site
+        self._peers = peers
+        self.book = AccessBook(self._changed)
+        settings = site.settings()
+        inner = inner_user(settings)
+        self.judge = Judge(self.book, settings.broker_cluster_name, inner)
+        self.refusals = Refusals()
+        self.gate = AccessGate(self.judge, site.clock, self.refusals, peers)
+        self.administration = AccessAdministration(self.book, self.judge)
+        self._was_judging = False
+
+    def begin(self) -> None:
+        """Add the users that the settings name, and judge from now on, if anything must be judged. Raises: UsageError."""
+        for user in first_users(self._site.settings()):
+            if self.book.user(user.username) is None:
+                self.book.put_user(user)
+        self.apply()
+
+    def use_file(self, plain: PlainAcl | None) -> None:
+        """Use the accounts of a plain_acl.yml."""
+        self.judge.plain = plain
+        self.refusals.forget()
+        self.apply()
+
+    def apply(self) -> None:
+        """Open or shut the gate, as settings, users and policies require."""
+        settings, site = self._site.settings(), self._site
+        self.judge.switches = AccessSwitches(
+            settings.authentication_enabled,
+            settings.authorization_enabled,
+            _names(settings.authentication_whitelist),
+            _names(settings.authorization_whitelist),
+        )
+        self.gate.is_old = settings.old_acl_answers
+        is_judging = self.judge.is_judging
+        site.dispatcher.routes.screen = self.gate.screen if is_judging else None
+        for connection in site.connections() if is_judging else ():
+            connection.read_slowly()
+        self._peers.tell_followers()
+        if is_judging != self._was_judging:
+            self._was_judging = is_judging
+            log.info("access_judged" if is_judging else "access_open", users=len(self.book.users))
+
+    def state(self, group: str) -> AccessAnswer:
+        """Return what was refused lately, and who uses which key."""
+        judge = self.judge
+        found = AccessState(
+            judge.is_authenticating,
+            judge.is_authorizing,
+            self.refusals.of_group(group),
+            self._peers.in_use(lambda key: judge.user(key) is not None if judge.is_judging else None),
+        )
+        return AccessAnswer(body=found)
+
+    def _changed(self) -> None:
+        self.refusals.forget()
+        self._site.save()
+        self.apply()
+
+
+def inner_user(settings: BrokerSettings) -> User | None:
+    """Return the user of the cluster's own programs."""
+    text = settings.inner_client_authentication_credentials
+    if not text:
+        return None
+    own = Credentials.parse(text)  # The broker has checked it, because it signs with it.
+    return User(own.access_key, own.secret_key, SUPER)
+
+
+class _NamedUser(msgspec.Struct, rename="camel"):
+    username: str
+    password: str
+    user_type: str | None = None
+
+
+def first_users(settings: BrokerSettings) -> list[User]:
+    """Return the users that initAuthenticationUser names: one, as in RocketMQ, or a list. Raises: UsageError.
+
+    The first is a super user, the others are normal ones unless they say something else.
+    """
+    text = settings.init_authentication_user
+    if not text:
+        return []
+    try:
+        named = msgspec.json.decode(text, type=_NamedUser | list[_NamedUser])
+    except msgspec.MsgspecError:
+        # The error isn't passed on: it could contain a secret.
+        words = 'it must be like {"username":"admin","password":"..."}, or a list of such objects'
+        raise UsageError(f"initAuthenticationUser: {words}") from None
+    users = named if isinstance(named, list) else [named]
+    if any(not one.username.strip() or not one.password.strip() for one in users):
+        raise UsageError("initAuthenticationUser: username and password must not be blank")
+    return [
+        User(one.username, one.password, type_of(one.user_type, NORMAL if index else SUPER))
+        for index, one in enumerate(users)
+    ]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in text.split(",") if part.strip())
