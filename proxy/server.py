@@ -36,7 +36,7 @@ def _client_settings(settings: ProxySettings) -> ClientSettings:
         own = Credentials.parse(text)
     except ProtocolError as error:
         raise UsageError(f"innerClientAuthenticationCredentials: {error}") from None
-    return ClientSettings(access_key=own.access_key, secret_key=own.secret_key)
+    return ClientSettings.signing(own)
 
 
 class Proxy(Service):

@@ -7,12 +7,14 @@ nameserver's port, and is removed at the end.
 
 import os
 import stat
-import tempfile
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from staticfire.protocol.errors import ProtocolError
 from staticfire.runtime.addresses import parse_address
-from staticfire.runtime.credentials import Credentials
+
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 KEY_BYTES_MAX = 4_096
@@ -20,10 +22,10 @@ KEY_BYTES_MAX = 4_096
 
 def folder() -> str:
     """Return the folder of the files."""
-    return os.path.join(tempfile.gettempdir(), f"staticfire-keys-{os.getuid()}")
+    return os.path.join(os.environ.get("TMPDIR") or "/tmp", f"staticfire-keys-{os.getuid()}")  # tempfile is slow to import
 
 
-def write_key(port: int, credentials: Credentials) -> str:
+def write_key(port: int, credentials: "Credentials") -> str:
     """Write the key of the cluster with this nameserver; return the path, "" if that is impossible."""
     path = os.path.join(folder(), str(port))
     try:
@@ -46,7 +48,7 @@ def remove_key(path: str) -> None:
         os.unlink(path)
 
 
-def read_key(namesrv: str) -> Credentials | None:
+def read_key(namesrv: str) -> "Credentials | None":
     """Return the key of a cluster on this machine, if this user has started it."""
     try:
         host, port = parse_address(namesrv.split(";")[0].strip())
@@ -55,6 +57,8 @@ def read_key(namesrv: str) -> Credentials | None:
     path = os.path.join(folder(), str(port))
     if host not in LOOPBACK or not os.path.exists(path) or not _is_private(folder()):
         return None
+    from staticfire.runtime.credentials import Credentials  # imported here: few users have a file
+
     try:
         with open(path, encoding="utf-8") as file:
             return Credentials.parse(file.read(KEY_BYTES_MAX))

@@ -84,6 +84,13 @@ class ClientSettings:
         if self.protocol not in ("staticfire", "rocketmq"):
             raise UsageError(f'protocol={self.protocol!r} is unknown; known are "staticfire" and "rocketmq"')
 
+    @classmethod
+    def signing(cls, credentials: "Credentials | None") -> "ClientSettings":
+        """Return the default settings with an access key."""
+        if credentials is None:
+            return cls()
+        return cls(access_key=credentials.access_key, secret_key=credentials.secret_key)
+
     @property
     def credentials(self) -> "Credentials | None":
         """The access key with its secret, if they are given."""

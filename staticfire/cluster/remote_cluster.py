@@ -24,6 +24,8 @@ class RemotePlace:
 
     process_faults: "ProcessFaults | None" = None
     addresses: "Mapping[str, str] | None" = None
+    credentials: "Credentials | None" = None
+    """None: those of the environment."""
 
     def __init__(self, namesrv: str) -> None:
         self.namesrv = namesrv

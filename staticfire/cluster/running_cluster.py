@@ -151,7 +151,8 @@ class RunningCluster:
 
         wish = CopyWish(topic, [groups] if isinstance(groups, str) else list(groups), since_ms, until_ms, limit)
         settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words, or it is refused
-        async with Admin(source, settings) as there, Admin(self.cluster.namesrv) as here:
+        own = ClientSettings.signing(self.cluster.credentials)
+        async with Admin(source, settings) as there, Admin(self.cluster.namesrv, own) as here:
             return await copy_topic(there, here, wish)
 
     # -- snapshots -----------------------------------------------------------------------------------------------
@@ -245,7 +246,7 @@ class RunningCluster:
         from staticfire.runtime.pool import ConnectionPool
 
         machine = live_machine()
-        pool = ConnectionPool(machine)
+        pool = ConnectionPool(machine, credentials=self.cluster.credentials)
         try:
             yield pool
         finally:
@@ -253,7 +254,7 @@ class RunningCluster:
             await machine.workers.close()
 
     async def _asked(self, ask: "Callable[[Admin], Awaitable[T]]") -> T:
-        from staticfire.client import Admin
+        from staticfire.client import Admin, ClientSettings
 
-        async with Admin(self.cluster.namesrv) as admin:
+        async with Admin(self.cluster.namesrv, ClientSettings.signing(self.cluster.credentials)) as admin:
             return await ask(admin)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from staticfire.client import Admin
+from staticfire.client import Admin, ClientSettings
 from staticfire.client.admin.clock import ClusterClock
 from staticfire.cluster.fault_rules import ClusterFaults
 from staticfire.control.view import ClusterView
@@ -36,5 +36,5 @@ class ControlledCluster:
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[Admin]:
         """Open connections for one request only."""
-        async with Admin(self.view.namesrv) as admin:
+        async with Admin(self.view.namesrv, ClientSettings.signing(self.view.credentials)) as admin:
             yield admin

@@ -61,7 +61,7 @@ class ControlSite:
         self._cluster = cluster
         self._access = access
         self._machine = live_machine()
-        self._pool = ConnectionPool(self._machine)
+        self._pool = ConnectionPool(self._machine, credentials=cluster.credentials)
         self._runner: web.AppRunner | None = None
         self._half_requests: HalfRequests | None = None
         self._listener: Listener | None = None

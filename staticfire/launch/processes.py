@@ -30,6 +30,7 @@ from staticfire.runtime.signals import SignalInbox
 from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM, EarlyStart
 
 if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
     from staticfire.launch.process_faults import ProcessFaults
 
 
@@ -70,6 +71,11 @@ class ProcessCluster:
     @property
     def addresses(self) -> dict[str, str]:
         return self.plan.addresses
+
+    @property
+    def credentials(self) -> "Credentials | None":
+        """The access key of the cluster's own programs."""
+        return self.plan.credentials
 
     def describe(self) -> dict[str, Any]:
         """Return addresses, process ids and folders, ready for JSON."""
