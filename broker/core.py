@@ -139,6 +139,8 @@ class BrokerCore(Service):
         self.spawn(self._client_scan_loop(), "client_scan")
         self.spawn(self._offset_loop(), "offsets")
         self.spawn(self._services.disk_watch.loop(), "disk")
+        if self._families.access.has_file:
+            self.spawn(self._families.access.watch_loop(self.pause_for), "plain_acl")
         scrubbing = Scrubbing(state.store, state.machine.clock, state.machine.workers, self.pause_for)
         self.spawn(scrubbing.loop(self.settings.scrub_bytes_per_second), "scrub")
 

@@ -89,9 +89,7 @@ class RequestFamilies:
         self.assignments = AssignmentHandlers(
             state, tables.topics, groups, tables.config_files, services.registration, surface.pool
         )
-        self.access = AccessHandlers(
-            state, tables.config_files, surface.dispatcher, surface.connections, tables.peers
-        )
+        self.access = AccessHandlers(state, tables.config_files, surface.dispatcher, surface.connections, tables.peers)
         self._config = ConfigHandlers(state, tables.topics, services.registration, surface.pool)
 
     def register(self, dispatcher: Dispatcher) -> None:

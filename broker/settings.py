@@ -95,7 +95,7 @@ class BrokerSettings(SettingsValue):
     """Check access as RocketMQ 4 does, by the accounts in plainAclFile. RocketMQ 5.3.3 accepts this setting and ignores
     it."""
     plain_acl_file: str = ""
-    """A plain_acl.yml. Unset: conf/plain_acl.yml below ROCKETMQ_HOME."""
+    """A plain_acl.yml. It is read again when it changes."""
     old_acl_answers: bool = False
     """Refuse with the code and the texts of RocketMQ 4."""
 

@@ -1,11 +1,12 @@
 """Load the settings of a program: flag > environment (STATICFIRE_<NAME>) > file > default.
 
-A file is TOML if its name ends in .toml; otherwise it has RocketMQ's `key=value` lines. Anything that isn't understood
-is an error that states the fix, because a silently ignored setting can cost hours. A program reads only its own
-settings from the environment. `staticfire/launch/environment.py` finds misspelt ones, because it has the settings of
-all programs.
+A file is TOML if its name ends in .toml; a .yml is RocketMQ 4's plain_acl.yml; otherwise it has RocketMQ's `key=value`
+lines. Anything that isn't understood is an error that states the fix, because a silently ignored setting can cost
+hours. A program reads only its own settings from the environment. `staticfire/launch/environment.py` finds misspelt
+ones, because it has the settings of all programs.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from staticfire.runtime.ranges import HIDDEN, shown
 S = TypeVar("S")
 
 TOML = ".toml"
+YAML = (".yml", ".yaml")
 ENVIRONMENT = "the environment"
 
 
@@ -39,7 +41,7 @@ def load_settings(
     """
     values: dict[str, Any] = {}
     sources = [(file or "", _read_file(file))] if file else []
-    if file and tell is not None and not file.endswith(TOML):
+    if file and tell is not None and not file.endswith((TOML, *YAML)):
         # Imported here because most starts read no file.
         from staticfire.runtime.foreign_conf import understood
 
@@ -72,6 +74,9 @@ def _from_environment(cls: type, environment: Mapping[str, str]) -> dict[str, st
 
 
 def _read_file(path: str) -> dict[str, str]:
+    if path.endswith(YAML):
+        # RocketMQ's only file in YAML is plain_acl.yml. The broker reads it.
+        return {"aclEnable": "true", "plainAclFile": os.path.abspath(path)}
     try:
         with open(path, "rb") as file:
             # Bytes in a broker.conf that aren't UTF-8 are normally in a comment.

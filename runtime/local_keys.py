@@ -22,7 +22,9 @@ KEY_BYTES_MAX = 4_096
 
 def folder() -> str:
     """Return the folder of the files."""
-    return os.path.join(os.environ.get("TMPDIR") or "/tmp", f"staticfire-keys-{os.getuid()}")  # tempfile is slow to import
+    return os.path.join(
+        os.environ.get("TMPDIR") or "/tmp", f"staticfire-keys-{os.getuid()}"
+    )  # tempfile is slow to import
 
 
 def write_key(port: int, credentials: "Credentials") -> str:

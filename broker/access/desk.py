@@ -13,7 +13,7 @@ from staticfire.broker.access.book import AccessBook
 from staticfire.broker.access.gate import AccessGate
 from staticfire.broker.access.judging import AccessSwitches, Judge
 from staticfire.broker.access.peers import AccessPeers
-from staticfire.broker.access.plain_acl import PlainAcl
+from staticfire.broker.access.plain_file import PlainFile
 from staticfire.broker.access.refusals import Refusals
 from staticfire.broker.access.users import NORMAL, SUPER, User, type_of
 from staticfire.broker.settings import BrokerSettings
@@ -23,7 +23,7 @@ from staticfire.runtime.connection import Connection
 from staticfire.runtime.credentials import Credentials
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
-from staticfire.runtime.machine import Clock
+from staticfire.runtime.machine import Clock, Files
 
 log = logger("access")
 
@@ -32,6 +32,7 @@ class AccessSite(msgspec.Struct):
     """What the desk needs of its broker."""
 
     clock: Clock
+    files: Files
     settings: Callable[[], BrokerSettings]
     dispatcher: Dispatcher
     connections: Callable[[], Iterable[Connection]]
@@ -53,19 +54,40 @@ class AccessDesk:
         self.gate = AccessGate(self.judge, site.clock, self.refusals, peers)
         self.administration = AccessAdministration(self.book, self.judge)
         self._was_judging = False
+        self._file: PlainFile | None = None
+        self._file_error = ""
 
     def begin(self) -> None:
-        """Add the users that the settings name, and judge from now on, if anything must be judged. Raises: UsageError."""
-        for user in first_users(self._site.settings()):
+        """Add the users that the settings name, and begin to judge if anything requires it. Raises: UsageError."""
+        settings = self._site.settings()
+        for user in first_users(settings):
             if self.book.user(user.username) is None:
                 self.book.put_user(user)
+        if settings.plain_acl_file:
+            self._file = PlainFile(self._site.files, settings.plain_acl_file)
+            self.judge.plain = self._file.read()
+        elif settings.acl_enable:
+            words = "RocketMQ 4's access control needs plainAclFile=/path/to/plain_acl.yml"
+            raise UsageError(f"aclEnable=true: {words}; for RocketMQ 5's, set authenticationEnabled=true instead")
         self.apply()
 
-    def use_file(self, plain: PlainAcl | None) -> None:
-        """Use the accounts of a plain_acl.yml."""
-        self.judge.plain = plain
-        self.refusals.forget()
-        self.apply()
+    def look_at_file(self) -> None:
+        """Use the accounts of the plain_acl.yml again, if it has changed. If it can't be read, keep those before."""
+        if self._file is None:
+            return
+        try:
+            plain = self._file.read()
+        except UsageError as error:
+            if str(error) != self._file_error:
+                log.error("plain_acl_not_read", reason=str(error), way_out="repair the file; the old rules stay")
+            self._file_error = str(error)
+            return
+        self._file_error = ""
+        if plain is not None:
+            self.judge.plain = plain
+            self.refusals.forget()
+            log.info("plain_acl_read", path=self._file.path, accounts=len(plain.book.users))
+            self.apply()
 
     def apply(self) -> None:
         """Open or shut the gate, as settings, users and policies require."""

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from staticfire.broker.access.judging import Credentials, Judge
-from staticfire.broker.access.peers import AccessPeers
 from staticfire.broker.access.needs import Need
+from staticfire.broker.access.peers import AccessPeers
 from staticfire.broker.access.refusals import NOT_PERMITTED, Refusal, Refusals, groups_of
 from staticfire.broker.access.resources import Resource
 from staticfire.protocol.codecs import NATIVE, Called, Envelope
@@ -34,7 +34,7 @@ _decode_fields = msgspec.json.Decoder().decode
 class PartCall(Call):
     """A call without the messages that its user may not send. The response contains their refusals again."""
 
-    refused: dict[int, ManyResult] = {}
+    refused: dict[int, ManyResult] = msgspec.field(default_factory=dict)
 
     def answer(self, answer: Answer) -> None:
         Call.answer(self, self.whole(answer))
@@ -70,7 +70,7 @@ class AccessGate:
         by = credentials_of(envelope, body, call)
         if by.access_key:
             self._peers.note(call.connection, by.access_key)
-        source = parse_address(call.peer.address)[0]
+        source = source_of(call)
         refused = self._judge.judge(envelope.code, call.request, by, source)
         if refused is None:
             return handler(call)
@@ -82,7 +82,7 @@ class AccessGate:
     def _send_rest(self, many: SendMany, by: Credentials, source: str, handler: Handler, call: Call) -> Answer | None:
         """Handle a SEND_MANY without the messages of topics that are refused."""
         refusals: dict[str, Refusal | None] = {}
-        refused: dict[int, ManyResult] = {}
+        refused: dict[int, ManyResult] = msgspec.field(default_factory=dict)
         for index, message in enumerate(many.body):
             if message.topic not in refusals:
                 alone = msgspec.structs.replace(many, body=[message])
@@ -106,13 +106,20 @@ class AccessGate:
         if not self._judge.is_judging:
             return JudgeAnswer(is_judging=False)
         judged: JudgedCall = call.request.body
-        by = Credentials(judged.access_key, judged.signature.lower(), partial(_expected_text, judged.signed_text))
+        by = Credentials(
+            judged.access_key,
+            judged.signature.lower(),
+            partial(_expected_text, judged.signed_text),
+            problem=judged.problem,
+        )
         needs = [Need(Resource(one.kind, one.name), frozenset(one.actions)) for one in judged.needs]
         refused = self._judge.judge_call(judged.name, needs, by, judged.source)
         if refused is None:
             return JudgeAnswer(is_judging=True)
         groups = [one.resource.name for one in needs if one.resource.kind == "Group"] or [""]
-        new = self._refusals.note(refused, judged.client_id or judged.source, groups, judged.name, self._clock.wall_ms())
+        new = self._refusals.note(
+            refused, judged.client_id or judged.source, groups, judged.name, self._clock.wall_ms()
+        )
         if new is not None:
             _tell(new, refused)
         return refused.answer(is_old=False)
@@ -121,7 +128,7 @@ class AccessGate:
         request: Any = call.request
         client = getattr(getattr(request, "body", None), "client_id", None) or call.connection.client_id
         groups = groups_of(request, refused.resource)
-        new = self._refusals.note(refused, client or call.peer.address, groups, "", self._clock.wall_ms())
+        new = self._refusals.note(refused, client or source_of(call), groups, "", self._clock.wall_ms())
         if new is not None:
             _tell(new, refused)
 
@@ -177,3 +184,8 @@ def _expected_of_sign_in(one: SignIn, secret: str) -> str:
 
 def _nothing(_secret: str) -> str:
     return ""
+
+
+def source_of(call: Call) -> str:
+    """Return the address from which a request came, without the port."""
+    return parse_address(call.peer.address)[0]

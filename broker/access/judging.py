@@ -25,6 +25,8 @@ from staticfire.broker.access.refusals import (
 from staticfire.broker.access.users import SUPER, User
 from staticfire.protocol.signatures import is_same
 
+GRPC_PACKAGE = "apache.rocketmq.v2."
+
 
 class Credentials(NamedTuple):
     """What a request says about its user, and how to check that."""
@@ -35,6 +37,8 @@ class Credentials(NamedTuple):
     """Returns the right signature for a secret."""
     is_silent: bool = False
     """Whether the request has no header fields at all, so that RocketMQ only checks signatures, not policies."""
+    problem: str = ""
+    """Why they can't be read."""
 
 
 class AccessSwitches(msgspec.Struct, frozen=True):
@@ -111,15 +115,21 @@ class Judge:
             assert self.plain is not None
             refused = self._check_plain(0, by, source)
             return refused if refused or self._passes(by, source) else self._check_needs(0, needs, by, source)
-        refused = self._check(name, 0, by, source)
-        if refused is not None or not self.is_authorizing or name in self.switches.unauthorized_codes:
-            return refused
+        full_name = GRPC_PACKAGE + name
+        if {name, full_name}.isdisjoint(self.switches.unsigned_codes):
+            refused = self._check(name, 0, by, source)
+            if refused is not None:
+                return refused
+        if not self.is_authorizing or not {name, full_name}.isdisjoint(self.switches.unauthorized_codes):
+            return None
         return self._check_needs(0, needs, by, source)
 
     def _check(self, named: str, code: int, by: Credentials, source: str) -> Refusal | None:
         """Check key, user and signature."""
         if not self.is_authenticating or named in self.switches.unsigned_codes:
             return None
+        if by.problem:
+            return Refusal(UNREADABLE, code, source=source, detail=by.problem)
         if not by.access_key:
             return Refusal(NO_KEY, code, source=source)
         user = self.user(by.access_key)

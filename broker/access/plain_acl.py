@@ -90,9 +90,8 @@ class PlainAcl:
 
     def _add(self, one: Account) -> None:
         if len(one.access_key) <= KEY_CHARS_MIN or len(one.secret_key) <= KEY_CHARS_MIN:
-            raise UsageError(
-                f"the account {one.access_key!r}: accessKey and secretKey must be longer than {KEY_CHARS_MIN} characters"
-            )
+            words = f"accessKey and secretKey must be longer than {KEY_CHARS_MIN} characters"
+            raise UsageError(f"the account {one.access_key!r}: {words}")
         if self.book.user(one.access_key) is not None:
             raise UsageError(f"the account {one.access_key!r} is in the file twice")
         self.book.put_user(User(one.access_key, one.secret_key, SUPER if one.is_admin else NORMAL))

@@ -11,7 +11,6 @@ from staticfire.protocol.errors import UsageError
 from staticfire.runtime.machine import Files
 
 FILE_BYTES_MAX = 16 * 1024 * 1024
-WATCH_MS = 500
 HOW_TO_GET_IT = "pip install 'staticfire[acl]'"
 _KEYS = {
     "accessKey", "secretKey", "whiteRemoteAddress", "admin", "defaultTopicPerm", "defaultGroupPerm", "topicPerms",
@@ -60,7 +59,7 @@ def _table(data: bytes) -> dict[str, Any]:
     try:
         # BaseLoader takes each value as text, so that a secret of digits stays what was written. Like SafeLoader, it
         # creates nothing but texts, lists and mappings.
-        found = yaml.load(data, Loader=yaml.BaseLoader)  # noqa: S506 (see above)
+        found = yaml.load(data, Loader=yaml.BaseLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "

@@ -56,7 +56,7 @@ class Refusal(NamedTuple):
             case _ if self.reason == WRONG_SIGNATURE:
                 return "check signature failed."
             case _ if self.reason == UNREADABLE:
-                return "parse authorization context error."
+                return self.detail or "parse authorization context error."
         named = "" if self.resource is None else self.resource.text
         return f"User:{self.user} has no permission to access {named} from {self.source}, {self.detail}"
 

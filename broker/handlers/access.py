@@ -23,6 +23,7 @@ from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.access import AccessAnswer, AccessState, JudgeAnswer
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher
+from staticfire.runtime.service import Pause
 
 if TYPE_CHECKING:
     from staticfire.broker.access.desk import AccessDesk
@@ -86,6 +87,17 @@ class AccessHandlers:
         """Forget a closed connection."""
         self._peers.disconnected(connection)
 
+    async def watch_loop(self, pause: Pause) -> None:
+        """Loop: read the file of RocketMQ 4's access control again when it has changed."""
+        while True:
+            await pause(WATCH_MS)
+            self._desk.look_at_file()
+
+    @property
+    def has_file(self) -> bool:
+        """Whether there is such a file."""
+        return bool(self._state.settings.plain_acl_file)
+
     # -- requests ------------------------------------------------------------------------------------------------
 
     def sign_in(self, call: Call) -> Answer:
@@ -135,6 +147,7 @@ class AccessHandlers:
         state = self._state
         site = AccessSite(
             clock=state.machine.clock,
+            files=state.machine.files,
             settings=lambda: state.settings,
             dispatcher=self._dispatcher,
             connections=self._connections,
@@ -163,6 +176,8 @@ class AccessHandlers:
             self._desk.begin()
 
 
+WATCH_MS = 500
+"""How often RocketMQ looks at files for changes."""
 CHANGES = ("cre", "upd", "del", "put")
 
 
@@ -173,4 +188,5 @@ def is_wanted(settings: BrokerSettings) -> bool:
         or settings.authorization_enabled
         or settings.init_authentication_user
         or settings.acl_enable
+        or settings.plain_acl_file
     )

@@ -92,7 +92,9 @@ class AccessAdmin:
         masters = await self._admin.masters()
         there = [broker for broker, address in masters.items() if await self._knows(address, name)]
         if len(there) == len(masters):
-            raise UsageError(f"the user {name} exists; to change its secret: staticfire user change {name} --secret ...")
+            raise UsageError(
+                f"the user {name} exists; to change its secret: staticfire user change {name} --secret ..."
+            )
         info = UserInfo(name, secret, SUPER if is_super else NORMAL, "enable")
         for broker, address in masters.items():
             # A broker that was away when the user was added gets it now.
@@ -204,7 +206,9 @@ def _lines(user: str, acl: AclInfo) -> list[PolicyLine]:
 
 def _check_user(name: str, secret: str) -> None:
     if not name.strip() or any(char.isspace() or char in ",/=" for char in name):
-        raise UsageError(f"{name!r} can't be the name of a user: it must have no blanks, commas, slashes or equals signs")
+        raise UsageError(
+            f"{name!r} can't be the name of a user: it must have no blanks, commas, slashes or equals signs"
+        )
     if not secret.strip():
         raise UsageError(f"user {name}: the secret is empty")
 

@@ -110,7 +110,7 @@ class JsonCodec(Codec):
         flag = ONEWAY_FLAG if oneway else 0
         return _frame(declaration.code, opaque, flag, request.remark, fields, body)
 
-    def finished(self, fields: dict[str, str], body: bytes) -> dict[str, str]:  # noqa: ARG002 (for subclasses)
+    def finished(self, fields: dict[str, str], body: bytes) -> dict[str, str]:
         """Return the header fields of a request. A client with an access key adds its signature here."""
         return fields
 

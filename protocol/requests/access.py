@@ -189,6 +189,8 @@ class JudgedCall(msgspec.Struct, array_like=True, gc=False):
     """The name of the call's message, like SendMessageRequest."""
     client_id: str
     needs: list[NeedInfo]
+    problem: str = ""
+    """Why the metadata can't be read, in RocketMQ's words."""
 
 
 class JudgeAnswer(Answer, rename="camel"):

@@ -74,8 +74,6 @@ def set_policy(
         raise UsageError(f"{decision.lower()}: give the actions: staticfire {decision.lower()} {name} {about} Pub,Sub")
     words = actions_of(actions)
     addresses = [one.strip() for one in sources.split(",") if one.strip()]
-    on_brokers(
-        namesrv, protocol, lambda access: access.set_policy(name, decision, about, words, addresses, is_default)
-    )
+    on_brokers(namesrv, protocol, lambda access: access.set_policy(name, decision, about, words, addresses, is_default))
     verb = "may" if decision == "Allow" else "may not"
     click.echo(f"{name} {verb} {', '.join(words)} on {about}{' from ' + ', '.join(addresses) if addresses else ''}")

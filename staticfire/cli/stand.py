@@ -64,9 +64,9 @@ def standing(
         control_socket = _listen_for_control(flags.control)
         ended_badly: list[str] = []
         try:
-            with _running_cluster(flags.wanted, stdout, signals, early, ended_badly, later) as cluster:
-                with _owners_key(cluster):
-                    yield Stand(cluster, control_socket, signals, flags.control, ended_badly)
+            running = _running_cluster(flags.wanted, stdout, signals, early, ended_badly, later)
+            with running as cluster, _owners_key(cluster):
+                yield Stand(cluster, control_socket, signals, flags.control, ended_badly)
         finally:
             control_socket.close()
     finally:

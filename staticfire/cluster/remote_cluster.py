@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from staticfire.launch.process_faults import ProcessFaults
+    from staticfire.runtime.credentials import Credentials
 
 
 class RemotePlace:

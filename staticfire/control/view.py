@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from staticfire.runtime.credentials import Credentials
     from staticfire.launch.process_faults import ProcessFaults
+    from staticfire.runtime.credentials import Credentials
 
 
 class ClusterView(Protocol):

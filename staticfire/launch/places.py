@@ -118,7 +118,7 @@ class WantedCluster:
 
     def access_settings(self) -> dict[str, str]:
         """Return the settings for the user of the cluster's own programs, and for the users."""
-        own = {"accessKey": OWN_USER, "secretKey": os.urandom(OWN_SECRET_BYTES).hex()}
+        own = {"accessKey": OWN_USER, "secretKey": os.urandom(OWN_SECRET_BYTES).hex()}  # noqa: TID251 (a secret that no seed may repeat)
         settings = {"innerClientAuthenticationCredentials": json.dumps(own)}
         if self.users:
             settings["initAuthenticationUser"] = json.dumps([user.as_json() for user in self.users])

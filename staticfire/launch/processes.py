@@ -30,8 +30,8 @@ from staticfire.runtime.signals import SignalInbox
 from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM, EarlyStart
 
 if TYPE_CHECKING:
-    from staticfire.runtime.credentials import Credentials
     from staticfire.launch.process_faults import ProcessFaults
+    from staticfire.runtime.credentials import Credentials
 
 
 class ProcessCluster:
