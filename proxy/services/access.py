@@ -5,7 +5,8 @@ change counts from the next call on (in RocketMQ, after up to 20 s), and no secr
 judge nothing, no call is passed on: a broker notifies the endpoint when that changes.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any, TypeVar
 
 from google.protobuf.message import Message
@@ -20,10 +21,13 @@ from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetClusterInf
 from staticfire.proxy.proto.rocketmq_v2_pb2 import Code, Status
 from staticfire.proxy.services.access_needs import NO_MESSAGE, is_empty_send, needs_of, presented_by
 from staticfire.proxy.services.callers import CLIENT_ID
+from staticfire.proxy.services.statuses import status_of
 from staticfire.proxy.transport.calls import GrpcCall
 from staticfire.runtime.dispatcher import Call
 
 A = TypeVar("A", bound=Message)
+Stream = Callable[[Any, GrpcCall], AsyncGenerator[Any, None]]
+"""A handler whose responses are a stream."""
 TIMEOUT_MS = 3_000
 
 
@@ -39,7 +43,7 @@ class CallAccess:
         client.broker_lost.append(self._lost)
 
     async def refused(self, request: Message, call: GrpcCall) -> Status | None:
-        """Return the status of a refusal; None if the client may do it. Raises: NetworkError."""
+        """Return the status of a refusal; None if the client may do it."""
         presented = presented_by(call.metadata)
         judged = JudgedCall(
             presented.access_key,
@@ -51,7 +55,10 @@ class CallAccess:
             needs_of(request),
             presented.problem,
         )
-        answer = await self._ask(JudgeCall(body=judged))
+        try:
+            answer = await self._ask(JudgeCall(body=judged))
+        except NetworkError as error:
+            return status_of(error)
         if answer is None or answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
             # No broker can be reached, so there is nothing to protect; or they are RocketMQ's, which judge themselves.
             self.is_open = answer is not None
@@ -119,28 +126,36 @@ def checked(
 
 
 def checked_stream(
-    access: CallAccess, handle: Callable[[Any, GrpcCall], AsyncIterator[Any]], refused: Callable[[Status], Message]
-) -> Callable[[Any, GrpcCall], AsyncIterator[Any]]:
+    access: CallAccess,
+    handle: Callable[[Any, GrpcCall], AsyncGenerator[Any, None]],
+    refused: Callable[[Status], Message],
+) -> Callable[[Any, GrpcCall], AsyncGenerator[Any, None]]:
     """The same for a call whose responses are a stream: a refusal is one response, and the stream ends well."""
 
-    async def handler(request: Any, call: GrpcCall) -> AsyncIterator[Any]:
-        if not access.is_open:
-            status = await access.refused(request, call)
-            if status is not None:
-                yield refused(status)
-                return
-        async for response in handle(request, call):
-            yield response
+    async def after_check(request: Any, call: GrpcCall) -> AsyncGenerator[Any, None]:
+        status = await access.refused(request, call)
+        if status is not None:
+            yield refused(status)
+            return
+        # Closed together with this one, because it takes back what its client didn't read.
+        async with aclosing(handle(request, call)) as responses:
+            async for response in responses:
+                yield response
+
+    def handler(request: Any, call: GrpcCall) -> AsyncGenerator[Any, None]:
+        return handle(request, call) if access.is_open else after_check(request, call)
 
     return handler
 
 
 def checked_commands(
-    access: CallAccess, handle: Callable[[Any, GrpcCall], AsyncIterator[Any]], refused: Callable[[Status], Message]
-) -> Callable[[Any, GrpcCall], AsyncIterator[Any]]:
+    access: CallAccess,
+    handle: Callable[[Any, GrpcCall], AsyncGenerator[Any, None]],
+    refused: Callable[[Status], Message],
+) -> Callable[[Any, GrpcCall], AsyncGenerator[Any, None]]:
     """The same for a call in which both sides stream: each request is checked, and the first refusal ends the call."""
 
-    async def handler(requests: AsyncIterator[Any], call: GrpcCall) -> AsyncIterator[Any]:
+    async def handler(requests: AsyncIterator[Any], call: GrpcCall) -> AsyncGenerator[Any, None]:
         refusals: list[Status] = []
 
         async def permitted() -> AsyncIterator[Any]:
@@ -151,8 +166,9 @@ def checked_commands(
                     return
                 yield request
 
-        async for response in handle(permitted(), call):
-            yield response
+        async with aclosing(handle(permitted(), call)) as responses:
+            async for response in responses:
+                yield response
         if refusals:
             yield refused(refusals[0])
 

@@ -89,10 +89,7 @@ class MessagingService(Service):
             ),
             "SendMessage": self._unary(pb.SendMessageRequest, pb.SendMessageResponse, self._sending.send),
             "ReceiveMessage": server_stream(
-                pb.ReceiveMessageRequest,
-                checked_stream(
-                    self._access, self._receiving.receive, lambda one: pb.ReceiveMessageResponse(status=one)
-                ),
+                pb.ReceiveMessageRequest, checked_stream(self._access, self._receiving.receive, _receive_failed)
             ),
             "AckMessage": self._unary(pb.AckMessageRequest, pb.AckMessageResponse, self._acknowledging.ack),
             "ChangeInvisibleDuration": self._unary(
@@ -119,6 +116,10 @@ class MessagingService(Service):
             "QueryOffset": _not_built(pb.QueryOffsetRequest),
         }
         return {f"{SERVICE}/{name}": method for name, method in methods.items()}
+
+
+def _receive_failed(status: Status) -> Message:
+    return pb.ReceiveMessageResponse(status=status)
 
 
 def _not_built(request: type[Message]) -> Method:

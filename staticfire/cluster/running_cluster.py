@@ -18,6 +18,7 @@ from staticfire.runtime.ports import listen_on, port_of
 if TYPE_CHECKING:
     from staticfire.broker.groups.retries import SentBack
     from staticfire.client import Admin, ClientConnection
+    from staticfire.client.admin.access import AccessAdmin
     from staticfire.client.admin.group_view import GroupView
     from staticfire.client.admin.journal import JournalRecords
     from staticfire.client.copying.copier import CopyReport
@@ -252,6 +253,15 @@ class RunningCluster:
         finally:
             await pool.close()
             await machine.workers.close()
+
+    @asynccontextmanager
+    async def access(self) -> "AsyncIterator[AccessAdmin]":
+        """Open connections for one change of users or policies."""
+        from staticfire.client import Admin, ClientSettings
+        from staticfire.client.admin.access import AccessAdmin
+
+        async with Admin(self.cluster.namesrv, ClientSettings.signing(self.cluster.credentials)) as admin:
+            yield AccessAdmin(admin)
 
     async def _asked(self, ask: "Callable[[Admin], Awaitable[T]]") -> T:
         from staticfire.client import Admin, ClientSettings

@@ -13,6 +13,7 @@ from staticfire.control import (
     putting_back,
     sending,
     topic_changes,
+    users,
 )
 from staticfire.control.openapi import describe, page
 from staticfire.control.routes import HTML, ControlCall, Reply, Route
@@ -55,5 +56,6 @@ ROUTES: tuple[Route, ...] = (
     *clock.ROUTES,
     *putting_back.ROUTES,
     *faults.ROUTES,
+    *users.ROUTES,
     *journal.ROUTES,
 )
