@@ -82,7 +82,7 @@ class AccessGate:
     def _send_rest(self, many: SendMany, by: Credentials, source: str, handler: Handler, call: Call) -> Answer | None:
         """Handle a SEND_MANY without the messages of topics that are refused."""
         refusals: dict[str, Refusal | None] = {}
-        refused: dict[int, ManyResult] = msgspec.field(default_factory=dict)
+        refused: dict[int, ManyResult] = {}
         for index, message in enumerate(many.body):
             if message.topic not in refusals:
                 alone = msgspec.structs.replace(many, body=[message])

@@ -22,6 +22,7 @@ from staticfire.broker.access.refusals import (
     WRONG_SIGNATURE,
     Refusal,
 )
+from staticfire.broker.access.resources import CLUSTER, Resource
 from staticfire.broker.access.users import SUPER, User
 from staticfire.protocol.signatures import is_same
 
@@ -176,7 +177,14 @@ class Judge:
         if self.plain.is_trace(code, request) or user.is_super:
             return None
         if self.plain.needs_admin(code):
-            return Refusal(ADMIN_ONLY, code, by.access_key, source, detail="only an admin account may do this.")
+            return Refusal(
+                ADMIN_ONLY,
+                code,
+                by.access_key,
+                source,
+                Resource(CLUSTER, self._cluster),
+                detail="only an admin account may do this.",
+            )
         try:
             needs = tuple(self.plain.needs(code, request))
         except (AttributeError, TypeError):
