@@ -11,7 +11,7 @@ Bytes that aren't a frame raise ProtocolError. Then the connection must be close
 unknown.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple, cast
@@ -30,6 +30,7 @@ from staticfire.protocol.codecs import (
     MakeCall,
     Offer,
     Offers,
+    RequestWatch,
     SendRuns,
     codec_for,
 )
@@ -43,8 +44,6 @@ from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 Handler = Callable[[Any], Answer | None]
 Guard = Callable[[int, Handler], Handler]
 """Returns the handler that replaces the handler of a request code."""
-Screen = Callable[[Envelope, bytes, Called], Called]
-"""Returns what replaces a handler and its call, for a request with this header and this body."""
 FastPath = Callable[[bytes, int, int, list[Called], int], int]
 """Reads requests from a range of bytes; appends up to so many calls (0: all) and returns where it stopped."""
 # Length, codec, header length.
@@ -71,18 +70,6 @@ class AnswerFrame(NamedTuple):
     body: bytes
 
 
-def answers_in(data: bytes) -> Iterator[AnswerFrame]:
-    """Yield the responses in complete frames that we wrote ourselves."""
-    at = 0
-    while at < len(data):
-        length, word = _HEAD(data, at)
-        codec, body_at = codec_for(word >> 24), at + HEAD_BYTES + (word & 0xFFFFFF)
-        yield AnswerFrame(
-            codec, codec.decode_envelope(data[at + HEAD_BYTES : body_at]), data[body_at : at + 4 + length]
-        )
-        at += 4 + length
-
-
 class Routes:
     """The handlers by request code, shared by all readers of a server or client."""
 
@@ -95,11 +82,8 @@ class Routes:
         self.runs: SendRuns | None = None
         """Takes plain sends all at once, before calls are made for the rest. None if there is nothing that does so, and
         under a guard."""
-        self.screen: Screen | None = None
-        """Sees each request with its header and its body before it is handled, while access is judged."""
-        self.saw_key: Callable[[Any, bytes], None] | None = None
-        """Called with the source and the header fields of a request that isn't like the last one and has an access
-        key."""
+        self.watch: RequestWatch | None = None
+        """Judges requests, or notes their access keys."""
         self._offered: SendRuns | None = None
         self._guard: Guard | None = None
         self._unguarded: dict[int, Handler] = {}
@@ -310,13 +294,13 @@ class FrameReader:
             return self._answered, AnswerFrame(codec, envelope, data[body_at:stop])
         self.codec = codec
         self._json.forget()
-        routes = self._routes
-        if routes.screen is not None:
-            # Each request needs its header, so none is read on a fast path.
-            self.read_slowly()
-            return routes.screen(envelope, data[body_at:stop], self._read_request(codec, envelope, data[body_at:stop]))
-        if routes.saw_key is not None and codec.number != NATIVE and _ACCESS_KEY in (envelope.fields or b""):
-            routes.saw_key(self._source, envelope.fields or b"")
+        watch = self._routes.watch
+        if watch is not None and watch.is_judging:
+            self.read_slowly()  # Each request needs its header.
+            body = data[body_at:stop]
+            return watch.judged(envelope, body, self._read_request(codec, envelope, body))
+        if watch is not None and codec.number != NATIVE and _ACCESS_KEY in (envelope.fields or b""):
+            watch.saw_key(self._source, envelope.fields or b"")
         is_native = codec.number == NATIVE
         if is_native and envelope.flag == 0 and envelope.remark is None:
             if envelope.code not in self._routes.known:

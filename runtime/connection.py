@@ -112,7 +112,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         return self._reader.peer
 
     def read_slowly(self) -> None:
-        """Have the next request seen by `Routes.screen`, if there is one."""
+        """Have the next request judged by `Routes.watch`, if it judges."""
         self._reader.read_slowly()
 
     @property

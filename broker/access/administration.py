@@ -9,8 +9,8 @@ Behaviour
 """
 
 from staticfire.broker.access.book import USERS_MAX, AccessBook, policies_of
-from staticfire.broker.access.judging import Judge
-from staticfire.broker.access.policies import ACTIONS, ALLOW, CUSTOM, DEFAULT, DENY, Entry, network_of
+from staticfire.broker.access.judging import AccessJudge
+from staticfire.broker.access.policies import ACTIONS, ALLOW, CUSTOM, DEFAULT, DENY, PolicyEntry, network_of
 from staticfire.broker.access.resources import pattern_of
 from staticfire.broker.access.users import User, status_of, type_of
 from staticfire.protocol.codes import ResponseCode
@@ -51,7 +51,7 @@ def _refused(words: str, code: int = ResponseCode.NO_PERMISSION) -> BrokerAnswer
 class AccessAdministration:
     """Changes and reads the book."""
 
-    def __init__(self, book: AccessBook, judge: Judge) -> None:
+    def __init__(self, book: AccessBook, judge: AccessJudge) -> None:
         self._book = book
         self._judge = judge
 
@@ -108,7 +108,7 @@ class AccessAdministration:
         is_needed = len(self._book.users) > 1 if wanted is None else wanted
         if is_needed and self._book.is_last_super(name):
             raise _refused(
-                f"User:{name} is the last super user that can sign in: without it, nobody could change users or "
+                f"User:{name} is the last super user that can sign in: without it, no client could change users or "
                 "policies; make another user a super user first"
             )
 
@@ -121,7 +121,7 @@ class AccessAdministration:
             words = "The body of acl is null, the acl can't be created without policies"
             raise _refused(words, ResponseCode.SYSTEM_ERROR)
         name = _subject(request.subject)
-        policies: list[tuple[str, list[Entry]]] = []
+        policies: list[tuple[str, list[PolicyEntry]]] = []
         for policy in info.policies:
             if not policy.entries:
                 raise _refused("The policies is empty.")
@@ -206,7 +206,7 @@ def _subject(text: str) -> str:
     return name
 
 
-def _entry(info: EntryInfo) -> Entry:
+def _entry(info: EntryInfo) -> PolicyEntry:
     """Return an entry that was sent. Raises: BrokerAnswer, in RocketMQ's order."""
     pattern = pattern_of(info.resource or "")
     if pattern is None:
@@ -224,4 +224,4 @@ def _entry(info: EntryInfo) -> Entry:
     decision = _DECISIONS.get((info.decision or "").lower())
     if decision is None:
         raise _refused("The decision is null or illegal.")
-    return Entry(pattern, actions, tuple(info.source_ips or ()), decision)
+    return PolicyEntry(pattern, actions, tuple(info.source_ips or ()), decision)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from staticfire.broker.access.policies import CUSTOM, DEFAULT, DENY, Acl, Entry, Policy, Verdict
+from staticfire.broker.access.policies import CUSTOM, DEFAULT, DENY, Acl, PolicyEntries, PolicyEntry, PolicyVerdict
 from staticfire.broker.access.resources import Pattern, Resource, pattern_of
 from staticfire.broker.access.users import User
 from staticfire.protocol.requests.access import EntryInfo, PolicyInfo
@@ -28,7 +28,7 @@ class AccessBook:
         self.acls: dict[str, Acl] = {}
         self.version = 0
         self._changed = changed
-        self._decisions: dict[tuple[str, Resource, frozenset[str], str], Verdict] = {}
+        self._decisions: dict[tuple[str, Resource, frozenset[str], str], PolicyVerdict] = {}
 
     def user(self, name: str) -> User | None:
         """Return a user; None if there is none of that name."""
@@ -54,7 +54,7 @@ class AccessBook:
             return False
         return not any(one.is_super and one.is_enabled for one in self.users.values() if one.username != name)
 
-    def put_entries(self, name: str, policy_type: str, entries: list[Entry]) -> None:
+    def put_entries(self, name: str, policy_type: str, entries: list[PolicyEntry]) -> None:
         """Add entries to the policies of a user. An entry about the same resource is replaced as a whole."""
         acl = self.acls.setdefault(name, Acl())
         acl.policies[policy_type].put(entries)
@@ -73,7 +73,7 @@ class AccessBook:
         del self.acls[name]
         self.touch()
 
-    def decide(self, name: str, resource: Resource, actions: frozenset[str], source: str) -> Verdict:
+    def decide(self, name: str, resource: Resource, actions: frozenset[str], source: str) -> PolicyVerdict:
         """Return whether the policies of a user permit one of the actions. Hot path."""
         key = (name, resource, actions, source)
         verdict = self._decisions.get(key)
@@ -107,19 +107,19 @@ class AccessBook:
             acls[name] = acl = Acl()
             for policy in policies:
                 kind = DEFAULT if policy.policy_type == DEFAULT else CUSTOM
-                acl.policies[kind] = Policy(map(entry_of, policy.entries or ()))
+                acl.policies[kind] = PolicyEntries(map(entry_of, policy.entries or ()))
         self.users = {user.username: user for user in saved.users}
         self.acls = acls
         self.version += 1
         self._decisions.clear()
 
 
-def entry_of(info: EntryInfo) -> Entry:
+def entry_of(info: EntryInfo) -> PolicyEntry:
     """Return the entry that was saved. Raises: ValueError."""
     pattern = pattern_of(info.resource or "")
     if pattern is None:
         raise ValueError(f"the resource {info.resource!r} is invalid")
-    return Entry(pattern, tuple(info.actions or ()), tuple(info.source_ips or ()), info.decision or DENY)
+    return PolicyEntry(pattern, tuple(info.actions or ()), tuple(info.source_ips or ()), info.decision or DENY)
 
 
 def policies_of(acl: Acl, resource_filter: str = "") -> list[PolicyInfo]:
@@ -132,7 +132,7 @@ def policies_of(acl: Acl, resource_filter: str = "") -> list[PolicyInfo]:
     return found
 
 
-def _info(entry: Entry) -> EntryInfo:
+def _info(entry: PolicyEntry) -> EntryInfo:
     return EntryInfo(entry.pattern.text, list(entry.actions), list(entry.sources) or None, entry.decision)
 
 

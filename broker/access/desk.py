@@ -11,17 +11,16 @@ import msgspec
 from staticfire.broker.access.administration import AccessAdministration
 from staticfire.broker.access.book import AccessBook
 from staticfire.broker.access.gate import AccessGate
-from staticfire.broker.access.judging import AccessSwitches, Judge
+from staticfire.broker.access.judging import AccessJudge, AccessSwitches
 from staticfire.broker.access.peers import AccessPeers
-from staticfire.broker.access.plain_file import PlainFile
-from staticfire.broker.access.refusals import Refusals
+from staticfire.broker.access.plain_file import PlainAclFile
+from staticfire.broker.access.refusals import AccessRefusals
 from staticfire.broker.access.users import NORMAL, SUPER, User, type_of
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.access import AccessAnswer, AccessState
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.credentials import Credentials
-from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Clock, Files
 
@@ -34,7 +33,6 @@ class AccessSite(msgspec.Struct):
     clock: Clock
     files: Files
     settings: Callable[[], BrokerSettings]
-    dispatcher: Dispatcher
     connections: Callable[[], Iterable[Connection]]
     save: Callable[[], None]
 
@@ -49,12 +47,12 @@ class AccessDesk:
         self.book = AccessBook(self._changed)
         settings = site.settings()
         inner = inner_user(settings)
-        self.judge = Judge(self.book, settings.broker_cluster_name, inner)
-        self.refusals = Refusals()
+        self.judge = AccessJudge(self.book, settings.broker_cluster_name, inner)
+        self.refusals = AccessRefusals()
         self.gate = AccessGate(self.judge, site.clock, self.refusals, peers)
         self.administration = AccessAdministration(self.book, self.judge)
         self._was_judging = False
-        self._file: PlainFile | None = None
+        self._file: PlainAclFile | None = None
         self._file_error = ""
 
     def begin(self) -> None:
@@ -64,7 +62,7 @@ class AccessDesk:
             if self.book.user(user.username) is None:
                 self.book.put_user(user)
         if settings.plain_acl_file:
-            self._file = PlainFile(self._site.files, settings.plain_acl_file)
+            self._file = PlainAclFile(self._site.files, settings.plain_acl_file)
             self.judge.plain = self._file.read()
         elif settings.acl_enable:
             words = "RocketMQ 4's access control needs plainAclFile=/path/to/plain_acl.yml"
@@ -100,7 +98,7 @@ class AccessDesk:
         )
         self.gate.is_old = settings.old_acl_answers
         is_judging = self.judge.is_judging
-        site.dispatcher.routes.screen = self.gate.screen if is_judging else None
+        self._peers.judge_with(self.gate.screen if is_judging else None)
         for connection in site.connections() if is_judging else ():
             connection.read_slowly()
         self._peers.tell_followers()

@@ -1,4 +1,4 @@
-"""Applies access control to the requests of a broker: a `Screen` of its frame reader, while anything is judged.
+"""Applies access control to the requests of a broker, while anything is judged.
 
 A request of RocketMQ's clients is signed itself. On connections of staticfire's programs, SIGN_IN states the key once;
 each request is judged by it anew, so a change of a user counts from the next request on. Requests are judged when they
@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from staticfire.broker.access.judging import Credentials, Judge
-from staticfire.broker.access.needs import Need
+from staticfire.broker.access.judging import AccessJudge, SignedBy
+from staticfire.broker.access.needs import UNJUDGED, Need
 from staticfire.broker.access.peers import AccessPeers
-from staticfire.broker.access.refusals import NOT_PERMITTED, Refusal, Refusals, groups_of
+from staticfire.broker.access.refusals import NOT_PERMITTED, AccessRefusal, AccessRefusals, groups_of
 from staticfire.broker.access.resources import Resource
 from staticfire.protocol.codecs import NATIVE, Called, Envelope
 from staticfire.protocol.codes import RequestCode
@@ -51,7 +51,7 @@ class PartCall(Call):
 class AccessGate:
     """Judges requests, and notes what is refused."""
 
-    def __init__(self, judge: Judge, clock: Clock, refusals: Refusals, peers: AccessPeers) -> None:
+    def __init__(self, judge: AccessJudge, clock: Clock, refusals: AccessRefusals, peers: AccessPeers) -> None:
         self._judge = judge
         self._clock = clock
         self._refusals = refusals
@@ -60,9 +60,9 @@ class AccessGate:
         """Whether refusals are those of RocketMQ 4."""
 
     def screen(self, envelope: Envelope, body: bytes, called: Called) -> Called:
-        """See `Screen`."""
+        """Return what replaces a handler and its call; see `RequestWatch`."""
         handler, call = called
-        if envelope.code == RequestCode.SIGN_IN:
+        if envelope.code in UNJUDGED:
             return called
         return partial(self._judged, envelope, body, handler), call
 
@@ -79,9 +79,9 @@ class AccessGate:
         self._note(refused, call)
         return refused.answer(self.is_old)
 
-    def _send_rest(self, many: SendMany, by: Credentials, source: str, handler: Handler, call: Call) -> Answer | None:
+    def _send_rest(self, many: SendMany, by: SignedBy, source: str, handler: Handler, call: Call) -> Answer | None:
         """Handle a SEND_MANY without the messages of topics that are refused."""
-        refusals: dict[str, Refusal | None] = {}
+        refusals: dict[str, AccessRefusal | None] = {}
         refused: dict[int, ManyResult] = {}
         for index, message in enumerate(many.body):
             if message.topic not in refusals:
@@ -106,7 +106,7 @@ class AccessGate:
         if not self._judge.is_judging:
             return JudgeAnswer(is_judging=False)
         judged: JudgedCall = call.request.body
-        by = Credentials(
+        by = SignedBy(
             judged.access_key,
             judged.signature.lower(),
             partial(_expected_text, judged.signed_text),
@@ -124,7 +124,7 @@ class AccessGate:
             _tell(new, refused)
         return refused.answer(is_old=False)
 
-    def _note(self, refused: Refusal, call: Call) -> None:
+    def _note(self, refused: AccessRefusal, call: Call) -> None:
         request: Any = call.request
         client = getattr(getattr(request, "body", None), "client_id", None) or call.connection.client_id
         groups = groups_of(request, refused.resource)
@@ -133,7 +133,7 @@ class AccessGate:
             _tell(new, refused)
 
 
-def _tell(new: RefusedAccess, refused: Refusal) -> None:
+def _tell(new: RefusedAccess, refused: AccessRefusal) -> None:
     """Log a refusal, once; RocketMQ has a file for them, auth_audit.log."""
     log.warning(
         "access_refused", user=new.user, request=new.request, resource=new.resource, actions=new.actions,
@@ -141,16 +141,16 @@ def _tell(new: RefusedAccess, refused: Refusal) -> None:
     )  # fmt: skip
 
 
-def credentials_of(envelope: Envelope, body: bytes, call: Call) -> Credentials:
+def credentials_of(envelope: Envelope, body: bytes, call: Call) -> SignedBy:
     """Return what a request says about its user: in its header, or once for its connection."""
     if call.codec.number == NATIVE:
         signed_in = call.connection.signed_in
         if signed_in is None:
-            return Credentials("", "", _nothing)
-        return Credentials(signed_in.access_key, signed_in.signature, partial(_expected_of_sign_in, signed_in))
+            return SignedBy("", "", _nothing)
+        return SignedBy(signed_in.access_key, signed_in.signature, partial(_expected_of_sign_in, signed_in))
     fields = texts_of(envelope.fields)
     expected = partial(_expected, fields, body, envelope.version)
-    return Credentials(fields.get(ACCESS_KEY, ""), fields.get(SIGNATURE, ""), expected, not fields)
+    return SignedBy(fields.get(ACCESS_KEY, ""), fields.get(SIGNATURE, ""), expected, not fields)
 
 
 def texts_of(fields: bytes | None) -> dict[str, str]:

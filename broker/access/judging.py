@@ -20,7 +20,7 @@ from staticfire.broker.access.refusals import (
     UNKNOWN,
     UNREADABLE,
     WRONG_SIGNATURE,
-    Refusal,
+    AccessRefusal,
 )
 from staticfire.broker.access.resources import CLUSTER, Resource
 from staticfire.broker.access.users import SUPER, User
@@ -29,7 +29,7 @@ from staticfire.protocol.signatures import is_same
 GRPC_PACKAGE = "apache.rocketmq.v2."
 
 
-class Credentials(NamedTuple):
+class SignedBy(NamedTuple):
     """What a request says about its user, and how to check that."""
 
     access_key: str
@@ -53,7 +53,7 @@ class AccessSwitches(msgspec.Struct, frozen=True):
     """The same, for policies."""
 
 
-class Judge:
+class AccessJudge:
     """Decides about requests, by users and policies, and by a file of RocketMQ 4 if there is one."""
 
     def __init__(self, book: AccessBook, cluster: str, inner: User | None) -> None:
@@ -96,7 +96,7 @@ class Judge:
         is_inner = self._inner is not None and name == self._inner.username
         return self.plain is not None and not is_inner and self._book.user(name) is None
 
-    def judge(self, code: int, request: Any, by: Credentials, source: str) -> Refusal | None:
+    def judge(self, code: int, request: Any, by: SignedBy, source: str) -> AccessRefusal | None:
         """Return why a remoting request is refused; None: it isn't. `request` is None if it can't be read."""
         if self._is_plain(by.access_key):
             return self._judge_plain(code, request, by, source)
@@ -107,10 +107,10 @@ class Judge:
         try:
             needs = () if table is None else tuple(table(request, self._cluster))
         except (AttributeError, TypeError):
-            return Refusal(UNREADABLE, code, by.access_key, source)
+            return AccessRefusal(UNREADABLE, code, by.access_key, source)
         return self._check_needs(code, needs, by, source)
 
-    def judge_call(self, name: str, needs: Sequence[Need], by: Credentials, source: str) -> Refusal | None:
+    def judge_call(self, name: str, needs: Sequence[Need], by: SignedBy, source: str) -> AccessRefusal | None:
         """Return why the call of a gRPC client is refused; None: it isn't."""
         if self._is_plain(by.access_key):
             assert self.plain is not None
@@ -125,31 +125,31 @@ class Judge:
             return None
         return self._check_needs(0, needs, by, source)
 
-    def _check(self, named: str, code: int, by: Credentials, source: str) -> Refusal | None:
+    def _check(self, named: str, code: int, by: SignedBy, source: str) -> AccessRefusal | None:
         """Check key, user and signature."""
         if not self.is_authenticating or named in self.switches.unsigned_codes:
             return None
         if by.problem:
-            return Refusal(UNREADABLE, code, source=source, detail=by.problem)
+            return AccessRefusal(UNREADABLE, code, source=source, detail=by.problem)
         if not by.access_key:
-            return Refusal(NO_KEY, code, source=source)
+            return AccessRefusal(NO_KEY, code, source=source)
         user = self.user(by.access_key)
         if user is None:
-            return Refusal(UNKNOWN, code, by.access_key, source)
+            return AccessRefusal(UNKNOWN, code, by.access_key, source)
         if not user.is_enabled:
-            return Refusal(DISABLED, code, by.access_key, source)
+            return AccessRefusal(DISABLED, code, by.access_key, source)
         if not is_same(by.signature, by.expected(user.password)):
-            return Refusal(WRONG_SIGNATURE, code, by.access_key, source)
+            return AccessRefusal(WRONG_SIGNATURE, code, by.access_key, source)
         return None
 
-    def _check_needs(self, code: int, needs: Sequence[Need], by: Credentials, source: str) -> Refusal | None:
+    def _check_needs(self, code: int, needs: Sequence[Need], by: SignedBy, source: str) -> AccessRefusal | None:
         if not by.access_key and by.is_silent:
             return None
         if not by.access_key:
-            return Refusal(NO_KEY, code, source=source, is_unsigned=True)
+            return AccessRefusal(NO_KEY, code, source=source, is_unsigned=True)
         user = self.user(by.access_key)
         if user is None:
-            return Refusal(UNKNOWN, code, by.access_key, source, is_unsigned=True)
+            return AccessRefusal(UNKNOWN, code, by.access_key, source, is_unsigned=True)
         if user.user_type == SUPER:
             return None
         book = self._book
@@ -158,14 +158,14 @@ class Judge:
         for resource, actions in needs:
             verdict = book.decide(user.username, resource, actions, source)
             if not verdict.is_allowed:
-                return Refusal(
+                return AccessRefusal(
                     NOT_PERMITTED, code, user.username, source, resource, actions, verdict.reason, verdict.is_default
                 )
         return None
 
     # -- RocketMQ 4 ----------------------------------------------------------------------------------------------
 
-    def _judge_plain(self, code: int, request: Any, by: Credentials, source: str) -> Refusal | None:
+    def _judge_plain(self, code: int, request: Any, by: SignedBy, source: str) -> AccessRefusal | None:
         assert self.plain is not None
         if self._passes_all(source):
             return None
@@ -177,7 +177,7 @@ class Judge:
         if self.plain.is_trace(code, request) or user.is_super:
             return None
         if self.plain.needs_admin(code):
-            return Refusal(
+            return AccessRefusal(
                 ADMIN_ONLY,
                 code,
                 by.access_key,
@@ -188,24 +188,24 @@ class Judge:
         try:
             needs = tuple(self.plain.needs(code, request))
         except (AttributeError, TypeError):
-            return Refusal(UNREADABLE, code, by.access_key, source)
+            return AccessRefusal(UNREADABLE, code, by.access_key, source)
         return self._check_needs(code, needs, by, source)
 
-    def _check_plain(self, code: int, by: Credentials, source: str) -> Refusal | None:
+    def _check_plain(self, code: int, by: SignedBy, source: str) -> AccessRefusal | None:
         """Check key, account and signature in the order of RocketMQ 4."""
         if self._passes_all(source):
             return None
         if not by.access_key:
-            return Refusal(NO_KEY, code, source=source)
+            return AccessRefusal(NO_KEY, code, source=source)
         user = self.user(by.access_key)
         if user is None:
-            return Refusal(UNKNOWN, code, by.access_key, source)
+            return AccessRefusal(UNKNOWN, code, by.access_key, source)
         if not self._passes(by, source) and not is_same(by.signature, by.expected(user.password)):
-            return Refusal(WRONG_SIGNATURE, code, by.access_key, source)
+            return AccessRefusal(WRONG_SIGNATURE, code, by.access_key, source)
         return None
 
     def _passes_all(self, source: str) -> bool:
         return self.plain is not None and self.plain.welcomes(source)
 
-    def _passes(self, by: Credentials, source: str) -> bool:
+    def _passes(self, by: SignedBy, source: str) -> bool:
         return self.plain is not None and (self.plain.welcomes(source) or self.plain.welcomes(source, by.access_key))

@@ -123,11 +123,48 @@ def _locks(request: Any, _cluster: str) -> Iterator[Need]:
             yield topic(name, SUB)
 
 
+OPEN = frozenset(
+    {
+        Code.UPDATE_AND_CREATE_TOPIC_LIST,
+        Code.GET_ALL_TOPIC_CONFIG,
+        Code.UPDATE_BROKER_CONFIG,
+        Code.GET_BROKER_CONFIG,
+        Code.GET_BROKER_RUNTIME_INFO,
+        Code.GET_ALL_CONSUMER_OFFSET,
+        Code.GET_ALL_DELAY_OFFSET,
+        Code.CHECK_CLIENT_CONFIG,
+        Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+        Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+        Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+        Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
+        Code.CLEAN_EXPIRED_CONSUMEQUEUE,
+        Code.CLEAN_UNUSED_TOPIC,
+        Code.SEND_REPLY_MESSAGE,
+        Code.SEND_REPLY_MESSAGE_V2,
+        Code.DELETE_EXPIRED_COMMITLOG,
+        Code.LITE_PULL_MESSAGE,
+        Code.QUERY_ASSIGNMENT,
+        Code.SET_MESSAGE_REQUEST_MODE,
+        Code.GET_ALL_MESSAGE_REQUEST_MODE,
+        Code.UPDATE_AND_CREATE_STATIC_TOPIC,
+        Code.GET_BROKER_HA_STATUS,
+        Code.POP_ROLLBACK,
+        Code.BATCH_ACK_MESSAGE,
+    }
+)
+"""Requests that every user may send, as in RocketMQ."""
+
+
+def _nothing(_request: Any, _cluster: str) -> Iterator[Need]:
+    return iter(())
+
+
 _TOPIC_READ = _of((TOPIC, "topic", (GET,)))
 _CHANGE, _LOOK = _cluster(UPDATE), _cluster(GET)
 _POPS: Needs = partial(_consumes, has_topic_first=False)
 
 NEEDS: dict[int, Needs] = {
+    **dict.fromkeys(OPEN, _nothing),
     Code.SEND_MESSAGE: _sends,
     Code.SEND_MESSAGE_V2: _sends,
     Code.SEND_BATCH_MESSAGE: _sends,
@@ -206,37 +243,6 @@ NEEDS: dict[int, Needs] = {
     Code.GET_ACCESS: _LOOK,
 }
 """What each request needs, by its code."""
-
-OPEN = frozenset(
-    {
-        Code.UPDATE_AND_CREATE_TOPIC_LIST,
-        Code.GET_ALL_TOPIC_CONFIG,
-        Code.UPDATE_BROKER_CONFIG,
-        Code.GET_BROKER_CONFIG,
-        Code.GET_BROKER_RUNTIME_INFO,
-        Code.GET_ALL_CONSUMER_OFFSET,
-        Code.GET_ALL_DELAY_OFFSET,
-        Code.CHECK_CLIENT_CONFIG,
-        Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
-        Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
-        Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
-        Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
-        Code.CLEAN_EXPIRED_CONSUMEQUEUE,
-        Code.CLEAN_UNUSED_TOPIC,
-        Code.SEND_REPLY_MESSAGE,
-        Code.SEND_REPLY_MESSAGE_V2,
-        Code.DELETE_EXPIRED_COMMITLOG,
-        Code.LITE_PULL_MESSAGE,
-        Code.QUERY_ASSIGNMENT,
-        Code.SET_MESSAGE_REQUEST_MODE,
-        Code.GET_ALL_MESSAGE_REQUEST_MODE,
-        Code.UPDATE_AND_CREATE_STATIC_TOPIC,
-        Code.GET_BROKER_HA_STATUS,
-        Code.POP_ROLLBACK,
-        Code.BATCH_ACK_MESSAGE,
-    }
-)
-"""Requests that every user may send, as in RocketMQ."""
 
 UNJUDGED = frozenset({Code.SIGN_IN})
 """Requests that need no user, because they tell who the user is."""

@@ -4,11 +4,14 @@ A key is noted once for each connection, also while any key is accepted. A repla
 """
 
 from collections.abc import Callable
+from typing import Any
 
+from staticfire.protocol.codecs import Called, Envelope
 from staticfire.protocol.requests.access import AccessChanged, KeyInUse
 from staticfire.runtime.connection import Connection
 
 KEYS_OF_CONNECTION_MAX = 16
+Screen = Callable[[Envelope, bytes, Called], Called]
 
 
 class AccessPeers:
@@ -18,6 +21,7 @@ class AccessPeers:
         """`tell` is called with client and key when a connection first uses the key."""
         self._keys: dict[Connection, list[str]] = {}
         self._tell = tell
+        self._screen: Screen | None = None
         self.followers: dict[Connection, None] = {}
         """gRPC endpoints that have asked for a decision. They are notified when users or policies change."""
 
@@ -32,11 +36,26 @@ class AccessPeers:
         if self._tell is not None:
             self._tell(connection.client_id or connection.peer.address, access_key)
 
-    def note_fields(self, connection: Connection, fields: bytes) -> None:
-        """The same, from the header fields of a request."""
+    # -- a `RequestWatch` ----------------------------------------------------------------------------------------
+
+    @property
+    def is_judging(self) -> bool:
+        """Whether requests are judged."""
+        return self._screen is not None
+
+    def judge_with(self, screen: "Screen | None") -> None:
+        """Judge each request from now on; None: stop that."""
+        self._screen = screen
+
+    def judged(self, envelope: Envelope, body: bytes, called: Called) -> Called:
+        """See `RequestWatch`."""
+        return called if self._screen is None else self._screen(envelope, body, called)
+
+    def saw_key(self, source: Any, fields: bytes) -> None:
+        """See `RequestWatch`."""
         found = access_key_in(fields)
         if found:
-            self.note(connection, found)
+            self.note(source, found)
 
     def disconnected(self, connection: Connection) -> None:
         """Forget a connection."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from staticfire.broker.access.book import AccessBook
 from staticfire.broker.access.needs import Need, group, group_of_retry, topic
-from staticfire.broker.access.policies import ALLOW, CUSTOM, DEFAULT, DENY, PUB, SUB, Acl, Entry, Policy
+from staticfire.broker.access.policies import ALLOW, CUSTOM, DEFAULT, DENY, PUB, SUB, Acl, PolicyEntries, PolicyEntry
 from staticfire.broker.access.resources import GROUP, TOPIC, Pattern
 from staticfire.broker.access.users import NORMAL, SUPER, User
 from staticfire.protocol.codes import RequestCode as Code
@@ -101,7 +101,7 @@ class PlainAcl:
             *_both(Pattern(GROUP, "", is_prefix=True), _default(one.default_group_perm)),
         ]
         acl = self.book.acls[one.access_key] = Acl()
-        acl.policies[CUSTOM], acl.policies[DEFAULT] = Policy(entries), Policy(defaults)
+        acl.policies[CUSTOM], acl.policies[DEFAULT] = PolicyEntries(entries), PolicyEntries(defaults)
 
 
 def _named(name: str, action: str) -> Need:
@@ -110,7 +110,7 @@ def _named(name: str, action: str) -> Need:
     return group(owner, SUB) if owner else topic(name, action)
 
 
-def _entries(one: Account, kind: str, lines: tuple[str, ...]) -> Iterator[Entry]:
+def _entries(one: Account, kind: str, lines: tuple[str, ...]) -> Iterator[PolicyEntry]:
     for line in lines:
         name, separator, perm = line.partition("=")
         actions = _PERMISSIONS.get(perm.strip())
@@ -121,13 +121,13 @@ def _entries(one: Account, kind: str, lines: tuple[str, ...]) -> Iterator[Entry]
         yield from _both(Pattern(kind, name.strip()), actions)
 
 
-def _both(pattern: Pattern, allowed: tuple[str, ...]) -> Iterator[Entry]:
+def _both(pattern: Pattern, allowed: tuple[str, ...]) -> Iterator[PolicyEntry]:
     """Yield the entries for what is allowed, and for the rest."""
     if allowed:
-        yield Entry(pattern, allowed, (), ALLOW)
+        yield PolicyEntry(pattern, allowed, (), ALLOW)
     denied = tuple(one for one in (PUB, SUB) if one not in allowed)
     if denied:
-        yield Entry(pattern, denied, (), DENY)
+        yield PolicyEntry(pattern, denied, (), DENY)
 
 
 def _default(text: str) -> tuple[str, ...]:

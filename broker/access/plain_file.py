@@ -18,7 +18,7 @@ _KEYS = {
 }  # fmt: skip
 
 
-class PlainFile:
+class PlainAclFile:
     """The file, as it was at the last look."""
 
     def __init__(self, files: Files, path: str) -> None:

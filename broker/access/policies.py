@@ -23,7 +23,7 @@ CUSTOM, DEFAULT = "Custom", "Default"
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-class Entry(NamedTuple):
+class PolicyEntry(NamedTuple):
     """One line of a policy."""
 
     pattern: Pattern
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
         return (ALL in self.actions or not actions.isdisjoint(self.actions)) and is_from(source, self.sources)
 
 
-class Verdict(NamedTuple):
+class PolicyVerdict(NamedTuple):
     """What the policies decide."""
 
     is_allowed: bool
@@ -47,9 +47,9 @@ class Verdict(NamedTuple):
     """Whether only default policies said something, or none."""
 
 
-ALLOWED = Verdict(True)
-DENIED = Verdict(False, "the decision is deny.")
-NO_MATCH = Verdict(False, "no matched policies.", is_default=True)
+ALLOWED = PolicyVerdict(True)
+DENIED = PolicyVerdict(False, "the decision is deny.")
+NO_MATCH = PolicyVerdict(False, "no matched policies.", is_default=True)
 DENIED_BY_DEFAULT = DENIED._replace(is_default=True)
 
 
@@ -72,24 +72,24 @@ def is_from(source: str, sources: tuple[str, ...]) -> bool:
     return any((network := network_of(one)) is not None and address in network for one in sources)
 
 
-class Policy:
+class PolicyEntries:
     """The entries of one user and one policy type, by what they name."""
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
-        self._entries: dict[Pattern, list[Entry]] = {}
+    def __init__(self, entries: Iterable[PolicyEntry] = ()) -> None:
+        self._entries: dict[Pattern, list[PolicyEntry]] = {}
         # The lengths of the prefixes of each type, the longest first.
         self._lengths: dict[str, list[int]] = {}
         for entry in entries:
             self._entries.setdefault(entry.pattern, []).append(entry)
         self._index()
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[PolicyEntry]:
         return (entry for entries in self._entries.values() for entry in entries)
 
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    def put(self, entries: Iterable[Entry]) -> None:
+    def put(self, entries: Iterable[PolicyEntry]) -> None:
         """Add entries. Each replaces what there was about the same pattern."""
         for entry in entries:
             self._entries[entry.pattern] = [entry]
@@ -101,7 +101,7 @@ class Policy:
         self._index()
         return is_known
 
-    def decide(self, resource: Resource, actions: frozenset[str], source: str) -> Verdict | None:
+    def decide(self, resource: Resource, actions: frozenset[str], source: str) -> PolicyVerdict | None:
         """Return the decision of the most specific entry; None if no entry matches."""
         for pattern in self._patterns(resource):
             found = [one for one in self._entries.get(pattern, ()) if one.is_about(actions, source)]
@@ -131,12 +131,12 @@ class Acl:
     """All policies of one user."""
 
     def __init__(self) -> None:
-        self.policies: dict[str, Policy] = {CUSTOM: Policy(), DEFAULT: Policy()}
+        self.policies: dict[str, PolicyEntries] = {CUSTOM: PolicyEntries(), DEFAULT: PolicyEntries()}
 
     def __bool__(self) -> bool:
         return any(self.policies.values())
 
-    def decide(self, resource: Resource, actions: frozenset[str], source: str) -> Verdict:
+    def decide(self, resource: Resource, actions: frozenset[str], source: str) -> PolicyVerdict:
         """Return what the policies decide."""
         verdict = self.policies[CUSTOM].decide(resource, actions, source)
         if verdict is None:

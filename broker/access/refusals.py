@@ -19,7 +19,7 @@ KEPT_MAX = 1_000
 _ACL_1 = "org.apache.rocketmq.acl.common.AclException: "
 
 
-class Refusal(NamedTuple):
+class AccessRefusal(NamedTuple):
     """Why a request is refused."""
 
     reason: str
@@ -75,13 +75,15 @@ class Refusal(NamedTuple):
         return f"No {default}permission for {kind}:{'' if self.resource is None else self.resource.name}"
 
 
-class Refusals:
+class AccessRefusals:
     """The different refusals of the last time, with how often each was repeated."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[object, ...], RefusedAccess] = {}
 
-    def note(self, one: Refusal, client: str, groups: Iterable[str], name: str, wall_ms: int) -> RefusedAccess | None:
+    def note(
+        self, one: AccessRefusal, client: str, groups: Iterable[str], name: str, wall_ms: int
+    ) -> RefusedAccess | None:
         """Note a refusal for each group that the request is about; return it if it is new."""
         new = None
         for group in groups:

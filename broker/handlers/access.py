@@ -73,14 +73,14 @@ class AccessHandlers:
 
     def restore(self) -> None:
         """Read the saved users, and judge if settings or users require it. Raises: StorageError, UsageError."""
-        self._dispatcher.routes.saw_key = self._peers.note_fields
+        self._dispatcher.routes.watch = self._peers
         settings = self._state.settings
         path = f"{settings.store_path_root_dir}/config/{FILE}"
         if self._state.machine.files.exists(path) or is_wanted(settings):
             self._desk.begin()
         else:
             # The users of the core before this one aren't in the snapshot that was restored.
-            self._dispatcher.routes.screen = None
+            self._peers.judge_with(None)
             self._peers.tell_followers()
 
     def disconnected(self, connection: Connection) -> None:
@@ -149,7 +149,6 @@ class AccessHandlers:
             clock=state.machine.clock,
             files=state.machine.files,
             settings=lambda: state.settings,
-            dispatcher=self._dispatcher,
             connections=self._connections,
             save=self._save,
         )

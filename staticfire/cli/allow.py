@@ -1,6 +1,6 @@
 """`staticfire allow` and `deny`: what a user may do. RocketMQ: policies of ACL 2.0."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -45,35 +45,38 @@ def allow(**given: Any) -> None:
         staticfire allow shop 'Group:billing*' Sub
         staticfire allow shop Topic:orders --remove
     """
-    set_policy("Allow", **given)
+    set_policy("Allow", WantedPolicy(**given))
 
 
-def set_policy(
-    decision: str,
-    *,
-    namesrv: str,
-    protocol: str,
-    sources: str,
-    is_default: bool,
-    remove: bool,
-    name: str,
-    resource: str,
-    actions: str,
-) -> None:
+class WantedPolicy(NamedTuple):
+    """What `allow` or `deny` was given."""
+
+    namesrv: str
+    protocol: str
+    sources: str
+    is_default: bool
+    remove: bool
+    name: str
+    resource: str
+    actions: str
+
+
+def set_policy(decision: str, wanted: WantedPolicy) -> None:
     """Set or remove a policy. Raises: UsageError."""
     from staticfire.client.admin.access import actions_of, resource_of
 
-    about = resource_of(resource)
-    if remove:
-        if actions or sources:
+    about, name, is_default = resource_of(wanted.resource), wanted.name, wanted.is_default
+    place = wanted.namesrv, wanted.protocol
+    if wanted.remove:
+        if wanted.actions or wanted.sources:
             raise UsageError("--remove takes a user and a resource, and nothing else")
-        on_brokers(namesrv, protocol, lambda access: access.remove_policy(name, about, is_default))
+        on_brokers(*place, lambda access: access.remove_policy(name, about, is_default))
         click.echo(f"removed the policy of {name} about {about}")
         return
-    if not actions:
+    if not wanted.actions:
         raise UsageError(f"{decision.lower()}: give the actions: staticfire {decision.lower()} {name} {about} Pub,Sub")
-    words = actions_of(actions)
-    addresses = [one.strip() for one in sources.split(",") if one.strip()]
-    on_brokers(namesrv, protocol, lambda access: access.set_policy(name, decision, about, words, addresses, is_default))
+    words = actions_of(wanted.actions)
+    sources = [one.strip() for one in wanted.sources.split(",") if one.strip()]
+    on_brokers(*place, lambda access: access.set_policy(name, decision, about, words, sources, is_default))
     verb = "may" if decision == "Allow" else "may not"
-    click.echo(f"{name} {verb} {', '.join(words)} on {about}{' from ' + ', '.join(addresses) if addresses else ''}")
+    click.echo(f"{name} {verb} {', '.join(words)} on {about}{' from ' + ', '.join(sources) if sources else ''}")

@@ -57,15 +57,18 @@ def cluster_flags(
             *_control_flags(control_port),
             click.option("--dir", "directory", metavar="DIR", help="Data folder. [default: a temporary folder]"),
             settings_flags,
-            click.option(
-                "--user", "users", multiple=True, metavar="NAME:SECRET",
-                help="Create a user, and check the signature of each request; may be repeated. The first may do "
-                    "everything, the others what `staticfire allow` allows.",
-            ),
+            _user_flag,
             compat_flag,
         )  # fmt: skip
 
     return add
+
+
+_user_flag = click.option(
+    "--user", "users", multiple=True, metavar="NAME:SECRET",
+    help="Create a user, and check the signature of each request; may be repeated. The first may do everything, the "
+        "others what `staticfire allow` allows.",
+)  # fmt: skip
 
 
 def user_of(text: str) -> WantedUser:

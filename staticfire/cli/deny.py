@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from staticfire.cli.allow import policy_flags, set_policy
+from staticfire.cli.allow import WantedPolicy, policy_flags, set_policy
 from staticfire.protocol.documentation import page
 
 
@@ -21,4 +21,4 @@ def deny(**given: Any) -> None:
         staticfire allow shop 'Topic:*' Pub
         staticfire deny shop Topic:audit Pub
     """
-    set_policy("Deny", **given)
+    set_policy("Deny", WantedPolicy(**given))

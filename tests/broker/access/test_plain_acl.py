@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from staticfire.broker.access.book import AccessBook
-from staticfire.broker.access.judging import Credentials, Judge
+from staticfire.broker.access.judging import AccessJudge, SignedBy
 from staticfire.broker.access.plain_acl import address_test
-from staticfire.broker.access.plain_file import PlainFile, rules_of
+from staticfire.broker.access.plain_file import PlainAclFile, rules_of
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
@@ -43,17 +43,17 @@ KEY, SECRET = "RocketMQ", "0012345678"
 PREFIX = "org.apache.rocketmq.acl.common.AclException: "
 
 
-def judge() -> Judge:
-    made = Judge(AccessBook(), "DefaultCluster", None)
+def judge() -> AccessJudge:
+    made = AccessJudge(AccessBook(), "DefaultCluster", None)
     made.plain = rules_of(FILE)
     return made
 
 
-def by(key: str = KEY, secret: str = SECRET) -> Credentials:
-    return Credentials(key, f"signed with {secret}", lambda known: f"signed with {known}")
+def by(key: str = KEY, secret: str = SECRET) -> SignedBy:
+    return SignedBy(key, f"signed with {secret}", lambda known: f"signed with {known}")
 
 
-def said(code: int, request: Any, credentials: Credentials | None = None, source: str = "127.0.0.1") -> str:
+def said(code: int, request: Any, credentials: SignedBy | None = None, source: str = "127.0.0.1") -> str:
     refused = judge().judge(code, request, credentials or by(), source)
     if refused is None:
         return ""
@@ -179,7 +179,7 @@ class OneFile:
 
 def test_a_file_is_read_again_only_after_a_change() -> None:
     files: Any = OneFile()
-    file = PlainFile(files, "plain_acl.yml")
+    file = PlainAclFile(files, "plain_acl.yml")
     assert file.read() is not None
     assert file.read() is None
     files.data = FILE.replace(b"topicB=DENY", b"topicB=PUB")

@@ -1,25 +1,30 @@
 """What policies decide. The cases were seen on a running RocketMQ 5.3.3; the order is that of later versions."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from staticfire.broker.access.policies import ALLOW, CUSTOM, DEFAULT, DENY, Acl, Entry, Policy, is_from
+from staticfire.broker.access.policies import ALLOW, CUSTOM, DEFAULT, DENY, Acl, PolicyEntries, PolicyEntry, is_from
 from staticfire.broker.access.resources import Resource, pattern_of
 
 pytestmark = pytest.mark.row("G7")
 
 
-def entry(text: str, decision: str = ALLOW, actions: str = "Pub", sources: str = "") -> Entry:
+def entry(text: str, decision: str = ALLOW, actions: str = "Pub", sources: str = "") -> PolicyEntry:
     pattern = pattern_of(text)
     assert pattern is not None
-    return Entry(pattern, tuple(actions.split(",")), tuple(filter(None, sources.split(","))), decision)
+    return PolicyEntry(pattern, tuple(actions.split(",")), tuple(filter(None, sources.split(","))), decision)
 
 
 def decides(
-    custom: list[Entry], resource: str = "Topic:abc", action: str = "Pub", default: list[Entry] | None = None,
+    custom: Sequence[PolicyEntry],
+    resource: str = "Topic:abc",
+    action: str = "Pub",
+    default: Sequence[PolicyEntry] = (),
     source: str = "127.0.0.1",
-) -> str:  # fmt: skip
+) -> str:
     acl = Acl()
-    acl.policies[CUSTOM], acl.policies[DEFAULT] = Policy(custom), Policy(default or [])
+    acl.policies[CUSTOM], acl.policies[DEFAULT] = PolicyEntries(custom), PolicyEntries(default)
     verdict = acl.decide(Resource(*resource.split(":")), frozenset({action}), source)
     return "allowed" if verdict.is_allowed else verdict.reason
 
@@ -53,7 +58,7 @@ DENIED, NO_MATCH = "the decision is deny.", "no matched policies."
         ([entry("Topic:abc"), entry("Topic:abc", DENY)], DENIED),
     ],
 )
-def test_the_most_specific_entry_decides_in_any_order(entries: list[Entry], outcome: str) -> None:
+def test_the_most_specific_entry_decides_in_any_order(entries: list[PolicyEntry], outcome: str) -> None:
     assert decides(entries) == outcome
     assert decides(entries[::-1]) == outcome
 
@@ -81,7 +86,7 @@ def test_an_entry_may_be_for_some_addresses_only(sources: str, source: str, outc
 
 
 def test_an_entry_about_the_same_resource_is_replaced_as_a_whole() -> None:
-    policy = Policy([entry("Topic:abc", actions="Pub,Sub", sources="10.0.0.1")])
+    policy = PolicyEntries([entry("Topic:abc", actions="Pub,Sub", sources="10.0.0.1")])
     policy.put([entry("Topic:abc", DENY)])
     assert [(one.actions, one.sources, one.decision) for one in policy] == [(("Pub",), (), DENY)]
 
@@ -94,7 +99,7 @@ def test_ten_thousand_entries_are_not_looked_through() -> None:
             Counting.asked += 1
             return super().get(*key)
 
-    policy = Policy([entry(f"Topic:topic-{number}") for number in range(5_000)])
+    policy = PolicyEntries([entry(f"Topic:topic-{number}") for number in range(5_000)])
     policy.put([entry(f"Topic:ab{number}*") for number in range(5_000)])
     policy._entries = Counting(policy._entries)
     assert policy.decide(Resource("Topic", "ab4999-x"), frozenset({"Pub"}), "127.0.0.1") is not None
