@@ -26,7 +26,6 @@ from staticfire.proxy.transport.calls import GrpcCall
 from staticfire.runtime.dispatcher import Call
 
 A = TypeVar("A", bound=Message)
-_Stream = Callable[[Any, GrpcCall], AsyncGenerator[Any, None]]
 """A handler whose responses are a stream."""
 TIMEOUT_MS = 3_000
 
