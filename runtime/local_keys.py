@@ -10,7 +10,7 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.errors import ProtocolError, UsageError
 from staticfire.runtime.addresses import parse_address
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def read_key(namesrv: str) -> "Credentials | None":
     """Return the key of a cluster on this machine, if this user has started it."""
     try:
         host, port = parse_address(namesrv.split(";")[0].strip())
-    except ValueError:
+    except UsageError:
         return None
     path = os.path.join(folder(), str(port))
     if host not in LOOPBACK or not os.path.exists(path) or not _is_private(folder()):

@@ -3,8 +3,8 @@
 Behaviour
 - Codes, texts and their order are those of RocketMQ 5.3.3, whose mqadmin shows them to people. RocketMQ:
   AdminBrokerProcessor, AuthenticationMetadataManagerImpl, AuthorizationMetadataManagerImpl.
-- The last super user that can sign in can't be removed, disabled or made a normal one while others would still be
-  judged. RocketMQ allows that, and then nobody can change a user any more.
+- The last super user that can sign in can't be removed, disabled or made a normal one, unless nothing is checked
+  (authenticationEnabled=false). RocketMQ allows that, and then no client can change a user any more.
 - Unknown actions are left out, as in RocketMQ, so an entry with nothing else has no action and is refused.
 """
 
@@ -104,9 +104,7 @@ class AccessAdministration:
 
     def _keep_a_super(self, name: str) -> None:
         """Refuse to lose the last super user while it is needed."""
-        wanted = self._judge.switches.authentication
-        is_needed = len(self._book.users) > 1 if wanted is None else wanted
-        if is_needed and self._book.is_last_super(name):
+        if self._judge.switches.authentication is not False and self._book.is_last_super(name):
             raise _refused(
                 f"User:{name} is the last super user that can sign in: without it, no client could change users or "
                 "policies; make another user a super user first"
