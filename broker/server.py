@@ -22,7 +22,7 @@ from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import refusal
-from staticfire.protocol.errors import ProtocolError, StaticfireError, UsageError
+from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.protocol.requests.clock import ClockReading
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, failure
@@ -47,10 +47,7 @@ def _own_credentials(settings: BrokerSettings) -> "Credentials | None":
         return None
     from staticfire.runtime.credentials import Credentials  # here: most brokers that are started alone have none
 
-    try:
-        return Credentials.parse(text)
-    except ProtocolError as error:
-        raise UsageError(f"innerClientAuthenticationCredentials: {error}") from None
+    return Credentials.parse_setting(text)
 
 
 class Broker(Service):

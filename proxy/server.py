@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.settings import ClientSettings
-from staticfire.protocol.errors import ProtocolError, UsageError, os_words
+from staticfire.protocol.errors import UsageError, os_words
 from staticfire.proxy.services.service import MessagingService
 from staticfire.proxy.settings import ProxySettings
 from staticfire.proxy.transport.endpoint import LOOK_MS, GrpcEndpoint
@@ -32,11 +32,7 @@ def _client_settings(settings: ProxySettings) -> ClientSettings:
         return ClientSettings()
     from staticfire.runtime.credentials import Credentials  # imported here: most endpoints have no key
 
-    try:
-        own = Credentials.parse(text)
-    except ProtocolError as error:
-        raise UsageError(f"innerClientAuthenticationCredentials: {error}") from None
-    return ClientSettings.signing(own)
+    return ClientSettings.signing(Credentials.parse_setting(text))
 
 
 class Proxy(Service):

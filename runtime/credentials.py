@@ -39,6 +39,14 @@ class Credentials(msgspec.Struct, rename="camel", frozen=True):
             raise ProtocolError("accessKey and secretKey must not be blank")
         return found
 
+    @classmethod
+    def parse_setting(cls, text: str) -> "Credentials":
+        """Read the setting innerClientAuthenticationCredentials. Raises: UsageError, without the secret."""
+        try:
+            return cls.parse(text)
+        except ProtocolError as error:
+            raise UsageError(f"innerClientAuthenticationCredentials: {error}") from None
+
     def codec(self) -> Codec:
         """Return codec 0 with signed requests."""
         from staticfire.protocol.codecs.signing import SigningJsonCodec  # imported here: most clients have no key

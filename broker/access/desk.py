@@ -58,15 +58,12 @@ class AccessDesk:
     def begin(self) -> None:
         """Add the users that the settings name, and begin to judge if anything requires it. Raises: UsageError."""
         settings = self._site.settings()
-        for user in first_users(settings):
+        for user in check_settings(settings):
             if self.book.user(user.username) is None:
                 self.book.put_user(user)
         if settings.plain_acl_file:
             self._file = PlainAclFile(self._site.files, settings.plain_acl_file)
             self.judge.plain = self._file.read()
-        elif settings.acl_enable:
-            words = "RocketMQ 4's access control needs plainAclFile=/path/to/plain_acl.yml"
-            raise UsageError(f"aclEnable=true: {words}; for RocketMQ 5's, set authenticationEnabled=true instead")
         self.apply()
 
     def look_at_file(self) -> None:
@@ -130,6 +127,14 @@ def inner_user(settings: BrokerSettings) -> User | None:
         return None
     own = Credentials.parse(text)  # The broker has checked it, because it signs with it.
     return User(own.access_key, own.secret_key, SUPER)
+
+
+def check_settings(settings: BrokerSettings) -> list[User]:
+    """Check the settings of access; return the users that they name. Raises: UsageError, without a secret."""
+    if settings.acl_enable and not settings.plain_acl_file:
+        words = "RocketMQ 4's access control needs plainAclFile=/path/to/plain_acl.yml"
+        raise UsageError(f"aclEnable=true: {words}; for RocketMQ 5's, set authenticationEnabled=true instead")
+    return first_users(settings)
 
 
 class _NamedUser(msgspec.Struct, rename="camel"):

@@ -1,5 +1,6 @@
 """`staticfire user`: the users of a cluster. `allow` and `deny` say what they may do."""
 
+import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,7 +51,7 @@ def _secret_flags(command: Command) -> Command:
 def _secret(secret: str | None, from_stdin: bool) -> str | None:
     if from_stdin and secret is not None:
         raise UsageError("use either --secret or --secret-stdin, not both")
-    return click.get_text_stream("stdin").readline().rstrip("\r\n") if from_stdin else secret
+    return sys.stdin.readline().rstrip("\r\n") if from_stdin else secret
 
 
 @user.command(short_help="Add a user.")

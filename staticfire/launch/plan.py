@@ -181,6 +181,7 @@ def plan_cluster(
     ]
     for broker in brokers:
         _refuse_unusable(broker)
+        _check_access(broker, given.access)
     own = {key: text for key, text in given.access.items() if field_of(ProxySettings, key)}
     proxy = None if grpc_port is None else _load(ProxySettings, given, _proxy_place(listen, grpc_port, namesrv), own)
     return ClusterPlan(directory, tuple(nameservers), tuple(brokers), proxy, host)
@@ -207,6 +208,19 @@ def _refuse_unusable(broker: BrokerSettings) -> None:
     if not all(letter.isalnum() or letter in _OF_HOSTS for letter in broker.broker_ip1):
         words = "clients can't connect to this host; write an IP address or a host name"
         raise UsageError(f"brokerIP1={broker.broker_ip1!r}: {words}")
+
+
+def _check_access(broker: BrokerSettings, own: Mapping[str, str]) -> None:
+    """Refuse invalid users before anything is started. Raises: UsageError, without a secret."""
+    text = broker.inner_client_authentication_credentials
+    if text and text not in own.values():
+        from staticfire.runtime.credentials import Credentials  # here, since most clusters make their own
+
+        Credentials.parse_setting(text)
+    if broker.init_authentication_user or broker.acl_enable:
+        from staticfire.broker.access.desk import check_settings  # here, since most clusters have no users
+
+        check_settings(broker)
 
 
 def _refuse_places(given: GivenSettings) -> None:
