@@ -8,6 +8,7 @@ a snapshot ends the core and begins a new one; clients stay connected.
 import asyncio
 import socket
 from functools import partial
+from typing import TYPE_CHECKING
 
 from staticfire.broker.core import BrokerCore
 from staticfire.broker.delay.service import DelayService
@@ -32,9 +33,22 @@ from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits, ServerTls
 from staticfire.runtime.service import Service
 
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
+
 log = logger("broker")
 
 VIP_PORT_BELOW = 2
+
+
+def _own_credentials(settings: BrokerSettings) -> "Credentials | None":
+    """Return the access key for this broker's requests to other brokers. Raises: UsageError."""
+    text = settings.inner_client_authentication_credentials
+    if not text:
+        return None
+    from staticfire.runtime.credentials import Credentials  # here: most brokers that are started alone have none
+
+    return Credentials.parse_setting(text)
 
 
 class Broker(Service):
@@ -53,8 +67,10 @@ class Broker(Service):
         self._sock = sock
         self.dispatcher = Dispatcher()
         self._asked_by_nameservers = Dispatcher()
-        others = connecting(machine, settings)
-        self._pool = ConnectionPool(others, self._asked_by_nameservers, lost=self._lost_nameserver)
+        self._pool = ConnectionPool(
+            connecting(machine, settings), self._asked_by_nameservers, lost=self._lost_nameserver,
+            credentials=_own_credentials(settings),
+        )  # fmt: skip
         self._surface = Surface(
             self.dispatcher,
             lambda: self._server.connections,

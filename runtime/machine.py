@@ -11,10 +11,13 @@ import asyncio
 import random
 import socket
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from staticfire.protocol.times import MessageMs, UptimeMs
 from staticfire.runtime.reach import Surroundings
+
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
 
 T = TypeVar("T")
 Bytes = bytes | bytearray | memoryview
@@ -255,6 +258,8 @@ class Identity(NamedTuple):
     random: random.Random
     utc_offset_ms: int = 0
     """The offset of the machine's time zone when the process started."""
+    credentials: "Credentials | None" = None
+    """The access key for connections that have no other one."""
 
 
 class Machine(NamedTuple):

@@ -43,6 +43,10 @@ REGISTRATION_WAIT_MS_MAX = 3_000
 LIVE = frozenset(
     {
         "answer_newer_subscription_unfiltered",
+        "authentication_enabled",
+        "authentication_whitelist",
+        "authorization_enabled",
+        "authorization_whitelist",
         "auto_create_subscription_group",
         "auto_create_topic_enable",
         "broker_heartbeat_interval",
@@ -76,6 +80,7 @@ LIVE = frozenset(
         "max_transfer_bytes_on_message_in_memory",
         "max_transfer_count_on_message_in_memory",
         "notify_consumer_ids_changed_enable",
+        "old_acl_answers",
         "pop_dead_letters",
         "pop_from_retry_probability",
         "pop_inflight_message_threshold",

@@ -65,7 +65,12 @@ class ClusterClient(Service):
         """The handlers for brokers' requests to this client."""
         connecting = with_client(self.machine, tls_client(self.settings.tls))
         self.pool = ConnectionPool(
-            connecting, self.dispatcher, self.settings.codec_byte, self._connected, self._disconnected
+            connecting,
+            self.dispatcher,
+            self.settings.codec_byte,
+            self._connected,
+            self._disconnected,
+            self.settings.credentials,
         )
         self.nameservers = Nameservers(
             namesrv,

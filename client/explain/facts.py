@@ -9,6 +9,7 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.lag import lag_of
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import retry_topic
+from staticfire.protocol.requests.access import RefusedAccess
 from staticfire.protocol.requests.group_state import GroupState, ResetState, WaitingState
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.journal import JournalRecord
@@ -116,6 +117,8 @@ class GroupFacts(msgspec.Struct):
     """Whether any message has ever been delivered to the group, if there is a journal."""
     faults: list[str] = []
     """Descriptions of the rules for injected faults."""
+    refused: list[RefusedAccess] = []
+    """What brokers refused lately, to any group or producer, the newest first."""
 
     @property
     def members(self) -> list[GroupMember]:

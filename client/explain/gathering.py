@@ -27,6 +27,7 @@ from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import TOOLS_GROUP, is_dead_letter_topic, is_retry_topic, pop_retry_topic, retry_topic
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
+from staticfire.protocol.requests.access import GetAccess
 from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.protocol.requests.groups import GetAllGroups
 from staticfire.protocol.requests.journal import (
@@ -75,7 +76,11 @@ class FactsReader:
             self._holdings = Holdings(facts.group, facts.members)
         topics = list(dict.fromkeys([*self._wanted, *facts.subscribed(), *self._topics_known()]))[:TOPICS_MAX]
         await asyncio.gather(
-            self._states(topics), *(self._topic(topic) for topic in topics), self._retries(topics), self._faults()
+            self._states(topics),
+            *(self._topic(topic) for topic in topics),
+            self._retries(topics),
+            self._faults(),
+            self._access(),
         )
         self._resets()
         self._popped()
@@ -116,6 +121,12 @@ class FactsReader:
         for name, answer in (await self._ask_all(self._brokers, request)).items():
             if answer.code == SUCCESS and answer.body is not None:
                 self._facts.states[name] = answer.body
+
+    async def _access(self) -> None:
+        """Add what brokers refused; RocketMQ's don't tell that."""
+        for answer in (await self._ask_all(self._brokers, GetAccess())).values():
+            if answer.code == SUCCESS and answer.body is not None:
+                self._facts.refused += answer.body.refused
 
     def _resets(self) -> None:
         """Add the resets of the group by administrators."""

@@ -57,6 +57,8 @@ def refused_by_tls(facts: GroupFacts) -> Iterable[ExplainFinding]:
 def nobody(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """No member has ever been there, or none is now."""
     group = facts.group
+    if any(one.group == group for one in facts.refused):
+        return  # Its consumers were refused, which has its own finding.
     if not facts.is_known:
         similar = f"; is it {named(facts.similar)}?" if facts.similar else ""
         words = f"no broker knows a group {group}: no consumer of that name has ever connected{similar}"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from staticfire.cluster.cluster_clock import BlockingClock
     from staticfire.cluster.cluster_dead_letters import BlockingDeadLetters
     from staticfire.cluster.cluster_faults import BlockingFaults
+    from staticfire.cluster.cluster_users import BlockingUsers
     from staticfire.launch.embedded import EmbeddedCluster
 
 Isolation = Literal["thread", "process"]
@@ -59,6 +60,7 @@ class Cluster(ClusterFacts):
         control_hosts: Sequence[str] = (),
         nameservers: int = 1,
         compat: str | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         """Define a cluster; `with` starts it.
 
@@ -81,6 +83,9 @@ class Cluster(ClusterFacts):
         `compat`: "rocketmq-5.3.3" turns off every difference from that version that can be turned off
         (docs/compatibility.md).
 
+        `users`: names and secrets of users; the first may do everything, the others what `.users.allow` allows. With
+        users, brokers check the signature of each request (docs/access.md).
+
         Raises: UsageError, ClientError.
         """
         if isolation not in ("thread", "process"):
@@ -92,6 +97,10 @@ class Cluster(ClusterFacts):
             from staticfire.launch.compat import check_target
 
             check_target(compat)
+        if users is not None:
+            from staticfire.cluster.cluster_users import wanted_users
+
+            wanted = replace(wanted, users=wanted_users(users))
         self._wanted = replace(wanted, compat=compat)
         self._control_hosts = (control_hosts,) if isinstance(control_hosts, str) else tuple(control_hosts)
         self._thread: LoopThread | None = None
@@ -129,6 +138,13 @@ class Cluster(ClusterFacts):
         from staticfire.cluster.cluster_faults import BlockingFaults
 
         return BlockingFaults(self)
+
+    @property
+    def users(self) -> "BlockingUsers":
+        """Users: `.add("shop", "s3cret")`, `.allow("shop", "Topic:orders", "Pub,Sub")`, `.deny(...)`, `.all()`."""
+        from staticfire.cluster.cluster_users import BlockingUsers
+
+        return BlockingUsers(self)
 
     @property
     def aio(self) -> "AsyncCluster":

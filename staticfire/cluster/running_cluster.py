@@ -19,6 +19,7 @@ from staticfire.runtime.tls.settings import ENFORCING
 if TYPE_CHECKING:
     from staticfire.broker.groups.retries import SentBack
     from staticfire.client import Admin, ClientConnection
+    from staticfire.client.admin.access import AccessAdmin
     from staticfire.client.admin.group_view import GroupView
     from staticfire.client.admin.journal import JournalRecords
     from staticfire.client.copying.copier import CopyReport
@@ -152,7 +153,7 @@ class RunningCluster:
 
         wish = CopyWish(topic, [groups] if isinstance(groups, str) else list(groups), since_ms, until_ms, limit)
         settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words, or it is refused
-        own = ClientSettings(tls=self.cluster.client_tls or False)
+        own = ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
         async with Admin(source, settings) as there, Admin(self.cluster.namesrv, own) as here:
             return await copy_topic(there, here, wish)
 
@@ -247,15 +248,26 @@ class RunningCluster:
         from staticfire.runtime.pool import ConnectionPool
 
         machine = client_machine(self.cluster.client_tls)
-        pool = ConnectionPool(machine)
+        pool = ConnectionPool(machine, credentials=self.cluster.credentials)
         try:
             yield pool
         finally:
             await pool.close()
             await machine.workers.close()
 
+    @asynccontextmanager
+    async def access(self) -> "AsyncIterator[AccessAdmin]":
+        """Open connections for one change of users or policies."""
+        from staticfire.client import Admin, ClientSettings
+        from staticfire.client.admin.access import AccessAdmin
+
+        settings = ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
+        async with Admin(self.cluster.namesrv, settings) as admin:
+            yield AccessAdmin(admin)
+
     async def _asked(self, ask: "Callable[[Admin], Awaitable[T]]") -> T:
         from staticfire.client import Admin, ClientSettings
 
-        async with Admin(self.cluster.namesrv, ClientSettings(tls=self.cluster.client_tls or False)) as admin:
+        settings = ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
+        async with Admin(self.cluster.namesrv, settings) as admin:
             return await ask(admin)

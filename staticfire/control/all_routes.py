@@ -19,6 +19,7 @@ from staticfire.control import (
     timed_messages,
     topic_changes,
     topic_facts,
+    users,
 )
 from staticfire.control.openapi import describe, page
 from staticfire.control.routes import HTML, ControlCall, Reply, Route
@@ -67,5 +68,6 @@ ROUTES: tuple[Route, ...] = (
     *clock.ROUTES,
     *putting_back.ROUTES,
     *faults.ROUTES,
+    *users.ROUTES,
     *journal.ROUTES,
 )

@@ -12,6 +12,7 @@ from staticfire.runtime.tls.settings import TlsClient, TlsSettings, tls_client
 
 if TYPE_CHECKING:
     from staticfire.launch.process_faults import ProcessFaults
+    from staticfire.runtime.credentials import Credentials
 
 LOOK_S = 5.0
 
@@ -41,6 +42,11 @@ class RemoteView:
     def namesrv(self) -> str:
         """The nameserver's address."""
         return self._namesrv
+
+    @property
+    def credentials(self) -> "Credentials | None":
+        """The access key with which requests are signed, if there is one."""
+        return self._settings.credentials
 
     @property
     def client_tls(self) -> TlsClient | None:

@@ -28,6 +28,7 @@ PLACES = {
     "number": "the number of a fault rule",
     "name": "the name of a snapshot",
     "client": "the id of a client",
+    "user": "the name of a user, which is its access key",
 }
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 _PLACE = re.compile(r"\{(\w+)[^}]*\}")

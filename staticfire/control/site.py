@@ -63,12 +63,13 @@ class ControlSite:
         """`settings`: how to connect to the cluster. `why_read_only`: why only reading is allowed, if so."""
         self._cluster = cluster
         self._access = access
-        self._settings = settings or ClientSettings(tls=cluster.client_tls or False)
+        self._settings = settings or ClientSettings.signing(cluster.credentials, cluster.client_tls)
         self._why_read_only = why_read_only
         self._machine = live_machine()
         self._pool = ConnectionPool(
-            with_client(self._machine, tls_client(self._settings.tls)), codec_byte=self._settings.codec_byte
-        )
+            with_client(self._machine, tls_client(self._settings.tls)), codec_byte=self._settings.codec_byte,
+            credentials=self._settings.credentials,
+        )  # fmt: skip
         self._tls = TlsDoor(cluster.tls, self._machine.workers)
         self._dashboard: Dashboard | None = None
         self._runner: web.AppRunner | None = None

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from staticfire.broker.groups.retries import SentBack
 from staticfire.broker.server import Broker
@@ -16,6 +16,9 @@ from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Service
 from staticfire.runtime.tls.settings import TlsClient, TlsSettings
+
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
 
 log = logger("cluster")
 
@@ -49,6 +52,11 @@ class EmbeddedCluster:
     @property
     def addresses(self) -> dict[str, str]:
         return self.plan.addresses
+
+    @property
+    def credentials(self) -> "Credentials | None":
+        """The access key of the cluster's own programs."""
+        return self.plan.credentials
 
     def describe(self) -> dict[str, Any]:
         """Return addresses, process ids and folders, ready for JSON."""

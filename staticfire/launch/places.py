@@ -1,5 +1,6 @@
 """The folder and the listening ports that a cluster needs before it starts."""
 
+import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from staticfire.launch.temporary_folder import TemporaryFolder
 
 PORT_MAX = 65_535
+OWN_USER, OWN_SECRET_BYTES = "staticfire", 16
+"""The user of the cluster's own programs. Each start makes a new secret."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,20 @@ FLAGS = Words(
 PARAMETERS = Words(
     "stop it, or give another namesrv_port= or broker_port= (0: any free port)", "directory=", "settings="
 )
+
+
+@dataclass(frozen=True)
+class WantedUser:
+    """A user to create at the start."""
+
+    name: str
+    secret: str = field(repr=False)
+    kind: str = ""
+    """Super or Normal. Unset: the first user is a super user, the others aren't."""
+
+    def as_json(self) -> dict[str, str]:
+        """Return the user as the setting initAuthenticationUser has it."""
+        return {"username": self.name, "password": self.secret, **({"userType": self.kind} if self.kind else {})}
 
 
 @dataclass(frozen=True)
@@ -87,6 +104,8 @@ class WantedCluster:
     nameservers: int = 1
     compat: str | None = None
     """The RocketMQ version to behave like; see compat.py."""
+    users: tuple["WantedUser", ...] = ()
+    """Users to create at the start; the first is a super user."""
 
     @property
     def compat_settings(self) -> Mapping[str, str]:
@@ -96,6 +115,14 @@ class WantedCluster:
         from staticfire.launch.compat import compat_settings  # here, since few starts need it
 
         return compat_settings(self.compat)
+
+    def access_settings(self) -> dict[str, str]:
+        """Return the settings for the user of the cluster's own programs, and for the users."""
+        own = {"accessKey": OWN_USER, "secretKey": os.urandom(OWN_SECRET_BYTES).hex()}  # noqa: TID251 (a secret that no seed may repeat)
+        settings = {"innerClientAuthenticationCredentials": json.dumps(own)}
+        if self.users:
+            settings["initAuthenticationUser"] = json.dumps([user.as_json() for user in self.users])
+        return settings
 
     @classmethod
     def of_parameters(

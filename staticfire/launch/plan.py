@@ -6,7 +6,7 @@ Pure: the code that carries out the plan binds the ports and creates the folders
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import ascii_lowercase
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from staticfire.broker.settings import BrokerSettings
 from staticfire.nameserver.settings import NameserverSettings
@@ -16,6 +16,9 @@ from staticfire.runtime.addresses import each_address, format_address
 from staticfire.runtime.config import field_of, variable_of
 from staticfire.runtime.loading import ENVIRONMENT, load_settings
 from staticfire.runtime.tls.settings import TlsClient
+
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
 
 HOST = "127.0.0.1"
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
@@ -59,6 +62,8 @@ class GivenSettings:
     source: str = "--set"
     compat: Mapping[str, str] = field(default_factory=dict)
     """Settings that replace a cluster's own defaults, to turn off differences from RocketMQ."""
+    access: Mapping[str, str] = field(default_factory=dict)
+    """Settings of access that the cluster makes itself: the user of its own programs, and users of parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,16 @@ class ClusterPlan:
     def addresses(self) -> dict[str, str]:
         """The address of each broker by its name."""
         return {broker.broker_name: format_address(self.host, broker.listen_port) for broker in self.brokers}
+
+    @property
+    def credentials(self) -> "Credentials | None":
+        """The access key of the cluster's own programs."""
+        text = self.brokers[0].inner_client_authentication_credentials
+        if not text:
+            return None
+        from staticfire.runtime.credentials import Credentials  # here, since it isn't needed to start processes
+
+        return Credentials.parse(text)
 
     @property
     def grpc_endpoint(self) -> str | None:
@@ -165,14 +180,16 @@ def plan_cluster(
         _load(NameserverSettings, given, _nameserver_place(directory, listen, name, port))
         for name, port in zip(nameserver_names(len(namesrv_ports)), namesrv_ports, strict=True)
     ]
-    defaults = {**STAND_DEFAULTS, **given.compat}
+    defaults = {**STAND_DEFAULTS, **given.compat, **given.access}
     brokers = [
         _load(BrokerSettings, given, _broker_place(directory, listen, name, port, namesrv), defaults)
         for name, port in zip(broker_names(len(ports)), ports, strict=True)
     ]
     for broker in brokers:
         _refuse_unusable(broker)
-    proxy = None if grpc_port is None else _load(ProxySettings, given, _proxy_place(listen, grpc_port, namesrv))
+        _check_access(broker, given.access)
+    own = {key: text for key, text in given.access.items() if field_of(ProxySettings, key)}
+    proxy = None if grpc_port is None else _load(ProxySettings, given, _proxy_place(listen, grpc_port, namesrv), own)
     return ClusterPlan(directory, tuple(nameservers), tuple(brokers), proxy, host)
 
 
@@ -197,6 +214,19 @@ def _refuse_unusable(broker: BrokerSettings) -> None:
     if not all(letter.isalnum() or letter in _OF_HOSTS for letter in broker.broker_ip1):
         words = "clients can't connect to this host; write an IP address or a host name"
         raise UsageError(f"brokerIP1={broker.broker_ip1!r}: {words}")
+
+
+def _check_access(broker: BrokerSettings, own: Mapping[str, str]) -> None:
+    """Refuse invalid users before anything is started. Raises: UsageError, without a secret."""
+    text = broker.inner_client_authentication_credentials
+    if text and text not in own.values():
+        from staticfire.runtime.credentials import Credentials  # here, since most clusters make their own
+
+        Credentials.parse_setting(text)
+    if broker.init_authentication_user or broker.acl_enable:
+        from staticfire.broker.access.desk import check_settings  # here, since most clusters have no users
+
+        check_settings(broker)
 
 
 def _refuse_places(given: GivenSettings) -> None:

@@ -32,6 +32,7 @@ from staticfire.runtime.tls.settings import TlsClient, TlsSettings
 
 if TYPE_CHECKING:
     from staticfire.launch.process_faults import ProcessFaults
+    from staticfire.runtime.credentials import Credentials
 
 
 class ProcessCluster:
@@ -81,6 +82,11 @@ class ProcessCluster:
     @property
     def addresses(self) -> dict[str, str]:
         return self.plan.addresses
+
+    @property
+    def credentials(self) -> "Credentials | None":
+        """The access key of the cluster's own programs."""
+        return self.plan.credentials
 
     def describe(self) -> dict[str, Any]:
         """Return addresses, process ids and folders, ready for JSON."""
@@ -211,8 +217,9 @@ def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, Cluster
     told: dict[str, None] = {}
     check_environment(os.environ, told.setdefault)
     given = GivenSettings(
-        wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings, wanted.compat_settings
-    )
+        wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings, wanted.compat_settings,
+        wanted.access_settings(),
+    )  # fmt: skip
 
     def planned(folder: str, ports: list[int]) -> ClusterPlan:
         grpc_port = ports[last_broker] if wanted.grpc_port is not None else None
