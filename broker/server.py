@@ -8,11 +8,13 @@ a snapshot ends the core and begins a new one; clients stay connected.
 import asyncio
 import socket
 from functools import partial
+from typing import TYPE_CHECKING
 
 from staticfire.broker.core import BrokerCore
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.pop.lazy_service import LazyPopService
-from staticfire.broker.request_families import Surface
+from staticfire.broker.replication.lineage import with_last_role
+from staticfire.broker.request_families import NextCore, Surface
 from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import BrokerState
 from staticfire.broker.statistics import CLOSE, CONNECT, IDLE
@@ -21,7 +23,7 @@ from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import refusal
-from staticfire.protocol.errors import StaticfireError, UsageError
+from staticfire.protocol.errors import BrokerAnswer, StaticfireError, StorageError, UsageError
 from staticfire.protocol.requests.clock import ClockReading
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, failure
@@ -30,6 +32,9 @@ from staticfire.runtime.machine import Machine
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits
 from staticfire.runtime.service import Service
+
+if TYPE_CHECKING:
+    from staticfire.broker.replication.role_change import RoleChange
 
 log = logger("broker")
 
@@ -42,12 +47,12 @@ class Broker(Service):
     def __init__(self, machine: Machine, settings: BrokerSettings, sock: socket.socket | None = None) -> None:
         """`sock`: a listening socket to use instead of opening the port.
 
-        Raises: UsageError (no folder).
+        Raises: UsageError (no folder, or that of another broker), StorageError (the last role can't be read).
         """
         super().__init__()
         if not settings.store_path_root_dir:
             raise UsageError("storePathRootDir is empty: the broker needs a folder for its data")
-        self.settings = settings
+        self.settings = settings = with_last_role(machine.files, settings)
         self._machine = machine
         self._sock = sock
         self.dispatcher = Dispatcher()
@@ -60,9 +65,11 @@ class Broker(Service):
             self._listen,
             self._leave_clients,
             self._change,
+            self._change_role,
         )
         self._core = core = BrokerCore(machine, settings, self._surface)
         self._has_core = False
+        self._is_ready = asyncio.Event()
         self._changing: asyncio.Task[None] | None = None
         self.dispatcher.take_over(core.dispatcher)
         self._asked_by_nameservers.take_over(core.asked_by_nameservers)
@@ -107,6 +114,7 @@ class Broker(Service):
         await self._begin(self._core)
         self.spawn(self._idle_loop(), "idle_connections")
         self.spawn(self._server.slow_loop(self.pause_for), "slow_connections")
+        self._is_ready.set()
 
     async def _begin(self, core: BrokerCore) -> None:
         await core.__aenter__()
@@ -159,7 +167,7 @@ class Broker(Service):
         self._changing = self.spawn(self._carry_out(call), "snapshot")
 
     async def _carry_out(self, call: Call) -> None:
-        from staticfire.broker.snapshots.change import NextCore, change  # here: most brokers never save one
+        from staticfire.broker.snapshots.change import change  # here: most brokers never save one
 
         try:
             core = NextCore(self._end_core, self._next_core, self._dispatchers)
@@ -173,6 +181,34 @@ class Broker(Service):
             self._changing = None
         call.answer(answer)
 
+    async def _change_role(self, change: "RoleChange") -> int:
+        """Become a master or a slave; return the number of removed records. Raises: BrokerAnswer, StorageError."""
+        if self._changing is not None:
+            raise BrokerAnswer(ResponseCode.SYSTEM_BUSY, "the broker is changing already: try again")
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._changing = self.spawn(self._carry_out_role(change, done), "role")
+        # The caller may belong to the core that ends.
+        return await asyncio.shield(done)
+
+    async def _carry_out_role(self, change: "RoleChange", done: asyncio.Future[int]) -> None:
+        from staticfire.broker.replication.between_cores import take_role  # here: most brokers keep their role
+
+        try:
+            await self._is_ready.wait()
+            core = NextCore(self._end_core, self._next_core, self._dispatchers)
+            removed = await take_role(change, self.tables, core)
+        except (StaticfireError, OSError) as error:
+            if not done.done():
+                done.set_exception(error if isinstance(error, StaticfireError) else StorageError(str(error)))
+                done.exception()  # Retrieved here: perhaps the caller has ended.
+            if not self._has_core:
+                raise
+        else:
+            if not done.done():
+                done.set_result(removed)
+        finally:
+            self._changing = None
+
     def _dispatchers(self) -> list[tuple[Dispatcher, Dispatcher]]:
         core = self._core
         return [(self.dispatcher, core.dispatcher), (self._asked_by_nameservers, core.asked_by_nameservers)]
@@ -182,9 +218,12 @@ class Broker(Service):
         self._core.stop()
         await self._core.__aexit__()
 
-    async def _next_core(self, message_time: ClockReading | None) -> BrokerTables:
+    async def _next_core(
+        self, message_time: ClockReading | None, settings: BrokerSettings | None = None
+    ) -> BrokerTables:
         before = self._core.tables
-        self._core = core = BrokerCore(self._machine, before.state.settings, self._surface, before, message_time)
+        settings = settings or before.state.settings
+        self._core = core = BrokerCore(self._machine, settings, self._surface, before, message_time)
         await self._begin(core)
         return core.tables
 
