@@ -63,7 +63,7 @@ class Surface(NamedTuple):
     change: SnapshotCalls
     """Carries out what a core can't do itself, because it ends during the operation."""
     change_role: "ChangeRoleOf"
-    """Makes the broker a master or a slave: another core begins."""
+    """Makes the broker a master or a slave, and then answers the request, if there is one: another core begins."""
 
 
 class NextCore(NamedTuple):

@@ -23,7 +23,7 @@ from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import refusal
-from staticfire.protocol.errors import BrokerAnswer, StaticfireError, StorageError, UsageError
+from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.protocol.requests.clock import ClockReading
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, failure
@@ -181,33 +181,33 @@ class Broker(Service):
             self._changing = None
         call.answer(answer)
 
-    async def _change_role(self, change: "RoleChange") -> int:
-        """Become a master or a slave; return the number of removed records. Raises: BrokerAnswer, StorageError."""
+    def _change_role(self, change: "RoleChange", call: Call | None) -> None:
+        """Become a master or a slave, and respond afterwards, if there is a request. The current core ends."""
         if self._changing is not None:
-            raise BrokerAnswer(ResponseCode.SYSTEM_BUSY, "the broker is changing already: try again")
-        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._changing = self.spawn(self._carry_out_role(change, done), "role")
-        # The caller may belong to the core that ends.
-        return await asyncio.shield(done)
+            if call is not None:
+                words = "the broker is changing its role, or a snapshot is being saved or restored: try again"
+                call.answer(refusal(ResponseCode.SYSTEM_BUSY, words))
+            return
+        self._changing = self.spawn(self._carry_out_role(change, call), "role")
 
-    async def _carry_out_role(self, change: "RoleChange", done: asyncio.Future[int]) -> None:
+    async def _carry_out_role(self, change: "RoleChange", call: Call | None) -> None:
         from staticfire.broker.replication.between_cores import take_role  # here: most brokers keep their role
 
         try:
             await self._is_ready.wait()
             core = NextCore(self._end_core, self._next_core, self._dispatchers)
-            removed = await take_role(change, self.tables, core)
+            answer = await take_role(change, self.tables, core)
         except (StaticfireError, OSError) as error:
-            if not done.done():
-                done.set_exception(error if isinstance(error, StaticfireError) else StorageError(str(error)))
-                done.exception()  # Retrieved here: perhaps the caller has ended.
+            log.error("role_not_changed", role=change.role, error=str(error))
+            if call is not None:
+                call.answer(failure(error, call))
             if not self._has_core:
                 raise
-        else:
-            if not done.done():
-                done.set_result(removed)
+            return
         finally:
             self._changing = None
+        if call is not None:
+            call.answer(answer)
 
     def _dispatchers(self) -> list[tuple[Dispatcher, Dispatcher]]:
         core = self._core

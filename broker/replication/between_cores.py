@@ -6,14 +6,16 @@ from staticfire.broker.replication.role_change import RoleChange, prepare_folder
 from staticfire.broker.request_families import NextCore
 from staticfire.broker.snapshots.gate import Gate
 from staticfire.broker.tables import BrokerTables
+from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import StorageError
+from staticfire.protocol.requests.replication import RoleAnswer
 from staticfire.runtime.log import logger
 
 log = logger("replication")
 
 
-async def take_role(change: RoleChange, tables: BrokerTables, core: NextCore) -> int:
-    """Take a role; return the number of removed records. Raises: StorageError, OSError, and what `begin` raises."""
+async def take_role(change: RoleChange, tables: BrokerTables, core: NextCore) -> Answer:
+    """Take a role; return the response. Raises: StorageError, OSError, and what `begin` raises."""
     state = tables.state
     machine, settings = state.machine, state.settings
     for dispatcher, _ in core.dispatchers():
@@ -42,4 +44,4 @@ async def take_role(change: RoleChange, tables: BrokerTables, core: NextCore) ->
     log.warning(
         "role_changed", role=change.role, broker_id=change.broker_id, reason=change.reason, removed_records=removed
     )
-    return removed
+    return RoleAnswer(removed)

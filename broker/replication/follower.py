@@ -188,8 +188,8 @@ class ReplicationFollower:
                 cut_lineage, SLAVE, settings.broker_id, joined.reason, kept, joined.is_anew or kept == 0,
                 joined.deleted_topics,
             )  # fmt: skip
-            await self._change_role(change)
-            return False
+            self._change_role(change, None)
+            await asyncio.Future()  # Until this core ends.
         if joined.is_anew and not store.max_position:
             store.begin_copy_at(joined.start_position)
         if lineage != self.lineage:

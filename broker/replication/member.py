@@ -38,7 +38,6 @@ from staticfire.protocol.requests.replication import (
     GetReplication,
     ReplicationAnswer,
     ReplicationState,
-    RoleAnswer,
 )
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Handler
@@ -84,6 +83,7 @@ class Member:
             RequestCode.COPY_STATE: self._of_master(self._state_copy.give),
             RequestCode.GET_REPLICATION: self.get,
             RequestCode.CONTROL_REPLICATION: self.control,
+            RequestCode.CHANGE_ROLE: self.change_role,
         }
 
     def _make_follower(self) -> "ReplicationFollower":
@@ -183,7 +183,7 @@ class Member:
                 if found is not None:
                     log.warning("master_replaced", by=found.address, epoch=newest(found.epochs))
                     reason = f"{found.address} has become the master"
-                    await around.change_role(self._change(SLAVE, found.broker_id, self._lineage, reason))
+                    around.change_role(self._change(SLAVE, found.broker_id, self._lineage, reason), None)
                     return
             await around.pause(SUCCESSOR_MS)
 
@@ -252,8 +252,8 @@ class Member:
             loop = asyncio.get_running_loop()
             self._unfence = loop.call_later(min(fence_ms, FENCE_MS_MAX) / 1000, self._fence, 0)
 
-    async def change_role(self, call: Call) -> Answer:
-        """Become the master of this set, or a slave. Raises: BrokerAnswer, StorageError."""
+    def change_role(self, call: Call) -> None:
+        """Become the master of this set, or a slave; answered when that is done. Raises: BrokerAnswer, StorageError."""
         request: ChangeRole = call.request
         settings, lineage = self._state.settings, self.lineage
         if newest(lineage.epochs) >= request.epoch and request.role != SLAVE:
@@ -276,7 +276,7 @@ class Member:
             if end < self._store.max_position:
                 deletions = {topic: at for topic, at in self._store.deletions.items() if at <= end}
                 change = msgspec.structs.replace(change, cut_position=end, is_cleared=end == 0, deletions=deletions)
-        return RoleAnswer(await self._around.change_role(change))
+        self._around.change_role(change, call)
 
     def _change(self, role: str, broker_id: int, lineage: Lineage, reason: str) -> RoleChange:
         kept = msgspec.structs.replace(lineage, role=role, broker_id=broker_id)

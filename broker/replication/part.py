@@ -29,6 +29,7 @@ CODES = (
     RequestCode.COPY_STATE,
     RequestCode.GET_REPLICATION,
     RequestCode.CONTROL_REPLICATION,
+    RequestCode.CHANGE_ROLE,
 )
 
 
@@ -59,13 +60,9 @@ class ReplicationPart:
         """Register the handlers."""
         for code in CODES:
             dispatcher.handle(code, partial(self._handle, code))
-        dispatcher.handle(RequestCode.CHANGE_ROLE, self._change_role)
 
     def _handle(self, code: RequestCode, call: Call) -> Answer | None:
         return self._in_use().handlers[code](call)
-
-    async def _change_role(self, call: Call) -> Answer | None:
-        return await self._in_use().change_role(call)
 
     def _in_use(self) -> "Member":
         member = self.member

@@ -4,13 +4,14 @@ The core of the broker ends, its log loses the tail that the new master doesn't 
 core begins with it. Clients stay connected. A kill in between leaves a folder that any role can start from.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import msgspec
 
 from staticfire.broker.replication.lineage import Lineage, write_lineage
 from staticfire.broker.store.cutting import clear_store, cut_store, forget_progress
 from staticfire.broker.store.settings import StoreSettings
+from staticfire.runtime.dispatcher import Call
 from staticfire.runtime.machine import Files
 
 
@@ -28,8 +29,8 @@ class RoleChange(msgspec.Struct, frozen=True):
     deletions: dict[str, int] = {}
 
 
-ChangeRoleOf = Callable[[RoleChange], Awaitable[int]]
-"""Changes the role of the broker; returns the number of removed records. The caller's own core ends."""
+ChangeRoleOf = Callable[[RoleChange, Call | None], None]
+"""Changes the role of the broker soon, and then answers the request, if there is one. The caller's own core ends."""
 
 
 def prepare_folder(files: Files, root: str, settings: StoreSettings, change: RoleChange) -> int:
