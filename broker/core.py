@@ -10,6 +10,8 @@ do one after the other.
 
 from staticfire.broker.clock.control import ClockControl
 from staticfire.broker.config_files import OFFSETS_FILE
+from staticfire.broker.replication.lineage import SYNC_MASTER, is_slave, waits_for_copies
+from staticfire.broker.replication.part import BrokerAround, ReplicationPart
 from staticfire.broker.request_families import RequestFamilies, Surface
 from staticfire.broker.restoring import find_orphan_topics, open_store, restore_tables
 from staticfire.broker.scrubbing import Scrubbing
@@ -61,6 +63,8 @@ class BrokerCore(Service):
         self._administration = services.administration
         self._families = families = RequestFamilies(tables, services, surface, self.settle)
         self._pulls = families.pulls
+        self._is_slave = is_slave(settings)
+        self._replication = self._make_replication()
         self._clients = families.clients
         self._clock_control = ClockControl(
             self._state.clock, tables.quiescence, self._progress, self.waiting, self.pops, services.disk_watch
@@ -70,8 +74,32 @@ class BrokerCore(Service):
         journals = tables.journals
         self.dispatcher = Dispatcher(self.settle, None if journals is None else journals.tap)
         families.register(self.dispatcher)
+        self._replication.register(self.dispatcher)
+        self._put_role_in_front()
         self.is_open = False
         """Whether the files are or were open, so that there is something to close."""
+
+    def _make_replication(self) -> ReplicationPart:
+        services, surface = self._services, self._surface
+        return ReplicationPart(
+            BrokerAround(
+                self.tables, services.registration, self._families.assignments, surface.pool, self.settle,
+                surface.change_role, self.spawn, self.pause_for,
+            )
+        )  # fmt: skip
+
+    def _put_role_in_front(self) -> None:
+        """Let a slave, or a master that waits for slaves, handle requests before their handlers."""
+        if self._is_slave:
+            from staticfire.broker.replication.slave_front import SlaveFront  # here: masters don't need it
+
+            SlaveFront(self.dispatcher, self._state).intercept()
+        elif self.settings.broker_role == SYNC_MASTER and (
+            waits_for_copies(self.settings) or self.settings.min_in_sync_replicas > 1
+        ):
+            from staticfire.broker.replication.enough_replicas import EnoughReplicas  # here: few brokers need it
+
+            EnoughReplicas(self.dispatcher, self._state, self._replication).intercept()
 
     # -- start and stop ------------------------------------------------------------------------------------------
 
@@ -80,12 +108,16 @@ class BrokerCore(Service):
         port = await self._surface.listen()
         self._begin_journal(port)
         self.registration.start(port)
-        for address in self.registration.nameservers:
-            self.spawn(self.registration.keep_registered(address), f"registration {address}")
-        self.waiting.start(self.spawn, self.pause_for)
-        self.pops.start()
+        is_replaced = await self._replication.start()
+        if not is_replaced:
+            for address in self.registration.nameservers:
+                self.spawn(self.registration.keep_registered(address), f"registration {address}")
+        if not self._is_slave:
+            self.waiting.start(self.spawn, self.pause_for)
+            self.pops.start()
         self._start_loops()
-        await self.registration.registered()
+        if not is_replaced:
+            await self.registration.registered()
 
     async def _open(self) -> None:
         """Read what the folder has, correct it, and make the corrections durable. Raises: StorageError."""
@@ -110,8 +142,9 @@ class BrokerCore(Service):
     def _restore(self, report: RecoveryReport) -> None:
         tables = self.tables
         restore_tables(tables, report)
-        self.waiting.restore(tables.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
-        self.pops.restore()
+        if not self._is_slave:
+            self.waiting.restore(tables.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
+            self.pops.restore()
         self._families.assignments.restore()
         self._families.access.restore()
         tables.config_files.restored()
@@ -171,9 +204,11 @@ class BrokerCore(Service):
         self._families.access.disconnected(connection)
         self.pops.disconnected(connection)
         self._pulls.disconnected()
+        self._replication.disconnected(connection)
 
     def answer_held(self) -> None:
         """Respond to all pulls and pops that wait for messages."""
+        self._replication.answer_held()
         self._pulls.answer_held()
         self.pops.answer_held()
 
@@ -199,6 +234,7 @@ class BrokerCore(Service):
             self._progress.activity += 1
             self._administration.stored(arrivals, self._uptime_ms() - began_ms)
             self._pulls.arrived(arrivals)
+            self._replication.written()
         return arrivals
 
     async def _client_scan_loop(self) -> None:

@@ -260,6 +260,8 @@ class Identity(NamedTuple):
     """The offset of the machine's time zone when the process started."""
     credentials: "Credentials | None" = None
     """The access key for connections that have no other one."""
+    memory_bytes: int = 16 * 1024**3
+    """The machine's memory."""
 
 
 class Machine(NamedTuple):

@@ -108,7 +108,7 @@ class GroupFacts(msgspec.Struct):
     """The queues of its retry topic."""
     left: list[JournalRecord] = []
     """Members that have left, the latest last."""
-    refused: list[JournalRecord] = []
+    refused_connections: list[JournalRecord] = []
     """Connections that were closed because of TLS, the latest last. Read only if the group has no member."""
     elsewhere: list[str] = []
     """Clients of any group that connected from another machine. Read only if brokers have loopback addresses."""

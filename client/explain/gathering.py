@@ -243,15 +243,15 @@ class FactsReader:
     async def _refused(self) -> None:
         """Read which connections nameservers and brokers have refused: their clients can't become members."""
         facts, wanted = self._facts, GetJournal(kinds=TLS_REFUSED)
-        facts.refused = await self._events(wanted)
+        facts.refused_connections = await self._events(wanted)
         for address in self._client.nameservers.addresses:
             try:
                 answer = await self._client.pool.ask(address, wanted, self._timeout_ms)
             except NetworkError:
                 continue
             if answer.code == SUCCESS and isinstance(answer, JournalAnswer) and answer.body is not None:
-                facts.refused += answer.body.records
-        facts.refused.sort(key=lambda one: one.real_ms)
+                facts.refused_connections += answer.body.records
+        facts.refused_connections.sort(key=lambda one: one.real_ms)
 
     async def _events(self, wanted: GetJournal) -> list[JournalRecord]:
         return await read_journals(self._client, self._brokers, wanted, self._timeout_ms)

@@ -42,7 +42,7 @@ TOLD_OTHERWISE = {"SILENT_MEMBER"}
 
 def refused_by_tls(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """There is no member, and clients were refused a moment ago because of TLS, or because of plain text."""
-    recent = [one for one in facts.refused if facts.wall_ms - one.real_ms <= REFUSED_MS_MAX]
+    recent = [one for one in facts.refused_connections if facts.wall_ms - one.real_ms <= REFUSED_MS_MAX]
     if facts.members or not recent:
         return
     latest = {str(one.details.get("reason", "")): one for one in recent}

@@ -29,6 +29,7 @@ def live_identity() -> Identity:
         random=random.Random(),
         utc_offset_ms=time.localtime().tm_gmtoff * 1000,
         credentials=_credentials(),
+        memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
     )
 
 

@@ -31,6 +31,8 @@ COMMANDS = {
     "user": "Users, whose access keys clients sign with: add, list, change, remove.",
     "allow": "Allow a user something: to send to a topic, to consume as a group.",
     "deny": "Deny a user something that another policy allows.",
+    "replication": "Show masters and slaves, and how far each slave is behind; hold, release or delay a copy.",
+    "failover": "Let a slave take over from its master, with or without losing messages.",
     "clock": "Message time: show, freeze, advance, scale, skip.",
     "simulate": "Simulate whole clusters on virtual time, from seeds, and check that all promises hold.",
     "pipeline": "Spark jobs: topics to Parquet, reports.",
