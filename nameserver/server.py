@@ -12,6 +12,7 @@ from staticfire.nameserver.clock_owner import ClockOwner
 from staticfire.nameserver.handlers import add_handlers
 from staticfire.nameserver.handlers.brokers import drop_connection, drop_silent_brokers
 from staticfire.nameserver.kv_config import KVConfig
+from staticfire.nameserver.min_id_notices import MinIdNotices
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.nameserver.state import KV_CONFIG_FILE, NameserverState
 from staticfire.protocol.errors import UsageError, os_words
@@ -36,7 +37,13 @@ class Nameserver(Service):
         """`sock`: a listening socket to use instead of host and port of the settings."""
         super().__init__()
         clock = ClockOwner(machine.clock, self.pause_for)
-        self.state = NameserverState(machine, settings or NameserverSettings(), machine.clock.uptime_ms(), clock)
+        self.state = NameserverState(
+            machine,
+            settings or NameserverSettings(),
+            machine.clock.uptime_ms(),
+            clock,
+            MinIdNotices(machine, self.spawn),
+        )
         self.dispatcher = Dispatcher()
         self._server = Server(
             machine,
@@ -70,6 +77,7 @@ class Nameserver(Service):
         self._is_stopping = True
         await self._server.close()
         await self.dispatcher.close()
+        await self.state.min_id_notices.close()
         if self._folder_lock is not None:
             self._folder_lock.release()
 

@@ -7,6 +7,7 @@ import msgspec
 from staticfire.nameserver.advertised_addresses import advertised_address, filed_address
 from staticfire.nameserver.clock_owner import ClockOwner
 from staticfire.nameserver.kv_config import KVConfig
+from staticfire.nameserver.min_id_notices import MinIdNotices
 from staticfire.nameserver.route_table import RouteTable
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.times import UptimeMs
@@ -26,6 +27,7 @@ class NameserverState(msgspec.Struct):
     settings: NameserverSettings
     started_ms: UptimeMs
     clock: ClockOwner
+    min_id_notices: MinIdNotices
     routes: RouteTable = msgspec.field(default_factory=RouteTable)
     kv: KVConfig = msgspec.field(default_factory=KVConfig)
     filed: dict[Connection, dict[str, str]] = {}
@@ -59,6 +61,12 @@ class NameserverState(msgspec.Struct):
             is_near = Surroundings().has_near(peer_host) or self.machine.network.surroundings().has_near(peer_host)
             self._near[connection] = is_near
         return is_near
+
+    def notify_replicas(self) -> None:
+        """Notify the replicas of brokers whose lowest id has changed since the last call, if the settings say so."""
+        changes = self.routes.take_min_id_changes()
+        if changes and self.settings.notify_min_broker_id_changed:
+            self.min_id_notices.send(changes)
 
     def forget(self, connection: Connection) -> None:
         """Drop the data of a closed connection."""

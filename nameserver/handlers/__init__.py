@@ -4,8 +4,8 @@
 - `topics.py`, `kv.py`, `config.py`: lists of topics, key-value configuration, settings
 - `clock.py`, `faults.py`: message time and injected faults; both are staticfire's own
 
-Not implemented: the registration body of brokers older than 3.0.11 (2013), compressed registrations and their CRC,
-NOTIFY_MIN_BROKER_ID_CHANGE, and the controller's requests.
+Not implemented: the registration body of brokers older than 3.0.11 (2013), compressed registrations and their CRC, and
+the controller's requests.
 """
 
 from collections.abc import Callable, Iterable
