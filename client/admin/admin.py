@@ -10,7 +10,7 @@ from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.group_view import GroupView
 from staticfire.client.admin.journal import JournalRecords, events_wanted, read_journals, requests_wanted
 from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key, find_by_offset_id
-from staticfire.client.admin.replicas import masters_among, none_found, readers_among, replicas_of
+from staticfire.client.admin.replica_choice import masters_among, none_found, readers_among, replicas_of
 from staticfire.client.cluster.blocking import BlockingFace, blocking
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 
 from staticfire.client.admin.admin import Admin
-from staticfire.client.admin.replicas import (
+from staticfire.client.admin.replica_choice import (
     Replicas,
     masters_among,
     none_found,
