@@ -10,6 +10,8 @@ do one after the other.
 
 from staticfire.broker.clock.control import ClockControl
 from staticfire.broker.config_files import OFFSETS_FILE
+from staticfire.broker.replication.lineage import is_slave
+from staticfire.broker.replication.part import ReplicationPart, Surroundings
 from staticfire.broker.request_families import RequestFamilies, Surface
 from staticfire.broker.restoring import find_orphan_topics, open_store, restore_tables
 from staticfire.broker.scrubbing import Scrubbing
@@ -61,6 +63,13 @@ class BrokerCore(Service):
         self._administration = services.administration
         self._families = families = RequestFamilies(tables, services, surface, self.settle)
         self._pulls = families.pulls
+        self._is_slave = is_slave(settings)
+        self._replication = replication = ReplicationPart(
+            Surroundings(
+                tables, services.registration, families.assignments, surface.pool, self.settle, surface.change_role,
+                self.spawn, self.pause_for,
+            )
+        )  # fmt: skip
         self._clients = families.clients
         self._clock_control = ClockControl(
             self._state.clock, tables.quiescence, self._progress, self.waiting, self.pops, services.disk_watch
@@ -70,6 +79,11 @@ class BrokerCore(Service):
         journals = tables.journals
         self.dispatcher = Dispatcher(self.settle, None if journals is None else journals.tap)
         families.register(self.dispatcher)
+        replication.register(self.dispatcher)
+        if self._is_slave:
+            from staticfire.broker.replication.slave_front import SlaveFront  # here: masters don't need it
+
+            SlaveFront(self.dispatcher, self._state).intercept()
         self.is_open = False
         """Whether the files are or were open, so that there is something to close."""
 
@@ -80,12 +94,16 @@ class BrokerCore(Service):
         port = await self._surface.listen()
         self._begin_journal(port)
         self.registration.start(port)
-        for address in self.registration.nameservers:
-            self.spawn(self.registration.keep_registered(address), f"registration {address}")
-        self.waiting.start(self.spawn, self.pause_for)
-        self.pops.start()
+        is_replaced = await self._replication.start()
+        if not is_replaced:
+            for address in self.registration.nameservers:
+                self.spawn(self.registration.keep_registered(address), f"registration {address}")
+        if not self._is_slave:
+            self.waiting.start(self.spawn, self.pause_for)
+            self.pops.start()
         self._start_loops()
-        await self.registration.registered()
+        if not is_replaced:
+            await self.registration.registered()
 
     async def _open(self) -> None:
         """Read what the folder has, correct it, and make the corrections durable. Raises: StorageError."""
@@ -110,8 +128,9 @@ class BrokerCore(Service):
     def _restore(self, report: RecoveryReport) -> None:
         tables = self.tables
         restore_tables(tables, report)
-        self.waiting.restore(tables.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
-        self.pops.restore()
+        if not self._is_slave:
+            self.waiting.restore(tables.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
+            self.pops.restore()
         self._families.assignments.restore()
         tables.config_files.restored()
         find_orphan_topics(tables)
@@ -167,9 +186,11 @@ class BrokerCore(Service):
         self._clients.disconnected(connection)
         self.pops.disconnected(connection)
         self._pulls.disconnected()
+        self._replication.disconnected(connection)
 
     def answer_held(self) -> None:
         """Respond to all pulls and pops that wait for messages."""
+        self._replication.answer_held()
         self._pulls.answer_held()
         self.pops.answer_held()
 
@@ -195,6 +216,7 @@ class BrokerCore(Service):
             self._progress.activity += 1
             self._administration.stored(arrivals, self._uptime_ms() - began_ms)
             self._pulls.arrived(arrivals)
+            self._replication.written()
         return arrivals
 
     async def _client_scan_loop(self) -> None:

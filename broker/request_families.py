@@ -34,14 +34,17 @@ from staticfire.broker.handlers.upkeep import UpkeepHandlers
 from staticfire.broker.pulls.checks import PullChecks
 from staticfire.broker.pulls.deliveries import Deliveries
 from staticfire.broker.services import BrokerServices
+from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.static_topics.front import StaticTopicFront
 from staticfire.broker.tables import BrokerTables
+from staticfire.protocol.requests.clock import ClockReading
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.pool import ConnectionPool
 
 if TYPE_CHECKING:
     from staticfire.broker.core import BrokerCore
+    from staticfire.broker.replication.role_change import ChangeRoleOf
 
 Settle = Callable[[], None]
 
@@ -59,6 +62,19 @@ class Surface(NamedTuple):
     """Disconnects clients and nameservers, before a core closes its files."""
     change: SnapshotCalls
     """Carries out what a core can't do itself, because it ends during the operation."""
+    change_role: "ChangeRoleOf"
+    """Makes the broker a master or a slave, and then answers the request, if there is one: another core begins."""
+
+
+class NextCore(NamedTuple):
+    """The actions of a broker that replace its core."""
+
+    end: Callable[[], Awaitable[None]]
+    """Ends the current core. Afterwards its files are closed, even if this raises StorageError."""
+    begin: Callable[[ClockReading | None, BrokerSettings | None], Awaitable[BrokerTables]]
+    """Starts a new core, with the given message time and settings if there are some; returns its tables."""
+    dispatchers: Callable[[], list[tuple[Dispatcher, Dispatcher]]]
+    """The dispatchers of the connections, each with the newest core's own: for clients, then for nameservers."""
 
 
 class Family(Protocol):

@@ -25,6 +25,7 @@ KIB, MIB = 1024, 1024 * 1024
 NAME = chars(1, 255)
 PERMISSION = within(0, 7)
 PROTECTION = within(0, PROTECTION_MS_MAX)
+REPLICAS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -38,6 +39,9 @@ class BrokerSettings(SettingsValue):
     namesrv_addr: str = ""
     """Addresses of the nameservers, separated by semicolons. Empty: no nameserver; clients need the broker's
     address."""
+
+    broker_role: str = field(default="ASYNC_MASTER", metadata={"choices": ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE")})
+    """A slave copies the log of the master that has its name. SYNC_MASTER waits for inSyncReplicas."""
 
     # Addresses
     listen_host: str = field(default="0.0.0.0", metadata={"also": ("bindAddress",)})
@@ -214,6 +218,36 @@ class BrokerSettings(SettingsValue):
     """Bytes of events in that folder; above it, the oldest are removed. 0: older events aren't stored."""
     recorded_requests_bytes_max: int = field(default=16 * MIB, metadata=within(64 * KIB, INT64_MAX))
     """Bytes of recorded requests; above it, the oldest are dropped."""
+
+    # Replicas
+    ha_master_address: str = ""
+    """The address of the broker that a slave copies from. Empty: the nameservers know it."""
+    slave_read_enable: bool = False
+    """A slave answers pulls, and a master may suggest it to consumers that are far behind."""
+    offset_check_in_slave: bool = False
+    """A slave corrects the offset of a pull that is outside of its queue. Otherwise the consumer tries it again."""
+    access_message_in_memory_max_ratio: int = field(default=40, metadata=PERCENT)
+    """Percent of the machine's memory. A consumer that is further behind than this reads from the suggested slave."""
+    slave_sync_period: int = field(default=60_000, metadata=PERIOD)
+    """Time in ms between two copies of topics, groups and offsets by a slave. 1 s in `up`, `run` and `Cluster`."""
+    replication_hold: bool = False
+    """The slave copies nothing until this is false again."""
+    replication_lag_ms: int = field(default=0, metadata=PERIOD_OR_NONE)
+    """The slave stores each message this much later than its master."""
+    in_sync_replicas: int = field(default=1, metadata=within(0, REPLICAS_MAX))
+    """With brokerRole=SYNC_MASTER: the number of copies, the master's included, that a send waits for."""
+    min_in_sync_replicas: int = field(default=1, metadata=within(0, REPLICAS_MAX))
+    """With fewer replicas in sync, the master included, sends are refused."""
+    all_ack_in_sync_state_set: bool = False
+    """A send waits for all replicas that are in sync, if these are more than inSyncReplicas."""
+    slave_timeout: int = field(default=3_000, metadata=PERIOD)
+    """Time in ms that a send waits for copies. After it, the response is FLUSH_SLAVE_TIMEOUT."""
+    ha_max_gap_not_in_sync: int = field(
+        default=256 * MIB, metadata=within(0, INT64_MAX, also=("haSlaveFallbehindMax",))
+    )
+    """A slave that is more bytes behind isn't in sync."""
+    ha_max_time_slave_not_catchup: int = field(default=15_000, metadata=PERIOD)
+    """A slave that didn't reach the end of the master's log for this time, in ms, isn't in sync."""
 
     # The nameserver
     register_name_server_period: int = field(default=30_000, metadata=PERIOD)

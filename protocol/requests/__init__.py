@@ -12,7 +12,7 @@
   `recall.py`: recalled messages
 - `clock.py`, `reset.py`, `snapshots.py`, `journal.py`, `group_state.py`, `faults.py`: message time, an emptied broker,
   a saved and restored broker, the events on a broker, the state of a group, injected faults; `imports.py`: messages
-  from another broker; all of these are staticfire's own
+  from another broker; `replication.py`: copies of the log; all of these are staticfire's own
 """
 
 from staticfire.protocol.requests import (  # noqa: F401 (imported for their declarations)
@@ -33,6 +33,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     pull,
     queries,
     recall,
+    replication,
     reply,
     reset,
     reset_offset,

@@ -26,6 +26,7 @@ def cluster_flags(
             wanted = WantedCluster(
                 brokers=given.pop("brokers"),
                 nameservers=given.pop("nameservers"),
+                replicas=given.pop("replicas"),
                 namesrv_port=namesrv,
                 broker_port=given.pop("broker_port"),
                 grpc_port=_grpc_port(given.pop("grpc_port"), given.pop("no_grpc"), grpc_port if namesrv else 0),
@@ -40,6 +41,10 @@ def cluster_flags(
         return all_flags(
             with_flags,
             click.option("--brokers", type=Whole(), default=1, show_default=True, help="Number of brokers."),
+            click.option(
+                "--replicas", type=Whole(), default=0, show_default=True,
+                help="Number of slaves of each broker, which copy its log. docs/replication.md describes them.",
+            ),
             click.option("--nameservers", type=Whole(), default=1, show_default=True, help="Number of nameservers."),
             _port_flag("--namesrv-port", namesrv_port, "Port of the first nameserver; each further one is 1 higher."),
             _port_flag("--broker-port", broker_port, "Port of the first broker; each further one is 20 higher."),

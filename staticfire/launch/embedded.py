@@ -50,7 +50,7 @@ class EmbeddedCluster:
         return (
             {}
             if self._pid is None
-            else dict.fromkeys([*self.plan.nameserver_addresses, *self.addresses, *proxy], self._pid)
+            else dict.fromkeys([*self.plan.nameserver_addresses, *self.plan.server_names, *proxy], self._pid)
         )
 
     @property
@@ -64,8 +64,8 @@ class EmbeddedCluster:
         self._running.push_async_callback(machine.workers.close)
         for name, nameserver in zip(self.plan.nameserver_addresses, self.plan.nameservers, strict=True):
             await self._enter(name, Nameserver(machine, nameserver, self._ports.hand_over(name)), on_crash)
-        for settings in self.plan.brokers:
-            name = settings.broker_name
+        plan = self.plan
+        for name, settings in zip(plan.server_names, [*plan.brokers, *plan.replicas], strict=True):
             broker = Broker(machine, settings, self._ports.hand_over(name))
             self._brokers.append(broker)
             await self._enter(name, broker, on_crash)

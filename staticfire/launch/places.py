@@ -17,6 +17,7 @@ from staticfire.launch.plan import (
     broker_names,
     host_from_here,
     nameserver_names,
+    replica_names,
 )
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.addresses import format_address
@@ -87,6 +88,8 @@ class WantedCluster:
     nameservers: int = 1
     compat: str | None = None
     """The RocketMQ version to behave like; see compat.py."""
+    replicas: int = 0
+    """The number of slaves of each broker."""
 
     @property
     def compat_settings(self) -> Mapping[str, str]:
@@ -107,10 +110,11 @@ class WantedCluster:
         broker_port: object,
         grpc: object = False,
         nameservers: object = 1,
+        replicas: object = 0,
     ) -> "WantedCluster":
         """Check the parameters of `Cluster`, of whatever types, and return the cluster. Raises: UsageError."""
         ports = {"namesrv_port": namesrv_port, "broker_port": broker_port}
-        for name, number in {"brokers": brokers, "nameservers": nameservers, **ports}.items():
+        for name, number in {"brokers": brokers, "nameservers": nameservers, "replicas": replicas, **ports}.items():
             if not is_whole(number):
                 raise UsageError(f"{name}={number!r}: it must be a whole number")
         for name, port in ports.items():
@@ -118,6 +122,7 @@ class WantedCluster:
                 raise UsageError(f"{name}={port}: ports are 1 to {PORT_MAX}; 0 means any free port")
         broker_names(brokers)  # type: ignore[arg-type]  # the same
         nameserver_names(nameservers)  # type: ignore[arg-type]
+        replica_names(brokers, replicas)  # type: ignore[arg-type]
         if settings is not None and not isinstance(settings, Mapping):
             raise UsageError(f'settings={settings!r}: it must be a dictionary, like {{"autoCreateTopicEnable": False}}')
         if directory is not None and not isinstance(directory, str | os.PathLike):
@@ -128,7 +133,7 @@ class WantedCluster:
         folder = None if directory is None else os.fsdecode(directory)
         grpc_port = 0 if grpc else None
         places = brokers, namesrv_port, broker_port, grpc_port, folder
-        return cls(*places, texts, words=PARAMETERS, nameservers=nameservers)  # type: ignore[arg-type]
+        return cls(*places, texts, words=PARAMETERS, nameservers=nameservers, replicas=replicas)  # type: ignore[arg-type]
 
 
 def is_whole(value: object) -> bool:
@@ -221,7 +226,7 @@ def describe_cluster(plan: ClusterPlan, folder: ClusterFolder, pids: Mapping[str
     def process(name: str, address: str) -> dict[str, Any]:
         return {"name": name, "address": address, "pid": pids.get(name), "directory": f"{folder.path}/{name}"}
 
-    places = {**plan.nameserver_addresses, **plan.addresses}
+    places = {**plan.nameserver_addresses, **plan.addresses, **plan.replica_addresses}
     if plan.grpc_endpoint is not None:
         places[PROXY] = plan.grpc_endpoint
     return {

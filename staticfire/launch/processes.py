@@ -21,6 +21,8 @@ from staticfire.launch.plan import (
     nameserver_names,
     nameserver_ports,
     plan_cluster,
+    replica_names,
+    replica_ports,
 )
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
@@ -92,7 +94,7 @@ class ProcessCluster:
     def names(self) -> list[str]:
         """The names of all processes: nameservers first, the gRPC endpoint last."""
         proxy = [] if self.plan.proxy is None else [PROXY]
-        return [*self.plan.nameserver_addresses, *(broker.broker_name for broker in self.plan.brokers), *proxy]
+        return [*self.plan.nameserver_addresses, *self.plan.server_names, *proxy]
 
     def start(self, later: Sequence[str] = ()) -> None:
         """Start all processes but those for `start_late`. Return when they are ready.
@@ -186,16 +188,19 @@ def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, Cluster
 
     Raises: UsageError.
     """
-    names = [*nameserver_names(wanted.nameservers), *broker_names(wanted.brokers)]
+    slaves = replica_names(wanted.brokers, wanted.replicas)
+    names = [*nameserver_names(wanted.nameservers), *broker_names(wanted.brokers), *slaves]
     first_broker = wanted.nameservers
     ports_wanted = [
         *nameserver_ports(wanted.namesrv_port, wanted.nameservers),
         *broker_ports(wanted.broker_port, wanted.brokers),
+        *replica_ports(wanted.broker_port, wanted.brokers, wanted.replicas),
     ]
     if wanted.grpc_port is not None:
         names.append(PROXY)
         ports_wanted.append(wanted.grpc_port)
-    last_broker = first_broker + wanted.brokers
+    first_slave = first_broker + wanted.brokers
+    last_broker = first_slave + len(slaves)
     told: dict[str, None] = {}
     check_environment(os.environ, told.setdefault)
     given = GivenSettings(
@@ -204,8 +209,9 @@ def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, Cluster
 
     def planned(folder: str, ports: list[int]) -> ClusterPlan:
         grpc_port = ports[last_broker] if wanted.grpc_port is not None else None
-        namesrv_ports, broker_ports_bound = ports[:first_broker], ports[first_broker:last_broker]
-        return plan_cluster(folder, namesrv_ports, broker_ports_bound, given, grpc_port, wanted.listen)
+        namesrv_ports, broker_ports_bound = ports[:first_broker], ports[first_broker:first_slave]
+        slave_ports = ports[first_slave:last_broker]
+        return plan_cluster(folder, namesrv_ports, broker_ports_bound, given, grpc_port, wanted.listen, slave_ports)
 
     # Check the settings first, with the requested ports: a typing error must be reported even if a port isn't free.
     planned(wanted.directory or "", ports_wanted)

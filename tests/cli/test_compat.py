@@ -26,6 +26,7 @@ OWN_SETTINGS = {
     "popDeadLetters",
     "rememberFirstOffsets",
     "repeatEndedCommits",
+    "slaveSyncPeriod",
     "wakePopsOfReturning",
 }
 """RocketMQ has no such settings; what it does is what these turn on or off."""

@@ -1,0 +1,13 @@
+"""A master's log and state, copied by slaves.
+
+- `epochs.py`: which broker was the master when; the position up to which two logs are the same. Pure
+- `followers.py`: what each slave has stored, and which of them are in sync. Pure
+- `lineage.py`: the file with the identity of the log, its epochs and the broker's role
+- `source.py`: a master's answers to its slaves
+- `waiting_sends.py`: sends that wait for copies
+- `follower.py`: a slave copies the log
+- `state_copy.py`: topics, groups and offsets of the master become the slave's
+- `slave_front.py`: what a slave refuses
+- `role_change.py`: a broker becomes master or slave
+- `handlers.py`: requests of administrators
+"""

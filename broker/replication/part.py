@@ -1,0 +1,104 @@
+"""The part of a broker that takes part in replication: as a master with slaves, or as a slave.
+
+A broker that was never a master with a slave, nor a slave, has nothing of this: the other modules of this package are
+imported at the first slave.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from staticfire.broker.handlers.assignment import AssignmentHandlers
+from staticfire.broker.registration import Registration
+from staticfire.broker.replication.lineage import FILE, is_slave, waits_for_copies
+from staticfire.broker.tables import BrokerTables
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Call, Dispatcher
+from staticfire.runtime.pool import ConnectionPool
+from staticfire.runtime.service import Pause, Spawn
+
+if TYPE_CHECKING:
+    from staticfire.broker.replication.member import Member
+    from staticfire.broker.replication.role_change import ChangeRoleOf
+
+CODES = (
+    RequestCode.JOIN_REPLICATION,
+    RequestCode.COPY_LOG,
+    RequestCode.COPY_STATE,
+    RequestCode.GET_REPLICATION,
+    RequestCode.CONTROL_REPLICATION,
+    RequestCode.CHANGE_ROLE,
+)
+
+
+class Surroundings(NamedTuple):
+    """What replication uses of the rest of its broker."""
+
+    tables: BrokerTables
+    registration: Registration
+    assignments: AssignmentHandlers
+    pool: ConnectionPool
+    settle: Callable[[], None]
+    """Writes the burst."""
+    change_role: "ChangeRoleOf"
+    spawn: Spawn
+    pause: Pause
+
+
+class ReplicationPart:
+    """Replication of one broker, in use or not."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self.member: Member | None = None
+        """None until the first request of replication."""
+        self._is_started = False
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """Register the handlers."""
+        for code in CODES:
+            dispatcher.handle(code, partial(self._handle, code))
+
+    def _handle(self, code: RequestCode, call: Call) -> Answer | None:
+        return self._in_use().handlers[code](call)
+
+    def _in_use(self) -> "Member":
+        member = self.member
+        if member is None:
+            from staticfire.broker.replication.member import Member  # imported here: most brokers have no slave
+
+            member = self.member = Member(self._around)
+            if self._is_started:
+                member.start()
+        return member
+
+    async def start(self) -> bool:
+        """Start to copy, or to wait for copies, if the settings say so.
+
+        Return whether another broker has become the master meanwhile: then this one must not register.
+        """
+        self._is_started = True
+        state = self._around.tables.state
+        has_lineage = state.machine.files.exists(f"{state.settings.store_path_root_dir}/config/{FILE}")
+        if self.member is not None:
+            self.member.start()
+        elif is_slave(state.settings) or waits_for_copies(state.settings) or has_lineage:
+            self._in_use()
+        return self.member is not None and await self.member.is_replaced()
+
+    def written(self) -> None:
+        """Send what was written to the slaves. Called after each burst that stored something."""
+        if self.member is not None:
+            self.member.written()
+
+    def disconnected(self, connection: Connection) -> None:
+        """Forget the slave of a lost connection."""
+        if self.member is not None:
+            self.member.disconnected(connection)
+
+    def answer_held(self) -> None:
+        """Answer all that wait: the broker stops."""
+        if self.member is not None:
+            self.member.answer_held()
