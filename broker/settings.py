@@ -223,13 +223,13 @@ class BrokerSettings(SettingsValue):
     ha_master_address: str = ""
     """The address of the broker that a slave copies from. Empty: the nameservers know it."""
     slave_read_enable: bool = False
-    """A slave answers pulls, and a master may suggest it to consumers that are far behind."""
+    """A slave answers pulls, and a master may suggest it to consumers that are far behind. On with `--replicas`."""
     offset_check_in_slave: bool = False
     """A slave corrects the offset of a pull that is outside of its queue. Otherwise the consumer tries it again."""
     access_message_in_memory_max_ratio: int = field(default=40, metadata=PERCENT)
     """Percent of the machine's memory. A consumer that is further behind than this reads from the suggested slave."""
     slave_sync_period: int = field(default=60_000, metadata=PERIOD)
-    """Time in ms between two copies of topics, groups and offsets by a slave. 1 s in `up`, `run` and `Cluster`."""
+    """Time in ms between two copies of topics, groups and offsets by a slave. 1 s with `--replicas`."""
     replication_hold: bool = False
     """The slave copies nothing until this is false again."""
     replication_lag_ms: int = field(default=0, metadata=PERIOD_OR_NONE)

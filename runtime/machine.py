@@ -252,6 +252,8 @@ class Identity(NamedTuple):
     random: random.Random
     utc_offset_ms: int = 0
     """The offset of the machine's time zone when the process started."""
+    memory_bytes: int = 16 * 1024**3
+    """The machine's memory."""
 
 
 class Machine(NamedTuple):

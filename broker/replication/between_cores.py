@@ -29,8 +29,9 @@ async def take_role(change: RoleChange, tables: BrokerTables, core: NextCore) ->
     trouble: StorageError | OSError | None = None
     try:
         await core.end()
+        folder, store = settings.store_path_root_dir, state.store
         removed = await machine.workers.run(
-            prepare_folder, machine.files, settings.store_path_root_dir, state.store.settings, change
+            prepare_folder, machine.files, folder, store.settings, change, store.max_position
         )
         settings = replace(settings, broker_role=change.role, broker_id=change.broker_id)
     except (StorageError, OSError) as error:

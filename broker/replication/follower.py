@@ -91,6 +91,8 @@ class ReplicationFollower:
         self.master_end = 0
         self.problem = "it has not joined its master yet"
         self.state_copied_ms = -1
+        self.last_read_ms = 0
+        """When the master answered last, in time since 1970; 0: never."""
         state.on_settings(self._use)
 
     def _use(self, _: BrokerSettings) -> None:
@@ -109,15 +111,15 @@ class ReplicationFollower:
                 self.master_address = await self._find_master()
                 await self._follow(self.master_address)
             except (NetworkError, BrokerAnswer, ProtocolError, StorageError, OSError) as error:
-                self._note(str(error))
+                self._note(str(error), isinstance(error, NetworkError))
             self._pieces.clear()
             self.master_address = ""
             await pause(RETRY_MS)
 
-    def _note(self, problem: str) -> None:
-        """Log a problem once, however often it is met."""
+    def _note(self, problem: str, heals: bool) -> None:
+        """Log a problem once, however often it is met. `heals`: the master is gone, and another or itself comes back."""
         if problem != self.problem:
-            log.warning("copy_interrupted", master=self.master_address, reason=problem)
+            (log.info if heals else log.warning)("copy_interrupted", master=self.master_address, reason=problem)
         self.problem = problem
 
     async def _find_master(self) -> str:
@@ -140,6 +142,7 @@ class ReplicationFollower:
         if not await self._is_prepared(joined):
             return
         self.problem = ""
+        self._state_wanted.set()
         log.info("copy_started", master=address, position=joined.start_position, master_end=joined.end_position)
         while True:
             await self._wait_while_held()
@@ -147,7 +150,7 @@ class ReplicationFollower:
             answer = await self._request(address, joined)
             if answer is None:
                 continue
-            self.master_end = answer.end_position
+            self.master_end, self.last_read_ms = answer.end_position, self._state.machine.clock.wall_ms()
             if answer.deletions != joined.deletions:
                 return  # Topics were deleted: they are part of joining.
             if answer.body and not self._state.settings.replication_hold:
@@ -257,7 +260,7 @@ class ReplicationFollower:
                 try:
                     await self._copy_state(self.master_address)
                 except (NetworkError, BrokerAnswer, ProtocolError, StorageError) as error:
-                    log.warning("state_not_copied", master=self.master_address, reason=str(error))
+                    log.info("state_not_copied", master=self.master_address, reason=str(error))
                 period_ms = self._state.settings.slave_sync_period
             else:
                 period_ms = min(RETRY_MS, self._state.settings.slave_sync_period)

@@ -39,6 +39,7 @@ from staticfire.protocol.requests.replication import (
     ReplicationAnswer,
     ReplicationState,
 )
+from staticfire.protocol.requests.upkeep import CopyState, HighAvailability, HighAvailabilityAnswer, ReplicaState
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Handler
 from staticfire.runtime.log import logger
@@ -213,6 +214,22 @@ class Member:
             if follower.state_copied_ms >= 0:
                 described.state_age_ms = state.machine.clock.uptime_ms() - follower.state_copied_ms
         return described
+
+    def ha_status(self) -> Answer:
+        """Return the state of replication as RocketMQ's `haStatus` shows it."""
+        store, follower = self._store, self.follower
+        if follower is not None:
+            copy = CopyState(master_addr=follower.master_address or None, max_offset=store.max_position)
+            copy.master_flush_offset = follower.master_end
+            copy.last_read_timestamp, copy.last_write_timestamp = follower.last_read_ms, follower.last_read_ms
+            return HighAvailabilityAnswer(body=HighAvailability(False, ha_client_runtime_info=copy))
+        states = self.source.states()
+        connections = [
+            ReplicaState(one.address, one.stored_position, one.behind_bytes, one.in_sync, 0, one.stored_position)
+            for one in states
+        ]
+        in_sync = sum(one.in_sync for one in states)
+        return HighAvailabilityAnswer(body=HighAvailability(True, store.max_position, in_sync, connections))
 
     def control(self, call: Call) -> Answer:
         """Hold, release or delay the copy of a slave; let a master refuse messages. Raises: BrokerAnswer."""

@@ -15,7 +15,7 @@ from staticfire.broker.tables import BrokerTables
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.runtime.connection import Connection
-from staticfire.runtime.dispatcher import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import Pause, Spawn
 
@@ -60,9 +60,18 @@ class ReplicationPart:
         """Register the handlers."""
         for code in CODES:
             dispatcher.handle(code, partial(self._handle, code))
+        dispatcher.precede(RequestCode.GET_BROKER_HA_STATUS, self._before_ha_status)
 
     def _handle(self, code: RequestCode, call: Call) -> Answer | None:
         return self._in_use().handlers[code](call)
+
+    def _before_ha_status(self, alone: Handler) -> Handler:
+        """Describe the slaves, if this broker has any."""
+
+        def handle(call: Call) -> Answer | None:
+            return alone(call) if self.member is None else self.member.ha_status()
+
+        return handle
 
     def _in_use(self) -> "Member":
         member = self.member

@@ -33,16 +33,16 @@ ChangeRoleOf = Callable[[RoleChange, Call | None], None]
 """Changes the role of the broker soon, and then answers the request, if there is one. The caller's own core ends."""
 
 
-def prepare_folder(files: Files, root: str, settings: StoreSettings, change: RoleChange) -> int:
+def prepare_folder(files: Files, root: str, settings: StoreSettings, change: RoleChange, end_position: int) -> int:
     """Carry out what a change of roles does on the disk; return the number of removed records.
 
-    Blocks. Raises: OSError, StorageError.
+    `end_position`: where the log ends. Blocks. Raises: OSError, StorageError.
     """
     removed = 0
     if change.is_cleared:
         clear_store(files, root, change.deletions)
     elif change.cut_position >= 0:
-        removed = cut_store(files, root, settings, change.cut_position, change.deletions)
+        removed = cut_store(files, root, settings, (change.cut_position, end_position), change.deletions)
     else:
         forget_progress(files, root)
     write_lineage(files, root, change.lineage)

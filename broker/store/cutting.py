@@ -18,18 +18,21 @@ PROGRESS_FILES = ("delayOffset.json", "timers.json", "transactions.json")
 LOG_FILES = ("logStart", "abort")
 
 
-def cut_store(files: Files, folder: str, settings: StoreSettings, position: int, deletions: dict[str, int]) -> int:
+def cut_store(
+    files: Files, folder: str, settings: StoreSettings, span: tuple[int, int], deletions: dict[str, int]
+) -> int:
     """Remove everything from a position on; return the number of removed records.
 
-    `deletions`: the topics that are deleted in the log that remains. Blocks. Raises: OSError, StorageError.
+    `span`: this position, and where the log ends. `deletions`: the topics that are deleted in the log that remains. Blocks. Raises: OSError, StorageError.
     """
     forget_progress(files, folder)
+    position, end_position = span
     log = CommitLog(files, f"{folder}/commitlog", settings)
     try:
         log.segments.load()
         if not log.segments.all or position <= log.min_position:
             raise StorageError(f"the log of {folder} can't be cut at {position}: it begins at {log.min_position}")
-        log.end_position = log.segments.last.end
+        log.end_position = end_position
         removed = sum(1 for _ in log.records_from(position))
         _forget_derived(files, folder)
         StateFiles(files, folder).write_deleted_topics(deletions)

@@ -23,12 +23,8 @@ def line_of(replica: Replica, replicas: list[Replica]) -> dict[str, Any]:
 
 def _note_of_master(replica: Replica) -> str:
     assert replica.state is not None
-    count = len(replica.state.followers)
-    return (
-        "no slave copies it"
-        if not count
-        else f"copied by {', '.join(str(f.broker_id) for f in replica.state.followers)}"
-    )
+    ids = [str(follower.broker_id) for follower in replica.state.followers]
+    return f"copied by {', '.join(ids)}" if ids else "no slave copies it"
 
 
 def _note_of_slave(replica: Replica) -> str:

@@ -124,8 +124,11 @@ class ReplicaAdmin:
     async def control(self, name: str, request: ControlReplication) -> Replica:
         """Hold, release or delay the copy of a slave; `name`: broker-a-1. Raises: ClientError, BrokerAnswer."""
         replica = await self._slave(name)
-        state = await self._asked(replica.address, request, TIMEOUT_MS)
-        return replica._replace(state=state)
+        return replica._replace(state=await self.control_at(replica.address, request))
+
+    async def control_at(self, address: str, request: ControlReplication) -> ReplicationState:
+        """Hold, release or delay the copy of the slave at an address. Raises: BrokerAnswer, NetworkError."""
+        return await self._asked(address, request, TIMEOUT_MS)
 
     async def _slave(self, name: str) -> Replica:
         replicas = await self.all()
@@ -184,20 +187,36 @@ class ReplicaAdmin:
         Raises: ClientError (these are too many; the master accepts messages again).
         """
         fenced = await self._asked(master.address, ControlReplication(fence_ms=FENCE_MS), TIMEOUT_MS)
-        end, waited_ms = fenced.end_position, 0
         state = await self._state(target.address)
-        is_moving = not state.is_held and not state.problem and not state.lag_ms
-        while state.end_position < end and is_moving and waited_ms < CATCH_UP_MS:
+        is_moving = not state.is_held and not state.lag_ms
+        stored = _stored_by(fenced, target)
+        waited_ms = 0
+        # Only what the master knows counts: the end of a slave's log may be one that the master doesn't have.
+        while is_moving and stored < fenced.end_position and waited_ms < CATCH_UP_MS:
             await asyncio.sleep(POLL_MS / 1000)
             waited_ms += POLL_MS
-            state = await self._state(target.address)
-        if state.end_position >= end:
+            stored = _stored_by(await self._state(master.address), target)
+        if stored >= fenced.end_position:
+            await self._with_newest_state(target.address)
             return 0
-        missing = (await self._state(master.address, state.end_position)).records_after
-        if losing is None or missing > losing:
+        if stored < 0:
+            missing, words = -1, _not_joined(target, await self._state(target.address))
+        else:
+            missing = (await self._state(master.address, stored)).records_after
+            words = _behind(target, missing, "messages", state)
+        if losing is None or not 0 <= missing <= losing:
             await self._asked(master.address, ControlReplication(fence_ms=0), TIMEOUT_MS)
-            raise ClientError(_behind(target, missing, "messages", state))
+            raise ClientError(words)
         return missing
+
+    async def _with_newest_state(self, address: str) -> None:
+        """Let a slave copy topics, groups and offsets now, and wait for it, but not long."""
+        await self._asked(address, ControlReplication(copy_state=True), TIMEOUT_MS)
+        for waited_ms in range(POLL_MS, CATCH_UP_MS, POLL_MS):
+            await asyncio.sleep(POLL_MS / 1000)
+            age_ms = (await self._state(address)).state_age_ms
+            if 0 <= age_ms <= waited_ms + POLL_MS:
+                return
 
     async def _take_role(self, address: str, request: ChangeRole) -> int:
         answer = await self._pool.ask(address, request, ROLE_TIMEOUT_MS)
@@ -228,7 +247,25 @@ def _chosen(broker: str, replicas: list[Replica], to: int | None) -> Replica:
     there = [one for one in slaves if one.state is not None]
     if not there:
         raise ClientError(f"no slave of {broker} answers: {slaves[0].silence}")
-    return max(there, key=lambda one: (one.state.end_position if one.state else -1, -one.broker_id))
+    return max(there, key=_progress)
+
+
+def _progress(replica: Replica) -> tuple[int, int, int]:
+    """Return what a slave has of the log, to be compared: a newer epoch counts more than more bytes."""
+    state = replica.state
+    assert state is not None
+    return (state.epochs[-1].epoch if state.epochs else 0), state.end_position, -replica.broker_id
+
+
+def _stored_by(master: ReplicationState, target: Replica) -> int:
+    """Return what a slave has stored, as its master knows; -1 if the slave doesn't copy it now."""
+    stored = [one.stored_position for one in master.followers if one.broker_id == target.broker_id]
+    return stored[0] if stored else -1
+
+
+def _not_joined(target: Replica, state: ReplicationState) -> str:
+    reason = state.problem or "it has not joined it yet"
+    return f"{target.name} doesn't copy its master: {reason}; wait, or let another slave take over"
 
 
 def _missing_without_master(target: Replica, losing: int | None) -> int:

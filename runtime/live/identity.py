@@ -24,6 +24,7 @@ def live_identity() -> Identity:
         host_ip=host_ip(),
         random=random.Random(),
         utc_offset_ms=time.localtime().tm_gmtoff * 1000,
+        memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
     )
 
 

@@ -106,6 +106,11 @@ class AsyncCluster(ClusterFacts):
     restart = awaiting(RunningCluster.restart)
     freeze = awaiting(RunningCluster.freeze)
     thaw = awaiting(RunningCluster.thaw)
+    failover = awaiting(RunningCluster.failover)
+    replication = awaiting(RunningCluster.replication)
+    hold_copy = awaiting(RunningCluster.hold_copy)
+    release_copy = awaiting(RunningCluster.release_copy)
+    delay_copy = awaiting(RunningCluster.delay_copy)
 
     def _behind(self) -> tuple[LoopThread, RunningCluster]:
         return self._cluster._behind()
@@ -129,3 +134,19 @@ class AsyncClusterProcess(ProcessFacts[AsyncCluster]):
     async def thaw(self) -> None:
         """Resume the suspended process. Raises: ClientError."""
         await self._cluster.thaw(self.name)
+
+    def replica(self, number: int) -> "AsyncClusterProcess":
+        """Return a slave of this broker: 1 is the first. It keeps this name after a failover. Raises: ClientError."""
+        return self._cluster.broker(f"{self.name}-{number}")
+
+    async def hold(self) -> None:
+        """Let this slave copy nothing more, until `release`. Raises: ClientError (it isn't a slave), NetworkError."""
+        await self._cluster.hold_copy(self.address)
+
+    async def release(self) -> None:
+        """Let this slave copy again, without a lag. Raises: ClientError (it isn't a slave), NetworkError."""
+        await self._cluster.release_copy(self.address)
+
+    async def lag(self, lag_ms: int) -> None:
+        """Let this slave store each message that much later than its master. Raises: ClientError, NetworkError."""
+        await self._cluster.delay_copy(self.address, lag_ms)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from staticfire.client import Admin, ClientConnection
     from staticfire.client.admin.group_view import GroupView
     from staticfire.client.admin.journal import JournalRecords
+    from staticfire.client.admin.replicas import Failover, ReplicaAdmin
     from staticfire.client.copying.copier import CopyReport
     from staticfire.client.explain.explanation import Explanation
     from staticfire.launch.embedded import EmbeddedCluster
@@ -185,6 +186,51 @@ class RunningCluster:
         async with self.pool() as pool:
             return await saved(pool, self.cluster.addresses)
 
+    # -- replication ---------------------------------------------------------------------------------------------
+
+    async def failover(self, broker: str, to: int | None = None, losing: int | None = None) -> "Failover":
+        """Let a slave of a broker become the master; return what was lost. See docs/replication.md.
+
+        `to`: the id of the slave; default: the one with most of the log. `losing`: the new master doesn't have the
+        last messages, this many; without it, a failover that would lose messages is refused.
+        Raises: ClientError, BrokerAnswer, NetworkError.
+        """
+        async with self._replicas() as replicas:
+            return await replicas.failover(broker, to, losing)
+
+    async def replication(self) -> "list[dict[str, Any]]":
+        """Return all masters and slaves: who copies whom, how far behind, in sync or not. Raises: NetworkError."""
+        from staticfire.client.admin.replica_view import object_of
+
+        async with self._replicas() as replicas:
+            found = await replicas.all()
+        return [object_of(one, found) for one in found]
+
+    async def hold_copy(self, address: str) -> None:
+        """Let the slave at an address copy nothing more. Raises: BrokerAnswer, NetworkError."""
+        await self._control_copy(address, hold=True)
+
+    async def release_copy(self, address: str) -> None:
+        """Let the slave at an address copy again, without a lag. Raises: BrokerAnswer, NetworkError."""
+        await self._control_copy(address, hold=False, lag_ms=0)
+
+    async def delay_copy(self, address: str, lag_ms: int) -> None:
+        """Let the slave at an address store messages later than its master. Raises: BrokerAnswer, NetworkError."""
+        await self._control_copy(address, lag_ms=lag_ms)
+
+    async def _control_copy(self, address: str, **change: Any) -> None:
+        from staticfire.protocol.requests.replication import ControlReplication
+
+        async with self._replicas() as replicas:
+            await replicas.control_at(address, ControlReplication(**change))
+
+    @asynccontextmanager
+    async def _replicas(self) -> "AsyncIterator[ReplicaAdmin]":
+        from staticfire.client.admin.replicas import ReplicaAdmin
+
+        async with self.pool() as pool:
+            yield ReplicaAdmin(pool, self.cluster.namesrv)
+
     # -- processes -----------------------------------------------------------------------------------------------
 
     async def kill(self, name: str) -> None:
@@ -227,8 +273,9 @@ class RunningCluster:
 
     def check_broker(self, name: str) -> None:
         """Check that there is such a broker. Raises: ClientError."""
-        if name not in self.cluster.addresses:
-            raise ClientError(f"this cluster has no {name}; it has {', '.join(self.cluster.addresses)}")
+        names = self.cluster.plan.server_names
+        if name not in names:
+            raise ClientError(f"this cluster has no {name}; it has {', '.join(names)}")
 
     # -- connections ---------------------------------------------------------------------------------------------
 

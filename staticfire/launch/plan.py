@@ -35,10 +35,10 @@ STAND_DEFAULTS = {
     "journalEnable": "true",
     "popDeadLetters": "true",
     "recordRequests": "true",
-    "slaveReadEnable": "true",
-    "slaveSyncPeriod": "1000",
     "wakePopsOfReturning": "true",
 }
+# The same for the brokers of a cluster with slaves, unless it must behave as RocketMQ.
+REPLICA_DEFAULTS = {"slaveReadEnable": "true", "slaveSyncPeriod": "1000"}
 
 
 PROGRAMS = (NameserverSettings, BrokerSettings, ProxySettings)
@@ -202,6 +202,8 @@ def plan_cluster(
         for name, port in zip(nameserver_names(len(namesrv_ports)), namesrv_ports, strict=True)
     ]
     defaults = {**STAND_DEFAULTS, **given.compat}
+    if slave_ports and not given.compat:
+        defaults |= REPLICA_DEFAULTS
     brokers = [
         _load(BrokerSettings, given, _broker_place(directory, listen, name, port, namesrv), defaults)
         for name, port in zip(broker_names(len(ports)), ports, strict=True)

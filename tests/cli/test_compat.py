@@ -26,7 +26,6 @@ OWN_SETTINGS = {
     "popDeadLetters",
     "rememberFirstOffsets",
     "repeatEndedCommits",
-    "slaveSyncPeriod",
     "wakePopsOfReturning",
 }
 """RocketMQ has no such settings; what it does is what these turn on or off."""
