@@ -24,7 +24,12 @@ def _queues(facts: GroupFacts, broker_name: str) -> list[QueueFacts]:
 def _replica_read(facts: GroupFacts, queue: QueueFacts) -> tuple[int, ReplicaFacts] | None:
     """Return the slave that a queue is pulled from, as far as it is known."""
     broker_id = queue.read_at
-    if not broker_id and queue.owners and queue.queue.broker_name in facts.masterless and not _needs_master(facts, queue):
+    if (
+        not broker_id
+        and queue.owners
+        and queue.queue.broker_name in facts.masterless
+        and not _needs_master(facts, queue)
+    ):
         broker_id = next(iter(facts.slaves[queue.queue.broker_name]))
     replica = queue.replicas.get(broker_id)
     return None if broker_id == MASTER_ID or replica is None else (broker_id, replica)
