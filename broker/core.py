@@ -84,6 +84,10 @@ class BrokerCore(Service):
             from staticfire.broker.replication.slave_front import SlaveFront  # here: masters don't need it
 
             SlaveFront(self.dispatcher, self._state).intercept()
+        elif settings.min_in_sync_replicas > 1:
+            from staticfire.broker.replication.enough_replicas import EnoughReplicas  # here: few brokers need it
+
+            EnoughReplicas(self.dispatcher, settings, replication.in_sync_count).intercept()
         self.is_open = False
         """Whether the files are or were open, so that there is something to close."""
 

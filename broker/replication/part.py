@@ -102,6 +102,10 @@ class ReplicationPart:
         if self.member is not None:
             self.member.written()
 
+    def in_sync_count(self) -> int:
+        """Return the number of replicas in sync, this broker included."""
+        return 1 if self.member is None else self.member.source.in_sync_count()
+
     def disconnected(self, connection: Connection) -> None:
         """Forget the slave of a lost connection."""
         if self.member is not None:
