@@ -21,7 +21,7 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.explain.facts import GroupFacts, QueueFacts, TopicFacts
 from staticfire.client.explain.findings import count
 from staticfire.client.explain.of_places import is_local, local_brokers
-from staticfire.client.explain.replicas import compare_replicas, read_replicas
+from staticfire.client.explain.replicas import compare_replicas, read_replicas, topics_at_slaves
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound
@@ -66,7 +66,9 @@ class FactsReader:
             facts.view = await GroupSurvey(self._client, self._brokers, facts.group, self._timeout_ms).look()
             self._committed = {one.queue: one.committed for one in facts.view.progress if one.has_begun}
             self._holdings = Holdings(facts.group, facts.members)
-        topics = list(dict.fromkeys([*self._wanted, *facts.subscribed(), *self._topics_known()]))[:TOPICS_MAX]
+        at_slaves = await topics_at_slaves(self._client, facts, self._timeout_ms)
+        named = [*self._wanted, *facts.subscribed(), *self._topics_known(), *at_slaves]
+        topics = list(dict.fromkeys(named))[:TOPICS_MAX]
         await asyncio.gather(
             self._states(topics), *(self._topic(topic) for topic in topics), self._retries(topics), self._faults()
         )

@@ -1,7 +1,6 @@
 """Queries what the replicas of brokers have of a group's queues. Costs nothing for brokers without slaves."""
 
 import asyncio
-from collections.abc import Iterable
 
 from staticfire.client.admin.admin import Admin
 from staticfire.client.admin.replica_choice import (
@@ -13,10 +12,11 @@ from staticfire.client.admin.replica_choice import (
     slaves_among,
 )
 from staticfire.client.cluster.cluster_client import ClusterClient
-from staticfire.client.explain.facts import GroupFacts, QueueFacts, ReplicaFacts
+from staticfire.client.explain.facts import GroupFacts, ReplicaFacts
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import ClientError, NetworkError
 from staticfire.protocol.java_properties import read_properties
+from staticfire.protocol.names import group_of_topic
 from staticfire.protocol.requests.config import GetBrokerConfig
 from staticfire.protocol.requests.locks import MessageQueue as WireQueue
 from staticfire.protocol.requests.statistics import GetConsumeStats, GetTopicStats
@@ -36,6 +36,15 @@ async def read_replicas(admin: Admin, facts: GroupFacts) -> Replicas:
     masters = masters_among(replicas)
     facts.masterless = [name for name in facts.slaves if name not in masters]
     return replicas
+
+
+async def topics_at_slaves(client: ClusterClient, facts: GroupFacts, timeout_ms: int) -> list[str]:
+    """Return the topics that slaves have offsets of: a master may have come back without them."""
+    comparing = _Comparing(client, facts, timeout_ms)
+    places = [at for slaves in facts.slaves.values() for at in slaves.values()]
+    found = await asyncio.gather(*map(comparing.committed, places))
+    names = {place.topic for table in found for place in table}
+    return sorted(name for name in names if group_of_topic(name) is None)
 
 
 async def compare_replicas(client: ClusterClient, replicas: Replicas, facts: GroupFacts, timeout_ms: int) -> None:
@@ -70,7 +79,7 @@ class _Comparing:
     async def replica(self, broker_name: str, broker_id: int, address: str) -> None:
         """Add one replica to the facts about its broker's queues."""
         queues = [queue for queue in self._facts.queues() if queue.queue.broker_name == broker_name]
-        committed = await self._committed(address, queues)
+        committed = await self.committed(address) if queues else {}
         for topic in dict.fromkeys(queue.queue.topic for queue in queues):
             stats = await self._ask(address, GetTopicStats(topic))
             ends = {} if stats is None else stats.body.offset_table
@@ -79,8 +88,9 @@ class _Comparing:
                 if queue.queue.topic == topic and place in ends:
                     queue.replicas[broker_id] = ReplicaFacts(ends[place].max_offset, committed.get(place, -1))
 
-    async def _committed(self, address: str, queues: Iterable[QueueFacts]) -> dict[WireQueue, int]:
-        stats = await self._ask(address, GetConsumeStats(self._facts.group)) if queues else None
+    async def committed(self, address: str) -> dict[WireQueue, int]:
+        """Return the group's offsets at one replica."""
+        stats = await self._ask(address, GetConsumeStats(self._facts.group))
         table = {} if stats is None else stats.body.offset_table
         return {place: offset.consumer_offset for place, offset in table.items()}
 
