@@ -10,7 +10,7 @@ do one after the other.
 
 from staticfire.broker.clock.control import ClockControl
 from staticfire.broker.config_files import OFFSETS_FILE
-from staticfire.broker.replication.lineage import is_slave
+from staticfire.broker.replication.lineage import SYNC_MASTER, is_slave, waits_for_copies
 from staticfire.broker.replication.part import ReplicationPart, Surroundings
 from staticfire.broker.request_families import RequestFamilies, Surface
 from staticfire.broker.restoring import find_orphan_topics, open_store, restore_tables
@@ -84,10 +84,10 @@ class BrokerCore(Service):
             from staticfire.broker.replication.slave_front import SlaveFront  # here: masters don't need it
 
             SlaveFront(self.dispatcher, self._state).intercept()
-        elif settings.min_in_sync_replicas > 1:
+        elif settings.broker_role == SYNC_MASTER and (waits_for_copies(settings) or settings.min_in_sync_replicas > 1):
             from staticfire.broker.replication.enough_replicas import EnoughReplicas  # here: few brokers need it
 
-            EnoughReplicas(self.dispatcher, settings, replication.in_sync_count).intercept()
+            EnoughReplicas(self.dispatcher, self._state, replication).intercept()
         self.is_open = False
         """Whether the files are or were open, so that there is something to close."""
 

@@ -16,6 +16,7 @@ Behaviour
 from typing import Any
 
 from staticfire.broker.handlers.transactions import ended
+from staticfire.broker.replication.lineage import waits_for_copies
 from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
 from staticfire.broker.sends.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
@@ -35,6 +36,8 @@ from staticfire.runtime.connection import Connection
 
 # How many templates for responses are kept: one for each address under which clients reach the broker.
 FORMS_KEPT_MAX = 64
+# A message with this property waits for no slave, so it is handled alone.
+NO_WAIT, NO_WAIT_IN_JSON = b"WAIT\x01false", b"WAIT\\u0001false"
 
 
 class SendRunHandler:
@@ -56,6 +59,7 @@ class SendRunHandler:
         self._take_native, self._take_json = twin.take_native_sends, twin.take_json_sends
         self._forms: dict[str, tuple[bytes, bytes, bytes] | None] = {}
         self._parts: dict[str, tuple[bytes, ...]] = {}
+        self._waits_for_copies = waits_for_copies(state.settings)
         state.on_settings(lambda _: self._forget())
 
     def _forget(self) -> None:
@@ -64,6 +68,8 @@ class SendRunHandler:
 
     def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Connection) -> int:
         """See `codecs.SendRuns`. Hot path."""
+        if self._waits_for_copies and data.find(NO_WAIT, at, stop) >= 0:
+            return at
         prefix, sending, store = source.store_id_prefix, self._sending, self._store
         forms = self._forms.get(prefix) or self._new_forms(prefix)
         if forms is None:
@@ -77,6 +83,8 @@ class SendRunHandler:
 
     def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Connection) -> int:
         """See `codecs.SendRuns`. Hot path."""
+        if self._waits_for_copies and data.find(NO_WAIT_IN_JSON, at, stop) >= 0:
+            return at
         prefix, sending, store = source.store_id_prefix, self._sending, self._store
         parts = self._parts.get(prefix) or self._new_parts(prefix)
         stored_ms = self._clock.message_ms()

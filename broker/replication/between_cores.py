@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from staticfire.broker.replication.lineage import SLAVE
 from staticfire.broker.replication.role_change import RoleChange, prepare_folder
 from staticfire.broker.request_families import NextCore
 from staticfire.broker.snapshots.gate import Gate
@@ -34,6 +35,8 @@ async def take_role(change: RoleChange, tables: BrokerTables, core: NextCore) ->
             prepare_folder, machine.files, folder, store.settings, change, store.max_position
         )
         settings = replace(settings, broker_role=change.role, broker_id=change.broker_id)
+        if change.role != SLAVE:
+            settings = replace(settings, replication_hold=False, replication_lag_ms=0)
     except (StorageError, OSError) as error:
         trouble = error
     await core.begin(None, settings)

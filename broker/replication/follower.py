@@ -117,7 +117,7 @@ class ReplicationFollower:
             await pause(RETRY_MS)
 
     def _note(self, problem: str, heals: bool) -> None:
-        """Log a problem once, however often it is met. `heals`: the master is gone, and another or itself comes back."""
+        """Log a problem once, however often it is met. `heals`: no master answers, but one will be back."""
         if problem != self.problem:
             (log.info if heals else log.warning)("copy_interrupted", master=self.master_address, reason=problem)
         self.problem = problem

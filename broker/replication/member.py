@@ -148,6 +148,11 @@ class Member:
         """Forget the slave of a lost connection."""
         self.source.disconnected(connection)
 
+    def waive(self, start: int, end: int) -> None:
+        """Let the appends between two positions of the current burst wait for no slave."""
+        if self._waiting is not None:
+            self._waiting.waive(start, end)
+
     def _confirmed(self) -> None:
         if self._waiting is not None:
             self._waiting.confirmed()

@@ -102,6 +102,11 @@ class ReplicationPart:
         if self.member is not None:
             self.member.written()
 
+    def waive(self, start: int, end: int) -> None:
+        """Let the appends between two positions of the current burst wait for no slave."""
+        if self.member is not None:
+            self.member.waive(start, end)
+
     def in_sync_count(self) -> int:
         """Return the number of replicas in sync, this broker included."""
         return 1 if self.member is None else self.member.source.in_sync_count()

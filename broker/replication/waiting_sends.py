@@ -13,7 +13,7 @@ import msgspec
 
 from staticfire.broker.replication.followers import Followers
 from staticfire.broker.settings import BrokerSettings
-from staticfire.broker.store.outcomes import OnStored, PutOutcome, Settlement, settle
+from staticfire.broker.store.outcomes import PutOutcome, Settlement, settle
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.machine import Clock
 from staticfire.runtime.service import Alarm
@@ -38,6 +38,7 @@ class WaitingSends:
         self._followers = followers
         self._uptime_ms = clock.uptime_ms
         self._groups: deque[_Group] = deque()
+        self._waived: list[tuple[int, int]] = []
         self._expiry = Alarm(clock, EXPIRY_STEP_MS)
         self.in_sync_count: Callable[[], int] = lambda: 1
         """Returns the number of replicas in sync, the master included."""
@@ -45,14 +46,29 @@ class WaitingSends:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def add(self, end_position: int, settlements: list[Settlement]) -> OnStored:
-        """Let the appends of a burst wait; return what to call with the outcome on this disk."""
+    def waive(self, start: int, end: int) -> None:
+        """Let the appends between two positions of the current burst wait for no slave."""
+        self._waived.append((start, end))
+
+    def _is_waived(self, position: int) -> bool:
+        return any(start <= position < end for start, end in self._waived)
+
+    def add(self, end_position: int, settlements: list[Settlement]) -> list[Settlement]:
+        """Let the appends of a burst wait; return those that don't, and one that takes the outcome on this disk."""
+        waiting: list[Settlement] = []
+        others: list[Settlement] = []
+        for one in settlements:
+            waits = one[4] and not (self._waived and self._is_waived(one[3]))
+            (waiting if waits else others).append(one)
+        self._waived.clear()
+        if not waiting:
+            return others
         settings = self._settings()
         copies = max(settings.in_sync_replicas, 1) - 1
         if settings.all_ack_in_sync_state_set:
             copies = max(copies, self.in_sync_count() - 1)
         deadline_ms = UptimeMs(self._uptime_ms() + settings.slave_timeout)
-        group = _Group(end_position, copies, deadline_ms, settlements)
+        group = _Group(end_position, copies, deadline_ms, waiting)
         self._groups.append(group)
         self._expiry.ring_by(deadline_ms)
 
@@ -60,7 +76,7 @@ class WaitingSends:
             group.outcome = outcome
             self.confirmed()
 
-        return on_disk
+        return [*others, (on_disk, None, 0, 0, True)]
 
     def confirmed(self) -> None:
         """Settle what has enough copies now: a slave has stored more, or the disk has."""

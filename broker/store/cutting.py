@@ -23,7 +23,8 @@ def cut_store(
 ) -> int:
     """Remove everything from a position on; return the number of removed records.
 
-    `span`: this position, and where the log ends. `deletions`: the topics that are deleted in the log that remains. Blocks. Raises: OSError, StorageError.
+    `span`: this position, and where the log ends. `deletions`: the topics that are deleted in the log that remains.
+    Blocks. Raises: OSError, StorageError.
     """
     forget_progress(files, folder)
     position, end_position = span

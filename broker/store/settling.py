@@ -9,15 +9,15 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from staticfire.broker.store.commit_log import CommitLog
-from staticfire.broker.store.outcomes import OnStored, PutOutcome, Settlement, settle
+from staticfire.broker.store.outcomes import PutOutcome, Settlement, settle
 from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.protocol.errors import StorageError
 
 WaitForSync: TypeAlias = Callable[[int, list[Settlement]], None]
 """Takes appends that must be settled when the log is synced up to a position."""
-WaitForCopies: TypeAlias = Callable[[int, list[Settlement]], OnStored]
-"""Takes appends that must be settled when slaves have the log up to a position; returns what to call with the outcome
-of the write or fsync, which comes before."""
+WaitForCopies: TypeAlias = Callable[[int, list[Settlement]], list[Settlement]]
+"""Takes the appends of a burst that must be settled when slaves have the log up to a position. Returns the others, with
+one that reports the outcome of the write or the fsync."""
 
 
 class Settling:
@@ -45,7 +45,7 @@ class Settling:
     def written(self, end_position: int, settlements: list[Settlement]) -> None:
         """Settle the appends of a burst that was written to the log up to a position."""
         if self._wait_for_copies is not None:
-            settlements = self._leave_to_copies(end_position, settlements)
+            settlements = self._wait_for_copies(end_position, settlements)
         if self._waits_for_sync:
             waiting = [settlement for settlement in settlements if settlement[4]]
             if waiting:
@@ -54,14 +54,6 @@ class Settling:
         for on_stored, context, queue_offset, position, _ in settlements:
             on_stored(context, queue_offset, position, PutOutcome.STORED)
         self._on_written()
-
-    def _leave_to_copies(self, end_position: int, settlements: list[Settlement]) -> list[Settlement]:
-        """Leave the appends that wait to the slaves; return the others, and one that reports the disk to the slaves."""
-        waiting = [settlement for settlement in settlements if settlement[4]]
-        others = [settlement for settlement in settlements if not settlement[4]]
-        if waiting and self._wait_for_copies is not None:
-            others.append((self._wait_for_copies(end_position, waiting), None, 0, 0, True))
-        return others
 
     def _sync_at_once(self, _end_position: int, settlements: list[Settlement]) -> None:
         outcome = PutOutcome.STORED

@@ -169,7 +169,7 @@ class ReplicaAdmin:
         if alive is not None:
             await self._take_role(alive.address, ChangeRole(SLAVE, target.broker_id, epoch))
         role = alive.state.role if alive is not None and alive.state is not None else "ASYNC_MASTER"
-        more = max(0, (losing or 0) - max(0, missing))
+        more = 0 if missing < 0 else max(0, (losing or 0) - missing)
         try:
             removed = await self._take_role(target.address, ChangeRole(role, MASTER_ID, epoch, losing=more))
         except BaseException:

@@ -56,8 +56,8 @@ class ReplicaSet:
         role = {"broker_role": "SLAVE", "broker_id": IDS[name]} if name != MASTER else {}
         machine = self.world.machine(name, HOSTS[name])
         made = BrokerSettings(
-            broker_name=MASTER, namesrv_addr=NAMESRV, store_path_root_dir="/store",
-            **{**self.settings, **role, **settings},
+            broker_name=MASTER, store_path_root_dir="/store",
+            **{"namesrv_addr": NAMESRV, **self.settings, **role, **settings},
         )  # fmt: skip
         self.brokers[name] = broker = Broker(machine, made)
         await self.world.start(name, broker)

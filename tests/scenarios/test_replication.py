@@ -1,5 +1,6 @@
 """A slave copies the log of its master, byte by byte."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -42,8 +43,6 @@ async def test_a_slave_that_starts_late_gets_everything(world: SimulatedWorld) -
 
 
 async def test_a_pull_that_waits_at_a_slave_gets_what_is_copied(pair: ReplicaSet, world: SimulatedWorld) -> None:
-    import asyncio
-
     pull = asyncio.ensure_future(pair.pull(SLAVE, 0, hold_ms=15_000))
     await world.run_for(100)
     assert not pull.done()
