@@ -39,9 +39,9 @@ class ReplicaPair:
         self._stage.brokers[name] = broker = Broker(self._stage.machine(name), made)
         await self._stage.world.start(name, broker)
 
-    def kill(self, name: str = MASTER) -> None:
-        """Kill a process. Its disk stays."""
-        self._stage.world.kill(name)
+    def kill(self, name: str = MASTER, power_loss: bool = False) -> None:
+        """Kill a process. Its disk stays, with a power loss without what wasn't synced."""
+        self._stage.world.kill(name, power_loss)
         self._stage.brokers.pop(name)
 
     async def caught_up(self) -> None:
