@@ -28,9 +28,14 @@ def masters_among(replicas: Replicas) -> dict[str, str]:
     return {name: addresses[MASTER_ID] for name, addresses in replicas.items() if MASTER_ID in addresses}
 
 
+def reader_of(addresses: Mapping[int, str]) -> str:
+    """Return the address to read from among the replicas of one broker."""
+    return addresses[min(addresses)]
+
+
 def readers_among(replicas: Replicas) -> dict[str, str]:
     """Return the addresses to read from: the master's; without one, that of the slave with the lowest id."""
-    return {name: next(iter(addresses.values())) for name, addresses in replicas.items() if addresses}
+    return {name: reader_of(addresses) for name, addresses in replicas.items() if addresses}
 
 
 def slaves_among(replicas: Replicas) -> dict[str, dict[int, str]]:

@@ -282,6 +282,10 @@ class ClusterClient(Service):
         """Send a request to a queue's broker, to its master if possible. Raises: as `address_to_read`."""
         return await self.pool.ask(await self.address_to_read(queue), request, timeout_ms)
 
+    async def ask_master(self, queue: MessageQueue, request: Request, timeout_ms: int) -> Answer:
+        """Send a request that a slave wouldn't serve. Raises: as `address_to_write`."""
+        return await self.pool.ask(await self.address_to_write(queue), request, timeout_ms)
+
     # -- routes --------------------------------------------------------------------------------------------------
 
     def refresh_routes(self) -> None:

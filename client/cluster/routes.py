@@ -106,7 +106,9 @@ def address_to_write(addresses: BrokerAddresses, broker_name: str) -> str | None
 
 
 def without_master(broker_name: str, slaves: Mapping[int, str]) -> str:
-    """Describe a broker of which only slaves are left."""
+    """Describe a broker without a master, of which perhaps slaves are left."""
+    if not slaves:
+        return f"broker {broker_name} has no master in the routes"
     shown = ", ".join(f"{broker_id} at {address}" for broker_id, address in slaves.items())
     return (
         f"broker {broker_name} has no master now, only slaves ({shown}): these can be read, but accept no messages, "
@@ -124,9 +126,13 @@ class Replica(NamedTuple):
 def replica_to_read(addresses: BrokerAddresses, broker_name: str, broker_id: int = MASTER_ID) -> Replica | None:
     """Return where to pull from: this replica; without it, the next slave; else any replica."""
     replicas = addresses.get(broker_name, {})
-    wanted = [broker_id] if broker_id == MASTER_ID else [broker_id, broker_id + 1]
-    found = next((one for one in (*wanted, *replicas) if one in replicas), None)
-    return None if found is None else Replica(found, replicas[found])
+    address = replicas.get(broker_id)
+    if address is not None:
+        return Replica(broker_id, address)
+    following = broker_id + 1
+    if broker_id != MASTER_ID and following in replicas:
+        return Replica(following, replicas[following])
+    return next((Replica(*one) for one in replicas.items()), None)
 
 
 def address_to_read(addresses: BrokerAddresses, broker_name: str, broker_id: int = MASTER_ID) -> str | None:

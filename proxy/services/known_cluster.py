@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import MASTER_ID, address_to_read, publish_queues
+from staticfire.client.cluster.routes import MASTER_ID, address_to_read, publish_queues, without_master
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import (
@@ -172,7 +172,8 @@ class KnownCluster:
         """Send a request to a broker's master. Raises: NetworkError, ProtocolError."""
         address = self.address(broker_name)
         if address is None:
-            raise ConnectFailed(f"broker {broker_name} has no master in the routes")
+            slaves = self.client.routes.addresses.get(broker_name, {})
+            raise ConnectFailed(without_master(broker_name, slaves))
         return await self.client.pool.ask(address, request, timeout_ms)
 
     async def _ask_route(self, topic: str) -> TopicRouteData:
