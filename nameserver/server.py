@@ -12,7 +12,6 @@ from staticfire.nameserver.clock_owner import ClockOwner
 from staticfire.nameserver.handlers import add_handlers
 from staticfire.nameserver.handlers.brokers import drop_connection, drop_silent_brokers
 from staticfire.nameserver.kv_config import KVConfig
-from staticfire.nameserver.min_id_notices import MinIdNotices
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.nameserver.state import KV_CONFIG_FILE, NameserverState
 from staticfire.protocol.errors import UsageError, os_words
@@ -38,11 +37,7 @@ class Nameserver(Service):
         super().__init__()
         clock = ClockOwner(machine.clock, self.pause_for)
         self.state = NameserverState(
-            machine,
-            settings or NameserverSettings(),
-            machine.clock.uptime_ms(),
-            clock,
-            MinIdNotices(machine, self.spawn),
+            machine, settings or NameserverSettings(), machine.clock.uptime_ms(), clock, self.spawn
         )
         self.dispatcher = Dispatcher()
         self._server = Server(
@@ -77,7 +72,7 @@ class Nameserver(Service):
         self._is_stopping = True
         await self._server.close()
         await self.dispatcher.close()
-        await self.state.min_id_notices.close()
+        await self.state.close()
         if self._folder_lock is not None:
             self._folder_lock.release()
 

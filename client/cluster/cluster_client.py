@@ -20,7 +20,7 @@ from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.replies import Replies
 from staticfire.client.cluster.route_cache import RouteCache
-from staticfire.client.cluster.routes import MASTER_ID, address_to_read, address_to_write, without_master
+from staticfire.client.cluster.routes import MASTER_ID, address_to_read, address_to_write, not_found
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.cluster.transaction_checks import TransactionChecks
 from staticfire.client.cluster.wakeup import Wakeup
@@ -255,7 +255,7 @@ class ClusterClient(Service):
             await self.routes.fetch(queue.topic)
             address = address_to_read(self.routes.addresses, queue.broker_name, broker_id)
         if address is None:
-            raise self._not_in_route(queue)
+            raise ConnectFailed(not_found(self.routes.addresses, *queue[:2]))
         return address
 
     async def address_to_write(self, queue: MessageQueue) -> str:
@@ -268,15 +268,8 @@ class ClusterClient(Service):
             await self.routes.fetch(queue.topic)
             address = address_to_write(self.routes.addresses, queue.broker_name)
         if address is None:
-            raise self._not_in_route(queue)
+            raise ConnectFailed(not_found(self.routes.addresses, *queue[:2]))
         return address
-
-    def _not_in_route(self, queue: MessageQueue) -> ConnectFailed:
-        slaves = self.routes.addresses.get(queue.broker_name, {})
-        if slaves:
-            return ConnectFailed(without_master(queue.broker_name, slaves))
-        known = ", ".join(self.routes.addresses) or "none"
-        return ConnectFailed(f"broker {queue.broker_name} isn't in the route of {queue.topic}; known brokers: {known}")
 
     async def ask_broker(self, queue: MessageQueue, request: Request, timeout_ms: int) -> Answer:
         """Send a request to a queue's broker, to its master if possible. Raises: as `address_to_read`."""

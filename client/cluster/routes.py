@@ -116,23 +116,30 @@ def without_master(broker_name: str, slaves: Mapping[int, str]) -> str:
     )
 
 
-class Replica(NamedTuple):
+def not_found(addresses: BrokerAddresses, topic: str, broker_name: str) -> str:
+    """Describe that the routes have no replica of a broker that can be used."""
+    if broker_name in addresses:
+        return without_master(broker_name, addresses[broker_name])
+    return f"broker {broker_name} isn't in the route of {topic}; known brokers: {', '.join(addresses) or 'none'}"
+
+
+class ReplicaAddress(NamedTuple):
     """A broker's process that has its queues: its master (id 0) or one of its slaves."""
 
     broker_id: int
     address: str
 
 
-def replica_to_read(addresses: BrokerAddresses, broker_name: str, broker_id: int = MASTER_ID) -> Replica | None:
+def replica_to_read(addresses: BrokerAddresses, broker_name: str, broker_id: int = MASTER_ID) -> ReplicaAddress | None:
     """Return where to pull from: this replica; without it, the next slave; else any replica."""
     replicas = addresses.get(broker_name, {})
     address = replicas.get(broker_id)
     if address is not None:
-        return Replica(broker_id, address)
+        return ReplicaAddress(broker_id, address)
     following = broker_id + 1
     if broker_id != MASTER_ID and following in replicas:
-        return Replica(following, replicas[following])
-    return next((Replica(*one) for one in replicas.items()), None)
+        return ReplicaAddress(following, replicas[following])
+    return next((ReplicaAddress(*one) for one in replicas.items()), None)
 
 
 def address_to_read(addresses: BrokerAddresses, broker_name: str, broker_id: int = MASTER_ID) -> str | None:

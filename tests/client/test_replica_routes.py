@@ -60,17 +60,14 @@ def result(status: PullStatus, next_offset: int, end: int) -> PullResult:
 def test_a_replica_that_lacks_the_offset_is_told_once() -> None:
     replica = ReplicaInUse("billing", MessageQueue("orders", "a", 0))
     behind = result(PullStatus.NO_MATCHED_MSG, 10, 4)
-    assert replica.lacks(behind, 10)
-    (tell,) = replica.report_lack(behind)
+    (tell,) = replica.lack(behind, 10) or []
     assert isinstance(tell, Tell)
     assert (tell.event, tell.fields["offset"], tell.fields["end"]) == ("replica_lacks_offset", 10, 4)
     assert "ends before this offset" in str(tell.fields["reason"])
-    assert replica.lacks(behind, 10)
-    assert replica.report_lack(behind) == []
-    assert not replica.lacks(result(PullStatus.NO_MATCHED_MSG, 12, 12), 10)  # It filtered two messages.
-    assert not replica.lacks(result(PullStatus.NO_NEW_MSG, 12, 12), 12)
-    assert replica.lacks(behind, 10)
-    assert len(replica.report_lack(behind)) == 1
+    assert replica.lack(behind, 10) == []
+    assert replica.lack(result(PullStatus.NO_MATCHED_MSG, 12, 12), 10) is None  # It filtered two messages.
+    assert replica.lack(result(PullStatus.NO_NEW_MSG, 12, 12), 12) is None
+    assert len(replica.lack(behind, 10) or []) == 1
 
 
 @pytest.mark.parametrize("broker_id", [0, 1])

@@ -32,7 +32,6 @@ from typing import Generic, TypeVar
 from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.pull_answers import PullResult, PullStatus
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.client.cluster.subscriptions import Subscription
 from staticfire.client.consume.queues.consumer_state import ConsumerState
 from staticfire.client.consume.queues.instructions import (
@@ -163,16 +162,14 @@ class AssignedQueue(Generic[P]):
             # the messages that it skipped may be wanted.
             self._decide_pull(out, uptime_ms)
             return out
-        self.replica.suggested = result.suggested_broker_id
-        self.max_offset = result.max_offset
+        self.replica.suggested, self.max_offset = result.suggested_broker_id, result.max_offset
         if result.status is PullStatus.OFFSET_ILLEGAL:
             self._correct(out, result.next_offset, uptime_ms, result.is_reset)
             return out
         is_found = result.status is PullStatus.FOUND
-        if self.replica.lacks(result, self.next_offset):
-            out += self.replica.report_lack(result)
-            self._pause(out, uptime_ms, LACKING_PAUSE_MS)
-            return out
+        if (lack := self.replica.lack(result, self.next_offset)) is not None:
+            self._pause(lack, uptime_ms, LACKING_PAUSE_MS)
+            return lack
         if is_found and result.messages:
             self._found(out, result, uptime_ms)
         else:
@@ -208,8 +205,7 @@ class AssignedQueue(Generic[P]):
             return []
         failure = judge_failure(error, self.queue, self._state, asked)
         out = failure.instructions
-        if failure.has_lost_broker:
-            self.replica.suggested = MASTER_ID
+        self.replica.pull_failed(failure.has_lost_broker)
         if failure.has_lost_topic:
             self._lose_topic(out, uptime_ms)
         else:

@@ -35,14 +35,16 @@ class ReplicaInUse:
         reason = "the broker suggests this replica" if self.suggested else "the route contains no master"
         return [tell("queue_read_at_slave", **fields, slave=broker_id, reason=reason)]
 
-    def lacks(self, result: PullResult, asked_offset: int) -> bool:
-        """Whether the replica returned that it doesn't have the offset."""
-        lacks = result.status is PullStatus.NO_MATCHED_MSG and result.next_offset == asked_offset
-        self._is_told = self._is_told and lacks
-        return lacks
+    def pull_failed(self, has_lost_broker: bool) -> None:
+        """Note a failed pull. If the replica couldn't be reached, the next one goes to the master."""
+        if has_lost_broker:
+            self.suggested = MASTER_ID
 
-    def report_lack(self, result: PullResult) -> Instructions:
-        """Return the log line about it, the first time."""
+    def lack(self, result: PullResult, asked_offset: int) -> Instructions | None:
+        """Return a log line, the first time, if the replica doesn't have the offset; None if it has it."""
+        if result.status is not PullStatus.NO_MATCHED_MSG or result.next_offset != asked_offset:
+            self._is_told = False
+            return None
         if self._is_told:
             return []
         self._is_told = True
