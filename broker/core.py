@@ -181,7 +181,8 @@ class BrokerCore(Service):
         await self._surface.leave(self)
         if not self.is_open:
             return
-        await self.waiting.stop()
+        if not self._is_slave:  # A slave delivers nothing, and never read what is saved here.
+            await self.waiting.stop()
         await self.pops.stop()
         await self._administration.stop()
         await self.tables.flusher.stop()

@@ -7,6 +7,7 @@
   and the queue in which it is sent again
 - group_survey.py: collects everything about a group; group_view.py: the result, and its problems; holdings.py: which
   member has which queues
+- replica_choice.py: which replica of a broker a request goes to
 - listing.py: all topics, all groups; peek.py: messages of a topic; look_ups.py: messages by id or key; consumption.py:
   which groups have consumed a message
 - access.py: users and policies

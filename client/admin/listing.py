@@ -6,7 +6,7 @@ from typing import Any
 
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
 from staticfire.client.admin.group_survey import GroupSurvey
-from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.client.cluster.routes import address_to_read
 from staticfire.protocol.errors import TopicNotFound
 from staticfire.protocol.names import group_of_topic, is_system_group, is_system_topic, reply_topic
 from staticfire.protocol.requests.statistics import GetTopicStats
@@ -49,7 +49,7 @@ async def _topic(admin: Admin, name: str) -> dict[str, Any]:
     route = await admin.client.routes.look_up(name)
     messages = 0
     for broker in route.broker_datas:
-        if (address := broker.broker_addrs.get(MASTER_ID)) is None:
+        if (address := address_to_read({name: broker.broker_addrs}, name)) is None:
             continue
         answer = await admin.client.pool.ask(address, GetTopicStats(name), ADMIN_TIMEOUT_MS)
         if answer.body is not None:
@@ -70,7 +70,7 @@ async def list_groups(
 
     `all_of_them`: include RocketMQ's own groups. Raises: NetworkError, BrokerAnswer.
     """
-    brokers = await admin.masters()
+    brokers = await admin.readers()
     turns = asyncio.Semaphore(AT_ONCE_MAX)
 
     async def line(name: str) -> dict[str, Any]:

@@ -17,6 +17,14 @@ from staticfire.protocol.requests.journal import JournalRecord
 BROADCASTING = "BROADCASTING"
 
 
+class ReplicaFacts(msgspec.Struct):
+    """A queue at one replica of its broker."""
+
+    end: int
+    committed: int = -1
+    """The group's committed offset there; -1 if there is none."""
+
+
 class QueueFacts(msgspec.Struct):
     """A queue of a topic that the group should consume."""
 
@@ -32,6 +40,10 @@ class QueueFacts(msgspec.Struct):
     """Messages that its owner has pulled and that aren't done."""
     last_pull_ms: int = 0
     """The last pull or pop, by the owner's wall clock; 0 if unknown."""
+    read_at: int = 0
+    """The id of the slave that its owner pulls from; 0 for the master, or if that is unknown."""
+    replicas: dict[int, ReplicaFacts] = {}
+    """The queue at each replica of its broker, by id. Empty if the broker has no slave."""
     is_popped: bool = False
     """Whether members pop it: then no member owns it alone."""
     reset: ResetState | None = None
@@ -92,7 +104,13 @@ class GroupFacts(msgspec.Struct):
     brokers: list[str] = []
     """The brokers that responded."""
     addresses: dict[str, str] = {}
-    """The addresses of all masters, as the nameserver returns them to this client."""
+    """The addresses that are queried, as the nameserver returns them to this client: masters, or slaves without one."""
+    slaves: dict[str, dict[int, str]] = {}
+    """The addresses of slaves, by broker and id."""
+    masterless: list[str] = []
+    """The brokers of which only slaves are left."""
+    unreadable: dict[str, int] = {}
+    """The slaves that refuse pulls, among those of brokers without a master: their ids, by broker."""
     away: dict[str, str] = {}
     """The brokers that didn't respond, and why."""
     is_known: bool = True

@@ -21,6 +21,7 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.explain.facts import GroupFacts, QueueFacts, TopicFacts
 from staticfire.client.explain.findings import count
 from staticfire.client.explain.of_places import is_local, local_brokers
+from staticfire.client.explain.replicas import compare_replicas, read_replicas, topics_at_slaves
 from staticfire.client.pull.pull_consumer import PullConsumer
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound
@@ -65,7 +66,7 @@ class FactsReader:
     async def read(self) -> GroupFacts:
         """Return the facts. Raises: NetworkError (no nameserver responds)."""
         facts = self._facts
-        facts.addresses = await self._admin.masters()
+        replicas = await read_replicas(self._admin, facts)
         names = await self._groups(facts.addresses)
         facts.is_known = facts.group in names or bool(facts.away)
         if not facts.is_known:
@@ -74,7 +75,9 @@ class FactsReader:
             facts.view = await GroupSurvey(self._client, self._brokers, facts.group, self._timeout_ms).look()
             self._committed = {one.queue: one.committed for one in facts.view.progress if one.has_begun}
             self._holdings = Holdings(facts.group, facts.members)
-        topics = list(dict.fromkeys([*self._wanted, *facts.subscribed(), *self._topics_known()]))[:TOPICS_MAX]
+        at_slaves = await topics_at_slaves(self._client, facts, self._timeout_ms)
+        named = [*self._wanted, *facts.subscribed(), *self._topics_known(), *at_slaves]
+        topics = list(dict.fromkeys(named))[:TOPICS_MAX]
         await asyncio.gather(
             self._states(topics),
             *(self._topic(topic) for topic in topics),
@@ -82,6 +85,7 @@ class FactsReader:
             self._faults(),
             self._access(),
         )
+        await compare_replicas(self._client, replicas, facts, self._timeout_ms)
         self._resets()
         self._popped()
         await self._journal()
@@ -209,6 +213,7 @@ class FactsReader:
             one.cached += held.cached
             one.is_popped = one.is_popped or held.popped
             one.last_pull_ms = max(one.last_pull_ms, held.last_pull_ms)
+            one.read_at = max(one.read_at, held.read_at)
             said.append(held.commit_offset)
         if self._facts.is_broadcast:
             one.consumed = min(said, default=-1)

@@ -207,7 +207,7 @@ def idle(facts: GroupFacts) -> Iterable[ExplainFinding]:
     for topic, wanted in facts.subscribed().items():
         clients = sorted({client for clients in wanted.values() for client in clients})
         known = facts.topics.get(topic)
-        if known is None or not known.exists or len(clients) <= len(known.queues):
+        if known is None or not known.queues or len(clients) <= len(known.queues):
             continue
         owners = {owner for queue in known.queues for owner in queue.owners}
         without = [client for client in clients if client not in owners]

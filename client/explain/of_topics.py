@@ -98,6 +98,8 @@ def forbidden(facts: GroupFacts) -> Iterable[ExplainFinding]:
 def empty(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Topics without any message."""
     for topic in facts.topics.values():
+        if topic.exists and set(topic.brokers) <= set(facts.masterless):
+            continue  # Its slaves may not know it yet: of_replicas.py.
         if topic.exists and not topic.count and not any(queue.end for queue in (*topic.queues, *topic.hidden)):
             words = f"nothing has ever been sent to {topic.name}"
             waiting = facts.waiting(topic.name, "level", "timer", "transaction")

@@ -13,6 +13,7 @@ trap 'bash tools/oracle.sh stop "$folder" >/dev/null 2>&1; rm -rf "$folder"' EXI
 failed=0
 PROXY=1 bash tools/oracle.sh start "$folder"
 .venv/bin/python -m tests.oracle "127.0.0.1:$NAMESRV_PORT" || failed=1
+.venv/bin/python -m tests.oracle.replica_routes "127.0.0.1:$NAMESRV_PORT" || failed=1
 .venv/bin/python -m tests.oracle.own_client "127.0.0.1:$NAMESRV_PORT" || failed=1
 bash tools/oracle.sh admin updateBrokerConfig -n "127.0.0.1:$NAMESRV_PORT" -b "127.0.0.1:$BROKER_PORT" -k recallMessageEnable -v true
 .venv/bin/python -m tests.oracle.grpc "127.0.0.1:$NAMESRV_PORT" "127.0.0.1:$PROXY_PORT" || failed=1

@@ -56,6 +56,9 @@ COMMANDS = {
         "clusterList": "List all brokers.",
         "brokerStatus": "Show the statistics of brokers.",
     },
+    "replication": {
+        "haStatus": "Show how far the slaves of brokers are.",
+    },
     "settings": {
         "getBrokerConfig": "Show all settings of brokers.",
         "updateBrokerConfig": "Change a setting of running brokers.",
