@@ -12,6 +12,7 @@ from staticfire.runtime.signals import hold_stops_back
 COMMANDS = {
     "up": "Start a cluster in the foreground.",
     "run": "Run a command with a temporary cluster: free ports, a temporary folder, removed at the end.",
+    "chaos": "Run a command under faults that RocketMQ may have, and check that it keeps its promises.",
     "nameserver": "Start one nameserver in the foreground.",
     "broker": "Start one broker in the foreground.",
     "proxy": "Start one gRPC endpoint, for RocketMQ 5's clients, in the foreground.",
@@ -28,6 +29,7 @@ COMMANDS = {
     "dlq": "Dead letters: list, export, resend.",
     "journal": "Show what happened on the brokers, or which requests they received.",
     "fault": "Fault injection: add, list, remove faults.",
+    "member": "Join a group as a member that consumes nothing, then leave: a rebalance.",
     "clock": "Message time: show, freeze, advance, scale, skip.",
     "simulate": "Simulate whole clusters on virtual time, from seeds, and check that all promises hold.",
     "pipeline": "Spark jobs: topics to Parquet, reports.",
