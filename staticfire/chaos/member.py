@@ -76,9 +76,9 @@ async def join_for(namesrv: str, group: str, stay_ms: int) -> int:
 
     async with Admin(namesrv) as admin:
         members = await admin.members(group)
-        events = await admin.journal("joined", group=group)
+        events, heartbeats = await admin.journal("joined", group=group), await admin.requests("HEART_BEAT")
         addresses = await admin.masters()
-    consumer = from_events(events, group)
+    consumer = as_member(heartbeats, group) or from_events(events, group)
     if not members or consumer is None:
         raise UsageError(f"{group} has no members, so there is nothing to rebalance; start a consumer first")
     async with joined(addresses, consumer, CLIENT_ID):

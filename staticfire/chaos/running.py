@@ -55,6 +55,8 @@ class Program:
     grpc: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     shows_output: bool = False
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    """The environment of the program, to which the addresses of the cluster are added."""
 
 
 class Stopped(Exception):
@@ -148,7 +150,7 @@ class _Run:
 
     def _environment(self) -> dict[str, str]:
         environment = {
-            **os.environ, "NAMESRV_ADDR": self._cluster.namesrv, "STATICFIRE_CONTROL": self._cluster.control,
+            **self._program.environment, "NAMESRV_ADDR": self._cluster.namesrv, "STATICFIRE_CONTROL": self._cluster.control,
         }  # fmt: skip
         if self._program.grpc:
             environment["ROCKETMQ_ENDPOINT"] = self._cluster.grpc_endpoint

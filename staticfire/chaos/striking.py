@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from staticfire.chaos.journals import Journals
-from staticfire.chaos.member import CLIENT_ID, from_events, joined
+from staticfire.chaos.member import CLIENT_ID, as_member, from_events, joined
 from staticfire.chaos.strikes import CLIENT, CLIENT_PLACE, MEMBER, Begin, Strike
 from staticfire.chaos.usage import SENDS
 from staticfire.protocol.errors import StaticfireError
@@ -107,7 +107,8 @@ class Striking:
 
     async def _join(self, struck: Struck) -> None:
         strike = struck.strike
-        consumer = from_events(self._journals.events, strike.group)
+        await self._journals.read()
+        consumer = as_member(self._journals.requests, strike.group) or from_events(self._journals.events, strike.group)
         if consumer is None:
             struck.problem = f"no member of {strike.group} was seen"
             return

@@ -1,5 +1,6 @@
 """`staticfire chaos`: the user's own program under faults that a correct RocketMQ may have, with a verdict."""
 
+import os
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,6 @@ def chaos(command: tuple[str, ...], **given: Any) -> int:
 
 def _not_runnable(command: tuple[str, ...]) -> tuple[str, int] | None:
     """Return why a command can't be run, and the exit code for it."""
-    import os
     import shutil
 
     name = command[0]
@@ -141,7 +141,10 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "Wanted":
         grpc_is_installed(),
         as_settings(given["assignments"]),
         given["show_output"],
+        dict(os.environ),
     )
+    # Servers log each fault as a warning; here they are expected.
+    os.environ.setdefault("STATICFIRE_LOG_LEVEL", "error")
     each = tuple(parse_each(text) for text in given["conditions"])
     runs_max = RUNS_MAX if given["shrink"] else 0
     return Wanted(program, given["weather"], only, never, each, _numbers(given["faults"]), runs_max)
