@@ -37,9 +37,9 @@ def invoice(key: str) -> Message:
     return Message("invoices", b"please pay", keys=key)
 
 
-def wait_until(condition: Callable[[], object]) -> bool:
+def wait_until(condition: Callable[[], object], seconds: float = WAIT_S) -> bool:
     """Wait until a condition holds, and a little longer: duplicates come late. Return whether it holds."""
-    until = time.monotonic() + WAIT_S
+    until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:
             return False

@@ -13,6 +13,7 @@ from staticfire.chaos.usage import GroupUsage, Usage
 
 MILD, ROUGH, HELL = "mild", "rough", "hell"
 WEATHERS = (MILD, ROUGH, HELL)
+POSITION_PERCENT_MAX = 70
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,13 @@ class Draw:
             return None
         name = self.random.choice(names)
         return name, self.usage.groups[name]
+
+    def position(self, count: int) -> int:
+        """Draw how many requests or deliveries pass first.
+
+        Their number differs from run to run, so the last ones of the calm run are left out.
+        """
+        return self.random.randrange(max(1, count * POSITION_PERCENT_MAX // 100))
 
     def begin(self) -> Begin | None:
         """Draw when a fault of a whole server begins."""
@@ -74,7 +82,7 @@ def _lost_ack(draw: Draw) -> Strike | None:
     found = draw.group(lambda group: group.acks)
     if found is None:
         return None
-    after = draw.random.randrange(found[1].acks)
+    after = draw.position(found[1].acks)
     return rule("lost-ack", code="ACK_MESSAGE", group=found[0], drop="request", after=after or None, times=1)
 
 
@@ -83,7 +91,7 @@ def _rebalance(draw: Draw) -> Strike | None:
     if found is None:
         return None
     name, group = found
-    begin = Begin(draw.random.randrange(group.deliveries), group=name)
+    begin = Begin(draw.position(group.deliveries), group=name)
     return Strike("rebalance", begin=begin, how=MEMBER, group=name, stay_ms=draw.ms(200, 900))
 
 
@@ -92,8 +100,8 @@ def _handover(draw: Draw) -> Strike | None:
     if found is None:
         return None
     name, group = found
-    words = (("code", "UPDATE_CONSUMER_OFFSET"), ("group", name), ("drop", "request"), ("lifetime", "600ms"))
-    begin = Begin(draw.random.randrange(group.deliveries), group=name)
+    words = (("code", "UPDATE_CONSUMER_OFFSET"), ("group", name), ("answer", "SYSTEM_BUSY"), ("lifetime", "600ms"))
+    begin = Begin(draw.position(group.deliveries), group=name)
     return Strike("handover", words, begin, MEMBER, name, draw.ms(200, 500))
 
 
@@ -109,7 +117,7 @@ def _slow(draw: Draw) -> Strike | None:
     if group is None:
         return None
     code = "PULL_MESSAGE" if group[1].pulls else "POP_MESSAGE"
-    after = draw.random.randrange(group[1].pulls or group[1].pops)
+    after = draw.position(group[1].pulls or group[1].pops)
     return rule("slow", code=code, group=group[0], delay=delay, direction="answer", after=after or None, times=times)
 
 
@@ -140,14 +148,14 @@ def _reset(draw: Draw) -> Strike | None:
     if found is None:
         return None
     code = "PULL_MESSAGE" if found[1].pulls else "POP_MESSAGE"
-    after = draw.random.randrange(found[1].pulls or found[1].pops)
+    after = draw.position(found[1].pulls or found[1].pops)
     return rule("reset", code=code, group=found[0], close=True, after=after or None, times=1)
 
 
 def _lost_end(draw: Draw) -> Strike | None:
     if not draw.usage.transactions:
         return None
-    after = draw.random.randrange(draw.usage.transactions)
+    after = draw.position(draw.usage.transactions)
     return rule("lost-end", code="END_TRANSACTION", drop="request", after=after or None, times=1)
 
 
@@ -187,7 +195,7 @@ def _partition(draw: Draw) -> Strike | None:
         return None
     broker = draw.random.choice(draw.usage.brokers)
     words = (("partition", f"{CLIENT_PLACE}/{broker}"), ("lifetime", f"{draw.ms(1000, 4000)}ms"))
-    begin = Begin(draw.random.randrange(found[1].deliveries), group=found[0])
+    begin = Begin(draw.position(found[1].deliveries), group=found[0])
     return Strike("partition", words, begin, CLIENT, found[0])
 
 
@@ -195,7 +203,7 @@ def _lost_lock(draw: Draw) -> Strike | None:
     found = draw.group(lambda group: group.is_ordered and group.deliveries)
     if found is None:
         return None
-    begin = Begin(draw.random.randrange(found[1].deliveries), group=found[0])
+    begin = Begin(draw.position(found[1].deliveries), group=found[0])
     words = (("code", "LOCK_BATCH_MQ"), ("group", found[0]), ("drop", "request"), ("lifetime", "1s"))
     return Strike("lost-lock", words, begin, MEMBER, found[0], draw.ms(500, 1500))
 
