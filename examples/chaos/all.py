@@ -25,7 +25,8 @@ def main() -> int:
     flags = parser.parse_args()
     catalogue = tomllib.loads((HERE / "catalogue.toml").read_text("utf-8"))
     names = flags.names or list(catalogue)
-    return 0 if all([tried(name, catalogue[name], flags) for name in names]) else 1
+    results = [tried(name, catalogue[name], flags) for name in names]
+    return 0 if all(results) else 1
 
 
 def tried(name: str, entry: dict[str, Any], flags: argparse.Namespace) -> bool:

@@ -1,4 +1,4 @@
-"""Mistake: many messages are received at once and acknowledged at the end: the last ones after their handle has expired.
+"""Mistake: many messages are received at once and acknowledged at the end, when their handles have expired.
 
 staticfire chaos --seeds 20 --each 'orders -> invoices by key' -- python examples/chaos/late_ack.py
 """

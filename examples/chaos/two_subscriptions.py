@@ -1,4 +1,4 @@
-"""Mistake: two members of a group subscribe to different tags. Each gets queues with messages that only the other wants.
+"""Mistake: two members of a group subscribe to different tags. Each gets queues with messages for the other.
 
 staticfire chaos -- python examples/chaos/two_subscriptions.py
 """

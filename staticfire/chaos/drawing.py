@@ -92,7 +92,8 @@ class Drawing:
                 )
                 found.append(
                     f'<g class="delivery{" told" * is_told}"><title>{escape(words)}</title>'
-                    f'<path d="M{x:.1f} {y}V{to}"/><circle cx="{x:.1f}" cy="{y}" r="4"/><circle cx="{x:.1f}" cy="{to}" r="4"/></g>'
+                    f'<path d="M{x:.1f} {y}V{to}"/><circle cx="{x:.1f}" cy="{y}" r="4"/>'
+                    f'<circle cx="{x:.1f}" cy="{to}" r="4"/></g>'
                 )
         return found
 

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.evidence import BURIED, OPEN, Evidence, fate
@@ -20,7 +21,10 @@ from staticfire.protocol import properties as names
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.messages import ReceivedMessage
 
-FORM = "'orders -> invoices by key', or by `property NAME`, or by `body:json.path`; then perhaps `, at least one` or `, in order`"
+FORM = (
+    "'orders -> invoices by key', or `by property NAME`, or `by body:json.path`; then perhaps `, at least one` or "
+    "`, in order`"
+)
 SHOWN_MAX = 3
 _PARTS = re.compile(r"\s*(\S+)\s*->\s*(\S+)\s+by\s+(key|property\s+\S+|body:[^\s,]+)\s*((?:,\s*[a-z ]+)*)\s*")
 
@@ -137,7 +141,7 @@ def _missing(each: Each, missing: dict[str, list[ReceivedMessage]], evidence: Ev
     groups = ", ".join(evidence.groups_of(each.source))
     lines = [f"{value}: id {copies[0].message_id}" for value, copies in list(missing.items())[:SHOWN_MAX]]
     words = (
-        f"{len(missing)} value(s) of {each.source} have no message in {each.target}, although {groups} has committed or "
+        f"{len(missing)} value(s) of {each.source} have no message in {each.target}, although {groups} committed or "
         "acknowledged them: the work was lost"
     )
     return Broken("each", str(each), words, tuple(lines), tuple(copies[0].message_id for copies in missing.values()))
@@ -155,12 +159,10 @@ def _out_of_order(
             placed.setdefault(queues, []).append((target.queue_offset, source.queue_offset, value))
     for pairs in placed.values():
         pairs.sort()
-        for (_, first, one), (_, second, other) in zip(pairs, pairs[1:], strict=False):
+        for (_, first, one), (_, second, other) in pairwise(pairs):
             if second < first:
                 ids = (sources[one][0].message_id, sources[other][0].message_id)
-                words = (
-                    f"{each.target} has {one} before {other}; {each.source} has them the other way round in one queue"
-                )
+                words = f"{each.target} has {one} before {other}; one queue of {each.source} has {other} first"
                 return Broken("each", str(each), words, (), ids)
     return None
 

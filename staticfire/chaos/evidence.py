@@ -3,8 +3,8 @@
 What may be concluded from it, and what not:
 
 - A listener's end is seen only as a commit, a send-back or an acknowledgement. That a listener has *worked* isn't seen:
-  a message that was committed before the work, or whose error was swallowed, looks finished. Only what the program sends
-  (`--each`), its exit code, or `--at-rest` shows that.
+  a message that was committed before the work, or whose error was swallowed, looks finished. Only what the program
+  sends (`--each`), its exit code, or `--at-rest` shows that.
 - A message that is delivered and never finished is *open* at the end of a program, not lost: RocketMQ delivers it again
   to the next one. Open messages are counted, and nothing is concluded from them, except for a program that still runs
   when all faults are over and the settling time has passed.

@@ -39,10 +39,6 @@ class Journals:
         self.gaps: set[str] = set()
         """The brokers whose journal has lost records: what isn't in it may have happened."""
 
-    def ignore(self, client_id: str) -> None:
-        """Leave out the records of a client."""
-        self._ignored.add(client_id)
-
     async def read_events(self) -> None:
         """Read the events since the last time. A broker that doesn't answer is read the next time."""
         for broker in self._addresses:
@@ -53,6 +49,10 @@ class Journals:
         await self.read_events()
         for broker in self._addresses:
             self.requests += await self._read(broker, is_requests=True)
+
+    def forget(self) -> None:
+        """Leave out everything that was read so far."""
+        self.events, self.requests = [], []
 
     def restarted(self, broker: str) -> None:
         """Note that a broker is killed: its next process begins a new journal."""

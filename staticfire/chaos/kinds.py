@@ -51,7 +51,7 @@ class Draw:
         """Draw when a fault of a whole server begins."""
         found = self.group(lambda group: group.deliveries)
         if found is not None:
-            return Begin(self.random.randrange(found[1].deliveries), group=found[0])
+            return Begin(self.position(found[1].deliveries), group=found[0])
         topic = self.topic()
         return None if topic is None else Begin(topic[1], topic=topic[0])
 
@@ -71,7 +71,7 @@ def _lost_commit(draw: Draw) -> Strike | None:
     found = draw.group(lambda group: group.commits)
     if found is None:
         return None
-    after = draw.random.randrange(found[1].commits)
+    after = draw.position(found[1].commits)
     return rule(
         "lost-commit", code="UPDATE_CONSUMER_OFFSET", group=found[0], drop="request", after=after or None,
         times=draw.random.randint(1, 3),

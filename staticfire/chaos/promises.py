@@ -162,8 +162,8 @@ def _differing(group: str, now: dict[tuple[str, str], dict[str, dict[str, str]]]
         for client, one in members.items()
     ]
     words = (
-        f"the members of {group} have different subscriptions: each gets queues with messages that only the other wants, "
-        "and they are lost"
+        f"the members of {group} have different subscriptions: each gets queues with messages that only the other "
+        "wants, and they are lost"
     )
     return Broken("subscriptions", group, words, tuple(lines))
 
@@ -198,8 +198,8 @@ def _late(evidence: Evidence, group: str, found: Sequence[tuple[int, JournalReco
             f"{one.topic} queue {one.queue_id} offset {one.queue_offset}: acknowledged {late_ms:,} ms too late"
         )
     words = (
-        f"{group} acknowledged {len(found)} message(s) after their invisible time: another consumer gets them while the "
-        "first still works, and both do the work"
+        f"{group} acknowledged {len(found)} message(s) after their invisible time: another consumer gets them while "
+        "the first still works, and both do the work"
     )
     return Broken("late-ack", group, words, tuple(lines), tuple(ids))
 
@@ -246,8 +246,8 @@ def left_open(evidence: Evidence, calm: Evidence) -> list[Broken]:
     for (group, topic), left in sorted(evidence.open_at_limit.items()):
         if left and not calm.open_at_limit.get((group, topic)) and group != TOOLS_GROUP:
             words = (
-                f"{group} has left {left:,} message(s) of {topic}, although all faults are over and the settling time has "
-                "passed; in calm weather it left none"
+                f"{group} has left {left:,} message(s) of {topic}, although all faults are over and the settling time "
+                "has passed; in calm weather it left none"
             )
             found.append(Broken("consumed", group, words))
     return found

@@ -23,8 +23,9 @@ def as_test(seed: int, strikes: Sequence[Strike], broken: Sequence[Broken], comm
         ["import os", "import subprocess", ""] if not later else ["import os", "import subprocess", "import time", ""]
     )
     body = [
+        '    environment = {**os.environ, "NAMESRV_ADDR": cluster.namesrv}',
         *rules,
-        f"    program = subprocess.Popen({json.dumps(list(command))}, env={{**os.environ, 'NAMESRV_ADDR': cluster.namesrv}})",
+        f"    program = subprocess.Popen({json.dumps(list(command))}, env=environment)",
         *later,
         "    assert program.wait(timeout=120) == 0",
     ]
@@ -56,10 +57,7 @@ def _later(strike: Strike) -> list[str]:
     if strike.how == MEMBER:
         member = f'["staticfire", "member", {strike.group!r}, "--stay", "{strike.stay_ms}ms"]'
         lines += [f"    {strike.call}"] if strike.words else []
-        return [
-            *lines,
-            f"    subprocess.run({member}, env={{**os.environ, 'NAMESRV_ADDR': cluster.namesrv}}, check=True)",
-        ]
+        return [*lines, f"    subprocess.run({member}, env=environment, check=True)"]
     if strike.how == CLIENT:
         return [*lines, f"    client = cluster.members({strike.group!r})[0].client_id", f"    {_of_client(strike)}"]
     return [*lines, f"    {strike.call}"]

@@ -107,7 +107,7 @@ class _Run:
         await self._striking.prepare()
         with tempfile.TemporaryFile() as output:
             began_ms = self._clock.wall_ms()
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: ASYNC220 (it takes milliseconds, and the cluster has its own thread)
                 self._program.command,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
@@ -143,15 +143,17 @@ class _Run:
         """End the program and everything that it has started."""
         until_ms = self._clock.uptime_ms() + STOP_S * 1_000
         _signal(process, signal.SIGTERM)
-        while process.poll() is None and self._clock.uptime_ms() < until_ms:
+        while process.poll() is None and self._clock.uptime_ms() < until_ms:  # noqa: ASYNC110 (the kernel sets no event)
             await asyncio.sleep(LOOK_S)
         _signal(process, signal.SIGKILL)
         process.wait()
 
     def _environment(self) -> dict[str, str]:
         environment = {
-            **self._program.environment, "NAMESRV_ADDR": self._cluster.namesrv, "STATICFIRE_CONTROL": self._cluster.control,
-        }  # fmt: skip
+            **self._program.environment,
+            "NAMESRV_ADDR": self._cluster.namesrv,
+            "STATICFIRE_CONTROL": self._cluster.control,
+        }
         if self._program.grpc:
             environment["ROCKETMQ_ENDPOINT"] = self._cluster.grpc_endpoint
         return environment

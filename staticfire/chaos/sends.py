@@ -1,8 +1,8 @@
 """The checker of sends: what a program sent and took for stored is stored. Pure.
 
-A broken promise needs all of this: the broker never stored the message under its unique id; the program ended as in calm
-weather; fewer different messages are stored in the topic than in calm weather; and no stored message has its keys. A
-one-way send, a delayed message and a half message prove nothing.
+A broken promise needs all of this: the broker never stored the message under its unique id; the program ended as in
+calm weather; fewer different messages are stored in the topic than in calm weather; and no stored message has its keys.
+A one-way send, a delayed message and a half message prove nothing.
 """
 
 from collections.abc import Iterator, Sequence

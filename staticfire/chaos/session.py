@@ -72,40 +72,56 @@ class Calm:
         return self.evidence.exit_code is None
 
 
+@dataclass(frozen=True)
+class Judge:
+    """Says which promises a run has broken."""
+
+    each: tuple[Each, ...] = ()
+
+    def calm(self, evidence: Evidence) -> tuple[list[Broken], str]:
+        """Return the promises that the calm run has broken, and why nothing else is tried; "" if it is."""
+        broken = check(evidence, None)
+        for each in self.each:
+            broken += check_each(each, evidence)
+        return broken, self._problem(evidence, broken)
+
+    def _problem(self, evidence: Evidence, broken: Sequence[Broken]) -> str:
+        if evidence.exit_code:
+            return f"the command fails without any fault: exit code {evidence.exit_code}"
+        if learn(evidence.events, evidence.requests, ()).is_empty:
+            return "nothing was sent and nothing was received, so nothing can be tested"
+        for each in self.each:
+            if (why := no_match(each, evidence)) is not None:
+                return f"--each '{each}' matches nothing: {why}"
+        return "a promise is broken without any fault" if broken else ""
+
+    def seed(self, evidence: Evidence, calm: Evidence) -> list[Broken]:
+        """Return the promises that a run under faults has broken."""
+        broken = check(evidence, calm) + unsent(evidence, calm)
+        for each in self.each:
+            broken += check_each(each, evidence)
+        return broken
+
+
 class Session:
     """The runs of one command. `stop`: set when the user wants no more."""
 
     def __init__(self, wanted: Wanted, stop: asyncio.Event) -> None:
         self.wanted = wanted
         self._stop = stop
+        self._judge = Judge(wanted.each)
 
     async def calm(self) -> Calm:
         """Run the program without faults. Raises: Stopped, StaticfireError, OSError."""
         evidence = await run_program(self.wanted.program, [], self._stop)
         brokers = {record.broker for record in evidence.events}
         usage = learn(evidence.events, evidence.requests, brokers)
-        broken = check(evidence, None)
-        for each in self.wanted.each:
-            broken += check_each(each, evidence)
-        calm = Calm(evidence, usage, broken)
-        calm.problem = self._problem(calm)
+        broken, problem = self._judge.calm(evidence)
+        calm = Calm(evidence, usage, broken, problem)
         if not calm.problem and not calm.is_service:
             limit_s = min(self.wanted.program.limit_s, evidence.seconds * SLOWER + EXTRA_S)
             self.wanted = replace(self.wanted, program=replace(self.wanted.program, limit_s=limit_s))
         return calm
-
-    def _problem(self, calm: Calm) -> str:
-        evidence = calm.evidence
-        if evidence.exit_code:
-            return f"the command fails without any fault: exit code {evidence.exit_code}"
-        if calm.usage.is_empty:
-            return "the command has sent nothing and received nothing here, so nothing can be tested"
-        for each in self.wanted.each:
-            if (why := no_match(each, evidence)) is not None:
-                return f"--each '{each}' matches nothing: {why}"
-        if calm.broken:
-            return "a promise is broken without any fault"
-        return ""
 
     def plan(self, seed: int, usage: Usage) -> list[Strike]:
         """Return the faults of a seed that the user wants."""
@@ -117,24 +133,17 @@ class Session:
         """Run the program under the faults of a seed. Raises: as `calm`."""
         strikes = self.plan(seed, calm.usage)
         evidence = await run_program(self.wanted.program, strikes, self._stop)
-        broken = self.judge(evidence, calm)
+        broken = self._judge.seed(evidence, calm.evidence)
         result = SeedResult(seed, strikes, evidence, broken, int(bool(broken)))
         result.undecided = sum(undecided(each, evidence) for each in self.wanted.each)
         return result
-
-    def judge(self, evidence: Evidence, calm: Calm) -> list[Broken]:
-        """Return the promises that a run has broken."""
-        broken = check(evidence, calm.evidence) + unsent(evidence, calm.evidence)
-        for each in self.wanted.each:
-            broken += check_each(each, evidence)
-        return broken
 
     async def again(self, result: SeedResult, calm: Calm) -> None:
         """Run a failing seed again, to see how often it fails. Raises: as `calm`."""
         for _ in range(AGAIN):
             evidence = await run_program(self.wanted.program, result.plan, self._stop)
             result.tries += 1
-            result.fails += bool(self.judge(evidence, calm))
+            result.fails += bool(self._judge.seed(evidence, calm.evidence))
 
     async def shrink(self, result: SeedResult, calm: Calm, told: Callable[[int], object]) -> None:
         """Look for fewer faults with which the same promise is broken. Raises: as `calm`."""
@@ -143,7 +152,7 @@ class Session:
         async def fails(strikes: Sequence[Strike]) -> bool:
             told(len(strikes))
             evidence = await run_program(self.wanted.program, strikes, self._stop)
-            return bool(kinds & {one.kind for one in self.judge(evidence, calm)})
+            return bool(kinds & {one.kind for one in self._judge.seed(evidence, calm.evidence)})
 
         result.smallest = result.plan
         result.smallest, result.shrink_runs = await shrunk(result.evidence.struck, fails, self.wanted.runs_max)

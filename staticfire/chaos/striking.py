@@ -15,6 +15,7 @@ from staticfire.chaos.strikes import CLIENT, CLIENT_PLACE, MEMBER, Begin, Strike
 from staticfire.chaos.usage import SENDS
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.requests import journal as kinds
+from staticfire.runtime.live import live_machine
 
 if TYPE_CHECKING:
     from staticfire.cluster.async_cluster import AsyncCluster
@@ -46,8 +47,7 @@ class Striking:
         self._journals = journals
         self.struck = [Struck(strike) for strike in strikes]
         self._tasks: set[asyncio.Task[None]] = set()
-        self._old_hits: dict[int, int] = {}
-        self.clock = live_clock()
+        self._clock = live_machine().clock
 
     async def prepare(self) -> None:
         """Send the rules that need no moment."""
@@ -92,7 +92,7 @@ class Striking:
 
     async def _strike(self, struck: Struck) -> None:
         strike = struck.strike
-        struck.at_ms = self.clock.wall_ms()
+        struck.at_ms = self._clock.wall_ms()
         if strike.how == MEMBER:
             await self._join(struck)
         elif strike.how == CLIENT:
@@ -103,7 +103,7 @@ class Striking:
                 await self._kill(struck, str(words["broker"]))
             else:
                 await self._add(struck, strike.words)
-        struck.until_ms = max(struck.until_ms, self.clock.wall_ms())
+        struck.until_ms = max(struck.until_ms, self._clock.wall_ms())
 
     async def _join(self, struck: Struck) -> None:
         strike = struck.strike
@@ -143,11 +143,10 @@ class Striking:
         if struck.problem:
             return
         struck.hits = 1
-        while broker not in self._cluster.pids:
+        while broker not in self._cluster.pids:  # noqa: ASYNC110 (the launcher has no event for it)
             await asyncio.sleep(LOOK_S)
         for other in self.struck:
             if other.numbers and not other.hits and other.strike.begin is None:
-                self._old_hits[other.strike.number] = other.hits
                 await self._remove(other)
                 await self._add(other, other.strike.words)
 
@@ -183,9 +182,3 @@ class Striking:
             hits = sum(views.get(number, 0) for number in struck.numbers)
             is_switch = any(word in dict(struck.strike.words) for word in (*PROCESS_WORDS, "disk_full"))
             struck.hits = max(struck.hits, hits, int(is_switch and bool(struck.numbers)))
-
-
-def live_clock():  # type: ignore[no-untyped-def]
-    from staticfire.runtime.live import live_machine
-
-    return live_machine().clock

@@ -1,4 +1,4 @@
-"""The output of `staticfire chaos`: as text for people, and one JSON object per run with `--json`. Pure, but for `say`."""
+"""The output of `staticfire chaos`: text for people, or with `--json` one object per run. Pure, except for `say`."""
 
 import json
 from collections.abc import Callable, Sequence
