@@ -17,6 +17,7 @@ from itertools import pairwise
 
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.evidence import BURIED, OPEN, Evidence, fate
+from staticfire.chaos.usage import is_plain
 from staticfire.protocol import properties as names
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.messages import ReceivedMessage
@@ -72,8 +73,10 @@ def no_match(each: Each, evidence: Evidence) -> str | None:
     for topic in (each.source, each.target):
         messages = evidence.stored.topics.get(topic, [])
         if not messages:
-            there = ", ".join(sorted(topic for topic in evidence.stored.topics if not topic.startswith("%"))) or "none"
-            return f"nothing was stored in {topic} (topics with messages: {there})"
+            there = ", ".join(
+                sorted(topic for topic, ones in evidence.stored.topics.items() if ones and is_plain(topic))
+            )
+            return f"nothing was stored in {topic} (topics with messages: {there or 'none'})"
         if not any(each.value(message) for message in messages):
             return f"no message of {topic} has a {each.by}"
     return None

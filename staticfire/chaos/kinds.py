@@ -73,7 +73,7 @@ def _lost_commit(draw: Draw) -> Strike | None:
         return None
     after = draw.position(found[1].commits)
     return rule(
-        "lost-commit", code="UPDATE_CONSUMER_OFFSET", group=found[0], drop="request", after=after or None,
+        "lost-commit", code="UPDATE_CONSUMER_OFFSET", group=found[0], answer="SYSTEM_BUSY", after=after or None,
         times=draw.random.randint(1, 3),
     )  # fmt: skip
 

@@ -80,20 +80,22 @@ class Judge:
 
     def calm(self, evidence: Evidence) -> tuple[list[Broken], str]:
         """Return the promises that the calm run has broken, and why nothing else is tried; "" if it is."""
+        if problem := self._problem(evidence):
+            return [], problem
         broken = check(evidence, None)
         for each in self.each:
             broken += check_each(each, evidence)
-        return broken, self._problem(evidence, broken)
+        return broken, "a promise is broken without any fault" if broken else ""
 
-    def _problem(self, evidence: Evidence, broken: Sequence[Broken]) -> str:
+    def _problem(self, evidence: Evidence) -> str:
         if evidence.exit_code:
             return f"the command fails without any fault: exit code {evidence.exit_code}"
         if learn(evidence.events, evidence.requests, ()).is_empty:
-            return "nothing was sent and nothing was received, so nothing can be tested"
+            return "no topic was used, so nothing can be tested; does it connect to NAMESRV_ADDR?"
         for each in self.each:
             if (why := no_match(each, evidence)) is not None:
                 return f"--each '{each}' matches nothing: {why}"
-        return "a promise is broken without any fault" if broken else ""
+        return ""
 
     def seed(self, evidence: Evidence, calm: Evidence) -> list[Broken]:
         """Return the promises that a run under faults has broken."""

@@ -47,6 +47,7 @@ def _flags(command: Any) -> Any:
         OPTION("--test", "test_path", metavar="FILE", help="Write a failing seed as a pytest test."),
         OPTION("--json", "as_json", is_flag=True, help="Print one JSON object for each run."),
         OPTION("--show-output", is_flag=True, help="Show what the command prints, not only the end of a failing run."),
+        OPTION("--namesrv", hidden=True, help="Refused: the cluster is always one of its own."),
         OPTION("--brokers", type=Whole(1), default=1, show_default=True, help="Number of brokers."),
         OPTION("--namesrv-port", type=Whole(0, 65535), default=0, help="Port of the nameserver. [default: any]"),
         OPTION("--broker-port", type=Whole(0, 65535), default=0, help="Port of the first broker. [default: any]"),
@@ -123,6 +124,11 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "Wanted":
     from staticfire.chaos.weather import check_kinds
     from staticfire.launch.grpc_extra import grpc_is_installed
 
+    if real := given["namesrv"] or os.environ.get("ROCKETMQ_TARGET"):
+        raise UsageError(
+            f"{real} can't be used: faults of a cluster that runs elsewhere, such as a real RocketMQ, can't be controlled "
+            "from here. `staticfire chaos` starts its own; leave --namesrv and ROCKETMQ_TARGET out"
+        )
     only, never = _names(given["only"]), _names(given["never"])
     check_kinds((*only, *never))
     if only and not set(only) - set(never):
