@@ -19,23 +19,30 @@ def main() -> int:
     billing.subscribe("orders")
     with Producer("shop", NAMESRV) as shop, billing as consumer:
 
+        def bill_once() -> None:
+            keys = [message.keys[0] for message in consumer.poll(200)]
+            if keys:
+                consumer.commit()
+            for key in keys:
+                if key not in seen:
+                    shop.send(invoice(key))
+                    seen.add(key)
+
+        def bill_surely() -> None:
+            keys = [message.keys[0] for message in consumer.poll(200)]
+            for key in keys:
+                if key not in seen:
+                    send_surely(shop, invoice(key))
+                    seen.add(key)
+            if keys:
+                consumer.commit()
+
         def bill() -> None:
             while not is_over.is_set():
-                messages = consumer.poll(200)
-                if messages and not IS_MENDED:
-                    consumer.commit()
-                for key in (message.keys[0] for message in messages):
-                    if IS_MENDED:
-                        if key not in seen:
-                            send_surely(shop, invoice(key))
-                    else:
-                        try:
-                            shop.send(invoice(key))
-                        except (BrokerAnswer, NetworkError) as error:
-                            print(f"{key} has no invoice: {error}")
-                    seen.add(key)
-                if messages and IS_MENDED:
-                    consumer.commit()
+                try:
+                    bill_surely() if IS_MENDED else bill_once()
+                except (BrokerAnswer, NetworkError) as error:
+                    print(f"this batch has failed: {error}")
 
         worker = threading.Thread(target=bill)
         worker.start()

@@ -19,6 +19,8 @@ WORK_S = 0.9
 
 def main() -> int:
     seen: set[str] = set()
+    begun: set[str] = set()
+    lock = threading.Lock()
     is_over = threading.Event()
     billing = SimpleConsumer("billing", NAMESRV)
     billing.subscribe("orders")
@@ -28,7 +30,10 @@ def main() -> int:
             key = message.keys[0]
             if IS_MENDED:
                 consumer.change_invisible(message, INVISIBLE_MS * 20)
-                if key in seen:
+                with lock:  # Two copies of an order may be here at once.
+                    is_new = key not in begun
+                    begun.add(key)
+                if not is_new:
                     consumer.ack(message)
                     return
             time.sleep(WORK_S)

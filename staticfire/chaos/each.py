@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from staticfire.chaos.broken import Broken
+from staticfire.chaos.doubles import proven_doubles
 from staticfire.chaos.evidence import BURIED, OPEN, Evidence, fate
 from staticfire.chaos.usage import is_plain
 from staticfire.protocol import properties as names
@@ -90,6 +91,7 @@ def check_each(each: Each, evidence: Evidence) -> list[Broken]:
     found = []
     if not each.at_least:
         doubles = {value: copies for value, copies in targets.items() if value in sources and len(copies) > 1}
+        doubles = proven_doubles(evidence, each.source, sources, doubles)
         if doubles:
             found.append(_doubled(each, doubles, evidence))
     missing = {

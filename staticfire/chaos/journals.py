@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.names import SYSTEM_GROUPS
 from staticfire.protocol.requests import journal as kinds
 from staticfire.protocol.requests.journal import GetJournal, JournalAnswer, JournalPage, JournalRecord
 from staticfire.runtime.pool import ConnectionPool
@@ -80,7 +81,7 @@ class Journals:
             page: JournalPage = answer.body or JournalPage()
             if page.dropped:
                 self.gaps.add(broker)
-            found += [record for record in page.records if record.client not in self._ignored]
+            found += [one for one in page.records if one.client not in self._ignored and one.group not in SYSTEM_GROUPS]
             self._next[key], is_end = page.next_number, page.is_end
         return found
 

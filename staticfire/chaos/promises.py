@@ -17,7 +17,7 @@ from staticfire.protocol.requests.journal import JournalRecord
 # How long two members of a group must differ: a program that starts them one after the other isn't wrong.
 DIFFER_MS = 2_000
 # An acknowledgement that is less late than this may have been on its way.
-LATE_MS = 250
+LATE_MS = 500
 COMMIT, ROLLBACK = 8, 12
 SHOWN_MAX = 3
 AWAY = ("freeze", "restart", "kill", "partition", "nameserver")

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 from staticfire.chaos.evidence import Evidence
 from staticfire.chaos.journals import Journals
 from staticfire.chaos.member import CLIENT_ID
-from staticfire.chaos.stored import StoredMessages, read_stored
+from staticfire.chaos.stored import StoredMessages, read_left, read_stored
 from staticfire.chaos.strikes import Strike
 from staticfire.chaos.striking import Striking
 from staticfire.cluster.cluster import Cluster
@@ -174,17 +174,9 @@ class _Run:
         await self._journals.read()
         events, requests = self._journals.in_order()
         evidence = Evidence(events, requests, StoredMessages(), None)
-        groups = sorted({group for group, _ in evidence.claimed})
-        stored = await read_stored(self._cluster.namesrv, groups)
-        left: dict[tuple[str, str], int] = {}
-        for (group, place), _ in evidence.deliveries.items():
-            for queue, end in stored.ends.items():
-                if group in groups and queue.topic == place.topic and queue.broker_name == place.broker:
-                    committed = stored.committed.get((group, queue), 0)
-                    key = (group, place.topic)
-                    if queue.queue_id == place.queue_id:
-                        left[key] = left.get(key, 0) + max(0, end - committed)
-        return left
+        committing = {group for group, _ in evidence.claimed}
+        pairs = sorted({(group, place.topic) for group, place in evidence.deliveries if group in committing})
+        return await read_left(self._cluster.namesrv, pairs)
 
     async def _gathered(
         self, exit_code: int | None, began_ms: int, left: dict[tuple[str, str], int], output: IO[bytes]

@@ -126,8 +126,8 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "Wanted":
 
     if real := given["namesrv"] or os.environ.get("ROCKETMQ_TARGET"):
         raise UsageError(
-            f"{real} can't be used: faults of a cluster that runs elsewhere, such as a real RocketMQ, can't be controlled "
-            "from here. `staticfire chaos` starts its own; leave --namesrv and ROCKETMQ_TARGET out"
+            f"{real} can't be used: faults of a cluster that runs elsewhere, such as a real RocketMQ, can't be "
+            "controlled from here. `staticfire chaos` starts its own; leave --namesrv and ROCKETMQ_TARGET out"
         )
     only, never = _names(given["only"]), _names(given["never"])
     check_kinds((*only, *never))

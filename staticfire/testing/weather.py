@@ -69,7 +69,7 @@ def without_chaos(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def weather(request: pytest.FixtureRequest, cluster: "RocketMQ", name: str) -> Iterator[None]:
     """Play the weather of one test, and fail it if a promise is broken. `name`: `calm`, `seed-1` ..."""
     marker = request.node.get_closest_marker("rocketmq")
-    test = TestWeather(request, cluster, _judge(marker.kwargs), marker.kwargs)
+    test = TestWeather(request, cluster, judge_of(marker.kwargs), marker.kwargs)
     thread = LoopThread("the weather of this test")
     try:
         thread.call(test.begin(name))
@@ -183,7 +183,7 @@ def names_in(words: Mapping[str, Any], word: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names if name.strip())
 
 
-def _judge(words: Mapping[str, Any]) -> "Judge":
+def judge_of(words: Mapping[str, Any]) -> "Judge":
     """Return what judges a test. Raises: UsageError (a wrong parameter)."""
     from staticfire.chaos.each import parse_each
     from staticfire.chaos.kinds import WEATHERS
