@@ -32,6 +32,10 @@ class Draw:
         topic = self.random.choice(topics)
         return topic, self.random.randrange(self.usage.sends[topic])
 
+    def one_broker(self) -> str | None:
+        """Draw the broker of a fault that must not come at each of them; None if there is only one."""
+        return self.random.choice(self.usage.brokers) if len(self.usage.brokers) > 1 else None
+
     def group(self, fits: Callable[[GroupUsage], object]) -> tuple[str, GroupUsage] | None:
         """Draw a group that fits."""
         names = sorted(name for name, group in self.usage.groups.items() if fits(group))
@@ -125,7 +129,10 @@ def _busy(draw: Draw) -> Strike | None:
     found = draw.topic()
     if found is None:
         return None
-    return rule("busy", code="SEND_MESSAGE", topic=found[0], answer="SYSTEM_BUSY", after=found[1] or None, times=1)
+    return rule(
+        "busy", code="SEND_MESSAGE", topic=found[0], broker=draw.one_broker(), answer="SYSTEM_BUSY",
+        after=found[1] // len(draw.usage.brokers) or None, times=1,
+    )  # fmt: skip
 
 
 def _lost_answer(draw: Draw) -> Strike | None:
@@ -138,7 +145,8 @@ def _lost_answer(draw: Draw) -> Strike | None:
         topic=found[0],
         close=True,
         direction="answer",
-        after=found[1] or None,
+        broker=draw.one_broker(),
+        after=found[1] // len(draw.usage.brokers) or None,
         times=1,
     )
 

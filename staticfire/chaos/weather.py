@@ -1,6 +1,6 @@
 """From a seed and what a program uses to a plan of faults. Pure: the same seed and use give the same plan."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from random import Random
 
 from staticfire.chaos.kinds import KINDS, MILD, WEATHERS, Draw, kinds_of
@@ -11,6 +11,8 @@ from staticfire.protocol.errors import UsageError
 STRIKES_MIN, STRIKES_MAX = 3, 5
 # Faults that take a server away for long. One of them is enough in a run.
 LONG = ("freeze", "kill", "restart", "nameserver")
+# Faults that make one attempt of a send fail, and how many requests must be between two of them.
+FAILING, APART = ("busy", "lost-answer"), 5
 # In a rougher weather, so many faults of a plan are mild.
 MILD_SHARE = 0.5
 
@@ -31,7 +33,26 @@ def plan(
         strike = KINDS[kind].draw(draw)
         if strike is not None:
             strikes.append(strike)
-    return numbered(strikes)
+    return numbered(without_pile(strikes))
+
+
+def without_pile(strikes: Sequence[Strike]) -> list[Strike]:
+    """Return the faults without those that would fail one send again and again.
+
+    A client tries a send three times, and a right program may rely on it: each send may fail once in mild weather.
+    """
+    kept: list[Strike] = []
+    failing: dict[object, list[int]] = {}
+    for strike in strikes:
+        words = dict(strike.words)
+        after = int(str(words.get("after") or 0))
+        places = failing.setdefault(words.get("topic"), [])
+        if strike.kind in FAILING:
+            if any(abs(after - place) < APART for place in places):
+                continue
+            places.append(after)
+        kept.append(strike)
+    return kept
 
 
 def impossible(usage: Usage, kinds: Collection[str]) -> list[str]:

@@ -1,13 +1,14 @@
 """From a seed and what a program uses to faults."""
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
 from staticfire.chaos.kinds import HELL, KINDS, MILD, ROUGH, WEATHERS, kinds_of
 from staticfire.chaos.strikes import CLIENT, Strike
 from staticfire.chaos.usage import GroupUsage, Usage, learn
-from staticfire.chaos.weather import STRIKES_MAX, STRIKES_MIN, check_kinds, impossible, plan
+from staticfire.chaos.weather import APART, STRIKES_MAX, STRIKES_MIN, check_kinds, impossible, plan
 from staticfire.faults.parsing import parse_fault
 from staticfire.protocol.errors import UsageError
 from tests.chaos.runs import commit, delivered, joined, request, send
@@ -51,7 +52,7 @@ def test_each_planned_rule_is_one_that_a_server_accepts(weather: str) -> None:
 def test_plan_has_its_number_of_faults_and_at_most_one_long_one() -> None:
     for seed in SEEDS:
         strikes = plan(seed, shop(), ROUGH)
-        assert STRIKES_MIN - 1 <= len(strikes) <= STRIKES_MAX
+        assert STRIKES_MIN - 2 <= len(strikes) <= STRIKES_MAX
         assert sum(one.kind in ("freeze", "restart", "nameserver") for one in strikes) <= 1
         assert [one.number for one in strikes] == list(range(1, len(strikes) + 1))
 
@@ -106,3 +107,15 @@ def test_fault_is_shown_as_the_command_that_adds_it() -> None:
     strike = Strike("busy", (("code", "SEND_MESSAGE"), ("answer", "SYSTEM_BUSY"), ("close", True)))
     assert strike.command == "staticfire fault add --code SEND_MESSAGE --answer SYSTEM_BUSY --close"
     assert strike.call == "cluster.faults.add(code='SEND_MESSAGE', answer='SYSTEM_BUSY', close=True)"
+
+
+def test_mild_weather_fails_each_send_at_most_once() -> None:
+    for usage in (Usage(Counter({"orders": 1}), {}, brokers=("broker-a",)), shop()):
+        for seed in SEEDS:
+            strikes = plan(seed, usage, MILD, only=("busy", "lost-answer"))
+            places = sorted(
+                (str(dict(one.words)["topic"]), int(str(dict(one.words).get("after", 0)))) for one in strikes
+            )
+            assert all(one != other or b - a >= APART for (one, a), (other, b) in pairwise(places))
+            if len(usage.brokers) > 1:
+                assert all("broker" in dict(one.words) for one in strikes)

@@ -16,7 +16,7 @@ SENDER = (
     "import os\n"
     "from staticfire import Message, Producer\n"
     "with Producer('shop', os.environ['NAMESRV_ADDR']) as shop:\n"
-    "    shop.send(Message('orders', b'1 book'))\n"
+    "    shop.send(Message('orders', b'1 book', keys='1'))\n"
 )
 
 
