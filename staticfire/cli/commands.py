@@ -12,6 +12,7 @@ from staticfire.runtime.signals import hold_stops_back
 COMMANDS = {
     "up": "Start a cluster in the foreground.",
     "run": "Run a command with a temporary cluster: free ports, a temporary folder, removed at the end.",
+    "chaos": "Run a command under faults that RocketMQ may have, and check that it keeps its promises.",
     "nameserver": "Start one nameserver in the foreground.",
     "broker": "Start one broker in the foreground.",
     "proxy": "Start one gRPC endpoint, for RocketMQ 5's clients, in the foreground.",
@@ -33,6 +34,7 @@ COMMANDS = {
     "deny": "Deny a user something that another policy allows.",
     "replication": "Show masters and slaves, and how far each slave is behind; hold, release or delay a copy.",
     "failover": "Let a slave take over from its master, with or without losing messages.",
+    "member": "Join a group as a member that consumes nothing, then leave: a rebalance.",
     "clock": "Message time: show, freeze, advance, scale, skip.",
     "simulate": "Simulate whole clusters on virtual time, from seeds, and check that all promises hold.",
     "pipeline": "Spark jobs: topics to Parquet, reports.",
