@@ -65,8 +65,8 @@ class JumpingLoop(asyncio.BaseEventLoop):
 
     def __init__(self, hours_max: float = HOURS_MAX) -> None:
         super().__init__()
-        # Each new future and task asks this, so it is a call of C that returns False.
-        self.get_debug = bool  # type: ignore[method-assign]
+        # asyncio calls this for each new future and task, so it is a function of C that returns False.
+        self.get_debug = bool  # type: ignore[method-assign]  # house: asyncio reads it
         self.uptime_ns = 0
         self.hours_max = hours_max
         self.stuck: SimulationStuck | None = None
