@@ -260,3 +260,11 @@ def event(stream: object) -> str:
         elif lines:
             return "\n".join(lines)
     raise AssertionError("the stream has ended")
+
+
+def test_dead_letters_are_resent_as_the_page_says(control: str) -> None:
+    (letter,) = get(f"{control}/dlq/billing")[1]["letters"]
+    says = page(f"{control}/ui/do/resend?group=billing&ids={urllib.parse.quote(letter['id'])}&onlyGroup=1").text
+    assert "1 dead letter will be sent again, only group billing gets them." in says
+    done = act(control, "resend", group="billing", ids=letter["id"], onlyGroup="1")
+    assert "1 dead letter sent again" in done.text, done.text
