@@ -264,7 +264,9 @@ def event(stream: object) -> str:
 
 def test_dead_letters_are_resent_as_the_page_says(control: str) -> None:
     (letter,) = get(f"{control}/dlq/billing")[1]["letters"]
-    says = page(f"{control}/ui/do/resend?group=billing&ids={urllib.parse.quote(letter['id'])}&onlyGroup=1").text
-    assert "1 dead letter will be sent again, only group billing gets them." in says
-    done = act(control, "resend", group="billing", ids=letter["id"], onlyGroup="1")
+    says = page(f"{control}/ui/do/resend?group=billing&ids={urllib.parse.quote(letter['id'])}&to=orders").text
+    assert "1 dead letter will be sent again, to topic orders." in says
+    left = act(control, "resend", group="billing", ids=letter["id"])
+    assert "1 could not be sent" in left.text
+    done = act(control, "resend", group="billing", ids=letter["id"], to="orders")
     assert "1 dead letter sent again" in done.text, done.text
