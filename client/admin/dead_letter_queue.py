@@ -112,7 +112,7 @@ class DeadLetterQueue(ClientService):
             async for letter in self._read(span, start, min(span.end, start + max(0, part.skip) + limit)):
                 found.append(letter)
         found.sort(key=lambda letter: (letter.died_ms, letter.place))
-        return found[part.skip :] if part.skip < 0 else found[part.skip : part.skip + part.count]
+        return found[part.skip :] if part.skip < 0 else found[part.skip : part.skip + part.wanted]
 
     async def _offsets_at(self, spans: Sequence[_Span], time_ms: int) -> list[int]:
         """Return the offset of the first letter of each queue that died at this time or later."""

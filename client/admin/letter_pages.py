@@ -18,7 +18,7 @@ class LetterRange(NamedTuple):
 
     starts: list[int]
     skip: int
-    count: int
+    wanted: int
 
 
 def chosen_part(total: int, limit: int, skip: int, newest: bool) -> tuple[int, int]:

@@ -26,5 +26,5 @@ async def test_a_part_is_that_of_the_sorted_list(queues: list[list[int]], skip: 
         if start <= offset < start + part.skip + limit
     )
     wanted = whole[max(0, len(whole) - skip - limit) : max(0, len(whole) - skip)] if newest else whole[skip:][:limit]
-    assert found[part.skip : part.skip + part.count] == wanted
+    assert found[part.skip : part.skip + part.wanted] == wanted
     assert reads <= 43
