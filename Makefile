@@ -79,7 +79,7 @@ up: $(READY) ## a cluster in the foreground (ARGS='--brokers 2' and the like; se
 	@$(BIN)/staticfire up $(ARGS)
 
 .PHONY: demo
-demo: $(READY) $(FLIGHTS_DATA) ## every flight of 2013 through a cluster and a group of three, of which one is killed (FLIGHTS=20000: fewer)
+demo: $(READY) $(FLIGHTS_DATA) ## every flight of 2013 through a cluster and a group of three, of which one is killed (FLIGHTS=20000: fewer; ARGS=--watch: in a browser)
 	@$(BIN)/python examples/flights/demo.py $(if $(FLIGHTS),--flights=$(FLIGHTS)) $(ARGS)
 
 .PHONY: pipeline
