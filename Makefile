@@ -295,6 +295,11 @@ site: $(READY) ## the pages of docs/ as a site, in .venv/site (SERVE=1: on 127.0
 recording: $(READY) ## writes docs/terminal.svg, the picture of README: a session on the command line
 	@$(BIN)/python -m tools.recording
 
+.PHONY: screenshots
+screenshots: $(READY) ## writes the pictures of the dashboard into docs/ (by Chromium)
+	@bash tools/chromium.sh
+	@$(BIN)/python -m tests.dashboard.screenshots
+
 .PHONY: docs
 docs: $(READY) ## writes the generated parts of docs/ (ALL=1: also those that take a quarter of a minute)
 	$(BIN)/python -m tools.docs $(if $(ALL),--all)

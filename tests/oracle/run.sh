@@ -17,5 +17,6 @@ PROXY=1 bash tools/oracle.sh start "$folder"
 bash tools/oracle.sh admin updateBrokerConfig -n "127.0.0.1:$NAMESRV_PORT" -b "127.0.0.1:$BROKER_PORT" -k recallMessageEnable -v true
 .venv/bin/python -m tests.oracle.grpc "127.0.0.1:$NAMESRV_PORT" "127.0.0.1:$PROXY_PORT" || failed=1
 .venv/bin/python -m tests.oracle.own_copy "127.0.0.1:$NAMESRV_PORT" || failed=1
+.venv/bin/python -m tests.oracle.own_dashboard "127.0.0.1:$NAMESRV_PORT" || failed=1
 .venv/bin/pytest -q -rs --rocketmq-target "127.0.0.1:$NAMESRV_PORT" examples/testing tests/oracle/fixture_tests.py || failed=1
 exit $failed
