@@ -79,7 +79,7 @@ up: $(READY) ## a cluster in the foreground (ARGS='--brokers 2' and the like; se
 	@$(BIN)/staticfire up $(ARGS)
 
 .PHONY: demo
-demo: $(READY) $(FLIGHTS_DATA) ## every flight of 2013 through a cluster and a group of three, of which one is killed (FLIGHTS=20000: fewer)
+demo: $(READY) $(FLIGHTS_DATA) ## every flight of 2013 through a cluster and a group of three, of which one is killed (FLIGHTS=20000: fewer; ARGS=--watch: in a browser)
 	@$(BIN)/python examples/flights/demo.py $(if $(FLIGHTS),--flights=$(FLIGHTS)) $(ARGS)
 
 .PHONY: pipeline
@@ -294,6 +294,11 @@ site: $(READY) ## the pages of docs/ as a site, in .venv/site (SERVE=1: on 127.0
 .PHONY: recording
 recording: $(READY) ## writes docs/terminal.svg, the picture of README: a session on the command line
 	@$(BIN)/python -m tools.recording
+
+.PHONY: screenshots
+screenshots: $(READY) ## writes the pictures of the dashboard into docs/ (by Chromium)
+	@bash tools/chromium.sh
+	@$(BIN)/python -m tests.dashboard.screenshots
 
 .PHONY: docs
 docs: $(READY) ## writes the generated parts of docs/ (ALL=1: also those that take a quarter of a minute)

@@ -11,12 +11,14 @@ that topic. Before each one, its broker is queried by unique id whether the mess
 interrupted resend continues where it was, even if its broker was killed and lost the last offsets.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
 from staticfire.client.admin.dead_letters import DeadLetter, LetterPlace
+from staticfire.client.admin.letter_pages import LetterRange, chosen_part, letter_range
 from staticfire.client.admin.resend_targets import ResendTargets
 from staticfire.client.admin.resending import LeftLetter, ResendInterrupted, ResendReport, resent_request
 from staticfire.client.cluster.blocking import BlockingFace, blocking, iterating
@@ -98,23 +100,24 @@ class DeadLetterQueue(ClientService):
         """
         found: list[DeadLetter] = []
         spans = [span for span in await self._spans() if span.end > span.first]
-        # In a single queue the order is that of the offsets, so that nothing is read only to be left out.
-        left_out = skip if len(spans) == 1 else 0
-        read_max = limit + skip - left_out
-        for span in spans:
-            if newest:
-                end = max(span.first, span.end - left_out)
-                start = max(span.first, end - read_max)
-            else:
-                start = min(span.end, span.first + left_out)
-                end = min(span.end, start + read_max)
-            async for letter in self._read(span, start, end):
+        ends = [(span.first, span.end) for span in spans]
+        begin, count = chosen_part(sum(end - first for first, end in ends), limit, skip, newest)
+        if not spans or not count:
+            return found
+        if newest and not skip:
+            part = LetterRange([max(first, end - limit) for first, end in ends], -count, count)
+        else:
+            part = await letter_range(ends, begin, count, lambda time_ms: self._offsets_at(spans, time_ms))
+        for span, start in zip(spans, part.starts, strict=True):
+            async for letter in self._read(span, start, min(span.end, start + max(0, part.skip) + limit)):
                 found.append(letter)
         found.sort(key=lambda letter: (letter.died_ms, letter.place))
-        begin = skip - left_out
-        if newest:
-            return found[max(0, len(found) - begin - limit) : len(found) - begin if begin <= len(found) else 0]
-        return found[begin : begin + limit]
+        return found[part.skip :] if part.skip < 0 else found[part.skip : part.skip + part.wanted]
+
+    async def _offsets_at(self, spans: Sequence[_Span], time_ms: int) -> list[int]:
+        """Return the offset of the first letter of each queue that died at this time or later."""
+        asked = (self._reader.search_offset(span.queue, time_ms) for span in spans)
+        return list(await asyncio.gather(*asked))
 
     async def read(self) -> AsyncIterator[DeadLetter]:
         """Yield all current dead letters, queue by queue, however many."""

@@ -101,7 +101,8 @@ def _resent(reply: dict[str, Any]) -> str:
     left = f" {len(reply['left'])} could not be sent: {reply['left'][0]['reason']}." if reply["left"] else ""
     others = ", ".join(reply["otherGroups"])
     also = f" These groups get them, too: {others}." if others else ""
-    return f"{reply['resent']} dead letters were sent again, {reply['skipped']} had been sent before.{left}{also}"
+    resent = sum(reply["resent"].values())
+    return f"{warnings.count(resent, 'dead letter')} sent again, {reply['skipped']} had been sent before.{left}{also}"
 
 
 def _advanced(reply: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from staticfire.dashboard.watch import pause
 from staticfire.runtime.machine import Machine
 
 LIVE_S = 1.0
-TIMES_ITS_DURATION = 20
+TIMES_ITS_DURATION = 8
 # A silent connection doesn't show that its browser is gone.
 BEAT_S = 15.0
 WATCHED_MAX = 200

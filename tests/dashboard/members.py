@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from threading import Event
 from typing import Self
 
 from staticfire import (
@@ -17,6 +18,7 @@ from staticfire import (
 )
 
 FAILS = b"fails"
+HELD = b"held"
 
 
 class Members:
@@ -27,15 +29,17 @@ class Members:
         self._group = group
         self._topics = topics
         self._stack = ExitStack()
+        self._end = Event()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._end.set()
         self._stack.close()
 
     def join(self, name: str) -> None:
-        """Let one more join. It fails to consume messages with the body FAILS."""
+        """Let one more join. It fails with the body FAILS, and with the body HELD it waits for the end."""
         settings = PushSettings(
             client=ClientSettings(instance_name=name),
             consume_from_where=ConsumeFromWhere.FIRST_OFFSET,
@@ -47,6 +51,8 @@ class Members:
 
         @consumer.listener
         def bill(messages: Sequence[ReceivedMessage], context: object) -> ConsumeStatus:
+            if any(one.body == HELD for one in messages):
+                self._end.wait()
             has_failed = any(one.body == FAILS for one in messages)
             return ConsumeStatus.RECONSUME_LATER if has_failed else ConsumeStatus.CONSUME_SUCCESS
 

@@ -56,6 +56,7 @@ def act(control: str, name: str, **form: str) -> Page:
 def cluster() -> Iterator[Cluster]:
     with Cluster(brokers=2) as cluster:
         cluster.create_topic("orders", queues=2)
+        cluster.create_topic("resent")
         with Producer("shop", cluster.namesrv) as producer:
             properties = {SCRIPT: SCRIPT}
             producer.send(Message("orders", BODY, tags=SCRIPT, keys=[SCRIPT, "order-1"], properties=properties))
@@ -260,3 +261,13 @@ def event(stream: object) -> str:
         elif lines:
             return "\n".join(lines)
     raise AssertionError("the stream has ended")
+
+
+def test_dead_letters_are_resent_as_the_page_says(control: str) -> None:
+    (letter,) = get(f"{control}/dlq/billing")[1]["letters"]
+    says = page(f"{control}/ui/do/resend?group=billing&ids={urllib.parse.quote(letter['id'])}&to=resent").text
+    assert "1 dead letter will be sent again, to topic resent." in says
+    left = act(control, "resend", group="billing", ids=letter["id"])
+    assert "1 could not be sent" in left.text
+    done = act(control, "resend", group="billing", ids=letter["id"], to="resent")
+    assert "1 dead letter sent again" in done.text, done.text
