@@ -45,7 +45,6 @@ def without_secrets(cls: type, given: Mapping[str, str]) -> tuple[dict[str, str]
     return public, {variable_of(name): text for name, text in given.items() if name in secret}
 
 
-@functools.cache
 def secret_names(cls: type) -> frozenset[str]:
     """Return the fields whose values must not be shown."""
     return frozenset(one.name for one in fields(cls) if one.metadata.get("secret"))

@@ -24,7 +24,7 @@ log = logger("tls")
 
 # The number of connections whose handshake isn't complete. With one more, the oldest of them is closed. OpenSSL takes
 # 45 KiB for each, so that all together take less than 20 MiB.
-HANDSHAKES_MAX = 400
+HANDSHAKES_MAX = 320
 # The time from the first byte of a client to the end of its handshake.
 HANDSHAKE_MS_MAX = 10_000
 
