@@ -90,8 +90,8 @@ class AccessGate:
                 if (found := refusals[message.topic]) is not None:
                     self._note(found, call)
             if (found := refusals[message.topic]) is not None:
-                answer = found.answer(self.is_old)
-                refused[index] = ManyResult(answer.code, message.queue_id, -1, -1, answer.remark or "")
+                said = found.answer(self.is_old)
+                refused[index] = ManyResult(said.code, message.queue_id, -1, -1, said.remark or "")
         rest = [message for index, message in enumerate(many.body) if index not in refused]
         if not rest:
             return SendManyAnswer(body=list(refused.values()))

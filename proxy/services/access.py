@@ -7,7 +7,7 @@ judge nothing, no call is passed on: a broker notifies the endpoint when that ch
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from google.protobuf.message import Message
 
@@ -131,17 +131,17 @@ def checked_stream(
 ) -> Callable[[Any, GrpcCall], AsyncGenerator[Any, None]]:
     """The same for a call whose responses are a stream: a refusal is one response, and the stream ends well."""
 
-    async def after_check(request: Any, call: GrpcCall) -> AsyncGenerator[Any, None]:
+    async def after_check(request: Any, call: GrpcCall) -> AsyncIterator[Any]:
         status = await access.refused(request, call)
         if status is not None:
             yield refused(status)
             return
         # Closed together with this one, because it takes back what its client didn't read.
-        async with aclosing(handle(request, call)) as responses:
+        async with aclosing(_closable(handle(request, call))) as responses:
             async for response in responses:
                 yield response
 
-    def handler(request: Any, call: GrpcCall) -> AsyncGenerator[Any, None]:
+    def handler(request: Any, call: GrpcCall) -> AsyncIterator[Any]:
         return handle(request, call) if access.is_open else after_check(request, call)
 
     return handler
@@ -154,7 +154,7 @@ def checked_commands(
 ) -> Callable[[Any, GrpcCall], AsyncGenerator[Any, None]]:
     """The same for a call in which both sides stream: each request is checked, and the first refusal ends the call."""
 
-    async def handler(requests: AsyncIterator[Any], call: GrpcCall) -> AsyncGenerator[Any, None]:
+    async def handler(requests: AsyncIterator[Any], call: GrpcCall) -> AsyncIterator[Any]:
         refusals: list[Status] = []
 
         async def permitted() -> AsyncIterator[Any]:
@@ -165,10 +165,15 @@ def checked_commands(
                     return
                 yield request
 
-        async with aclosing(handle(permitted(), call)) as responses:
+        async with aclosing(_closable(handle(permitted(), call))) as responses:
             async for response in responses:
                 yield response
         if refusals:
             yield refused(refusals[0])
 
     return handler
+
+
+def _closable(responses: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+    """Return the responses of a handler, which is an async generator."""
+    return cast(AsyncGenerator[Any, None], responses)
