@@ -28,6 +28,8 @@ from staticfire.runtime.machine import Clock
 
 log = logger("access")
 
+# Clients send texts; anything else is read more slowly.
+_decode_texts = msgspec.json.Decoder(dict[str, str]).decode
 _decode_fields = msgspec.json.Decoder().decode
 
 
@@ -157,6 +159,10 @@ def texts_of(fields: bytes | None) -> dict[str, str]:
     """Return the header fields of a request as texts."""
     if not fields:
         return {}
+    try:
+        return _decode_texts(fields)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
     try:
         found = _decode_fields(fields)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
