@@ -22,7 +22,7 @@ from staticfire.proxy.proto.rocketmq_v2_pb2 import Code, Status
 from staticfire.proxy.services.access_needs import NO_MESSAGE, is_empty_send, needs_of, presented_by
 from staticfire.proxy.services.callers import CLIENT_ID
 from staticfire.proxy.services.statuses import status_of
-from staticfire.proxy.transport.calls import GrpcCall
+from staticfire.proxy.transport.calls import GrpcCall, StreamHandler
 from staticfire.runtime.dispatcher import Call
 
 A = TypeVar("A", bound=Message)
@@ -126,9 +126,9 @@ def checked(
 
 def checked_stream(
     access: CallAccess,
-    handle: Callable[[Any, GrpcCall], AsyncGenerator[Any, None]],
+    handle: StreamHandler,
     refused: Callable[[Status], Message],
-) -> Callable[[Any, GrpcCall], AsyncGenerator[Any, None]]:
+) -> StreamHandler:
     """The same for a call whose responses are a stream: a refusal is one response, and the stream ends well."""
 
     async def after_check(request: Any, call: GrpcCall) -> AsyncIterator[Any]:
@@ -149,9 +149,9 @@ def checked_stream(
 
 def checked_commands(
     access: CallAccess,
-    handle: Callable[[Any, GrpcCall], AsyncGenerator[Any, None]],
+    handle: StreamHandler,
     refused: Callable[[Status], Message],
-) -> Callable[[Any, GrpcCall], AsyncGenerator[Any, None]]:
+) -> StreamHandler:
     """The same for a call in which both sides stream: each request is checked, and the first refusal ends the call."""
 
     async def handler(requests: AsyncIterator[Any], call: GrpcCall) -> AsyncIterator[Any]:
