@@ -180,10 +180,10 @@ class RequestCode(IntEnum):
     GET_SNAPSHOTS = 9042
     REMOVE_SNAPSHOT = 9043
     IMPORT_MESSAGES = 9050
-    SIGN_IN = 9060
-    JUDGE_CALL = 9061
-    GET_ACCESS = 9062
-    ACCESS_CHANGED = 9063
+    SIGN_IN = 9070
+    JUDGE_CALL = 9071
+    GET_ACCESS = 9072
+    ACCESS_CHANGED = 9073
 
 
 class ResponseCode(IntEnum):
