@@ -139,7 +139,7 @@ class RequestFamilies:
         yield OffsetHandlers(state, topics, groups, self._late_commits, tables.surprises)
         yield ResetOffsetHandlers(state, topics, groups, tables.config_files, self.pulls, pops)
         yield GroupHandlers(groups, tables.config_files, pops)
-        yield GroupStateHandlers(state, topics, groups, tables.held, pops, services.waiting)
+        yield GroupStateHandlers(state, topics, groups, tables.held, pops, services.waiting, tables.peers)
         yield ConnectionHandlers(state, groups)
 
     def _of_topics(self) -> Iterator[Family]:

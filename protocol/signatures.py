@@ -20,8 +20,12 @@ VERSION_V4_9_3 = 399
 
 def signed_content(fields: Mapping[str, str], body: bytes = b"", version: int = VERSION_V4_9_3 + 1) -> bytes:
     """Return what a client of that version signs: the values in the order of their names, then the body."""
-    left_out = (SIGNATURE, UNSIGNED_BEFORE_V5) if version <= VERSION_V4_9_3 else (SIGNATURE,)
-    values = [fields[name] for name in sorted(fields) if name not in left_out]
+    names = sorted(fields)
+    if SIGNATURE in fields:
+        names.remove(SIGNATURE)
+    if version <= VERSION_V4_9_3 and UNSIGNED_BEFORE_V5 in fields:
+        names.remove(UNSIGNED_BEFORE_V5)
+    values = [fields[name] for name in names]
     return "".join(values).encode("utf-8", "surrogatepass") + body
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import Unparsable, field_named, field_of, key_of, parse_value, text_of
-from staticfire.runtime.ranges import HIDDEN, hidden, shown
+from staticfire.runtime.ranges import hidden, shown
 
 S = TypeVar("S")
 
@@ -52,7 +52,7 @@ def change_settings(settings: S, properties: Mapping[str, str], live: Collection
         try:
             field = field_named(type(settings), name)
             if field.metadata.get("secret"):
-                if text != HIDDEN:
+                if text != _shown_value(field, getattr(settings, name)):
                     complaints.append(f"{key}: it is a secret, and is read only at the start")
                 continue
             value = parse_value(text.strip(), type(settings), field)

@@ -13,7 +13,7 @@ import msgspec
 from staticfire.broker.access.judging import AccessJudge, SignedBy
 from staticfire.broker.access.needs import UNJUDGED, Need
 from staticfire.broker.access.peers import AccessPeers
-from staticfire.broker.access.refusals import NOT_PERMITTED, AccessRefusal, AccessRefusals, groups_of
+from staticfire.broker.access.refusals import NOT_PERMITTED, WRONG_SIGNATURE, AccessRefusal, AccessRefusals, groups_of
 from staticfire.broker.access.resources import Resource
 from staticfire.protocol.codecs import NATIVE, Called, Envelope
 from staticfire.protocol.codes import RequestCode
@@ -28,6 +28,8 @@ from staticfire.runtime.machine import Clock
 
 log = logger("access")
 
+# Clients send texts; anything else is read more slowly.
+_decode_texts = msgspec.json.Decoder(dict[str, str]).decode
 _decode_fields = msgspec.json.Decoder().decode
 
 
@@ -76,7 +78,7 @@ class AccessGate:
             return handler(call)
         if refused.reason == NOT_PERMITTED and isinstance(call.request, SendMany):
             return self._send_rest(call.request, by, source, handler, call)
-        self._note(refused, call)
+        self._note(refused, call, envelope)
         return refused.answer(self.is_old)
 
     def _send_rest(self, many: SendMany, by: SignedBy, source: str, handler: Handler, call: Call) -> Answer | None:
@@ -90,8 +92,8 @@ class AccessGate:
                 if (found := refusals[message.topic]) is not None:
                     self._note(found, call)
             if (found := refusals[message.topic]) is not None:
-                answer = found.answer(self.is_old)
-                refused[index] = ManyResult(answer.code, message.queue_id, -1, -1, answer.remark or "")
+                said = found.answer(self.is_old)
+                refused[index] = ManyResult(said.code, message.queue_id, -1, -1, said.remark or "")
         rest = [message for index, message in enumerate(many.body) if index not in refused]
         if not rest:
             return SendManyAnswer(body=list(refused.values()))
@@ -124,13 +126,16 @@ class AccessGate:
             _tell(new, refused)
         return refused.answer(is_old=False)
 
-    def _note(self, refused: AccessRefusal, call: Call) -> None:
+    def _note(self, refused: AccessRefusal, call: Call, envelope: Envelope | None = None) -> None:
         request: Any = call.request
         client = getattr(getattr(request, "body", None), "client_id", None) or call.connection.client_id
         groups = groups_of(request, refused.resource)
         new = self._refusals.note(refused, client or source_of(call), groups, "", self._clock.wall_ms())
         if new is not None:
             _tell(new, refused)
+            if refused.reason == WRONG_SIGNATURE and (fields := signed_fields(envelope, call)):
+                # Often a field was added after the client had signed.
+                log.warning("signature_wrong", user=new.user, client=new.client, signed=fields)
 
 
 def _tell(new: RefusedAccess, refused: AccessRefusal) -> None:
@@ -158,6 +163,10 @@ def texts_of(fields: bytes | None) -> dict[str, str]:
     if not fields:
         return {}
     try:
+        return _decode_texts(fields)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
         found = _decode_fields(fields)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return {}
@@ -184,6 +193,13 @@ def _expected_of_sign_in(one: SignIn, secret: str) -> str:
 
 def _nothing(_secret: str) -> str:
     return ""
+
+
+def signed_fields(envelope: Envelope | None, call: Call) -> str:
+    """Return the names of the header fields that must be signed, in order; "" if the request isn't signed itself."""
+    if envelope is None or call.codec.number == NATIVE:
+        return ""
+    return ", ".join(name for name in sorted(texts_of(envelope.fields)) if name != SIGNATURE)
 
 
 def source_of(call: Call) -> str:

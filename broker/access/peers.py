@@ -57,6 +57,10 @@ class AccessPeers:
         if found:
             self.note(source, found)
 
+    def key_of(self, connection: Connection) -> str:
+        """Return the access key that a client used first; "" if it uses none."""
+        return next(iter(self._keys.get(connection, ())), "")
+
     def disconnected(self, connection: Connection) -> None:
         """Forget a connection."""
         self._keys.pop(connection, None)

@@ -7,7 +7,8 @@ remembers whom it refused what.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from staticfire.broker.access.resources import GROUP, TOPIC, Resource
+from staticfire.broker.access.needs import group_of_retry
+from staticfire.broker.access.resources import GROUP, Resource
 from staticfire.protocol.codes import ResponseCode, name_of_request
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.requests.access import RefusedAccess
@@ -122,6 +123,6 @@ def groups_of(request: object, resource: Resource | None) -> list[str]:
         for field in ("consumer_group", "group", "group_name", "dest_group"):
             if found := getattr(holder, field, None):
                 return [str(found)]
-    if resource is not None and resource.kind not in (GROUP, TOPIC):
-        return [""]
+    if owner := group_of_retry(str(getattr(request, "topic", ""))):
+        return [owner]
     return [resource.name if resource is not None and resource.kind == GROUP else ""]

@@ -128,9 +128,9 @@ class AccessAdmin:
                 line = UserLine(name, one.user_type or NORMAL, one.user_status != "disable", [], [])
                 found.setdefault(name, line).brokers.append(broker)
             for acl in (await self._ask(address, ListAcls())).body or []:
-                line = found.get((acl.subject or "").removeprefix("User:"))
-                if line is not None and line.brokers[0] == broker:
-                    line.policies.extend(_lines(line.name, acl))
+                user = found.get((acl.subject or "").removeprefix("User:"))
+                if user is not None and user.brokers[0] == broker:
+                    user.policies.extend(_lines(user.name, acl))
         return [found[name] for name in sorted(found)]
 
     async def set_policy(

@@ -7,7 +7,7 @@ judge nothing, no call is passed on: a broker notifies the endpoint when that ch
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from google.protobuf.message import Message
 
@@ -22,7 +22,7 @@ from staticfire.proxy.proto.rocketmq_v2_pb2 import Code, Status
 from staticfire.proxy.services.access_needs import NO_MESSAGE, is_empty_send, needs_of, presented_by
 from staticfire.proxy.services.callers import CLIENT_ID
 from staticfire.proxy.services.statuses import status_of
-from staticfire.proxy.transport.calls import GrpcCall
+from staticfire.proxy.transport.calls import GrpcCall, StreamHandler
 from staticfire.runtime.dispatcher import Call
 
 A = TypeVar("A", bound=Message)
@@ -126,22 +126,22 @@ def checked(
 
 def checked_stream(
     access: CallAccess,
-    handle: Callable[[Any, GrpcCall], AsyncGenerator[Any, None]],
+    handle: StreamHandler,
     refused: Callable[[Status], Message],
-) -> Callable[[Any, GrpcCall], AsyncGenerator[Any, None]]:
+) -> StreamHandler:
     """The same for a call whose responses are a stream: a refusal is one response, and the stream ends well."""
 
-    async def after_check(request: Any, call: GrpcCall) -> AsyncGenerator[Any, None]:
+    async def after_check(request: Any, call: GrpcCall) -> AsyncIterator[Any]:
         status = await access.refused(request, call)
         if status is not None:
             yield refused(status)
             return
         # Closed together with this one, because it takes back what its client didn't read.
-        async with aclosing(handle(request, call)) as responses:
+        async with aclosing(_closable(handle(request, call))) as responses:
             async for response in responses:
                 yield response
 
-    def handler(request: Any, call: GrpcCall) -> AsyncGenerator[Any, None]:
+    def handler(request: Any, call: GrpcCall) -> AsyncIterator[Any]:
         return handle(request, call) if access.is_open else after_check(request, call)
 
     return handler
@@ -149,12 +149,12 @@ def checked_stream(
 
 def checked_commands(
     access: CallAccess,
-    handle: Callable[[Any, GrpcCall], AsyncGenerator[Any, None]],
+    handle: StreamHandler,
     refused: Callable[[Status], Message],
-) -> Callable[[Any, GrpcCall], AsyncGenerator[Any, None]]:
+) -> StreamHandler:
     """The same for a call in which both sides stream: each request is checked, and the first refusal ends the call."""
 
-    async def handler(requests: AsyncIterator[Any], call: GrpcCall) -> AsyncGenerator[Any, None]:
+    async def handler(requests: AsyncIterator[Any], call: GrpcCall) -> AsyncIterator[Any]:
         refusals: list[Status] = []
 
         async def permitted() -> AsyncIterator[Any]:
@@ -165,10 +165,15 @@ def checked_commands(
                     return
                 yield request
 
-        async with aclosing(handle(permitted(), call)) as responses:
+        async with aclosing(_closable(handle(permitted(), call))) as responses:
             async for response in responses:
                 yield response
         if refusals:
             yield refused(refusals[0])
 
     return handler
+
+
+def _closable(responses: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+    """Return the responses of a handler, which is an async generator."""
+    return cast(AsyncGenerator[Any, None], responses)

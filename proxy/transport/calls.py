@@ -22,7 +22,7 @@ handler with many small responses yields several of them at once, as `PackedAnsw
 """
 
 import struct
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple, NewType, TypeAlias, TypeVar
 
@@ -144,7 +144,7 @@ Methods = Mapping[str, Method]
 """Methods by their full path: `/apache.rocketmq.v2.MessagingService/QueryRoute`."""
 
 
-StreamHandler: TypeAlias = Callable[[Any, GrpcCall], AsyncGenerator[Any, None]]
+StreamHandler: TypeAlias = Callable[[Any, GrpcCall], AsyncIterator[Any]]
 """A handler whose responses are a stream."""
 
 

@@ -107,10 +107,8 @@ class AwaitedUsers(ClusterUsersFace):
     remove_policy = awaiting(RunningUsers.remove_policy)
 
 
-def wanted_users(users: Mapping[str, str] | None) -> tuple[WantedUser, ...]:
-    """Return the users of a parameter. Raises: UsageError, without a secret."""
-    if users is None:
-        return ()
+def wanted_users(users: object) -> tuple[WantedUser, ...]:
+    """Return the users of a parameter, of whatever type. Raises: UsageError, without a secret."""
     if not isinstance(users, Mapping):
         raise UsageError('users must be a dictionary of names and secrets, like {"admin": "secret"}')
     for name, secret in users.items():
