@@ -52,7 +52,7 @@ def change_settings(settings: S, properties: Mapping[str, str], live: Collection
         try:
             field = field_named(type(settings), name)
             if field.metadata.get("secret"):
-                if text != _shown_value(field, getattr(settings, name)):
+                if text != hidden(field, text_of(getattr(settings, name))):
                     complaints.append(f"{key}: it is a secret, and is read only at the start")
                 continue
             value = parse_value(text.strip(), type(settings), field)

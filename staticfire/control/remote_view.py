@@ -63,6 +63,11 @@ class RemoteView:
         """The address of each broker that was seen."""
         return dict(self._addresses)
 
+    @property
+    def replica_addresses(self) -> dict[str, str]:
+        """The address of each slave by the name of its process: its processes are unknown here."""
+        return {}
+
     def describe(self) -> dict[str, Any]:
         """Return the addresses, ready for JSON. Processes and folders are unknown."""
         brokers = [{"name": name, "address": address} for name, address in sorted(self._addresses.items())]

@@ -29,6 +29,8 @@ PLACES = {
     "name": "the name of a snapshot",
     "client": "the id of a client",
     "user": "the name of a user, which is its access key",
+    "slave": "the name of a slave, like broker-a-1",
+    "broker": "the name of a broker",
 }
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 _PLACE = re.compile(r"\{(\w+)[^}]*\}")

@@ -31,6 +31,10 @@ class ClusterView(Protocol):
     def credentials(self) -> "Credentials | None":
         """The access key of the cluster's own programs."""
 
+    @property
+    def replica_addresses(self) -> dict[str, str]:
+        """The address of each slave by the name of its process."""
+
     def describe(self) -> dict[str, Any]:
         """Return processes, ports and folders, ready for JSON."""
 

@@ -58,6 +58,10 @@ class EmbeddedCluster:
         """The access key of the cluster's own programs."""
         return self.plan.credentials
 
+    @property
+    def replica_addresses(self) -> dict[str, str]:
+        return self.plan.replica_addresses
+
     def describe(self) -> dict[str, Any]:
         """Return addresses, process ids and folders, ready for JSON."""
         return describe_cluster(self.plan, self.folder, self.pids)

@@ -1,4 +1,4 @@
-"""`staticfire dashboard` on a real RocketMQ: pages that read show what is there, and nothing is changed without --write.
+"""`staticfire dashboard` on a real RocketMQ: pages show what is there, and nothing is changed without --write.
 
 python -m tests.oracle.own_dashboard HOST:PORT
 """
