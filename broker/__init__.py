@@ -19,6 +19,7 @@ A request goes to `handlers/`, one module per family, which uses these packages 
 - `groups/`: consumers and producers, the groups' offsets, retries and dead letters
 - `clock/`: message time, and whether the consumers are at rest
 - `store/`: the log, its queues and their recovery
+- `replication/`: a master's log and state, copied by slaves
 - `snapshots/`: saving and restoring the broker's data
 - `journal/`: a record of events and requests, if enabled
 - `scrubbing.py`: reads the log in the background, to detect bit rot

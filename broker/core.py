@@ -11,7 +11,7 @@ do one after the other.
 from staticfire.broker.clock.control import ClockControl
 from staticfire.broker.config_files import OFFSETS_FILE
 from staticfire.broker.replication.lineage import SYNC_MASTER, is_slave, waits_for_copies
-from staticfire.broker.replication.part import ReplicationPart, Surroundings
+from staticfire.broker.replication.part import BrokerAround, ReplicationPart
 from staticfire.broker.request_families import RequestFamilies, Surface
 from staticfire.broker.restoring import find_orphan_topics, open_store, restore_tables
 from staticfire.broker.scrubbing import Scrubbing
@@ -64,12 +64,7 @@ class BrokerCore(Service):
         self._families = families = RequestFamilies(tables, services, surface, self.settle)
         self._pulls = families.pulls
         self._is_slave = is_slave(settings)
-        self._replication = replication = ReplicationPart(
-            Surroundings(
-                tables, services.registration, families.assignments, surface.pool, self.settle, surface.change_role,
-                self.spawn, self.pause_for,
-            )
-        )  # fmt: skip
+        self._replication = self._make_replication()
         self._clients = families.clients
         self._clock_control = ClockControl(
             self._state.clock, tables.quiescence, self._progress, self.waiting, self.pops, services.disk_watch
@@ -79,17 +74,32 @@ class BrokerCore(Service):
         journals = tables.journals
         self.dispatcher = Dispatcher(self.settle, None if journals is None else journals.tap)
         families.register(self.dispatcher)
-        replication.register(self.dispatcher)
+        self._replication.register(self.dispatcher)
+        self._put_role_in_front()
+        self.is_open = False
+        """Whether the files are or were open, so that there is something to close."""
+
+    def _make_replication(self) -> ReplicationPart:
+        services, surface = self._services, self._surface
+        return ReplicationPart(
+            BrokerAround(
+                self.tables, services.registration, self._families.assignments, surface.pool, self.settle,
+                surface.change_role, self.spawn, self.pause_for,
+            )
+        )  # fmt: skip
+
+    def _put_role_in_front(self) -> None:
+        """Let a slave, or a master that waits for slaves, handle requests before their handlers."""
         if self._is_slave:
             from staticfire.broker.replication.slave_front import SlaveFront  # here: masters don't need it
 
             SlaveFront(self.dispatcher, self._state).intercept()
-        elif settings.broker_role == SYNC_MASTER and (waits_for_copies(settings) or settings.min_in_sync_replicas > 1):
+        elif self.settings.broker_role == SYNC_MASTER and (
+            waits_for_copies(self.settings) or self.settings.min_in_sync_replicas > 1
+        ):
             from staticfire.broker.replication.enough_replicas import EnoughReplicas  # here: few brokers need it
 
-            EnoughReplicas(self.dispatcher, self._state, replication).intercept()
-        self.is_open = False
-        """Whether the files are or were open, so that there is something to close."""
+            EnoughReplicas(self.dispatcher, self._state, self._replication).intercept()
 
     # -- start and stop ------------------------------------------------------------------------------------------
 

@@ -7,7 +7,9 @@
 - `waiting_sends.py`: sends that wait for copies
 - `follower.py`: a slave copies the log
 - `state_copy.py`: topics, groups and offsets of the master become the slave's
-- `slave_front.py`: what a slave refuses
-- `role_change.py`: a broker becomes master or slave
-- `handlers.py`: requests of administrators
+- `slave_front.py`: what a slave refuses; `enough_replicas.py`: what a synchronous master refuses
+- `role_change.py`, `between_cores.py`: a broker becomes master or slave
+- `ha_status.py`: the state in the form of RocketMQ's `haStatus`
+- `successor.py`: the broker that has become the master meanwhile
+- `member.py`: all of this for one broker; `part.py`: its interface for the rest of the broker
 """

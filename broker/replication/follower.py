@@ -9,7 +9,7 @@ a loss of the master these pieces are gone, like everything else that it had not
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -38,6 +38,7 @@ from staticfire.protocol.requests.replication import (
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.runtime.service import Pause
 
 log = logger("replication")
 
@@ -104,12 +105,12 @@ class ReplicationFollower:
 
     # -- the loop ------------------------------------------------------------------------------------------------
 
-    async def loop(self, pause: Callable[[int], Awaitable[None]]) -> None:
+    async def loop(self, pause: Pause) -> None:
         """Copy until this broker isn't a slave any more."""
         while True:
             try:
                 self.master_address = await self._find_master()
-                await self._follow(self.master_address)
+                await self._follow(self.master_address, pause)
             except (NetworkError, BrokerAnswer, ProtocolError, StorageError, OSError) as error:
                 self._note(str(error), isinstance(error, NetworkError))
             self._pieces.clear()
@@ -136,7 +137,7 @@ class ReplicationFollower:
             words = "it waits for one to register"
         raise MasterLost(f"no master of {settings.broker_name} is known: {words}")
 
-    async def _follow(self, address: str) -> None:
+    async def _follow(self, address: str, pause: Pause) -> None:
         """Join and copy until something goes wrong. Raises: what the loop handles."""
         joined = await self._join(address)
         if not await self._is_prepared(joined):
@@ -147,7 +148,7 @@ class ReplicationFollower:
         while True:
             await self._wait_while_held()
             self._store_due()
-            answer = await self._request(address, joined)
+            answer = await self._request(address, joined, pause)
             if answer is None:
                 continue
             self.master_end, self.last_read_ms = answer.end_position, self._state.machine.clock.wall_ms()
@@ -208,13 +209,13 @@ class ReplicationFollower:
             self._pieces.clear()
             await self._changed.wait()
 
-    async def _request(self, address: str, joined: Joined) -> CopyAnswer | None:
+    async def _request(self, address: str, joined: Joined, pause: Pause) -> CopyAnswer | None:
         """Request what follows the stored and the waiting pieces; return None if these must be stored first."""
         wait_ms = WAIT_MS
         if self._pieces:
             wait_ms = min(wait_ms, max(0, self._pieces[0].due_ms - self._uptime_ms()))
             if sum(len(piece.data) for piece in self._pieces) > LAGGING_BYTES_MAX:
-                await asyncio.sleep(wait_ms / 1000)
+                await pause(wait_ms)
                 return None
         request = CopyLog(
             self._state.settings.broker_id, newest(joined.epochs), self._end_of_received(), self._store.max_position,
@@ -253,7 +254,7 @@ class ReplicationFollower:
 
     # -- the state -----------------------------------------------------------------------------------------------
 
-    async def state_loop(self, pause: Callable[[int], Awaitable[None]]) -> None:
+    async def state_loop(self) -> None:
         """Copy topics, groups and offsets, again and again."""
         while True:
             if self.master_address and not self.problem and not self._state.settings.replication_hold:

@@ -38,7 +38,7 @@ def read_lineage(files: Files, root: str) -> Lineage:
     def read(data: bytes) -> Lineage:
         return msgspec.json.decode(data, type=Lineage)
 
-    words = "without it the broker doesn't know its role after a failover: repair it, or copy the slave anew"
+    words = "without it the broker doesn't know its role: repair it, or start the slave with an empty folder"
     return read_state_file(files, f"{root}/config/{FILE}", read, words) or Lineage()
 
 

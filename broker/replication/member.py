@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from staticfire.broker.replication.epochs import FIRST, begun, newest
+from staticfire.broker.replication.ha_status import ha_of_master, ha_of_slave
 from staticfire.broker.replication.lineage import (
     MASTER_ID,
     SLAVE,
@@ -23,12 +24,12 @@ from staticfire.broker.replication.lineage import (
     waits_for_copies,
     write_lineage,
 )
-from staticfire.broker.replication.part import Surroundings
+from staticfire.broker.replication.part import BrokerAround
 from staticfire.broker.replication.role_change import RoleChange
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.successor import find_successor
-from staticfire.broker.replication.waiting_sends import WaitingSends
+from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, StorageError
@@ -39,7 +40,6 @@ from staticfire.protocol.requests.replication import (
     ReplicationAnswer,
     ReplicationState,
 )
-from staticfire.protocol.requests.upkeep import CopyState, HighAvailability, HighAvailabilityAnswer, ReplicaState
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Handler
 from staticfire.runtime.log import logger
@@ -57,25 +57,25 @@ LAG_MS_MAX = 3_600_000
 FENCE_MS_MAX = 30_000
 
 
-class Member:
+class ReplicationMember:
     """Replication of one broker, in use."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: BrokerAround) -> None:
         self._around = around
         self._state = state = around.tables.state
         self._store = state.store
         settings = state.settings
         self._lineage = read_lineage(state.machine.files, settings.store_path_root_dir)
         self.source = ReplicationSource(state, self._begun_lineage, self._confirmed)
-        self._waiting: WaitingSends | None = None
+        self._waiting: SendsAwaitingCopies | None = None
         self.follower: ReplicationFollower | None = None
         self._state_copy = StateCopy(around.tables, around.assignments)
         self._unfence: asyncio.TimerHandle | None = None
         self._is_started = False
         if waits_for_copies(settings):
             clock = state.machine.clock
-            self._waiting = WaitingSends(lambda: state.settings, self.source.followers, clock)
-            self._waiting.in_sync_count = self.source.in_sync_count
+            followers, in_sync_count = self.source.followers, self.source.in_sync_count
+            self._waiting = SendsAwaitingCopies(lambda: state.settings, followers, clock, in_sync_count)
         if is_slave(settings):
             self.follower = self._make_follower()
         self.handlers: dict[int, Handler] = {
@@ -115,7 +115,7 @@ class Member:
         spawn, pause = self._around.spawn, self._around.pause
         if self.follower is not None:
             spawn(self.follower.loop(pause), "copy_of_log")
-            spawn(self.follower.state_loop(pause), "copy_of_state")
+            spawn(self.follower.state_loop(), "copy_of_state")
             return
         spawn(self.source.expiry_loop(), "copies")
         spawn(self._successor_loop(), "successor")
@@ -222,19 +222,8 @@ class Member:
 
     def ha_status(self) -> Answer:
         """Return the state of replication as RocketMQ's `haStatus` shows it."""
-        store, follower = self._store, self.follower
-        if follower is not None:
-            copy = CopyState(master_addr=follower.master_address or None, max_offset=store.max_position)
-            copy.master_flush_offset = follower.master_end
-            copy.last_read_timestamp, copy.last_write_timestamp = follower.last_read_ms, follower.last_read_ms
-            return HighAvailabilityAnswer(body=HighAvailability(False, ha_client_runtime_info=copy))
-        states = self.source.states()
-        connections = [
-            ReplicaState(one.address, one.stored_position, one.behind_bytes, one.in_sync, 0, one.stored_position)
-            for one in states
-        ]
-        in_sync = sum(one.in_sync for one in states)
-        return HighAvailabilityAnswer(body=HighAvailability(True, store.max_position, in_sync, connections))
+        end = self._store.max_position
+        return ha_of_master(end, self.source.states()) if self.follower is None else ha_of_slave(end, self.follower)
 
     def control(self, call: Call) -> Answer:
         """Hold, release or delay the copy of a slave; let a master refuse messages. Raises: BrokerAnswer."""

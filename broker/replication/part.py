@@ -20,7 +20,7 @@ from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import Pause, Spawn
 
 if TYPE_CHECKING:
-    from staticfire.broker.replication.member import Member
+    from staticfire.broker.replication.member import ReplicationMember
     from staticfire.broker.replication.role_change import ChangeRoleOf
 
 CODES = (
@@ -33,7 +33,7 @@ CODES = (
 )
 
 
-class Surroundings(NamedTuple):
+class BrokerAround(NamedTuple):
     """What replication uses of the rest of its broker."""
 
     tables: BrokerTables
@@ -50,9 +50,9 @@ class Surroundings(NamedTuple):
 class ReplicationPart:
     """Replication of one broker, in use or not."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: BrokerAround) -> None:
         self._around = around
-        self.member: Member | None = None
+        self.member: ReplicationMember | None = None
         """None until the first request of replication."""
         self._is_started = False
 
@@ -73,12 +73,14 @@ class ReplicationPart:
 
         return handle
 
-    def _in_use(self) -> "Member":
+    def _in_use(self) -> "ReplicationMember":
         member = self.member
         if member is None:
-            from staticfire.broker.replication.member import Member  # imported here: most brokers have no slave
+            from staticfire.broker.replication.member import (
+                ReplicationMember,
+            )  # imported here: most brokers have no slave
 
-            member = self.member = Member(self._around)
+            member = self.member = ReplicationMember(self._around)
             if self._is_started:
                 member.start()
         return member

@@ -21,7 +21,7 @@ from staticfire.runtime.service import Alarm
 EXPIRY_STEP_MS = 10
 
 
-class _Group(msgspec.Struct, gc=False, eq=False):
+class _Awaited(msgspec.Struct, gc=False, eq=False):
     end_position: int
     copies: int
     deadline_ms: UptimeMs
@@ -30,18 +30,24 @@ class _Group(msgspec.Struct, gc=False, eq=False):
     """The outcome of the write or the fsync; None: the disk has not confirmed it yet."""
 
 
-class WaitingSends:
+class SendsAwaitingCopies:
     """The sends of a synchronous master that wait for its slaves, in the order of the log."""
 
-    def __init__(self, settings: Callable[[], BrokerSettings], followers: Followers, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: Callable[[], BrokerSettings],
+        followers: Followers,
+        clock: Clock,
+        in_sync_count: Callable[[], int],
+    ) -> None:
+        """`in_sync_count`: returns the number of replicas in sync, the master included."""
         self._settings = settings
         self._followers = followers
         self._uptime_ms = clock.uptime_ms
-        self._groups: deque[_Group] = deque()
+        self._groups: deque[_Awaited] = deque()
         self._waived: list[tuple[int, int]] = []
         self._expiry = Alarm(clock, EXPIRY_STEP_MS)
-        self.in_sync_count: Callable[[], int] = lambda: 1
-        """Returns the number of replicas in sync, the master included."""
+        self._in_sync_count = in_sync_count
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -66,9 +72,9 @@ class WaitingSends:
         settings = self._settings()
         copies = max(settings.in_sync_replicas, 1) - 1
         if settings.all_ack_in_sync_state_set:
-            copies = max(copies, self.in_sync_count() - 1)
+            copies = max(copies, self._in_sync_count() - 1)
         deadline_ms = UptimeMs(self._uptime_ms() + settings.slave_timeout)
-        group = _Group(end_position, copies, deadline_ms, waiting)
+        group = _Awaited(end_position, copies, deadline_ms, waiting)
         self._groups.append(group)
         self._expiry.ring_by(deadline_ms)
 

@@ -189,6 +189,7 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
 
         Raises: NotForGood (they are removed, but may reappear after a power loss), StorageError (nothing was removed).
         """
+        self._early_arrivals |= self.commit()  # Before the position is read: what is in the burst is deleted, too.
         self._delete_queues(dict.fromkeys(topics, self.log.end_position))
 
     def delete_as_copied(self, deletions: dict[str, int]) -> None:

@@ -63,7 +63,6 @@ class Failover(msgspec.Struct, rename="camel"):
     """The messages that the new master doesn't have; -1: unknown, because the old master doesn't answer."""
     old_master: str
     """The address of the old one; empty: it didn't answer."""
-    took_ms: int = 0
 
 
 class ReplicaAdmin:
@@ -154,8 +153,6 @@ class ReplicaAdmin:
         """
         if losing is not None and losing < 0:
             raise UsageError(f"losing={losing}: the number of lost messages can't be below 0")
-        loop = asyncio.get_running_loop()
-        began_s = loop.time()
         replicas = await self.all(broker)
         master = next((one for one in replicas if one.broker_id == MASTER_ID), None)
         target = _chosen(broker, replicas, to)
@@ -177,9 +174,8 @@ class ReplicaAdmin:
                 await self._take_role(alive.address, ChangeRole(role, MASTER_ID, epoch + 1))
             raise
         await self._registered(broker, target.address)
-        took_ms = round((loop.time() - began_s) * 1000)
         lost = -1 if missing < 0 else missing + removed
-        return Failover(broker, target.address, epoch, lost, alive.address if alive else "", took_ms)
+        return Failover(broker, target.address, epoch, lost, alive.address if alive else "")
 
     async def _handed_over(self, master: Replica, target: Replica, losing: int | None) -> int:
         """Stop the master and let the slave catch up; return the number of messages that it doesn't have.
@@ -193,7 +189,7 @@ class ReplicaAdmin:
         waited_ms = 0
         # Only what the master knows counts: the end of a slave's log may be one that the master doesn't have.
         while is_moving and stored < fenced.end_position and waited_ms < CATCH_UP_MS:
-            await asyncio.sleep(POLL_MS / 1000)
+            await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
             waited_ms += POLL_MS
             stored = _stored_by(await self._state(master.address), target)
         if stored >= fenced.end_position:
@@ -213,7 +209,7 @@ class ReplicaAdmin:
         """Let a slave copy topics, groups and offsets now, and wait for it, but not long."""
         await self._asked(address, ControlReplication(copy_state=True), TIMEOUT_MS)
         for waited_ms in range(POLL_MS, CATCH_UP_MS, POLL_MS):
-            await asyncio.sleep(POLL_MS / 1000)
+            await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
             age_ms = (await self._state(address)).state_age_ms
             if 0 <= age_ms <= waited_ms + POLL_MS:
                 return
@@ -230,7 +226,7 @@ class ReplicaAdmin:
             members: Mapping[int, str] = (await self._sets()).get(broker, {})
             if members.get(MASTER_ID) == address:
                 return
-            await asyncio.sleep(POLL_MS / 1000)
+            await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
         raise ClientError(f"{address} is the master of {broker} now, but the nameserver doesn't have its route yet")
 
 

@@ -79,7 +79,7 @@ class ReplicaState(msgspec.Struct, rename="camel", gc=False):
     transfer_from_where: Int64 = 0
 
 
-class CopyState(msgspec.Struct, rename="camel", gc=False):
+class CopyRuntime(msgspec.Struct, rename="camel", gc=False):
     """A slave's own view of its copy. RocketMQ: HARuntimeInfo.HAClientRuntimeInfo."""
 
     last_read_timestamp: Int64 = 0
@@ -97,7 +97,7 @@ class HighAvailability(msgspec.Struct, gc=False):
     master_commit_log_max_offset: Int64 = msgspec.field(name="masterCommitLogMaxOffset", default=0)
     in_sync_slave_nums: Int64 = msgspec.field(name="inSyncSlaveNums", default=0)
     ha_connection_info: list[ReplicaState] = msgspec.field(name="haConnectionInfo", default_factory=list)
-    ha_client_runtime_info: CopyState = msgspec.field(name="haClientRuntimeInfo", default_factory=CopyState)
+    ha_client_runtime_info: CopyRuntime = msgspec.field(name="haClientRuntimeInfo", default_factory=CopyRuntime)
 
 
 class HighAvailabilityAnswer(Answer, rename="camel"):

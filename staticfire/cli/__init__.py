@@ -14,6 +14,7 @@ docs/command-line.md). A user's mistake is reported in one line.
   `messages.py`: how they are shown; `life.py`: how the life of a message is shown
 - `explain.py`: why nothing is consumed; `group.py`: a group; `dlq.py`: dead letters; `journal.py`: recorded events
 - `clock.py`, `reset.py`, `snapshot.py`: message time; empty a cluster; save and restore it
+- `replication.py`, `failover.py`: masters and slaves
 - `copy.py`: copies a topic of a real cluster
 - `fault.py`: fault injection; `control_client.py`: how its requests reach the cluster
 - `topics.py`, `groups.py`: lists; `listing.py`: how commands query a cluster and show the results

@@ -14,7 +14,7 @@ from staticfire.launch.plan import HOST
 from staticfire.protocol.errors import UsageError
 
 
-def cluster_flags(
+def cluster_flags(  # house: one flag after another
     namesrv_port: int, broker_port: int, grpc_port: int, control_port: int
 ) -> Callable[[Command], Command]:
     """Return a decorator that gives a command the parameter `flags`, a ClusterFlags. The ports are the defaults."""

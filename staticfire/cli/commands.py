@@ -28,7 +28,7 @@ COMMANDS = {
     "dlq": "Dead letters: list, export, resend.",
     "journal": "Show what happened on the brokers, or which requests they received.",
     "fault": "Fault injection: add, list, remove faults.",
-    "replication": "Show masters and slaves: who copies whom, how far behind; hold, release, delay a copy.",
+    "replication": "Show masters and slaves, and how far each slave is behind; hold, release or delay a copy.",
     "failover": "Let a slave take over from its master, with or without losing messages.",
     "clock": "Message time: show, freeze, advance, scale, skip.",
     "simulate": "Simulate whole clusters on virtual time, from seeds, and check that all promises hold.",

@@ -54,4 +54,4 @@ def failover(broker: str, to: int | None, losing: int | None, namesrv: str, as_j
 def _words(done: "Failover") -> str:
     lost = "perhaps messages are lost" if done.lost < 0 else f"{count_of(done.lost, 'message')} lost"
     old = f"{done.old_master} is its slave now" if done.old_master else "the old master doesn't answer"
-    return f"{done.master} is the master of {done.broker} now (epoch {done.epoch}), {lost}; {old}; {done.took_ms} ms"
+    return f"{done.master} is the master of {done.broker} now (epoch {done.epoch}), {lost}; {old}"

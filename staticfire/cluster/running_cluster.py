@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class RunningCluster:
+class RunningCluster:  # house: a few lines for each thing that is asked of a cluster
     """A nameserver and brokers, in processes or in a thread."""
 
     def __init__(self, cluster: "EmbeddedCluster | ProcessCluster", stack: AsyncExitStack) -> None:

@@ -101,7 +101,7 @@ class WantedCluster:
         return compat_settings(self.compat)
 
     @classmethod
-    def of_parameters(
+    def of_parameters(  # house: what people give a cluster are its parameters
         cls,
         brokers: object,
         settings: object,
