@@ -7,7 +7,7 @@ import pytest
 from staticfire.cli.mqadmin.replication import master_text, slave_text
 from staticfire.client import Message, Producer, SendStatus
 from staticfire.cluster.cluster import Cluster
-from staticfire.protocol.requests.upkeep import CopyState, HighAvailability, ReplicaState
+from staticfire.protocol.requests.upkeep import CopyRuntime, HighAvailability, ReplicaState
 from tests.cli.commands import call
 
 pytestmark = pytest.mark.row("P7")
@@ -55,7 +55,7 @@ def test_a_master_tells_of_its_slaves_under_rocketmqs_headings() -> None:
 
 
 def test_a_slave_tells_of_its_copy() -> None:
-    told = slave_text(CopyState(0, 0, "127.0.0.1:30912", 7, 39096, 512)).splitlines()
+    told = slave_text(CopyRuntime(0, 0, "127.0.0.1:30912", 7, 39096, 512)).splitlines()
     assert [line.partition("\t")[0] for line in told] == [
         "", "#MasterAddr", "#CommitLogMaxOffset", "#TransferSpeed(KB/s)", "#LastReadTime", "#LastWriteTime",
         "#MasterFlushOffset",

@@ -7,7 +7,7 @@ import click
 from staticfire.cli.mqadmin.frame import AskedCluster, addresses, ask, command, option, target_flags
 from staticfire.cli.mqadmin.java_text import lines_of, moment_ms
 from staticfire.cli.options import Whole
-from staticfire.protocol.requests.upkeep import CopyState, GetHighAvailability, HighAvailability
+from staticfire.protocol.requests.upkeep import CopyRuntime, GetHighAvailability, HighAvailability
 
 if TYPE_CHECKING:
     from staticfire.client import Admin
@@ -61,7 +61,7 @@ def master_text(address: str, state: HighAvailability) -> str:
     return f"{_pairs(head)}\n{lines_of(SLAVES, SLAVE_HEADINGS, *rows)}"
 
 
-def slave_text(state: CopyState) -> str:
+def slave_text(state: CopyRuntime) -> str:
     """Return a slave's view of its copy."""
     return _pairs(
         {
