@@ -10,8 +10,9 @@ do one after the other.
 
 from staticfire.broker.clock.control import ClockControl
 from staticfire.broker.config_files import OFFSETS_FILE
+from staticfire.broker.replication.around import BrokerAround
 from staticfire.broker.replication.lineage import SYNC_MASTER, is_slave, waits_for_copies
-from staticfire.broker.replication.part import BrokerAround, ReplicationPart
+from staticfire.broker.replication.part import ReplicationPart
 from staticfire.broker.request_families import RequestFamilies, Surface
 from staticfire.broker.restoring import find_orphan_topics, open_store, restore_tables
 from staticfire.broker.scrubbing import Scrubbing

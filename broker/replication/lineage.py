@@ -17,7 +17,7 @@ from staticfire.runtime.machine import Files
 from staticfire.runtime.state_file import read_state_file, replace_state_file
 
 FILE = "replication.json"
-MASTER, SYNC_MASTER, SLAVE = "ASYNC_MASTER", "SYNC_MASTER", "SLAVE"
+SYNC_MASTER, SLAVE = "SYNC_MASTER", "SLAVE"
 MASTER_ID = 0
 
 

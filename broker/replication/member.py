@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from staticfire.broker.replication.around import BrokerAround
 from staticfire.broker.replication.epochs import FIRST, begun, newest
 from staticfire.broker.replication.ha_status import ha_of_master, ha_of_slave
 from staticfire.broker.replication.lineage import (
@@ -24,7 +25,6 @@ from staticfire.broker.replication.lineage import (
     waits_for_copies,
     write_lineage,
 )
-from staticfire.broker.replication.part import BrokerAround
 from staticfire.broker.replication.role_change import RoleChange
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy

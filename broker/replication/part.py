@@ -4,24 +4,18 @@ A broker that was never a master with a slave, nor a slave, has nothing of this:
 imported at the first slave.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from staticfire.broker.handlers.assignment import AssignmentHandlers
-from staticfire.broker.registration import Registration
+from staticfire.broker.replication.around import BrokerAround
 from staticfire.broker.replication.lineage import FILE, is_slave, waits_for_copies
-from staticfire.broker.tables import BrokerTables
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
-from staticfire.runtime.pool import ConnectionPool
-from staticfire.runtime.service import Pause, Spawn
 
 if TYPE_CHECKING:
     from staticfire.broker.replication.member import ReplicationMember
-    from staticfire.broker.replication.role_change import ChangeRoleOf
 
 CODES = (
     RequestCode.JOIN_REPLICATION,
@@ -31,20 +25,6 @@ CODES = (
     RequestCode.CONTROL_REPLICATION,
     RequestCode.CHANGE_ROLE,
 )
-
-
-class BrokerAround(NamedTuple):
-    """What replication uses of the rest of its broker."""
-
-    tables: BrokerTables
-    registration: Registration
-    assignments: AssignmentHandlers
-    pool: ConnectionPool
-    settle: Callable[[], None]
-    """Writes the burst."""
-    change_role: "ChangeRoleOf"
-    spawn: Spawn
-    pause: Pause
 
 
 class ReplicationPart:
