@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from staticfire.client import ClientError, ClientSettings, LitePullConsumer, PullConsumer, PullStatus
 from staticfire.client.explain.explainer import explain_group
-from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.errors import NetworkError, StaticfireError
 from staticfire.protocol.requests.offsets import QueryConsumerOffset
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.logged import LogLine
@@ -243,3 +243,16 @@ async def test_a_lite_pull_consumer_seeks_at_the_slave(clients: ReplicaClients, 
     await consumer.assign([QUEUE])
     await consumer.seek(QUEUE, 3)
     assert [message.body for message in await consumer.poll(5_000)] == [b"3", b"4"]
+
+
+async def test_a_pull_consumer_reads_the_slave_soon_after_an_error(clients: ReplicaClients) -> None:
+    await clients.send(b"1", b"2")
+    async with PullConsumer("reader", NAMESRV, machine=clients.world.machine("reader", "10.0.3.78")) as reader:
+        assert [queue.queue_id for queue in await reader.queues(TOPIC)] == [0]
+        await clients.pair.until_caught_up()
+        clients.world.kill(MASTER)
+        await clients.world.run_for(100)
+        with pytest.raises(NetworkError):
+            await reader.pull(QUEUE, 0)
+        await clients.world.run_for(1_500)
+        assert [message.body for message in (await reader.pull(QUEUE, 0)).messages] == [b"1", b"2"]
