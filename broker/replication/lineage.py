@@ -1,6 +1,6 @@
 """The identity of a log, its epochs, and the role that its broker had last. One file, next to the log.
 
-    <root>/config/replication.json      exists once the broker was a master with a slave, or a slave
+    <root>/replication.json      exists once the broker was a master with a slave, or a slave
 
 The file wins over brokerRole and brokerId of the settings, because a failover changes both while they stay as they were
 written. Invariant: the epochs begin in order, below or at the end of the log.
@@ -39,13 +39,24 @@ def read_lineage(files: Files, root: str) -> Lineage:
         return msgspec.json.decode(data, type=Lineage)
 
     words = "without it the broker doesn't know its role: repair it, or start the slave with an empty folder"
-    return read_state_file(files, f"{root}/config/{FILE}", read, words) or Lineage()
+    return read_state_file(files, f"{root}/{FILE}", read, words) or Lineage()
 
 
 def write_lineage(files: Files, root: str, lineage: Lineage) -> None:
     """Replace the file. Blocks. Raises: OSError."""
-    files.make_folder(f"{root}/config")
-    replace_state_file(files, f"{root}/config/{FILE}", msgspec.json.format(msgspec.json.encode(lineage), indent=1))
+    files.make_folder(root)
+    replace_state_file(files, f"{root}/{FILE}", msgspec.json.format(msgspec.json.encode(lineage), indent=1))
+
+
+def begin_other_log(files: Files, root: str) -> None:
+    """Begin an epoch at position 0, because the log is about to be replaced: the slaves copy all of the new one.
+
+    It does nothing if the broker has never had a slave. Blocks. Raises: StorageError, OSError.
+    """
+    lineage = read_lineage(files, root)
+    if lineage.set_id:
+        number = 1 + max(epoch.epoch for epoch in lineage.epochs)
+        write_lineage(files, root, msgspec.structs.replace(lineage, epochs=[Epoch(number, 0)]))
 
 
 def is_slave(settings: BrokerSettings) -> bool:

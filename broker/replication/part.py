@@ -72,7 +72,7 @@ class ReplicationPart:
         """
         self._is_started = True
         state = self._around.tables.state
-        has_lineage = state.machine.files.exists(f"{state.settings.store_path_root_dir}/config/{FILE}")
+        has_lineage = state.machine.files.exists(f"{state.settings.store_path_root_dir}/{FILE}")
         if self.member is not None:
             self.member.start()
         elif is_slave(state.settings) or waits_for_copies(state.settings) or has_lineage:

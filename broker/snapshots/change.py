@@ -3,6 +3,7 @@
 To save or restore one, the core of the broker ends, and a new one begins.
 """
 
+from staticfire.broker.replication.lineage import begin_other_log
 from staticfire.broker.request_families import NextCore
 from staticfire.broker.snapshots.folder import SnapshotFolder, check_name
 from staticfire.broker.snapshots.gate import Gate
@@ -55,6 +56,7 @@ async def change(
         if is_save:
             info = await machine.workers.run(folder.save, info)
         else:
+            await machine.workers.run(begin_other_log, machine.files, settings.store_path_root_dir)
             await machine.workers.run(folder.put_back)
     except StorageError as error:
         trouble = error

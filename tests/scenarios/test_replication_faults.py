@@ -7,6 +7,7 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.replication import ChangeRole, ControlReplication, CopyLog, Joining, JoinReplication
+from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.replica_set import MASTER, SECOND, SLAVE, ReplicaSet, address_of
 
@@ -169,4 +170,22 @@ async def test_a_diverged_slave_copies_anew(world: SimulatedWorld) -> None:
     assert segment
     pair.assert_equal(MASTER, SLAVE)
     assert (await pair.bodies(SLAVE))[0] == b"x0"
+    await pair.close()
+
+
+async def test_the_slaves_of_a_restored_master_copy_all_of_it_again(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open()
+    for number in range(5):
+        await pair.send(b"%d" % number)
+    assert (await pair.ask(MASTER, SaveSnapshot("five"))).code == 0
+    for number in range(20):
+        await pair.send(b"later %d" % number)
+    await pair.until_caught_up()
+    assert (await pair.ask(MASTER, RestoreSnapshot("five"))).code == 0
+    assert len(await pair.bodies(MASTER)) == 5
+    await pair.until_caught_up()
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.send(b"new")
+    await pair.until_caught_up()
+    assert (await pair.bodies(SLAVE))[5:] == [b"new"]
     await pair.close()
