@@ -4,6 +4,7 @@ In RocketMQ a controller responds to the last two. Here the brokers do, so that 
 the routes: 0 is the master. Changes of the set in sync aren't counted: SyncStateSetEpoch is the master's epoch.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -188,5 +189,5 @@ def slave_text(state: CopyRuntime) -> str:
     )
 
 
-def _pairs(values: dict[str, object]) -> str:
+def _pairs(values: Mapping[str, object]) -> str:
     return "\n" + "\n".join(f"#{name}\t{value}" for name, value in values.items())
