@@ -19,6 +19,7 @@ from staticfire.client import (
 from staticfire.client.consume.results.consume_results import Messages
 from staticfire.client.explain.explainer import explain_group
 from staticfire.protocol.errors import NetworkError, StaticfireError
+from staticfire.protocol.requests.connections import GetConsumerConnections
 from staticfire.protocol.requests.offsets import QueryConsumerOffset
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.logged import LogLine
@@ -288,3 +289,21 @@ async def test_a_message_that_fails_without_a_master_is_tried_again_in_memory(cl
     assert tried_ms[1] - tried_ms[0] < 15_000
     await clients.world.run_for(10_000)
     assert await committed(clients, SLAVE, "fails") == 1
+
+
+async def test_the_last_consumer_of_a_client_leaves_the_slave_too(clients: ReplicaClients) -> None:
+    settings = PushSettings(consume_from_where=FIRST)
+    consumer = PushConsumer(PUSH, settings=settings, client=clients.producer.client)
+    consumer.subscribe(TOPIC)
+
+    @consumer.listener
+    async def listen(messages: Messages, _: ConsumeContext) -> ConsumeStatus:
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    async def members(name: str) -> int:
+        answer = await clients.pair.ask(name, GetConsumerConnections(PUSH))
+        return len(answer.body.connection_set) if answer.body is not None else 0
+
+    async with consumer:
+        assert [await members(name) for name in (MASTER, SLAVE)] == [1, 1]
+    assert [await members(name) for name in (MASTER, SLAVE)] == [0, 0]
