@@ -7,7 +7,7 @@ import pytest
 from staticfire.cli.mqadmin.replication import master_text, slave_text
 from staticfire.client import Message, Producer, SendStatus
 from staticfire.cluster.cluster import Cluster
-from staticfire.protocol.requests.upkeep import CopyState, HighAvailability, ReplicaState
+from staticfire.protocol.requests.upkeep import CopyRuntime, HighAvailability, ReplicaState
 from tests.cli.commands import call
 
 pytestmark = pytest.mark.row("P7")
@@ -55,7 +55,7 @@ def test_a_master_tells_of_its_slaves_under_rocketmqs_headings() -> None:
 
 
 def test_a_slave_tells_of_its_copy() -> None:
-    told = slave_text(CopyState(0, 0, "127.0.0.1:30912", 7, 39096, 512)).splitlines()
+    told = slave_text(CopyRuntime(0, 0, "127.0.0.1:30912", 7, 39096, 512)).splitlines()
     assert [line.partition("\t")[0] for line in told] == [
         "", "#MasterAddr", "#CommitLogMaxOffset", "#TransferSpeed(KB/s)", "#LastReadTime", "#LastWriteTime",
         "#MasterFlushOffset",
@@ -70,6 +70,11 @@ def test_masters_and_slaves_are_shown_also_without_a_master(cluster: Cluster) ->
     assert shown[3:5] == ["#SlaveNum\t1", "#InSyncSlaveNum\t1"]
     slave = lines[1].split()[3]
     assert admin(cluster, "haStatus", "-b", slave)[1].startswith("#MasterAddr\t127.0.0.1:")
+    in_sync = admin(cluster, "getSyncStateSet", "-b", "broker-a", "-a", "ignored:1")
+    assert in_sync[1:3] == ["#brokerName\tbroker-a", "#MasterBrokerId\t0"]
+    assert in_sync[6] == "#SyncStateSetNums\t2"
+    identity = f"ReplicaIdentity{{brokerName='broker-a', brokerId=1, brokerAddress='{slave}', alive=true}}"
+    assert in_sync[-1] == f"InSyncReplica:\t{identity}"
     cluster.broker("broker-a").kill()
     (left,) = admin(cluster, "clusterList")[1:]
     assert left.split()[2:4] == ["1", slave]
@@ -79,3 +84,7 @@ def test_masters_and_slaves_are_shown_also_without_a_master(cluster: Cluster) ->
     refused = call("mqadmin", "updateTopic", "-c", "DefaultCluster", "-t", "bills", NAMESRV_ADDR=cluster.namesrv)
     assert refused.returncode == 1
     assert "only slaves are left of broker-a" in refused.stderr
+    assert admin(cluster, "getSyncStateSet", "-c", "DefaultCluster")[-1] == f"NotInSyncReplica:\t{identity}"
+    elected = admin(cluster, "electMaster", "-c", "DefaultCluster", "-bn", "broker-a", "-b", "1")
+    assert elected[3:5] == [f"#BrokerMasterAddr\t{slave}", "#MasterEpoch\t2"]
+    assert elected[-1] == f"\t#Broker\t0\t{slave}"

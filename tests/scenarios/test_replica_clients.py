@@ -5,13 +5,25 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client import ClientError, ClientSettings, LitePullConsumer, PullConsumer, PullStatus
+from staticfire.client import (
+    ClientError,
+    ClientSettings,
+    ConsumeContext,
+    ConsumeStatus,
+    LitePullConsumer,
+    PullConsumer,
+    PullStatus,
+    PushConsumer,
+    PushSettings,
+)
+from staticfire.client.consume.results.consume_results import Messages
 from staticfire.client.explain.explainer import explain_group
-from staticfire.protocol.errors import StaticfireError
+from staticfire.protocol.errors import NetworkError, StaticfireError
+from staticfire.protocol.requests.connections import GetConsumerConnections
 from staticfire.protocol.requests.offsets import QueryConsumerOffset
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.logged import LogLine
-from tests.scenarios.replica_clients import LITE, ORDERED, PUSH, QUEUE, SIMPLE, TOPIC, ReplicaClients
+from tests.scenarios.replica_clients import FIRST, LITE, ORDERED, PUSH, QUEUE, SIMPLE, TOPIC, ReplicaClients
 from tests.scenarios.replica_set import MASTER, NAMESRV, SLAVE, ReplicaSet
 
 pytestmark = pytest.mark.row("P7")
@@ -243,3 +255,55 @@ async def test_a_lite_pull_consumer_seeks_at_the_slave(clients: ReplicaClients, 
     await consumer.assign([QUEUE])
     await consumer.seek(QUEUE, 3)
     assert [message.body for message in await consumer.poll(5_000)] == [b"3", b"4"]
+
+
+async def test_a_pull_consumer_reads_the_slave_soon_after_an_error(clients: ReplicaClients) -> None:
+    await clients.send(b"1", b"2")
+    async with PullConsumer("reader", NAMESRV, machine=clients.world.machine("reader", "10.0.3.78")) as reader:
+        assert [queue.queue_id for queue in await reader.queues(TOPIC)] == [0]
+        await clients.pair.until_caught_up()
+        clients.world.kill(MASTER)
+        await clients.world.run_for(100)
+        with pytest.raises(NetworkError):
+            await reader.pull(QUEUE, 0)
+        await clients.world.run_for(1_500)
+        assert [message.body for message in (await reader.pull(QUEUE, 0)).messages] == [b"1", b"2"]
+
+
+async def test_a_message_that_fails_without_a_master_is_tried_again_in_memory(clients: ReplicaClients) -> None:
+    """It can't be sent back: a slave accepts nothing. RocketMQ's clients do the same, after five seconds."""
+    await clients.admin.create_group("fails")
+    await clients.send(b"1")
+    await lose_master(clients)
+    consumer = PushConsumer("fails", NAMESRV, PushSettings(consume_from_where=FIRST), clients.world.machine("fails"))
+    consumer.subscribe(TOPIC)
+    tried_ms: list[int] = []
+
+    @consumer.listener
+    async def fail_once(messages: Messages, _: ConsumeContext) -> ConsumeStatus:
+        tried_ms.append(clients.world.uptime_ms)
+        return ConsumeStatus.RECONSUME_LATER if len(tried_ms) == 1 else ConsumeStatus.CONSUME_SUCCESS
+
+    await clients.world.start("fails", consumer)
+    await clients.world.until(lambda: len(tried_ms) == 2, 60_000)
+    assert tried_ms[1] - tried_ms[0] < 15_000
+    await clients.world.run_for(10_000)
+    assert await committed(clients, SLAVE, "fails") == 1
+
+
+async def test_the_last_consumer_of_a_client_leaves_the_slave_too(clients: ReplicaClients) -> None:
+    settings = PushSettings(consume_from_where=FIRST)
+    consumer = PushConsumer(PUSH, settings=settings, client=clients.producer.client)
+    consumer.subscribe(TOPIC)
+
+    @consumer.listener
+    async def listen(messages: Messages, _: ConsumeContext) -> ConsumeStatus:
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    async def members(name: str) -> int:
+        answer = await clients.pair.ask(name, GetConsumerConnections(PUSH))
+        return len(answer.body.connection_set) if answer.body is not None else 0
+
+    async with consumer:
+        assert [await members(name) for name in (MASTER, SLAVE)] == [1, 1]
+    assert [await members(name) for name in (MASTER, SLAVE)] == [0, 0]

@@ -58,6 +58,8 @@ COMMANDS = {
     },
     "replication": {
         "haStatus": "Show how far the slaves of brokers are.",
+        "getSyncStateSet": "Show the replicas of brokers that are in sync.",
+        "electMaster": "Let a slave of a broker become the master.",
     },
     "settings": {
         "getBrokerConfig": "Show all settings of brokers.",
