@@ -5,7 +5,7 @@ promise is broken, as with `staticfire chaos`. The calm run shows what is used; 
 are skipped. More parameters: `each="orders -> invoices by key"` (or several), `only` and `never`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ import pytest
 
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.loop_thread import LoopThread
-from staticfire.testing.plugin import _PASSED
 
 if TYPE_CHECKING:
     from staticfire.chaos.evidence import Evidence
@@ -66,15 +65,20 @@ def without_chaos(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def weather(request: pytest.FixtureRequest, cluster: "RocketMQ", name: str) -> Iterator[None]:
-    """Play the weather of one test, and fail it if a promise is broken. `name`: `calm`, `seed-1` ..."""
+def weather(
+    request: pytest.FixtureRequest, cluster: "RocketMQ", name: str, is_passed: Callable[[], bool]
+) -> Iterator[None]:
+    """Play the weather of one test, and fail it if a promise is broken.
+
+    `name`: `calm`, `seed-1` ... `is_passed`: returns whether the test's own lines have passed.
+    """
     marker = request.node.get_closest_marker("rocketmq")
     test = TestWeather(request, cluster, judge_of(marker.kwargs), marker.kwargs)
     thread = LoopThread("the weather of this test")
     try:
         thread.call(test.begin(name))
         yield
-        thread.call(test.end(name, request.node.stash.get(_PASSED, False)))
+        thread.call(test.end(name, is_passed()))
     finally:
         thread.close()
 
