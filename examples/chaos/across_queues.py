@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from shop import IS_MENDED, NAMESRV, PACE_S, send_surely, wait_until
+from shop import IS_FIXED, NAMESRV, PACE_S, send_surely, wait_until
 
 from staticfire import (
     BlockingProducer,
@@ -50,7 +50,7 @@ def main() -> int:
         for number in range(ORDERS):
             for step in STEPS:
                 message = Message("steps", step.encode(), keys=f"order-{number}")
-                if IS_MENDED:
+                if IS_FIXED:
                     send_in_order(shop, message)
                 else:
                     send_surely(shop, message)

@@ -1,7 +1,7 @@
-"""Try all programs of the catalogue: the seed that finds each mistake, and the mended program over many seeds.
+"""Try all programs of the catalogue: the seed that finds each mistake, and the fixed program over many seeds.
 
 python examples/chaos/all.py                         # about 20 minutes
-python examples/chaos/all.py --seeds 50 --mended not_idempotent commit_first
+python examples/chaos/all.py --seeds 50 --fixed not_idempotent commit_first
 """
 
 import argparse
@@ -20,7 +20,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="these programs only")
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--mended", action="store_true", help="the mended programs")
+    parser.add_argument("--fixed", action="store_true", help="the fixed programs")
     parser.add_argument("--short", action="store_true", help="only the kinds of faults of the short test")
     flags = parser.parse_args()
     catalogue = tomllib.loads((HERE / "catalogue.toml").read_text("utf-8"))
@@ -35,8 +35,8 @@ def tried(name: str, entry: dict[str, Any], flags: argparse.Namespace) -> bool:
     command = [sys.executable, "-m", "staticfire", "chaos", "--json", "--no-shrink", "--weather", entry["weather"]]
     command += ["--each", entry["each"]] if "each" in entry else []
     command += ["--only", entry["only"]] if flags.short and "only" in entry else []
-    program = ["--", sys.executable, str(HERE / f"{name}.py"), *(["--mended"] if flags.mended else [])]
-    if flags.mended:
+    program = ["--", sys.executable, str(HERE / f"{name}.py"), *(["--fixed"] if flags.fixed else [])]
+    if flags.fixed:
         lines = runs([*command, "--seeds", str(flags.seeds), *program])
         broken = [line for line in lines if line.get("broken") and line["run"] != "all"]
         print(

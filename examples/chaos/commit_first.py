@@ -6,7 +6,7 @@ staticfire chaos --weather rough --seeds 20 --each 'orders -> invoices by key' -
 import sys
 import threading
 
-from shop import IS_MENDED, NAMESRV, ORDERS, invoice, place_orders, send_surely, wait_until
+from shop import IS_FIXED, NAMESRV, ORDERS, invoice, place_orders, send_surely, wait_until
 
 from staticfire import BrokerAnswer, LitePullConsumer, LitePullSettings, NetworkError, Producer
 
@@ -40,7 +40,7 @@ def main() -> int:
         def bill() -> None:
             while not is_over.is_set():
                 try:
-                    bill_surely() if IS_MENDED else bill_once()
+                    bill_surely() if IS_FIXED else bill_once()
                 except (BrokerAnswer, NetworkError) as error:
                     print(f"this batch has failed: {error}")
 

@@ -6,7 +6,7 @@ staticfire chaos --seeds 20 -- python examples/chaos/dead_loop.py
 import sys
 import threading
 
-from shop import IS_MENDED, NAMESRV, ORDERS, place_orders, wait_until
+from shop import IS_FIXED, NAMESRV, ORDERS, place_orders, wait_until
 
 from staticfire import BlockingPullConsumer, BrokerAnswer, MessageQueue, NetworkError, Producer, PullConsumer
 
@@ -21,7 +21,7 @@ def read(consumer: BlockingPullConsumer, queue: MessageQueue, seen: set[str], is
             result = consumer.pull(queue, offset)
         except (NetworkError, BrokerAnswer) as error:
             print(f"queue {queue.queue_id}: {error}")
-            if IS_MENDED:
+            if IS_FIXED:
                 continue
             return
         seen.update(message.keys[0] for message in result.messages)

@@ -6,7 +6,7 @@ staticfire chaos --only lost-end -- python examples/chaos/half_without_check.py
 import sys
 import time
 
-from shop import IS_MENDED, NAMESRV, PACE_S, wait_until
+from shop import IS_FIXED, NAMESRV, PACE_S, wait_until
 
 from staticfire import (
     BrokerAnswer,
@@ -33,7 +33,7 @@ def main() -> int:
         return TransactionState.COMMIT
 
     def is_paid(message: ReceivedMessage) -> TransactionState:
-        if IS_MENDED and message.keys[0] in paid:
+        if IS_FIXED and message.keys[0] in paid:
             return TransactionState.COMMIT
         return TransactionState.ROLLBACK
 

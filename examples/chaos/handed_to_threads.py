@@ -8,7 +8,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from shop import IS_MENDED, NAMESRV, ORDERS, PACE_S, invoice, wait_until
+from shop import IS_FIXED, NAMESRV, ORDERS, PACE_S, invoice, wait_until
 
 from staticfire import (
     BlockingProducer,
@@ -48,7 +48,7 @@ def main() -> int:
             for key in (message.keys[0] for message in messages):
                 if key in seen:
                     continue
-                if IS_MENDED:
+                if IS_FIXED:
                     work(key)
                 else:
                     threads.submit(work, key)

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from shop import IS_MENDED, NAMESRV, invoice, place_orders, send_surely, wait_until
+from shop import IS_FIXED, NAMESRV, invoice, place_orders, send_surely, wait_until
 
 from staticfire import BrokerAnswer, NetworkError, Producer, SimpleConsumer
 
@@ -25,10 +25,10 @@ def main() -> int:
     with Producer("shop", NAMESRV) as shop, billing as consumer:
 
         def bill_once() -> None:
-            messages = consumer.receive(1 if IS_MENDED else BATCH, INVISIBLE_MS * (20 if IS_MENDED else 1), 200)
+            messages = consumer.receive(1 if IS_FIXED else BATCH, INVISIBLE_MS * (20 if IS_FIXED else 1), 200)
             for message in messages:
                 key = message.keys[0]
-                if not (IS_MENDED and key in seen):
+                if not (IS_FIXED and key in seen):
                     time.sleep(WORK_S)
                     send_surely(shop, invoice(key))
                     seen.add(key)

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from shop import IS_MENDED, NAMESRV, invoice, place_orders, send_surely, wait_until
+from shop import IS_FIXED, NAMESRV, invoice, place_orders, send_surely, wait_until
 
 from staticfire import BrokerAnswer, NetworkError, PoppedMessage, Producer, SimpleConsumer
 
@@ -28,7 +28,7 @@ def main() -> int:
 
         def work(message: PoppedMessage) -> None:
             key = message.keys[0]
-            if IS_MENDED:
+            if IS_FIXED:
                 consumer.change_invisible(message, INVISIBLE_MS * 20)
                 with lock:  # Two copies of an order may be here at once.
                     is_new = key not in begun

@@ -7,7 +7,7 @@ import sys
 import time
 from itertools import count
 
-from shop import IS_MENDED, NAMESRV, ORDERS, PACE_S, send_surely
+from shop import IS_FIXED, NAMESRV, ORDERS, PACE_S, send_surely
 
 from staticfire import BrokerAnswer, Message, NetworkError, Producer, ProducerSettings
 
@@ -20,7 +20,7 @@ def main() -> int:
             named = {"request": f"request-{request}"}
             send_surely(shop, Message("requests", b"1 book", properties=named))
             message = Message("orders", b"1 book", keys=f"order-{next(numbers)}", properties=named)
-            if IS_MENDED:
+            if IS_FIXED:
                 send_surely(shop, message)
             else:
                 while True:

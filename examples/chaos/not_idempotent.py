@@ -6,7 +6,7 @@ staticfire chaos --each 'orders -> invoices by key' -- python examples/chaos/not
 import sys
 import threading
 
-from shop import IS_MENDED, NAMESRV, ORDERS, invoice, place_orders, send_surely, wait_until
+from shop import IS_FIXED, NAMESRV, ORDERS, invoice, place_orders, send_surely, wait_until
 
 from staticfire import ConsumeContext, ConsumeStatus, Producer, PushConsumer, ReceivedMessage
 
@@ -23,7 +23,7 @@ def main() -> int:
             for message in messages:
                 key = message.keys[0]
                 with lock:
-                    if IS_MENDED and key in done:
+                    if IS_FIXED and key in done:
                         continue
                     send_surely(shop, invoice(key))
                     done.add(key)

@@ -9,7 +9,7 @@ from staticfire import BlockingProducer, BrokerAnswer, Message, NetworkError
 
 NAMESRV = os.environ.get("NAMESRV_ADDR", "127.0.0.1:9876")
 ORDERS = 30
-IS_MENDED = "--mended" in sys.argv
+IS_FIXED = "--fixed" in sys.argv
 PACE_S = 0.02
 WAIT_S = 60
 QUIET_S = 0.3

@@ -6,7 +6,7 @@ staticfire chaos --seeds 20 --each 'orders -> invoices by key' -- python example
 import sys
 import threading
 
-from shop import IS_MENDED, NAMESRV, ORDERS, invoice, place_orders, send_surely, wait_until
+from shop import IS_FIXED, NAMESRV, ORDERS, invoice, place_orders, send_surely, wait_until
 
 from staticfire import (
     BlockingProducer,
@@ -42,8 +42,8 @@ def member(name: str, shop: BlockingProducer, remembered: set[str], seen: set[st
 
 def main() -> int:
     seen: set[str] = set()
-    shared: set[str] = set()  # The mended program has one memory for all, as a database would be.
-    memories = [shared, shared] if IS_MENDED else [set[str](), set[str]()]
+    shared: set[str] = set()  # The fixed program has one memory for all, as a database would be.
+    memories = [shared, shared] if IS_FIXED else [set[str](), set[str]()]
     with Producer("shop", NAMESRV) as shop:
         first, second = (member(f"billing-{n}", shop, memory, seen) for n, memory in enumerate(memories))
         with first, second:

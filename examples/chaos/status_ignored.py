@@ -7,7 +7,7 @@ import contextlib
 import sys
 import time
 
-from shop import IS_MENDED, NAMESRV, ORDERS, PACE_S, send_surely
+from shop import IS_FIXED, NAMESRV, ORDERS, PACE_S, send_surely
 
 from staticfire import BrokerAnswer, Message, NetworkError, Producer
 
@@ -16,7 +16,7 @@ def main() -> int:
     with Producer("shop", NAMESRV) as shop:
         for number in range(ORDERS):
             message = Message("orders", b'{"total": 12.5}', keys=f"order-{number}")
-            if IS_MENDED:
+            if IS_FIXED:
                 send_surely(shop, message)
             else:
                 with contextlib.suppress(BrokerAnswer, NetworkError):

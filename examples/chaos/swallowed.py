@@ -5,7 +5,7 @@ staticfire chaos --weather rough --seeds 20 --each 'orders -> invoices by key' -
 
 import sys
 
-from shop import IS_MENDED, NAMESRV, ORDERS, invoice, place_orders, wait_until
+from shop import IS_FIXED, NAMESRV, ORDERS, invoice, place_orders, wait_until
 
 from staticfire import (
     BrokerAnswer,
@@ -28,13 +28,13 @@ def main() -> int:
         @billing.listener
         def bill(messages: tuple[ReceivedMessage, ...], context: ConsumeContext) -> ConsumeStatus:
             key = messages[0].keys[0]
-            if IS_MENDED and key in seen:
+            if IS_FIXED and key in seen:
                 return ConsumeStatus.CONSUME_SUCCESS
             try:
                 shop.send(invoice(key))
             except (BrokerAnswer, NetworkError) as error:
                 print(f"{key} has no invoice: {error}")
-                if IS_MENDED:
+                if IS_FIXED:
                     context.delay_level_when_next_consume = 1
                     return ConsumeStatus.RECONSUME_LATER
             seen.add(key)

@@ -6,7 +6,7 @@ staticfire chaos -- python examples/chaos/two_subscriptions.py
 import sys
 import time
 
-from shop import IS_MENDED, NAMESRV, PACE_S, send_surely
+from shop import IS_FIXED, NAMESRV, PACE_S, send_surely
 
 from staticfire import ConsumeContext, ConsumeStatus, Message, Producer, PushConsumer, PushSettings, ReceivedMessage
 from staticfire.client import ClientSettings
@@ -27,7 +27,7 @@ def member(name: str, group: str, tags: str) -> PushConsumer:
 
 
 def main() -> int:
-    groups = ("paid-orders", "refunded-orders") if IS_MENDED else ("orders", "orders")
+    groups = ("paid-orders", "refunded-orders") if IS_FIXED else ("orders", "orders")
     with (
         Producer("shop", NAMESRV) as shop,
         member("one", groups[0], "paid"),

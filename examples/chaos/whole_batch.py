@@ -6,7 +6,7 @@ staticfire chaos --weather rough --seeds 20 --each 'orders -> invoices by key' -
 import sys
 import threading
 
-from shop import IS_MENDED, NAMESRV, ORDERS, invoice, place_orders, wait_until
+from shop import IS_FIXED, NAMESRV, ORDERS, invoice, place_orders, wait_until
 
 from staticfire import (
     BrokerAnswer,
@@ -34,7 +34,7 @@ def main() -> int:
                 with lock:
                     for message in messages:
                         key = message.keys[0]
-                        if not (IS_MENDED and key in seen):
+                        if not (IS_FIXED and key in seen):
                             shop.send(invoice(key))
                             seen.add(key)
             except (BrokerAnswer, NetworkError) as error:

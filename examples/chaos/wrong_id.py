@@ -6,7 +6,7 @@ staticfire chaos --seeds 20 --each 'orders -> invoices by key' -- python example
 import sys
 import threading
 
-from shop import IS_MENDED, NAMESRV, ORDERS, invoice, place_orders, send_surely, wait_until
+from shop import IS_FIXED, NAMESRV, ORDERS, invoice, place_orders, send_surely, wait_until
 
 from staticfire import ConsumeContext, ConsumeStatus, Producer, PushConsumer, ReceivedMessage
 
@@ -24,7 +24,7 @@ def main() -> int:
             with lock:
                 for message in messages:
                     key = message.keys[0]
-                    known_by = key if IS_MENDED else message.offset_message_id
+                    known_by = key if IS_FIXED else message.offset_message_id
                     if known_by not in done:
                         send_surely(shop, invoice(key))
                         done.add(known_by)

@@ -7,7 +7,7 @@ a lost answer, and it proves nothing as long as the faults of the run can be the
 
 from collections.abc import Mapping, Sequence
 
-from staticfire.chaos.evidence import Evidence, Place
+from staticfire.chaos.evidence import Evidence, QueuePlace
 from staticfire.chaos.striking import Struck
 from staticfire.protocol import properties as names
 from staticfire.protocol.messages import ReceivedMessage
@@ -62,7 +62,7 @@ def _times_delivered(evidence: Evidence, source: str, copies: Sequence[ReceivedM
         ]
         times = 0
         for topic, copy in there:
-            place = Place(topic, copy.broker_name, copy.queue_id)
+            place = QueuePlace(topic, copy.broker_name, copy.queue_id)
             deliveries = evidence.deliveries.get((group, place), ())
             times += sum(one.first <= copy.queue_offset < one.end for one in deliveries)
         most = max(most, times)

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from staticfire.chaos.evidence import Evidence, Place, commits_in
+from staticfire.chaos.evidence import Evidence, QueuePlace, commits_in
 from staticfire.chaos.striking import Struck
 from staticfire.protocol.requests import journal as kinds
 
@@ -22,8 +22,8 @@ class Drawing:
         }
         places = sorted({place for _, place in evidence.deliveries} | {place for place, _ in self._told})
         clients = sorted({one.client for ones in evidence.deliveries.values() for one in ones})
-        lanes: list[Place | str] = [*places, *clients][:LANES_MAX]
-        self._lanes: dict[Place | str, int] = {lane: TOP + index * LANE for index, lane in enumerate(lanes)}
+        lanes: list[QueuePlace | str] = [*places, *clients][:LANES_MAX]
+        self._lanes: dict[QueuePlace | str, int] = {lane: TOP + index * LANE for index, lane in enumerate(lanes)}
         self._from_ms = evidence.began_ms
         self._span_ms = max(1, evidence.ended_ms - evidence.began_ms)
 
@@ -50,8 +50,8 @@ class Drawing:
     def _names(self) -> list[str]:
         found = []
         for lane, y in self._lanes.items():
-            words = f"{lane.topic} {lane.broker}/{lane.queue_id}" if isinstance(lane, Place) else lane
-            kind = "queue" if isinstance(lane, Place) else "client"
+            words = f"{lane.topic} {lane.broker}/{lane.queue_id}" if isinstance(lane, QueuePlace) else lane
+            kind = "queue" if isinstance(lane, QueuePlace) else "client"
             found.append(f'<text class="{kind}" x="{LEFT - 8}" y="{y + 4}">{escape(words[-40:])}</text>')
             found.append(f'<line class=lane x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y}" y2="{y}"/>')
         return found
@@ -99,7 +99,7 @@ class Drawing:
 
     def _commits(self) -> list[str]:
         found = []
-        seen: dict[tuple[str, Place], int] = {}
+        seen: dict[tuple[str, QueuePlace], int] = {}
         for group, place, offset, one in commits_in(self._evidence.requests):
             if place in self._lanes and seen.get((group, place)) != offset:
                 seen[group, place] = offset

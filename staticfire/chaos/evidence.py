@@ -33,7 +33,7 @@ COMMIT_FLAG = 1
 """In the system flag of a pull: it commits an offset, too."""
 
 
-class Place(NamedTuple):
+class QueuePlace(NamedTuple):
     """One queue of one broker."""
 
     topic: str
@@ -41,7 +41,7 @@ class Place(NamedTuple):
     queue_id: int
 
 
-class Delivery(NamedTuple):
+class SeenDelivery(NamedTuple):
     """Messages that a member of a group got at once."""
 
     first: int
@@ -74,40 +74,40 @@ class Evidence:
         return (self.ended_ms - self.began_ms) / 1_000
 
     @cached_property
-    def deliveries(self) -> dict[tuple[str, Place], list[Delivery]]:
+    def deliveries(self) -> dict[tuple[str, QueuePlace], list[SeenDelivery]]:
         """All deliveries by group and queue."""
-        found: dict[tuple[str, Place], list[Delivery]] = defaultdict(list)
+        found: dict[tuple[str, QueuePlace], list[SeenDelivery]] = defaultdict(list)
         for event in self.events:
             if event.kind == kinds.DELIVERED:
-                place = Place(event.topic, event.broker, event.queue_id)
-                delivery = Delivery(event.queue_offset, event.details["endOffset"], event.client, event.real_ms)
+                place = QueuePlace(event.topic, event.broker, event.queue_id)
+                delivery = SeenDelivery(event.queue_offset, event.details["endOffset"], event.client, event.real_ms)
                 found[event.group, place].append(delivery)
         return found
 
     @cached_property
-    def claimed(self) -> dict[tuple[str, Place], int]:
+    def claimed(self) -> dict[tuple[str, QueuePlace], int]:
         """The highest offset that clients have requested to commit, by group and queue."""
-        found: dict[tuple[str, Place], int] = {}
+        found: dict[tuple[str, QueuePlace], int] = {}
         for group, place, offset, _ in commits_in(self.requests):
             found[group, place] = max(found.get((group, place), 0), offset)
         return found
 
     @cached_property
-    def acked(self) -> set[tuple[str, Place, int]]:
+    def acked(self) -> set[tuple[str, QueuePlace, int]]:
         """The acknowledged messages by group, queue and offset."""
-        found: set[tuple[str, Place, int]] = set()
+        found: set[tuple[str, QueuePlace, int]] = set()
         for one in self.requests:
             if one.code == "ACK_MESSAGE":
-                found.add((one.group, Place(one.topic, one.broker, one.queue_id), one.queue_offset))
+                found.add((one.group, QueuePlace(one.topic, one.broker, one.queue_id), one.queue_offset))
             elif one.code == "BATCH_ACK_MESSAGE":
                 found.update(_acked_in(one))
         return found
 
     @cached_property
-    def by_place(self) -> dict[tuple[Place, int], ReceivedMessage]:
+    def by_place(self) -> dict[tuple[QueuePlace, int], ReceivedMessage]:
         """All stored messages by queue and offset."""
         return {
-            (Place(topic, message.broker_name, message.queue_id), message.queue_offset): message
+            (QueuePlace(topic, message.broker_name, message.queue_id), message.queue_offset): message
             for topic, messages in self.stored.topics.items()
             for message in messages
         }
@@ -118,7 +118,7 @@ class Evidence:
         found: dict[str, Counter[str]] = defaultdict(Counter)
         for event in self.events:
             if event.kind == kinds.SENT_BACK and event.details.get("status") == "SUCCESS":
-                place = Place(event.topic, event.broker, event.queue_id)
+                place = QueuePlace(event.topic, event.broker, event.queue_id)
                 message = self.by_place.get((place, event.queue_offset))
                 if message is not None:
                     found[event.group][message.message_id] += 1
@@ -147,7 +147,7 @@ class Evidence:
         """Return the groups that consume a topic."""
         return sorted({group for group, place in self.deliveries if place.topic == topic})
 
-    def was_delivered(self, group: str, place: Place, offset: int) -> bool:
+    def was_delivered(self, group: str, place: QueuePlace, offset: int) -> bool:
         return any(one.first <= offset < one.end for one in self.deliveries.get((group, place), ()))
 
 
@@ -156,7 +156,7 @@ DONE, OPEN, BURIED, SKIPPED = "done", "open", "buried", "skipped"
 
 def fate(evidence: Evidence, group: str, message: ReceivedMessage, topic: str) -> str:
     """Return what a group has done with a stored message: finished it, as far as a broker can know, or not yet."""
-    place = Place(topic, message.broker_name, message.queue_id)
+    place = QueuePlace(topic, message.broker_name, message.queue_id)
     offset, unique_id = message.queue_offset, message.message_id
     if (group, unique_id) in evidence.dead:
         return BURIED
@@ -176,7 +176,7 @@ def fate(evidence: Evidence, group: str, message: ReceivedMessage, topic: str) -
     return DONE if all(one == DONE for one in fates) else OPEN
 
 
-def commits_in(requests: Sequence[JournalRecord]) -> list[tuple[str, Place, int, JournalRecord]]:
+def commits_in(requests: Sequence[JournalRecord]) -> list[tuple[str, QueuePlace, int, JournalRecord]]:
     """Return all requests to commit an offset: group, queue, offset, request."""
     found = []
     for one in requests:
@@ -187,11 +187,11 @@ def commits_in(requests: Sequence[JournalRecord]) -> list[tuple[str, Place, int,
             continue
         offset = one.fields.get("commitOffset")
         if isinstance(offset, int) and offset > 0:
-            found.append((one.group, Place(one.topic, one.broker, one.queue_id), offset, one))
+            found.append((one.group, QueuePlace(one.topic, one.broker, one.queue_id), offset, one))
     return found
 
 
-def _acked_in(request: JournalRecord) -> list[tuple[str, Place, int]]:
+def _acked_in(request: JournalRecord) -> list[tuple[str, QueuePlace, int]]:
     """Return what a batch acknowledges."""
     body = request.details.get("body")
     found = []
@@ -201,6 +201,6 @@ def _acked_in(request: JournalRecord) -> list[tuple[str, Place, int]]:
         except ProtocolError:
             continue
         group = acked.group or group_in_body(request)
-        place = Place(acked.handle.real_topic(acked.topic, group), request.broker, acked.handle.queue_id)
+        place = QueuePlace(acked.handle.real_topic(acked.topic, group), request.broker, acked.handle.queue_id)
         found += [(group, place, offset) for offset in acked.queue_offsets]
     return found

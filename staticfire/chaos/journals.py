@@ -26,7 +26,7 @@ REQUESTS = ",".join(
 )  # fmt: skip
 
 
-class Journals:
+class JournalTails:
     """What was read so far of all brokers' journals, in the order of the brokers' clocks."""
 
     def __init__(self, pool: ConnectionPool, addresses: Mapping[str, str], ignored: Iterable[str] = ()) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from staticfire.chaos.strikes import CLIENT, CLIENT_PLACE, MEMBER, Begin, Strike, rule
+from staticfire.chaos.strikes import CLIENT, CLIENT_PLACE, MEMBER, Begin, PlannedFault, rule
 from staticfire.chaos.usage import GroupUsage, Usage
 
 MILD, ROUGH, HELL = "mild", "rough", "hell"
@@ -63,7 +63,7 @@ class Draw:
         return self.random.randrange(least, most + 1, 10)
 
 
-def _duplicate(draw: Draw) -> Strike | None:
+def _duplicate(draw: Draw) -> PlannedFault | None:
     found = draw.topic(without_half=True)
     if found is None:
         return None
@@ -71,7 +71,7 @@ def _duplicate(draw: Draw) -> Strike | None:
     return rule("duplicate", code="SEND_MESSAGE", topic=found[0], duplicate=True, after=found[1] or None, times=times)
 
 
-def _lost_commit(draw: Draw) -> Strike | None:
+def _lost_commit(draw: Draw) -> PlannedFault | None:
     found = draw.group(lambda group: group.commits)
     if found is None:
         return None
@@ -82,7 +82,7 @@ def _lost_commit(draw: Draw) -> Strike | None:
     )  # fmt: skip
 
 
-def _lost_ack(draw: Draw) -> Strike | None:
+def _lost_ack(draw: Draw) -> PlannedFault | None:
     found = draw.group(lambda group: group.acks)
     if found is None:
         return None
@@ -90,26 +90,26 @@ def _lost_ack(draw: Draw) -> Strike | None:
     return rule("lost-ack", code="ACK_MESSAGE", group=found[0], drop="request", after=after or None, times=1)
 
 
-def _rebalance(draw: Draw) -> Strike | None:
+def _rebalance(draw: Draw) -> PlannedFault | None:
     found = draw.group(lambda group: group.is_shared and group.deliveries)
     if found is None:
         return None
     name, group = found
     begin = Begin(draw.position(group.deliveries), group=name)
-    return Strike("rebalance", begin=begin, how=MEMBER, group=name, stay_ms=draw.ms(200, 900))
+    return PlannedFault("rebalance", begin=begin, how=MEMBER, group=name, stay_ms=draw.ms(200, 900))
 
 
-def _handover(draw: Draw) -> Strike | None:
+def _handover(draw: Draw) -> PlannedFault | None:
     found = draw.group(lambda group: group.is_shared and group.deliveries and not group.is_ordered)
     if found is None:
         return None
     name, group = found
     words = (("code", "UPDATE_CONSUMER_OFFSET"), ("group", name), ("answer", "SYSTEM_BUSY"), ("lifetime", "600ms"))
     begin = Begin(draw.position(group.deliveries), group=name)
-    return Strike("handover", words, begin, MEMBER, name, draw.ms(200, 500))
+    return PlannedFault("handover", words, begin, MEMBER, name, draw.ms(200, 500))
 
 
-def _slow(draw: Draw) -> Strike | None:
+def _slow(draw: Draw) -> PlannedFault | None:
     delay = f"{draw.ms(100, 400)}ms"
     times = draw.random.randint(1, 4)
     topic, group = draw.topic(), draw.group(lambda group: group.pulls + group.pops)
@@ -125,7 +125,7 @@ def _slow(draw: Draw) -> Strike | None:
     return rule("slow", code=code, group=group[0], delay=delay, direction="answer", after=after or None, times=times)
 
 
-def _busy(draw: Draw) -> Strike | None:
+def _busy(draw: Draw) -> PlannedFault | None:
     found = draw.topic()
     if found is None:
         return None
@@ -135,7 +135,7 @@ def _busy(draw: Draw) -> Strike | None:
     )  # fmt: skip
 
 
-def _lost_answer(draw: Draw) -> Strike | None:
+def _lost_answer(draw: Draw) -> PlannedFault | None:
     found = draw.topic()
     if found is None:
         return None
@@ -151,7 +151,7 @@ def _lost_answer(draw: Draw) -> Strike | None:
     )
 
 
-def _reset(draw: Draw) -> Strike | None:
+def _reset(draw: Draw) -> PlannedFault | None:
     found = draw.group(lambda group: group.pulls + group.pops)
     if found is None:
         return None
@@ -160,14 +160,14 @@ def _reset(draw: Draw) -> Strike | None:
     return rule("reset", code=code, group=found[0], close=True, after=after or None, times=1)
 
 
-def _lost_end(draw: Draw) -> Strike | None:
+def _lost_end(draw: Draw) -> PlannedFault | None:
     if not draw.usage.transactions:
         return None
     after = draw.position(draw.usage.transactions)
     return rule("lost-end", code="END_TRANSACTION", drop="request", after=after or None, times=1)
 
 
-def _refuse(draw: Draw) -> Strike | None:
+def _refuse(draw: Draw) -> PlannedFault | None:
     found = draw.topic()
     if found is None:
         return None
@@ -178,89 +178,91 @@ def _refuse(draw: Draw) -> Strike | None:
     )
 
 
-def _of_server(kind: str, draw: Draw, server: str, **words: object) -> Strike | None:
+def _of_server(kind: str, draw: Draw, server: str, **words: object) -> PlannedFault | None:
     begin = draw.begin()
     if begin is None:
         return None
-    return Strike(kind, (("broker", server), *words.items()), begin)
+    return PlannedFault(kind, (("broker", server), *words.items()), begin)
 
 
-def _freeze(draw: Draw) -> Strike | None:
+def _freeze(draw: Draw) -> PlannedFault | None:
     return _of_server("freeze", draw, draw.random.choice(draw.usage.brokers), freeze="20s")
 
 
-def _restart(draw: Draw) -> Strike | None:
+def _restart(draw: Draw) -> PlannedFault | None:
     return _of_server("restart", draw, draw.random.choice(draw.usage.brokers), kill="1s")
 
 
-def _nameserver(draw: Draw) -> Strike | None:
+def _nameserver(draw: Draw) -> PlannedFault | None:
     return _of_server("nameserver", draw, "nameserver", freeze="5s")
 
 
-def _partition(draw: Draw) -> Strike | None:
+def _partition(draw: Draw) -> PlannedFault | None:
     found = draw.group(lambda group: group.members and group.deliveries)
     if found is None:
         return None
     broker = draw.random.choice(draw.usage.brokers)
     words = (("partition", f"{CLIENT_PLACE}/{broker}"), ("lifetime", f"{draw.ms(1000, 4000)}ms"))
     begin = Begin(draw.position(found[1].deliveries), group=found[0])
-    return Strike("partition", words, begin, CLIENT, found[0])
+    return PlannedFault("partition", words, begin, CLIENT, found[0])
 
 
-def _lost_lock(draw: Draw) -> Strike | None:
+def _lost_lock(draw: Draw) -> PlannedFault | None:
     found = draw.group(lambda group: group.is_ordered and group.deliveries)
     if found is None:
         return None
     begin = Begin(draw.position(found[1].deliveries), group=found[0])
     words = (("code", "LOCK_BATCH_MQ"), ("group", found[0]), ("drop", "request"), ("lifetime", "1s"))
-    return Strike("lost-lock", words, begin, MEMBER, found[0], draw.ms(500, 1500))
+    return PlannedFault("lost-lock", words, begin, MEMBER, found[0], draw.ms(500, 1500))
 
 
-def _kill(draw: Draw) -> Strike | None:
+def _kill(draw: Draw) -> PlannedFault | None:
     return _of_server("kill", draw, draw.random.choice(draw.usage.brokers), kill=f"{draw.random.randint(2, 5)}s")
 
 
-def _disk_full(draw: Draw) -> Strike | None:
+def _disk_full(draw: Draw) -> PlannedFault | None:
     return _of_server("disk-full", draw, draw.random.choice(draw.usage.brokers), disk_full=True, lifetime="3s")
 
 
-def _lost_answers(draw: Draw) -> Strike | None:
+def _lost_answers(draw: Draw) -> PlannedFault | None:
     if not draw.usage.sends:
         return None
     seed = draw.random.randrange(1000)
     return rule("lost-answers", code="SEND_MESSAGE", drop="answer", probability=0.1, seed=seed)
 
 
-class Kind(NamedTuple):
+class FaultKind(NamedTuple):
     """A kind of fault."""
 
     weather: str
     """The mildest weather that has it."""
-    draw: Callable[[Draw], Strike | None]
+    draw: Callable[[Draw], PlannedFault | None]
     """Returns None if the program uses nothing that it can hit."""
     words: str
 
 
 KINDS = {
-    "duplicate": Kind(MILD, _duplicate, "a send is stored twice, as after a lost answer and a retry"),
-    "lost-commit": Kind(MILD, _lost_commit, "offset commits are lost"),
-    "lost-ack": Kind(MILD, _lost_ack, "an acknowledgement is lost; the message is delivered again"),
-    "rebalance": Kind(MILD, _rebalance, "another member joins the group and leaves"),
-    "handover": Kind(MILD, _handover, "queues change hands while listeners run, and their commits are lost"),
-    "slow": Kind(MILD, _slow, "answers are slow"),
-    "busy": Kind(MILD, _busy, "one send is refused with SYSTEM_BUSY"),
-    "lost-answer": Kind(MILD, _lost_answer, "the answer to a send is lost with its connection; the message is stored"),
-    "reset": Kind(MILD, _reset, "a consumer's connection is closed"),
-    "lost-end": Kind(MILD, _lost_end, "the end of a transaction is lost; the broker checks it later"),
-    "refuse": Kind(ROUGH, _refuse, "sends are refused with SYSTEM_BUSY for longer than the client retries"),
-    "restart": Kind(ROUGH, _restart, "a broker is restarted"),
-    "freeze": Kind(ROUGH, _freeze, "a broker is frozen for 20 s"),
-    "nameserver": Kind(ROUGH, _nameserver, "the nameserver doesn't answer for 5 s"),
-    "partition": Kind(ROUGH, _partition, "a client and a broker can't reach each other"),
-    "lost-lock": Kind(ROUGH, _lost_lock, "renewals of locks are lost while the group is rebalanced"),
-    "kill": Kind(HELL, _kill, "a broker is killed and stays away"),
-    "disk-full": Kind(HELL, _disk_full, "a broker's disk is full"),
-    "lost-answers": Kind(HELL, _lost_answers, "one answer to a send in ten is lost"),
+    "duplicate": FaultKind(MILD, _duplicate, "a send is stored twice, as after a lost answer and a retry"),
+    "lost-commit": FaultKind(MILD, _lost_commit, "offset commits are lost"),
+    "lost-ack": FaultKind(MILD, _lost_ack, "an acknowledgement is lost; the message is delivered again"),
+    "rebalance": FaultKind(MILD, _rebalance, "another member joins the group and leaves"),
+    "handover": FaultKind(MILD, _handover, "queues change hands while listeners run, and their commits are lost"),
+    "slow": FaultKind(MILD, _slow, "answers are slow"),
+    "busy": FaultKind(MILD, _busy, "one send is refused with SYSTEM_BUSY"),
+    "lost-answer": FaultKind(
+        MILD, _lost_answer, "the answer to a send is lost with its connection; the message is stored"
+    ),
+    "reset": FaultKind(MILD, _reset, "a consumer's connection is closed"),
+    "lost-end": FaultKind(MILD, _lost_end, "the end of a transaction is lost; the broker checks it later"),
+    "refuse": FaultKind(ROUGH, _refuse, "sends are refused with SYSTEM_BUSY for longer than the client retries"),
+    "restart": FaultKind(ROUGH, _restart, "a broker is restarted"),
+    "freeze": FaultKind(ROUGH, _freeze, "a broker is frozen for 20 s"),
+    "nameserver": FaultKind(ROUGH, _nameserver, "the nameserver doesn't answer for 5 s"),
+    "partition": FaultKind(ROUGH, _partition, "a client and a broker can't reach each other"),
+    "lost-lock": FaultKind(ROUGH, _lost_lock, "renewals of locks are lost while the group is rebalanced"),
+    "kill": FaultKind(HELL, _kill, "a broker is killed and stays away"),
+    "disk-full": FaultKind(HELL, _disk_full, "a broker's disk is full"),
+    "lost-answers": FaultKind(HELL, _lost_answers, "one answer to a send in ten is lost"),
 }
 """All kinds by name, the mild ones first."""
 

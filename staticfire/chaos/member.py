@@ -17,6 +17,7 @@ from staticfire.protocol.requests.clients import (
 from staticfire.protocol.requests.journal import JournalRecord
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.runtime.service import pause_between_looks
 
 CLIENT_ID = "127.0.0.1@staticfire-chaos"
 TIMEOUT_MS = 3_000
@@ -82,7 +83,7 @@ async def join_for(namesrv: str, group: str, stay_ms: int) -> int:
     if not members or consumer is None:
         raise UsageError(f"{group} has no members, so there is nothing to rebalance; start a consumer first")
     async with joined(addresses, consumer, CLIENT_ID):
-        await asyncio.sleep(stay_ms / 1_000)
+        await pause_between_looks(stay_ms)
     return len(members)
 
 

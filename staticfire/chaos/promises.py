@@ -6,7 +6,7 @@ Each returns broken promises that the evidence proves; the docstring of `evidenc
 from collections.abc import Sequence
 
 from staticfire.chaos.broken import Broken
-from staticfire.chaos.evidence import Evidence, Place, commits_in
+from staticfire.chaos.evidence import Evidence, QueuePlace, commits_in
 from staticfire.chaos.usage import is_plain
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.names import TOOLS_GROUP
@@ -80,7 +80,7 @@ def skipped(evidence: Evidence) -> list[Broken]:
     return found
 
 
-def _skipped(evidence: Evidence, group: str, place: Place, missing: Sequence[int]) -> Broken:
+def _skipped(evidence: Evidence, group: str, place: QueuePlace, missing: Sequence[int]) -> Broken:
     passing = next(
         one for one_group, one_place, offset, one in commits_in(evidence.requests)
         if (one_group, one_place) == (group, place) and offset > missing[0]
@@ -107,7 +107,7 @@ def _expressions(events: Sequence[JournalRecord]) -> dict[tuple[str, str], set[s
     return found
 
 
-def described(evidence: Evidence, place: Place, offset: int) -> str:
+def described(evidence: Evidence, place: QueuePlace, offset: int) -> str:
     """Return a message in a few words."""
     message = evidence.by_place[place, offset]
     key = f"key {' '.join(message.keys)}, " if message.keys else ""
@@ -190,7 +190,7 @@ def late_acks(evidence: Evidence) -> list[Broken]:
 def _late(evidence: Evidence, group: str, found: Sequence[tuple[int, JournalRecord]]) -> Broken:
     lines, ids = [], []
     for late_ms, one in found[:SHOWN_MAX]:
-        place = Place(one.topic, one.broker, one.queue_id)
+        place = QueuePlace(one.topic, one.broker, one.queue_id)
         message = evidence.by_place.get((place, one.queue_offset))
         if message is not None:
             ids.append(message.message_id)

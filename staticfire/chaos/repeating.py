@@ -5,16 +5,16 @@ import shlex
 from collections.abc import Sequence
 
 from staticfire.chaos.broken import Broken
-from staticfire.chaos.strikes import CLIENT, MEMBER, Strike
+from staticfire.chaos.strikes import CLIENT, MEMBER, PlannedFault
 
 
-def as_command(flags: Sequence[str], seed: int, strikes: Sequence[Strike], command: Sequence[str]) -> str:
+def as_command(flags: Sequence[str], seed: int, strikes: Sequence[PlannedFault], command: Sequence[str]) -> str:
     """Return the command that runs the program under these faults of a seed. `flags`: all others that matter."""
     faults = [f"--faults {','.join(str(one.number) for one in strikes)}"] if strikes else []
     return " ".join(["staticfire chaos", f"--seed {seed}", *faults, *flags, "--", shlex.join(command)])
 
 
-def as_test(seed: int, strikes: Sequence[Strike], broken: Sequence[Broken], command: Sequence[str]) -> str:
+def as_test(seed: int, strikes: Sequence[PlannedFault], broken: Sequence[Broken], command: Sequence[str]) -> str:
     """Return the source code of a test that repeats a run with fixed rules."""
     rules = [f"    {one.call}" for one in strikes if one.begin is None]
     later = [line for one in strikes if one.begin is not None for line in _later(one)]
@@ -45,7 +45,7 @@ def as_test(seed: int, strikes: Sequence[Strike], broken: Sequence[Broken], comm
     )
 
 
-def _later(strike: Strike) -> list[str]:
+def _later(strike: PlannedFault) -> list[str]:
     """Return the lines for a fault that begins in the middle of a run."""
     begin = strike.begin
     assert begin is not None
@@ -63,7 +63,7 @@ def _later(strike: Strike) -> list[str]:
     return [*lines, f"    {strike.call}"]
 
 
-def _of_client(strike: Strike) -> str:
+def _of_client(strike: PlannedFault) -> str:
     words = dict(strike.words)
     _, _, broker = str(words["partition"]).partition("/")
     return f'cluster.faults.add(partition=f"{{client}}/{broker}", lifetime={words["lifetime"]!r})'

@@ -13,23 +13,24 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 from staticfire.chaos.evidence import Evidence
-from staticfire.chaos.journals import Journals
+from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID
 from staticfire.chaos.stored import StoredMessages, read_left, read_stored
-from staticfire.chaos.strikes import Strike
+from staticfire.chaos.strikes import PlannedFault
 from staticfire.chaos.striking import Striking
 from staticfire.cluster.cluster import Cluster
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.runtime.service import pause_between_looks
 
 if TYPE_CHECKING:
     from staticfire.cluster.async_cluster import AsyncCluster
 
 # How long a program has to stop after SIGTERM.
 STOP_S = 5.0
-LOOK_S = 0.02
-SETTLE_LOOK_S = 0.25
+LOOK_MS = 20
+SETTLE_LOOK_MS = 250
 OUTPUT_BYTES_MAX = 64 * 1024
 SETTINGS = {
     # All requests of a run are evidence.
@@ -41,7 +42,7 @@ SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Program:
+class TriedProgram:
     """What is run, and how."""
 
     command: tuple[str, ...]
@@ -63,7 +64,7 @@ class Stopped(Exception):
     """The user has stopped all runs."""
 
 
-async def run_program(program: Program, strikes: Sequence[Strike], stop: asyncio.Event) -> Evidence:
+async def run_program(program: TriedProgram, strikes: Sequence[PlannedFault], stop: asyncio.Event) -> Evidence:
     """Run the program once on a new cluster. Raises: Stopped, StaticfireError (the cluster failed), OSError."""
     cluster = Cluster(
         program.brokers,
@@ -77,23 +78,23 @@ async def run_program(program: Program, strikes: Sequence[Strike], stop: asyncio
         machine = live_machine()
         pool = ConnectionPool(machine)
         try:
-            return await _Run(
-                program, running, Journals(pool, running.addresses, [CLIENT_ID]), strikes, stop
+            return await ProgramRun(
+                program, running, JournalTails(pool, running.addresses, [CLIENT_ID]), strikes, stop
             ).evidence()
         finally:
             await pool.close()
             await machine.workers.close()
 
 
-class _Run:
+class ProgramRun:
     """One run on a cluster that is ready."""
 
     def __init__(
         self,
-        program: Program,
+        program: TriedProgram,
         cluster: "AsyncCluster",
-        journals: Journals,
-        strikes: Sequence[Strike],
+        journals: JournalTails,
+        strikes: Sequence[PlannedFault],
         stop: asyncio.Event,
     ) -> None:
         self._program = program
@@ -136,15 +137,15 @@ class _Run:
         while process.poll() is None:
             if self._stop.is_set() or self._clock.uptime_ms() >= until_ms:
                 return None
-            await asyncio.sleep(LOOK_S)
+            await pause_between_looks(LOOK_MS)
         return process.returncode
 
     async def _end(self, process: "subprocess.Popen[bytes]") -> None:
         """End the program and everything that it has started."""
         until_ms = self._clock.uptime_ms() + STOP_S * 1_000
         _signal(process, signal.SIGTERM)
-        while process.poll() is None and self._clock.uptime_ms() < until_ms:  # noqa: ASYNC110 (the kernel sets no event)
-            await asyncio.sleep(LOOK_S)
+        while process.poll() is None and self._clock.uptime_ms() < until_ms:
+            await pause_between_looks(LOOK_MS)
         _signal(process, signal.SIGKILL)
         process.wait()
 
@@ -167,7 +168,7 @@ class _Run:
             left = await self._left()
             if not any(left.values()) or self._stop.is_set() or self._clock.uptime_ms() >= until_ms:
                 return left
-            await asyncio.sleep(SETTLE_LOOK_S)
+            await pause_between_looks(SETTLE_LOOK_MS)
 
     async def _left(self) -> dict[tuple[str, str], int]:
         """Return how many messages of each topic a group hasn't committed, for groups that commit offsets."""

@@ -8,10 +8,10 @@ from staticfire.chaos.broken import Broken
 from staticfire.chaos.each import Each, check_each, no_match, undecided
 from staticfire.chaos.evidence import Evidence
 from staticfire.chaos.promises import check
-from staticfire.chaos.running import Program, Stopped, run_program
+from staticfire.chaos.running import Stopped, TriedProgram, run_program
 from staticfire.chaos.sends import unsent
 from staticfire.chaos.shrinking import RUNS_MAX, shrunk
-from staticfire.chaos.strikes import Strike
+from staticfire.chaos.strikes import PlannedFault
 from staticfire.chaos.usage import Usage, learn
 from staticfire.chaos.weather import plan
 
@@ -24,10 +24,10 @@ AGAIN = 2
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedTrial:
     """What the user wants to be tried."""
 
-    program: Program
+    program: TriedProgram
     weather: str = "mild"
     only: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
@@ -43,17 +43,17 @@ class SeedResult:
     """What came of one seed."""
 
     seed: int
-    plan: list[Strike]
+    plan: list[PlannedFault]
     evidence: Evidence
     broken: list[Broken]
     fails: int = 0
     tries: int = 1
-    smallest: list[Strike] = field(default_factory=list)
+    smallest: list[PlannedFault] = field(default_factory=list)
     shrink_runs: int = 0
     undecided: int = 0
 
     @property
-    def missed(self) -> list[Strike]:
+    def missed(self) -> list[PlannedFault]:
         """The faults that hit nothing."""
         return [struck.strike for struck in self.evidence.struck if not struck.hits]
 
@@ -75,7 +75,7 @@ class Calm:
 
 
 @dataclass(frozen=True)
-class Judge:
+class Verdicts:
     """Says which promises a run has broken."""
 
     each: tuple[Each, ...] = ()
@@ -112,10 +112,10 @@ class Judge:
 class Session:
     """The runs of one command. `stop`: set when the user wants no more."""
 
-    def __init__(self, wanted: Wanted, stop: asyncio.Event) -> None:
+    def __init__(self, wanted: WantedTrial, stop: asyncio.Event) -> None:
         self.wanted = wanted
         self._stop = stop
-        self._judge = Judge(wanted.each)
+        self._judge = Verdicts(wanted.each)
 
     async def calm(self) -> Calm:
         """Run the program without faults. Raises: Stopped, StaticfireError, OSError."""
@@ -129,7 +129,7 @@ class Session:
             self.wanted = replace(self.wanted, program=replace(self.wanted.program, limit_s=limit_s))
         return calm
 
-    def plan(self, seed: int, usage: Usage) -> list[Strike]:
+    def plan(self, seed: int, usage: Usage) -> list[PlannedFault]:
         """Return the faults of a seed that the user wants."""
         wanted = self.wanted
         strikes = plan(seed, usage, wanted.weather, wanted.only, wanted.never)
@@ -155,7 +155,7 @@ class Session:
         """Look for fewer faults with which the same promise is broken. Raises: as `calm`."""
         kinds = {one.kind for one in result.broken}
 
-        async def fails(strikes: Sequence[Strike]) -> bool:
+        async def fails(strikes: Sequence[PlannedFault]) -> bool:
             told(len(strikes))
             evidence = await run_program(self.wanted.program, strikes, self._stop)
             return bool(kinds & {one.kind for one in self._judge.seed(evidence, calm.evidence)})
@@ -164,4 +164,4 @@ class Session:
         result.smallest, result.shrink_runs = await shrunk(result.evidence.struck, fails, self.wanted.runs_max)
 
 
-__all__ = ["Calm", "SeedResult", "Session", "Stopped", "Wanted"]
+__all__ = ["Calm", "SeedResult", "Session", "Stopped", "WantedTrial"]

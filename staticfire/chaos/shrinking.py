@@ -5,15 +5,15 @@ A fault that didn't hit is dropped without a run. Then each other fault is left 
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from staticfire.chaos.strikes import Strike
+from staticfire.chaos.strikes import PlannedFault
 from staticfire.chaos.striking import Struck
 
 RUNS_MAX = 12
 
-Fails = Callable[[Sequence[Strike]], Awaitable[bool]]
+Fails = Callable[[Sequence[PlannedFault]], Awaitable[bool]]
 
 
-async def shrunk(struck: Sequence[Struck], fails: Fails, runs_max: int = RUNS_MAX) -> tuple[list[Strike], int]:
+async def shrunk(struck: Sequence[Struck], fails: Fails, runs_max: int = RUNS_MAX) -> tuple[list[PlannedFault], int]:
     """Return the smallest set of faults that was found, and the number of runs. `fails` runs the program once."""
     kept = [one.strike for one in struck if one.hits]
     runs = 0

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from staticfire.chaos.evidence import Evidence, Place, commits_in
+from staticfire.chaos.evidence import Evidence, QueuePlace, commits_in
 from staticfire.chaos.sends import sends_in
 from staticfire.protocol import properties as names
 from staticfire.protocol.requests import journal as kinds
@@ -48,7 +48,7 @@ def title(evidence: Evidence, message_id: str) -> str:
     return f"id {message_id}"
 
 
-def _of_copy(evidence: Evidence, place: Place, offset: int) -> list[Chapter]:
+def _of_copy(evidence: Evidence, place: QueuePlace, offset: int) -> list[Chapter]:
     chapters = []
     for (group, other), deliveries in evidence.deliveries.items():
         if other == place:

@@ -33,7 +33,7 @@ class Begin:
 
 
 @dataclass(frozen=True)
-class Strike:
+class PlannedFault:
     """One planned fault."""
 
     kind: str
@@ -68,15 +68,15 @@ class Strike:
         return f"cluster.faults.add({given})"
 
 
-def rule(kind: str, **words: object) -> Strike:
+def rule(kind: str, **words: object) -> PlannedFault:
     """Return a fault that is a rule from the start of the program. Words that are None are left out."""
-    return Strike(kind, tuple((name, value) for name, value in words.items() if value is not None))
+    return PlannedFault(kind, tuple((name, value) for name, value in words.items() if value is not None))
 
 
-def numbered(strikes: Sequence[Strike]) -> list[Strike]:
+def numbered(strikes: Sequence[PlannedFault]) -> list[PlannedFault]:
     """Return the faults with their places in the plan, from 1 on."""
     return [
-        Strike(one.kind, one.words, one.begin, one.how, one.group, one.stay_ms, number)
+        PlannedFault(one.kind, one.words, one.begin, one.how, one.group, one.stay_ms, number)
         for number, one in enumerate(strikes, 1)
     ]
 

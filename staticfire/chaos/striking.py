@@ -9,18 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from staticfire.chaos.journals import Journals
+from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID, as_member, from_events, joined
-from staticfire.chaos.strikes import CLIENT, CLIENT_PLACE, MEMBER, Begin, Strike
+from staticfire.chaos.strikes import CLIENT, CLIENT_PLACE, MEMBER, Begin, PlannedFault
 from staticfire.chaos.usage import SENDS
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.requests import journal as kinds
 from staticfire.runtime.live import live_machine
+from staticfire.runtime.service import pause_between_looks
 
 if TYPE_CHECKING:
     from staticfire.cluster.async_cluster import AsyncCluster
 
-LOOK_S = 0.03
+LOOK_MS = 30
 PROCESS_WORDS = ("freeze", "kill")
 
 
@@ -28,7 +29,7 @@ PROCESS_WORDS = ("freeze", "kill")
 class Struck:
     """What came of one planned fault."""
 
-    strike: Strike
+    strike: PlannedFault
     hits: int = 0
     at_ms: int = 0
     """When it began, by this machine's clock; 0 for a rule, which hits whenever its request comes."""
@@ -42,7 +43,7 @@ class Struck:
 class Striking:
     """The faults of one run."""
 
-    def __init__(self, cluster: "AsyncCluster", journals: Journals, strikes: Sequence[Strike]) -> None:
+    def __init__(self, cluster: "AsyncCluster", journals: JournalTails, strikes: Sequence[PlannedFault]) -> None:
         self._cluster = cluster
         self._journals = journals
         self.struck = [Struck(strike) for strike in strikes]
@@ -66,7 +67,7 @@ class Striking:
                 task = asyncio.create_task(self._strike(struck))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
-            await asyncio.sleep(LOOK_S)
+            await pause_between_looks(LOOK_MS)
 
     async def finish(self) -> None:
         """End all faults, and count the hits."""
@@ -117,7 +118,7 @@ class Striking:
         try:
             async with joined(self._cluster.addresses, consumer, CLIENT_ID):
                 struck.hits = 1
-                await asyncio.sleep(strike.stay_ms / 1_000)
+                await pause_between_looks(strike.stay_ms)
         except StaticfireError as error:
             struck.problem = str(error)
 
@@ -143,8 +144,8 @@ class Striking:
         if struck.problem:
             return
         struck.hits = 1
-        while broker not in self._cluster.pids:  # noqa: ASYNC110 (the launcher has no event for it)
-            await asyncio.sleep(LOOK_S)
+        while broker not in self._cluster.pids:
+            await pause_between_looks(LOOK_MS)
         for other in self.struck:
             if other.numbers and not other.hits and other.strike.begin is None:
                 await self._remove(other)

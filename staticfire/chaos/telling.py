@@ -6,8 +6,8 @@ from typing import Any
 
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.repeating import as_command, as_test
-from staticfire.chaos.session import Calm, SeedResult, Wanted
-from staticfire.chaos.strikes import Strike
+from staticfire.chaos.session import Calm, SeedResult, WantedTrial
+from staticfire.chaos.strikes import PlannedFault
 from staticfire.chaos.usage import Usage
 from staticfire.chaos.weather import impossible
 
@@ -15,7 +15,7 @@ OUTPUT_LINES = 20
 Say = Callable[[str], object]
 
 
-def flags_of(wanted: Wanted) -> list[str]:
+def flags_of(wanted: WantedTrial) -> list[str]:
     """Return the flags that repeat a run, besides its seed and its faults."""
     import shlex
 
@@ -31,7 +31,7 @@ def flags_of(wanted: Wanted) -> list[str]:
 class Telling:
     """Text for people."""
 
-    def __init__(self, wanted: Wanted, say: Say) -> None:
+    def __init__(self, wanted: WantedTrial, say: Say) -> None:
         self._wanted = wanted
         self._say = say
 
@@ -50,7 +50,7 @@ class Telling:
         for kind in impossible(calm.usage, self._wanted.only):
             self._say(f"  {kind} can't hit anything here: the command doesn't use what it needs")
 
-    def plan(self, seed: int, strikes: Sequence[Strike]) -> None:
+    def plan(self, seed: int, strikes: Sequence[PlannedFault]) -> None:
         self._say(f"# seed {seed}")
         for strike in strikes:
             self._say(strike.command)
@@ -115,7 +115,7 @@ class Telling:
 class TellingJson:
     """One JSON object for each run."""
 
-    def __init__(self, wanted: Wanted, say: Say) -> None:
+    def __init__(self, wanted: WantedTrial, say: Say) -> None:
         self._wanted = wanted
         self._say = say
 
@@ -129,7 +129,7 @@ class TellingJson:
             sends=dict(calm.usage.sends), groups=groups, broken=as_json(calm.broken), problem=calm.problem,
         )  # fmt: skip
 
-    def plan(self, seed: int, strikes: Sequence[Strike]) -> None:
+    def plan(self, seed: int, strikes: Sequence[PlannedFault]) -> None:
         self._print(run="plan", seed=seed, faults=[one.command for one in strikes])
 
     def shrinking(self, faults: int) -> None:

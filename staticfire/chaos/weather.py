@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from random import Random
 
 from staticfire.chaos.kinds import KINDS, MILD, WEATHERS, Draw, kinds_of
-from staticfire.chaos.strikes import Strike, numbered
+from staticfire.chaos.strikes import PlannedFault, numbered
 from staticfire.chaos.usage import Usage
 from staticfire.protocol.errors import UsageError
 
@@ -19,7 +19,7 @@ MILD_SHARE = 0.5
 
 def plan(
     seed: int, usage: Usage, weather: str, only: Collection[str] = (), never: Collection[str] = ()
-) -> list[Strike]:
+) -> list[PlannedFault]:
     """Return the faults of a seed, of different kinds as long as there are enough."""
     random = Random(f"{weather}/{seed}")
     draw = Draw(random, usage)
@@ -28,7 +28,7 @@ def plan(
     if not possible:
         return []
     wanted = random.randint(STRIKES_MIN, STRIKES_MAX)
-    strikes: list[Strike] = []
+    strikes: list[PlannedFault] = []
     for kind in _chosen(random, possible, weather, wanted):
         strike = KINDS[kind].draw(draw)
         if strike is not None:
@@ -36,12 +36,12 @@ def plan(
     return numbered(without_pile(strikes))
 
 
-def without_pile(strikes: Sequence[Strike]) -> list[Strike]:
+def without_pile(strikes: Sequence[PlannedFault]) -> list[PlannedFault]:
     """Return the faults without those that would fail one send again and again.
 
     A client tries a send three times, and a right program may rely on it: each send may fail once in mild weather.
     """
-    kept: list[Strike] = []
+    kept: list[PlannedFault] = []
     failing: dict[object, list[int]] = {}
     for strike in strikes:
         words = dict(strike.words)

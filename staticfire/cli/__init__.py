@@ -19,6 +19,7 @@ docs/command-line.md). A user's mistake is reported in one line.
 - `certificates.py`: makes certificates for TLS
 - `fault.py`: fault injection; `control_client.py`: how its requests reach the cluster
 - `user.py`, `allow.py`, `deny.py`: users, and what they may do
+- `chaos.py`, `chaos_runs.py`: a user's program under faults; `member.py`: a member that joins a group and leaves
 - `topics.py`, `groups.py`: lists; `listing.py`: how commands query a cluster and show the results
 - `mqadmin/`: RocketMQ's administration commands
 - `pipeline.py`, `consumption.py`, `sweep.py`: jobs on Spark; `simulate.py`: whole clusters on virtual time

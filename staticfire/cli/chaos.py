@@ -13,7 +13,7 @@ from staticfire.protocol.errors import UsageError
 from staticfire.runtime.exit_codes import EXIT_CLUSTER_FAILED, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_SIGNAL_BASE
 
 if TYPE_CHECKING:
-    from staticfire.chaos.session import Wanted
+    from staticfire.chaos.session import WantedTrial
 
 SEEDS_MAX = 100_000
 OPTION = click.option
@@ -116,10 +116,10 @@ def _seeds(given: dict[str, Any]) -> list[int]:
     return [1 if given["seed"] is None else given["seed"]]
 
 
-def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "Wanted":
+def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "WantedTrial":
     from staticfire.chaos.each import parse_each
-    from staticfire.chaos.running import Program
-    from staticfire.chaos.session import Wanted
+    from staticfire.chaos.running import TriedProgram
+    from staticfire.chaos.session import WantedTrial
     from staticfire.chaos.shrinking import RUNS_MAX
     from staticfire.chaos.weather import check_kinds
     from staticfire.launch.grpc_extra import grpc_is_installed
@@ -136,7 +136,7 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "Wanted":
     limit_ms = parse_duration(given["limit"])
     if not limit_ms:
         raise UsageError("--limit 0s: a run needs some time")
-    program = Program(
+    program = TriedProgram(
         command,
         limit_ms / 1_000,
         parse_duration(given["settle"]) / 1_000,
@@ -153,7 +153,7 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "Wanted":
     os.environ.setdefault("STATICFIRE_LOG_LEVEL", "error")
     each = tuple(parse_each(text) for text in given["conditions"])
     runs_max = RUNS_MAX if given["shrink"] else 0
-    return Wanted(program, given["weather"], only, never, each, _numbers(given["faults"]), runs_max)
+    return WantedTrial(program, given["weather"], only, never, each, _numbers(given["faults"]), runs_max)
 
 
 def _names(text: str) -> tuple[str, ...]:

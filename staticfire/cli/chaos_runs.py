@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from staticfire.chaos.session import Calm, SeedResult, Session, Stopped, Wanted
+from staticfire.chaos.session import Calm, SeedResult, Session, Stopped, WantedTrial
 from staticfire.chaos.telling import Telling, TellingJson
 from staticfire.cli.stay import signals_call
 from staticfire.protocol.errors import UsageError
@@ -15,7 +15,7 @@ class Runs:
 
     def __init__(
         self,
-        wanted: Wanted,
+        wanted: WantedTrial,
         seeds: Sequence[int],
         telling: Telling | TellingJson,
         page_path: str | None,

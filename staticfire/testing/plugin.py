@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FAILURE_REPORT: "pytest.StashKey[FailureReport]" = pytest.StashKey()
 _NO_CALL = SimpleNamespace(params={})
 _PASSED: "pytest.StashKey[bool]" = pytest.StashKey()
-"""Whether the test's own lines have passed. `weather.py` reads it."""
+"""Whether the test's own lines have passed. `weather.py` needs it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -117,7 +117,7 @@ def rocketmq(
             yield cluster
         else:
             try:
-                with weather(request, cluster, _rocketmq_weather):
+                with weather(request, cluster, _rocketmq_weather, lambda: request.node.stash.get(_PASSED, False)):
                     yield cluster
             except UsageError as error:
                 pytest.fail(f"rocketmq: {error}", pytrace=False)

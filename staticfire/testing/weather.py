@@ -5,7 +5,7 @@ promise is broken, as with `staticfire chaos`. The calm run shows what is used; 
 are skipped. More parameters: `each="orders -> invoices by key"` (or several), `only` and `never`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,11 @@ import pytest
 
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.loop_thread import LoopThread
-from staticfire.testing.plugin import _PASSED
 
 if TYPE_CHECKING:
     from staticfire.chaos.evidence import Evidence
-    from staticfire.chaos.journals import Journals
-    from staticfire.chaos.session import Judge
+    from staticfire.chaos.journals import JournalTails
+    from staticfire.chaos.session import Verdicts
     from staticfire.chaos.striking import Striking
     from staticfire.runtime.machine import Machine
     from staticfire.runtime.pool import ConnectionPool
@@ -66,15 +65,20 @@ def without_chaos(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def weather(request: pytest.FixtureRequest, cluster: "RocketMQ", name: str) -> Iterator[None]:
-    """Play the weather of one test, and fail it if a promise is broken. `name`: `calm`, `seed-1` ..."""
+def weather(
+    request: pytest.FixtureRequest, cluster: "RocketMQ", name: str, is_passed: Callable[[], bool]
+) -> Iterator[None]:
+    """Play the weather of one test, and fail it if a promise is broken.
+
+    `name`: `calm`, `seed-1` ... `is_passed`: returns whether the test's own lines have passed.
+    """
     marker = request.node.get_closest_marker("rocketmq")
     test = TestWeather(request, cluster, judge_of(marker.kwargs), marker.kwargs)
     thread = LoopThread("the weather of this test")
     try:
         thread.call(test.begin(name))
         yield
-        thread.call(test.end(name, request.node.stash.get(_PASSED, False)))
+        thread.call(test.end(name, is_passed()))
     finally:
         thread.close()
 
@@ -85,7 +89,7 @@ class TestWeather:
     __test__ = False
 
     def __init__(
-        self, request: pytest.FixtureRequest, cluster: "RocketMQ", judge: "Judge", words: Mapping[str, Any]
+        self, request: pytest.FixtureRequest, cluster: "RocketMQ", judge: "Verdicts", words: Mapping[str, Any]
     ) -> None:
         self._cluster = cluster.cluster.aio
         self._judge = judge
@@ -93,7 +97,7 @@ class TestWeather:
         self._known = request.config.stash.setdefault(_CALM, {})
         self._key = request.node.nodeid.partition("[")[0]
         self._began_ms = 0
-        self._journals: Journals | None = None
+        self._journals: JournalTails | None = None
         self._striking: Striking | None = None
         self._watch: Any = None
         self._pool: ConnectionPool | None = None
@@ -103,7 +107,7 @@ class TestWeather:
         """Send the rules of this test's faults."""
         import asyncio
 
-        from staticfire.chaos.journals import Journals
+        from staticfire.chaos.journals import JournalTails
         from staticfire.chaos.member import CLIENT_ID
         from staticfire.chaos.striking import Striking
         from staticfire.chaos.usage import learn
@@ -122,7 +126,7 @@ class TestWeather:
             strikes = plan(seed, usage, wanted["chaos"], names_in(wanted, "only"), names_in(wanted, "never"))
         self._machine = live_machine()
         self._pool = ConnectionPool(self._machine)
-        self._journals = Journals(self._pool, self._cluster.addresses, [CLIENT_ID])
+        self._journals = JournalTails(self._pool, self._cluster.addresses, [CLIENT_ID])
         await self._journals.read()
         self._journals.forget()  # What is older belongs to another test.
         self._striking = Striking(self._cluster, self._journals, strikes)
@@ -183,11 +187,11 @@ def names_in(words: Mapping[str, Any], word: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names if name.strip())
 
 
-def judge_of(words: Mapping[str, Any]) -> "Judge":
+def judge_of(words: Mapping[str, Any]) -> "Verdicts":
     """Return what judges a test. Raises: UsageError (a wrong parameter)."""
     from staticfire.chaos.each import parse_each
     from staticfire.chaos.kinds import WEATHERS
-    from staticfire.chaos.session import Judge
+    from staticfire.chaos.session import Verdicts
     from staticfire.chaos.weather import check_kinds
 
     if words["chaos"] not in WEATHERS:
@@ -197,4 +201,4 @@ def judge_of(words: Mapping[str, Any]) -> "Judge":
         raise UsageError(f"@pytest.mark.rocketmq(seeds={seeds!r}): a whole number from 1 to 10,000 is needed")
     check_kinds((*names_in(words, "only"), *names_in(words, "never")))
     each = words.get("each", ())
-    return Judge(tuple(parse_each(text) for text in ([each] if isinstance(each, str) else each)))
+    return Verdicts(tuple(parse_each(text) for text in ([each] if isinstance(each, str) else each)))

@@ -5,7 +5,7 @@ import pytest
 from staticfire.chaos.evidence import BURIED, DONE, OPEN, SKIPPED, Evidence, fate
 from staticfire.chaos.promises import check, left_open
 from staticfire.chaos.sends import unsent
-from staticfire.chaos.strikes import Strike
+from staticfire.chaos.strikes import PlannedFault
 from staticfire.chaos.striking import Struck
 from tests.chaos.runs import BROKER, commit, delivered, event, joined, message, request, run, send
 
@@ -128,9 +128,10 @@ def test_acknowledgement_after_the_invisible_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "strike", [Strike("freeze", (("freeze", "20s"),)), Strike("slow", (("delay", "2s"), ("code", "SEND_MESSAGE")))]
+    "strike",
+    [PlannedFault("freeze", (("freeze", "20s"),)), PlannedFault("slow", (("delay", "2s"), ("code", "SEND_MESSAGE")))],
 )
-def test_late_acknowledgement_for_which_a_fault_is_the_reason(strike: Strike) -> None:
+def test_late_acknowledgement_for_which_a_fault_is_the_reason(strike: PlannedFault) -> None:
     late = request("ACK_MESSAGE", offset=2, at_ms=3_000, extraInfo=HANDLE)
     assert promises(run([], [late], ORDERS, struck=[Struck(strike, hits=1)])) == []
     assert promises(run([], [late], ORDERS, struck=[Struck(strike, hits=0)])) == ["late-ack"]

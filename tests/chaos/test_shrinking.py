@@ -7,7 +7,7 @@ from staticfire.chaos.page import page_of
 from staticfire.chaos.repeating import as_command, as_test
 from staticfire.chaos.shrinking import shrunk
 from staticfire.chaos.story import story
-from staticfire.chaos.strikes import CLIENT, MEMBER, Begin, Strike, numbered, rule
+from staticfire.chaos.strikes import CLIENT, MEMBER, Begin, PlannedFault, numbered, rule
 from staticfire.chaos.striking import Struck
 from tests.chaos.runs import commit, delivered, event, message, run, send
 
@@ -15,9 +15,9 @@ STRIKES = numbered([rule(kind, code="SEND_MESSAGE", drop="answer") for kind in "
 LATER = numbered(
     [
         rule("duplicate", code="SEND_MESSAGE", topic="orders", duplicate=True, times=1),
-        Strike("rebalance", begin=Begin(3, "billing"), how=MEMBER, group="billing", stay_ms=500),
-        Strike("freeze", (("broker", "broker-a"), ("freeze", "20s")), Begin(2, topic="orders")),
-        Strike(
+        PlannedFault("rebalance", begin=Begin(3, "billing"), how=MEMBER, group="billing", stay_ms=500),
+        PlannedFault("freeze", (("broker", "broker-a"), ("freeze", "20s")), Begin(2, topic="orders")),
+        PlannedFault(
             "partition", (("partition", "CLIENT/broker-a"), ("lifetime", "2s")), Begin(1, "billing"), CLIENT, "billing"
         ),
     ]
@@ -26,7 +26,7 @@ BROKEN = Broken("each", "orders", 'a "value" has <two> messages', ("order-1: 2 m
 
 
 async def test_faults_that_are_not_needed_are_left_out() -> None:
-    async def fails(strikes: Sequence[Strike]) -> bool:
+    async def fails(strikes: Sequence[PlannedFault]) -> bool:
         return {"b", "d"} <= {one.kind for one in strikes}
 
     kept, runs = await shrunk([Struck(one, hits=1) for one in STRIKES], fails)
@@ -35,7 +35,7 @@ async def test_faults_that_are_not_needed_are_left_out() -> None:
 
 
 async def test_fault_that_hit_nothing_is_left_out_with_one_run() -> None:
-    async def fails(strikes: Sequence[Strike]) -> bool:
+    async def fails(strikes: Sequence[PlannedFault]) -> bool:
         return any(one.kind == "c" for one in strikes)
 
     struck = [Struck(one, hits=int(one.kind == "c")) for one in STRIKES]
@@ -44,7 +44,7 @@ async def test_fault_that_hit_nothing_is_left_out_with_one_run() -> None:
 
 
 async def test_limit_of_runs_is_obeyed() -> None:
-    async def fails(_: Sequence[Strike]) -> bool:
+    async def fails(_: Sequence[PlannedFault]) -> bool:
         return False
 
     kept, runs = await shrunk([Struck(one, hits=1) for one in STRIKES], fails, 3)

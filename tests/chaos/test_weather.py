@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from staticfire.chaos.kinds import HELL, KINDS, MILD, ROUGH, WEATHERS, kinds_of
-from staticfire.chaos.strikes import CLIENT, Strike
+from staticfire.chaos.strikes import CLIENT, PlannedFault
 from staticfire.chaos.usage import GroupUsage, Usage, learn
 from staticfire.chaos.weather import APART, STRIKES_MAX, STRIKES_MIN, check_kinds, impossible, plan
 from staticfire.faults.parsing import parse_fault
@@ -104,7 +104,7 @@ def test_unknown_kind_is_told_with_the_one_that_was_meant() -> None:
 
 
 def test_fault_is_shown_as_the_command_that_adds_it() -> None:
-    strike = Strike("busy", (("code", "SEND_MESSAGE"), ("answer", "SYSTEM_BUSY"), ("close", True)))
+    strike = PlannedFault("busy", (("code", "SEND_MESSAGE"), ("answer", "SYSTEM_BUSY"), ("close", True)))
     assert strike.command == "staticfire fault add --code SEND_MESSAGE --answer SYSTEM_BUSY --close"
     assert strike.call == "cluster.faults.add(code='SEND_MESSAGE', answer='SYSTEM_BUSY', close=True)"
 

@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.commands import ROOT, call, command, environment, one_line
 
+pytestmark = pytest.mark.row("S10")
+
 WRONG = str(ROOT / "examples" / "chaos" / "not_idempotent.py")
 EACH = "orders -> invoices by key"
 SENDER = (
@@ -35,7 +37,7 @@ def test_wrong_program_is_found_with_evidence_a_page_and_a_test(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_right_program_keeps_its_promises_under_the_same_faults() -> None:
-    done = call("chaos", "--json", "--only", "duplicate", "--each", EACH, "--", sys.executable, WRONG, "--mended")
+    done = call("chaos", "--json", "--only", "duplicate", "--each", EACH, "--", sys.executable, WRONG, "--fixed")
     calm, seed, end = map(json.loads, done.stdout.splitlines())
     assert (done.returncode, calm["run"], seed["run"], end["broken"]) == (0, "calm", "seed", 0)
     assert calm["groups"] == {"billing": {"orders": calm["groups"]["billing"]["orders"]}}
