@@ -10,6 +10,9 @@ do one after the other.
 
 from staticfire.broker.clock.control import ClockControl
 from staticfire.broker.config_files import OFFSETS_FILE
+from staticfire.broker.replication.around import BrokerAround
+from staticfire.broker.replication.lineage import SYNC_MASTER, is_slave, waits_for_copies
+from staticfire.broker.replication.part import ReplicationPart
 from staticfire.broker.request_families import RequestFamilies, Surface
 from staticfire.broker.restoring import find_orphan_topics, open_store, restore_tables
 from staticfire.broker.scrubbing import Scrubbing
@@ -61,6 +64,8 @@ class BrokerCore(Service):
         self._administration = services.administration
         self._families = families = RequestFamilies(tables, services, surface, self.settle)
         self._pulls = families.pulls
+        self._is_slave = is_slave(settings)
+        self._replication = self._make_replication()
         self._clients = families.clients
         self._clock_control = ClockControl(
             self._state.clock, tables.quiescence, self._progress, self.waiting, self.pops, services.disk_watch
@@ -70,8 +75,32 @@ class BrokerCore(Service):
         journals = tables.journals
         self.dispatcher = Dispatcher(self.settle, None if journals is None else journals.tap)
         families.register(self.dispatcher)
+        self._replication.register(self.dispatcher)
+        self._put_role_in_front()
         self.is_open = False
         """Whether the files are or were open, so that there is something to close."""
+
+    def _make_replication(self) -> ReplicationPart:
+        services, surface = self._services, self._surface
+        return ReplicationPart(
+            BrokerAround(
+                self.tables, services.registration, self._families.assignments, surface.pool, self.settle,
+                surface.change_role, self.spawn, self.pause_for,
+            )
+        )  # fmt: skip
+
+    def _put_role_in_front(self) -> None:
+        """Let a slave, or a master that waits for slaves, handle requests before their handlers."""
+        if self._is_slave:
+            from staticfire.broker.replication.slave_front import SlaveFront  # here: masters don't need it
+
+            SlaveFront(self.dispatcher, self._state).intercept()
+        elif self.settings.broker_role == SYNC_MASTER and (
+            waits_for_copies(self.settings) or self.settings.min_in_sync_replicas > 1
+        ):
+            from staticfire.broker.replication.enough_replicas import EnoughReplicas  # here: few brokers need it
+
+            EnoughReplicas(self.dispatcher, self._state, self._replication).intercept()
 
     # -- start and stop ------------------------------------------------------------------------------------------
 
@@ -80,12 +109,16 @@ class BrokerCore(Service):
         port = await self._surface.listen()
         self._begin_journal(port)
         self.registration.start(port)
-        for address in self.registration.nameservers:
-            self.spawn(self.registration.keep_registered(address), f"registration {address}")
-        self.waiting.start(self.spawn, self.pause_for)
-        self.pops.start()
+        is_replaced = await self._replication.start()
+        if not is_replaced:
+            for address in self.registration.nameservers:
+                self.spawn(self.registration.keep_registered(address), f"registration {address}")
+        if not self._is_slave:
+            self.waiting.start(self.spawn, self.pause_for)
+            self.pops.start()
         self._start_loops()
-        await self.registration.registered()
+        if not is_replaced:
+            await self.registration.registered()
 
     async def _open(self) -> None:
         """Read what the folder has, correct it, and make the corrections durable. Raises: StorageError."""
@@ -110,9 +143,11 @@ class BrokerCore(Service):
     def _restore(self, report: RecoveryReport) -> None:
         tables = self.tables
         restore_tables(tables, report)
-        self.waiting.restore(tables.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
-        self.pops.restore()
+        if not self._is_slave:
+            self.waiting.restore(tables.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
+            self.pops.restore()
         self._families.assignments.restore()
+        self._families.access.restore()
         tables.config_files.restored()
         find_orphan_topics(tables)
 
@@ -138,6 +173,8 @@ class BrokerCore(Service):
         self.spawn(self._client_scan_loop(), "client_scan")
         self.spawn(self._offset_loop(), "offsets")
         self.spawn(self._services.disk_watch.loop(), "disk")
+        if self._families.access.has_file:
+            self.spawn(self._families.access.watch_loop(self.pause_for), "plain_acl")
         scrubbing = Scrubbing(state.store, state.machine.clock, state.machine.workers, self.pause_for)
         self.spawn(scrubbing.loop(self.settings.scrub_bytes_per_second), "scrub")
 
@@ -145,7 +182,8 @@ class BrokerCore(Service):
         await self._surface.leave(self)
         if not self.is_open:
             return
-        await self.waiting.stop()
+        if not self._is_slave:  # A slave delivers nothing, and never read what is saved here.
+            await self.waiting.stop()
         await self.pops.stop()
         await self._administration.stop()
         await self.tables.flusher.stop()
@@ -165,11 +203,14 @@ class BrokerCore(Service):
     def disconnected(self, connection: Connection) -> None:
         """Drop everything that waits on a connection that was closed."""
         self._clients.disconnected(connection)
+        self._families.access.disconnected(connection)
         self.pops.disconnected(connection)
         self._pulls.disconnected()
+        self._replication.disconnected(connection)
 
     def answer_held(self) -> None:
         """Respond to all pulls and pops that wait for messages."""
+        self._replication.answer_held()
         self._pulls.answer_held()
         self.pops.answer_held()
 
@@ -195,6 +236,7 @@ class BrokerCore(Service):
             self._progress.activity += 1
             self._administration.stored(arrivals, self._uptime_ms() - began_ms)
             self._pulls.arrived(arrivals)
+            self._replication.written()
         return arrivals
 
     async def _client_scan_loop(self) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from staticfire.broker.groups.late_commits import LateCommits
+from staticfire.broker.handlers.access import AccessHandlers
 from staticfire.broker.handlers.assignment import AssignmentHandlers
 from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.config import ConfigHandlers
@@ -34,14 +35,17 @@ from staticfire.broker.handlers.upkeep import UpkeepHandlers
 from staticfire.broker.pulls.checks import PullChecks
 from staticfire.broker.pulls.deliveries import Deliveries
 from staticfire.broker.services import BrokerServices
+from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.static_topics.front import StaticTopicFront
 from staticfire.broker.tables import BrokerTables
+from staticfire.protocol.requests.clock import ClockReading
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.pool import ConnectionPool
 
 if TYPE_CHECKING:
     from staticfire.broker.core import BrokerCore
+    from staticfire.broker.replication.role_change import ChangeRoleOf
 
 Settle = Callable[[], None]
 
@@ -59,6 +63,19 @@ class Surface(NamedTuple):
     """Disconnects clients and nameservers, before a core closes its files."""
     change: SnapshotCalls
     """Carries out what a core can't do itself, because it ends during the operation."""
+    change_role: "ChangeRoleOf"
+    """Makes the broker a master or a slave, and then answers the request, if there is one: another core begins."""
+
+
+class NextCore(NamedTuple):
+    """The actions of a broker that replace its core."""
+
+    end: Callable[[], Awaitable[None]]
+    """Ends the current core. Afterwards its files are closed, even if this raises StorageError."""
+    begin: Callable[[ClockReading | None, BrokerSettings | None], Awaitable[BrokerTables]]
+    """Starts a new core, with the given message time and settings if there are some; returns its tables."""
+    dispatchers: Callable[[], list[tuple[Dispatcher, Dispatcher]]]
+    """The dispatchers of the connections, each with the newest core's own: for clients, then for nameservers."""
 
 
 class Family(Protocol):
@@ -88,6 +105,7 @@ class RequestFamilies:
         self.assignments = AssignmentHandlers(
             state, tables.topics, groups, tables.config_files, services.registration, surface.pool
         )
+        self.access = AccessHandlers(state, tables.config_files, surface.dispatcher, surface.connections, tables.peers)
         self._config = ConfigHandlers(state, tables.topics, services.registration, surface.pool)
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -121,7 +139,7 @@ class RequestFamilies:
         yield OffsetHandlers(state, topics, groups, self._late_commits, tables.surprises)
         yield ResetOffsetHandlers(state, topics, groups, tables.config_files, self.pulls, pops)
         yield GroupHandlers(groups, tables.config_files, pops)
-        yield GroupStateHandlers(state, topics, groups, tables.held, pops, services.waiting)
+        yield GroupStateHandlers(state, topics, groups, tables.held, pops, services.waiting, tables.peers)
         yield ConnectionHandlers(state, groups)
 
     def _of_topics(self) -> Iterator[Family]:
@@ -150,6 +168,7 @@ class RequestFamilies:
             (self.assignments.forget, self._config.forget),
         )
         yield self._config
+        yield self.access
         yield ResetHandlers(state.store, topics, groups, tables.config_files, services.pops, forget)
         yield JournalHandlers(tables.journals)
         yield FaultHandlers(state, topics, groups, tables.held, surface.dispatcher, surface.connections)

@@ -8,11 +8,13 @@ a snapshot ends the core and begins a new one; clients stay connected.
 import asyncio
 import socket
 from functools import partial
+from typing import TYPE_CHECKING
 
 from staticfire.broker.core import BrokerCore
 from staticfire.broker.delay.service import DelayService
 from staticfire.broker.pop.lazy_service import LazyPopService
-from staticfire.broker.request_families import Surface
+from staticfire.broker.replication.lineage import with_last_role
+from staticfire.broker.request_families import NextCore, Surface
 from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import BrokerState
 from staticfire.broker.statistics import CLOSE, CONNECT, IDLE
@@ -32,9 +34,23 @@ from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits, ServerTls
 from staticfire.runtime.service import Service
 
+if TYPE_CHECKING:
+    from staticfire.broker.replication.role_change import RoleChange
+    from staticfire.runtime.credentials import Credentials
+
 log = logger("broker")
 
 VIP_PORT_BELOW = 2
+
+
+def _own_credentials(settings: BrokerSettings) -> "Credentials | None":
+    """Return the access key for this broker's requests to other brokers. Raises: UsageError."""
+    text = settings.inner_client_authentication_credentials
+    if not text:
+        return None
+    from staticfire.runtime.credentials import Credentials  # here: most brokers that are started alone have none
+
+    return Credentials.parse_setting(text)
 
 
 class Broker(Service):
@@ -43,18 +59,20 @@ class Broker(Service):
     def __init__(self, machine: Machine, settings: BrokerSettings, sock: socket.socket | None = None) -> None:
         """`sock`: a listening socket to use instead of opening the port.
 
-        Raises: UsageError (no folder).
+        Raises: UsageError (no folder, or that of another broker), StorageError (the last role can't be read).
         """
         super().__init__()
         if not settings.store_path_root_dir:
             raise UsageError("storePathRootDir is empty: the broker needs a folder for its data")
-        self.settings = settings
+        self.settings = settings = with_last_role(machine.files, settings)
         self._machine = machine
         self._sock = sock
         self.dispatcher = Dispatcher()
         self._asked_by_nameservers = Dispatcher()
-        others = connecting(machine, settings)
-        self._pool = ConnectionPool(others, self._asked_by_nameservers, lost=self._lost_nameserver)
+        self._pool = ConnectionPool(
+            connecting(machine, settings), self._asked_by_nameservers, lost=self._lost_nameserver,
+            credentials=_own_credentials(settings),
+        )  # fmt: skip
         self._surface = Surface(
             self.dispatcher,
             lambda: self._server.connections,
@@ -62,9 +80,11 @@ class Broker(Service):
             self._listen,
             self._leave_clients,
             self._change,
+            self._change_role,
         )
         self._core = core = BrokerCore(machine, settings, self._surface)
         self._has_core = False
+        self._is_ready = asyncio.Event()
         self._changing: asyncio.Task[None] | None = None
         self.dispatcher.take_over(core.dispatcher)
         self._asked_by_nameservers.take_over(core.asked_by_nameservers)
@@ -115,6 +135,7 @@ class Broker(Service):
         await self._begin(self._core)
         self.spawn(self._idle_loop(), "idle_connections")
         self.spawn(self._server.slow_loop(self.pause_for), "slow_connections")
+        self._is_ready.set()
 
     async def _begin(self, core: BrokerCore) -> None:
         await core.__aenter__()
@@ -167,7 +188,7 @@ class Broker(Service):
         self._changing = self.spawn(self._carry_out(call), "snapshot")
 
     async def _carry_out(self, call: Call) -> None:
-        from staticfire.broker.snapshots.change import NextCore, change  # here: most brokers never save one
+        from staticfire.broker.snapshots.change import change  # here: most brokers never save one
 
         try:
             core = NextCore(self._end_core, self._next_core, self._dispatchers)
@@ -181,6 +202,34 @@ class Broker(Service):
             self._changing = None
         call.answer(answer)
 
+    def _change_role(self, change: "RoleChange", call: Call | None) -> None:
+        """Become a master or a slave, and respond afterwards, if there is a request. The current core ends."""
+        if self._changing is not None:
+            if call is not None:
+                words = "the broker is changing its role, or a snapshot is being saved or restored: try again"
+                call.answer(refusal(ResponseCode.SYSTEM_BUSY, words))
+            return
+        self._changing = self.spawn(self._carry_out_role(change, call), "role")
+
+    async def _carry_out_role(self, change: "RoleChange", call: Call | None) -> None:
+        from staticfire.broker.replication.between_cores import take_role  # here: most brokers keep their role
+
+        try:
+            await self._is_ready.wait()
+            core = NextCore(self._end_core, self._next_core, self._dispatchers)
+            answer = await take_role(change, self.tables, core)
+        except (StaticfireError, OSError) as error:
+            log.error("role_not_changed", role=change.role, error=str(error))
+            if call is not None:
+                call.answer(failure(error, call))
+            if not self._has_core:
+                raise
+            return
+        finally:
+            self._changing = None
+        if call is not None:
+            call.answer(answer)
+
     def _dispatchers(self) -> list[tuple[Dispatcher, Dispatcher]]:
         core = self._core
         return [(self.dispatcher, core.dispatcher), (self._asked_by_nameservers, core.asked_by_nameservers)]
@@ -190,9 +239,12 @@ class Broker(Service):
         self._core.stop()
         await self._core.__aexit__()
 
-    async def _next_core(self, message_time: ClockReading | None) -> BrokerTables:
+    async def _next_core(
+        self, message_time: ClockReading | None, settings: BrokerSettings | None = None
+    ) -> BrokerTables:
         before = self._core.tables
-        self._core = core = BrokerCore(self._machine, before.state.settings, self._surface, before, message_time)
+        settings = settings or before.state.settings
+        self._core = core = BrokerCore(self._machine, settings, self._surface, before, message_time)
         await self._begin(core)
         return core.tables
 

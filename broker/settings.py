@@ -25,6 +25,7 @@ KIB, MIB = 1024, 1024 * 1024
 NAME = chars(1, 255)
 PERMISSION = within(0, 7)
 PROTECTION = within(0, PROTECTION_MS_MAX)
+REPLICAS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -38,6 +39,9 @@ class BrokerSettings(TlsSettings):
     namesrv_addr: str = ""
     """Addresses of the nameservers, separated by semicolons. Empty: no nameserver; clients need the broker's
     address."""
+
+    broker_role: str = field(default="ASYNC_MASTER", metadata={"choices": ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE")})
+    """A slave copies the log of the master that has its name. SYNC_MASTER waits for inSyncReplicas."""
 
     # Addresses
     listen_host: str = field(default="0.0.0.0", metadata={"also": ("bindAddress",)})
@@ -77,6 +81,27 @@ class BrokerSettings(TlsSettings):
     """SQL92 subscriptions. On here, off in RocketMQ, which then rejects them."""
     dlq_perm: int = field(default=6, metadata=PERMISSION)
     """Permission of %DLQ% topics: 6 as in RocketMQ 5, or 2 (write only) as in earlier versions."""
+
+    # Access
+    authentication_enabled: bool | None = None
+    """Check signatures. Unset: as soon as there is a user. Until then, any access key is accepted, or none."""
+    authorization_enabled: bool | None = None
+    """Check policies. Unset: as soon as there is a policy."""
+    init_authentication_user: str = field(default="", metadata={"secret": True})
+    """The first super user, like {"username":"admin","password":"..."}, or a list of users. Created at the start."""
+    inner_client_authentication_credentials: str = field(default="", metadata={"secret": True})
+    """The user of the cluster's own programs, like {"accessKey":"...","secretKey":"..."}. It may do everything."""
+    authentication_whitelist: str = ""
+    """Codes of requests that need no signature, separated by commas; for gRPC, names like SendMessageRequest."""
+    authorization_whitelist: str = ""
+    """The same for policies."""
+    acl_enable: bool = False
+    """Check access as RocketMQ 4 does, by the accounts in plainAclFile. RocketMQ 5.3.3 accepts this setting and ignores
+    it."""
+    plain_acl_file: str = ""
+    """A plain_acl.yml. It is read again when it changes."""
+    old_acl_answers: bool = False
+    """Refuse with the code and the texts of RocketMQ 4."""
 
     # Messages
     max_message_size: int = field(default=4 * MIB, metadata=within(1, INT32_MAX))
@@ -214,6 +239,36 @@ class BrokerSettings(TlsSettings):
     """Bytes of events in that folder; above it, the oldest are removed. 0: older events aren't stored."""
     recorded_requests_bytes_max: int = field(default=16 * MIB, metadata=within(64 * KIB, INT64_MAX))
     """Bytes of recorded requests; above it, the oldest are dropped."""
+
+    # Replicas
+    ha_master_address: str = ""
+    """The address of the broker that a slave copies from. Empty: the nameservers know it."""
+    slave_read_enable: bool = False
+    """A slave answers pulls, and a master may suggest it to consumers that are far behind. On with `--replicas`."""
+    offset_check_in_slave: bool = False
+    """A slave corrects the offset of a pull that is outside of its queue. Otherwise the consumer tries it again."""
+    access_message_in_memory_max_ratio: int = field(default=40, metadata=PERCENT)
+    """Percent of the machine's memory. A consumer that is further behind than this reads from the suggested slave."""
+    slave_sync_period: int = field(default=60_000, metadata=PERIOD)
+    """Time in ms between two copies of topics, groups and offsets by a slave. 1 s with `--replicas`."""
+    replication_hold: bool = False
+    """The slave copies nothing until this is false again."""
+    replication_lag_ms: int = field(default=0, metadata=PERIOD_OR_NONE)
+    """The slave stores each message this much later than its master."""
+    in_sync_replicas: int = field(default=1, metadata=within(0, REPLICAS_MAX))
+    """With brokerRole=SYNC_MASTER: the number of copies, the master's included, that a send waits for."""
+    min_in_sync_replicas: int = field(default=1, metadata=within(0, REPLICAS_MAX))
+    """With fewer replicas in sync, the master included, sends are refused."""
+    all_ack_in_sync_state_set: bool = False
+    """A send waits for all replicas that are in sync, if these are more than inSyncReplicas."""
+    slave_timeout: int = field(default=3_000, metadata=PERIOD)
+    """Time in ms that a send waits for copies. After it, the response is FLUSH_SLAVE_TIMEOUT."""
+    ha_max_gap_not_in_sync: int = field(
+        default=256 * MIB, metadata=within(0, INT64_MAX, also=("haSlaveFallbehindMax",))
+    )
+    """A slave that is more bytes behind isn't in sync."""
+    ha_max_time_slave_not_catchup: int = field(default=15_000, metadata=PERIOD)
+    """A slave that didn't reach the end of the master's log for this time, in ms, isn't in sync."""
 
     # The nameserver
     register_name_server_period: int = field(default=30_000, metadata=PERIOD)

@@ -186,6 +186,13 @@ class TopicTable:
         self.topics.update(saved.topic_config_table)
         self.version = saved.data_version
 
+    def take_copy(self, data: bytes) -> None:
+        """Replace all topics by those of a master, in the form of topics.json. Raises: as `restore`."""
+        self.restore(data)
+        self.add_system_topics()
+        for listener in self._listeners:
+            listener(None)
+
     def _moved(self, topic: TopicConfig | None) -> None:
         self.version = DataVersion(self.version.state_version, self._message_ms(), self.version.counter + 1)
         for listener in self._listeners:

@@ -37,7 +37,9 @@ class Nameserver(Service):
         """`sock`: a listening socket to use instead of host and port of the settings."""
         super().__init__()
         clock = ClockOwner(machine.clock, self.pause_for)
-        self.state = NameserverState(machine, settings or NameserverSettings(), machine.clock.uptime_ms(), clock)
+        self.state = NameserverState(
+            machine, settings or NameserverSettings(), machine.clock.uptime_ms(), clock, self.spawn
+        )
         refused = RefusedConnections(self.state)
         self.dispatcher = Dispatcher()
         self._server = Server(
@@ -73,6 +75,7 @@ class Nameserver(Service):
         self._is_stopping = True
         await self._server.close()
         await self.dispatcher.close()
+        await self.state.close()
         if self._folder_lock is not None:
             self._folder_lock.release()
 

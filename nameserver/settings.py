@@ -37,6 +37,8 @@ class NameserverSettings(TlsSettings):
     """Remove a topic from a broker's routes when the broker's registration no longer contains it."""
     support_acting_master: bool = False
     """Return the lowest slave as master if the master is gone and the broker allows that."""
+    notify_min_broker_id_changed: bool = False
+    """Notify a broker's replicas when the lowest id among them changes."""
 
     # Answers
     need_wait_for_service: bool = False

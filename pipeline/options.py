@@ -7,7 +7,7 @@ doesn't matter. Every error contains the option, its value and what is allowed.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from staticfire.pipeline.expressions import EVERYTHING, TAG, SourceExpression, parse_expression
 from staticfire.pipeline.offsets import EARLIEST, LATEST, GivenOffsets, parse_offsets, parse_times
@@ -61,6 +61,9 @@ class SourceOptions:
     reconnect_timeout_ms: int = RECONNECT_TIMEOUT_MS
     include_properties: bool = False
     tls: TlsClient | None = None
+    access_key: str = ""
+    """The user in whose name requests are signed."""
+    secret_key: str = field(default="", repr=False)
     given: frozenset[str] = field(default_factory=frozenset)
     """The names of the options that were set, to refuse those that don't apply to a kind of query."""
 
@@ -75,7 +78,7 @@ NAMES = (
     "endingTimestamp", "startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy",
     "maxOffsetsPerTrigger", "minPartitions", "failOnDataLoss", "expression", "expressionType", "subExpression",
     "pushDownFilters", "pullBatchSize", "pullsInFlight", "pullTimeoutMs", "reconnectTimeoutMs", "protocol",
-    "includeProperties", "group", *TLS_NAMES,
+    "includeProperties", "group", "accessKey", "secretKey", *TLS_NAMES,
 )  # fmt: skip
 _STRATEGY = "startingOffsetsByTimestampStrategy"
 _NOT_OPTIONS = {
@@ -114,6 +117,7 @@ def parse_options(options: Mapping[str, str], environment: Mapping[str, str]) ->
         reconnect_timeout_ms=read.integer("reconnectTimeoutMs", 1) or RECONNECT_TIMEOUT_MS,
         include_properties=read.boolean("includeProperties", False),
         tls=tls_of(given),
+        **keys_of(given),
         given=frozenset(given),
     )
     for name, boundary in (
@@ -124,6 +128,14 @@ def parse_options(options: Mapping[str, str], environment: Mapping[str, str]) ->
     ):
         _check_topics_of(name, boundary, parsed)
     return parsed
+
+
+def keys_of(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options accessKey and secretKey, by the names of fields. Raises: UsageError (one is missing)."""
+    keys = {"access_key": given.get("accessKey", ""), "secret_key": given.get("secretKey", "")}
+    if bool(keys["access_key"]) != bool(keys["secret_key"]):
+        raise UsageError("accessKey and secretKey belong together: give both, or none")
+    return keys
 
 
 def check_for_batch(options: SourceOptions) -> None:

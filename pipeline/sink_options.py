@@ -1,7 +1,7 @@
 """The options of the sink, parsed once into a frozen value. Pure. Names are those of the source and of Kafka's sink."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from staticfire.pipeline.options import (
@@ -9,6 +9,7 @@ from staticfire.pipeline.options import (
     OptionReader,
     Protocol,
     group_of,
+    keys_of,
     known_options,
     name_server_of,
     tls_of,
@@ -26,7 +27,7 @@ ROWS_PER_SEND_MAX, SENDS_IN_FLIGHT_MAX = 65_536, 64
 
 NAMES = (
     "nameServer", "topic", "protocol", "group", "failOnError", "sendTimeoutMs", "rowsPerSend", "sendsInFlight",
-    "rowIds", "checkpointLocation", *TLS_NAMES,
+    "rowIds", "checkpointLocation", "accessKey", "secretKey", *TLS_NAMES,
 )  # fmt: skip
 _NOT_OPTIONS = {
     "path": "save() and start() accept no path: use the option topic",
@@ -53,6 +54,9 @@ class SinkOptions:
     row_ids: bool = True
     """Whether each message has a property that identifies its row and run."""
     tls: TlsClient | None = None
+    access_key: str = ""
+    """The user in whose name requests are signed."""
+    secret_key: str = field(default="", repr=False)
 
 
 def parse_sink_options(options: Mapping[str, str], environment: Mapping[str, str]) -> SinkOptions:
@@ -70,6 +74,7 @@ def parse_sink_options(options: Mapping[str, str], environment: Mapping[str, str
         sends_in_flight=read.integer("sendsInFlight", 1, SENDS_IN_FLIGHT_MAX) or SENDS_IN_FLIGHT,
         row_ids=read.boolean("rowIds", True),
         tls=tls_of(given),
+        **keys_of(given),
     )
 
 

@@ -11,7 +11,7 @@ Bytes that aren't a frame raise ProtocolError. Then the connection must be close
 unknown.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple, cast
@@ -30,6 +30,7 @@ from staticfire.protocol.codecs import (
     MakeCall,
     Offer,
     Offers,
+    RequestWatch,
     SendRuns,
     codec_for,
 )
@@ -48,6 +49,7 @@ FastPath = Callable[[bytes, int, int, list[Called], int], int]
 """Reads requests from a range of bytes; appends up to so many calls (0: all) and returns where it stopped."""
 # Length, codec, header length.
 HEAD_BYTES = 8
+_ACCESS_KEY = b'"AccessKey"'
 _HEAD = Struct(">II").unpack_from
 _LENGTH_MAX = FRAME_BYTES_MAX - 4
 _SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
@@ -69,18 +71,6 @@ class AnswerFrame(NamedTuple):
     body: bytes
 
 
-def answers_in(data: bytes) -> Iterator[AnswerFrame]:
-    """Yield the responses in complete frames that we wrote ourselves."""
-    at = 0
-    while at < len(data):
-        length, word = _HEAD(data, at)
-        codec, body_at = codec_for(word >> 24), at + HEAD_BYTES + (word & 0xFFFFFF)
-        yield AnswerFrame(
-            codec, codec.decode_envelope(data[at + HEAD_BYTES : body_at]), data[body_at : at + 4 + length]
-        )
-        at += 4 + length
-
-
 class Routes:
     """The handlers by request code, shared by all readers of a server or client."""
 
@@ -93,6 +83,8 @@ class Routes:
         self.runs: SendRuns | None = None
         """Takes plain sends all at once, before calls are made for the rest. None if there is nothing that does so, and
         under a guard."""
+        self.watch: RequestWatch | None = None
+        """Judges requests, or notes their access keys."""
         self._offered: SendRuns | None = None
         self._guard: Guard | None = None
         self._unguarded: dict[int, Handler] = {}
@@ -222,6 +214,10 @@ class FrameReader:
         # The first byte alone shows that a peer speaks TLS.
         return not self._is_recognised and self._pieces[0][:1] in TLS_FIRST
 
+    def read_slowly(self) -> None:
+        """Read the next request part by part, even if it is like the last one."""
+        self._fast_path, self._offer = _nothing_is_alike, None
+
     def clear(self) -> None:
         """Drop the data that hasn't been read."""
         self._pieces.clear()
@@ -313,6 +309,13 @@ class FrameReader:
             return self._answered, AnswerFrame(codec, envelope, data[body_at:stop])
         self.codec = codec
         self._json.forget()
+        watch = self._routes.watch
+        if watch is not None and watch.is_judging:
+            self.read_slowly()  # Each request needs its header.
+            body = data[body_at:stop]
+            return watch.judged(envelope, body, self._read_request(codec, envelope, body))
+        if watch is not None and codec.number != NATIVE and _ACCESS_KEY in (envelope.fields or b""):
+            watch.saw_key(self._source, envelope.fields or b"")
         is_native = codec.number == NATIVE
         if is_native and envelope.flag == 0 and envelope.remark is None:
             if envelope.code not in self._routes.known:

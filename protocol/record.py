@@ -248,6 +248,12 @@ def peek_record(data: Buffer, at: int = 0) -> RecordPeek:
     return RecordPeek._make(_peek_numbers(data, at))
 
 
+def peek_record_crc(data: Buffer, at: int = 0) -> int:
+    """Return the checksum of the record at `at`, which covers all of it but the body's content."""
+    crc: int = _peek_u32(data, at + 9)[0]
+    return crc
+
+
 def peek_queue_offsets(records: Sequence[Buffer]) -> list[int]:
     """Return the queue offset of each of these records."""
     return [queue_offset for (queue_offset,) in map(_peek_i64, records, repeat(_QUEUE_OFFSET_AT))]

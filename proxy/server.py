@@ -21,6 +21,16 @@ from staticfire.runtime.service import Service
 log = logger("proxy")
 
 
+def _client_settings(settings: ProxySettings) -> ClientSettings:
+    """Return the settings of the client that the endpoint is. Raises: UsageError."""
+    text, tls = settings.inner_client_authentication_credentials, settings.as_client()
+    if not text:
+        return ClientSettings.signing(None, tls)
+    from staticfire.runtime.credentials import Credentials  # imported here: most endpoints have no key
+
+    return ClientSettings.signing(Credentials.parse_setting(text), tls)
+
+
 class Proxy(Service):
     """One endpoint: it serves from entering the context until leaving it."""
 
@@ -31,8 +41,7 @@ class Proxy(Service):
         super().__init__()
         self._settings = settings or ProxySettings()
         self._sock = sock
-        client_settings = ClientSettings(tls=self._settings.as_client() or False)
-        self._client = ClusterClient(self._settings.namesrv_addr, client_settings, machine)
+        self._client = ClusterClient(self._settings.namesrv_addr, _client_settings(self._settings), machine)
         self._messaging = MessagingService(self._client, self._settings.min_invisible_time_mills_for_recv)
         limits = TransportLimits(
             request_bytes_max=self._settings.grpc_max_inbound_message_size,

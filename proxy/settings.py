@@ -27,6 +27,11 @@ class ProxySettings(TlsSettings):
     grpc_server_port: int = field(default=8081, metadata=PORT)
     """The port for TLS and plain text; the first byte of a connection decides. 0: any free port."""
 
+    # Access
+    inner_client_authentication_credentials: str = field(default="", metadata={"secret": True})
+    """The endpoint's own access key for brokers that check signatures, like {"accessKey":"...","secretKey":"..."}.
+    Brokers need the same setting."""
+
     # What clients may ask for
     min_invisible_time_mills_for_recv: int = field(default=10_000, metadata=within(0, INVISIBLE_MS_MAX))
     """The shortest invisible time that a receive may have, in milliseconds. Lower it for tests that wait for a

@@ -28,6 +28,7 @@ from staticfire.protocol.command import Answer, Request, declaration_of, refusal
 from staticfire.protocol.errors import AnswerTimeout, ConnectionLost, ProtocolError
 from staticfire.protocol.frame_reader import AnswerFrame, FrameReader, Peer
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
+from staticfire.protocol.requests.access import SignIn
 from staticfire.runtime.addresses import format_address, plain_host
 from staticfire.runtime.dispatcher import Call, Dispatcher, Handler, failure
 from staticfire.runtime.log import logger
@@ -91,6 +92,8 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         self.born_host = b""
         """The peer's packed address: the born host of the messages that it sends."""
         self.client_id: str | None = None
+        self.signed_in: SignIn | None = None
+        """The access key of the peer's requests, if it sent one for the whole connection."""
         self.was_heard = True
         """Whether any data was received since this was last reset; see Server.close_idle."""
         self.closed: asyncio.Future[None] | None = None
@@ -113,6 +116,10 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
     @property
     def peer(self) -> Peer:
         return self._reader.peer
+
+    def read_slowly(self) -> None:
+        """Have the next request judged by `Routes.watch`, if it judges."""
+        self._reader.read_slowly()
 
     @property
     def codec(self) -> Codec:

@@ -50,15 +50,18 @@ def change_settings(settings: S, properties: Mapping[str, str], live: Collection
             complaints.append(f"{shown(key)}={shown(text)}: {_why_unknown(key)}")
             continue
         try:
-            value = parse_value(text.strip(), type(settings), field_named(type(settings), name))
+            field = field_named(type(settings), name)
+            if field.metadata.get("secret"):
+                if text != hidden(field, text_of(getattr(settings, name))):
+                    complaints.append(f"{key}: it is a secret, and is read only at the start")
+                continue
+            value = parse_value(text.strip(), type(settings), field)
         except Unparsable as wrong:
             complaints.append(f"{key}={shown(text)}: it must be {wrong}")
             continue
         old = values.get(name, getattr(settings, name))
         if value != old and live is not None and name not in live:
-            one = field_named(type(settings), name)
-            was, wanted = hidden(one, shown(text_of(old))), hidden(one, shown(text))
-            complaints.append(f"{key}={wanted}: {AT_START_ONLY} {was}")
+            complaints.append(f"{key}={shown(text)}: {AT_START_ONLY} {shown(text_of(old))}")
         elif value != old:
             values[name] = value
     if complaints:

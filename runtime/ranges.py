@@ -18,6 +18,7 @@ TEXT_CHARS_MAX = 4_096
 # How much of a wrong value or of an unknown name an error message shows, so that the message is one line.
 SHOWN_CHARS_MAX = 100
 HIDDEN = "******"
+"""What is shown instead of a secret. A setting with one has `metadata={"secret": True}`."""
 
 
 class SettingsValue:

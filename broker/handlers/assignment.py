@@ -12,6 +12,8 @@ Different from RocketMQ
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from staticfire.broker.config_files import MODES_FILE, ConfigFiles
 from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.registration import Registration
@@ -110,6 +112,14 @@ class AssignmentHandlers:
             mode.mode = None
         await self._all().put(mode)
         return Answer()
+
+    def packed_modes(self) -> bytes:
+        """Return the modes of all groups as JSON; empty if none was ever set."""
+        return b"" if self._modes is None else msgspec.json.encode(self._modes.modes)
+
+    def take_modes(self, data: bytes) -> None:
+        """Replace all modes by those of a master. Raises: msgspec.MsgspecError."""
+        self._all().replace(data)
 
     def all_modes(self, _: Call) -> Answer:
         """Return the modes of all groups."""

@@ -8,8 +8,10 @@ Behaviour
   pulls/decision.py decides what follows from the result of a try.
 - The commit offset in a pull is stored at the first try, even if the pull is then held.
 
+- A group that is far behind is advised to read from a slave (suggestWhichBrokerId), with slaveReadEnable.
+
 Not done
-- Slaves, broadcast offsets of proxies.
+- Broadcast offsets of proxies.
 
 Different from RocketMQ
 - A pull with a condition that can't be parsed is refused; RocketMQ returns every message to it.
@@ -26,9 +28,10 @@ from staticfire.broker.pulls.decision import FOUND, Occasion, Outcome, decide, m
 from staticfire.broker.pulls.deliveries import Deliveries
 from staticfire.broker.pulls.held_pulls import HeldPull, HeldPulls
 from staticfire.broker.pulls.record_cache import RecordCache
+from staticfire.broker.replication.lineage import SLAVE
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
-from staticfire.broker.store.outcomes import ReadStatus
+from staticfire.broker.store.outcomes import ReadResult, ReadStatus
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Records
@@ -65,6 +68,7 @@ class PullHandlers:
         self._deliveries = deliveries
         self._kept = RecordCache(state.store)
         self._uptime_ms = state.machine.clock.uptime_ms
+        self._memory_bytes = state.machine.identity.memory_bytes
         self._expiry = Alarm(state.machine.clock, EXPIRY_STEP_MS)
         self._began_ms = self._uptime_ms()
         """When the current try began."""
@@ -123,7 +127,24 @@ class PullHandlers:
             found = self._store.read(queue, offset, messages_max, bytes_max, wanted)
         if found.status is not ReadStatus.FOUND:
             self._deliveries.found_nothing()
-        return decide(found, request, offset, occasion, state.settings)
+        outcome = decide(found, request, offset, occasion, state.settings)
+        if state.settings.slave_read_enable:
+            outcome.answer.suggest_which_broker_id = self._suggested(group, found)
+        return outcome
+
+    def _suggested(self, group: str, found: ReadResult) -> int:
+        """Return the id of the broker that a group should read from next: a slave if it is far behind."""
+        config = self._groups.configs.groups.get(group)
+        if config is None:
+            return 0
+        if found.status is ReadStatus.FOUND and found.positions:
+            settings = self._state.settings
+            # A slave keeps a part of its memory for the copy. RocketMQ: BrokerStartup.
+            ratio = settings.access_message_in_memory_max_ratio - (10 if settings.broker_role == SLAVE else 0)
+            behind_max = self._memory_bytes * max(0, ratio) // 100
+            if self._store.max_position - found.positions[-1] > behind_max:
+                return config.which_broker_when_consume_slowly
+        return config.broker_id
 
     def _reset_for(self, call: Call, occasion: Occasion) -> int | None:
         """Return the offset of a pending reset that the pull must be answered with; None if there is none."""

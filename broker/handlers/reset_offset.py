@@ -115,7 +115,7 @@ class ResetOffsetHandlers:
     def _check(self, request: ResetOffset) -> TopicConfig:
         """Return the topic. Raises: BrokerAnswer."""
         if self._state.settings.broker_id != 0:
-            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "a slave can't reset offsets: send the request to its master")
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
         topic = self._topics.get(request.topic)
         if topic is None:
             raise BrokerAnswer(ResponseCode.TOPIC_NOT_EXIST, f"Topic {request.topic} does not exist")

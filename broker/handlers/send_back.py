@@ -44,6 +44,7 @@ log = logger("broker")
 _STATUS = {
     PutOutcome.STORED: "SUCCESS",
     PutOutcome.FLUSH_TIMEOUT: "FLUSH_DISK_TIMEOUT",
+    PutOutcome.COPY_TIMEOUT: "FLUSH_SLAVE_TIMEOUT",
     PutOutcome.FAILED: "SERVICE_NOT_AVAILABLE",
 }
 

@@ -13,9 +13,12 @@ Behaviour
   the responses are parsed again and replaced.
 """
 
+from collections.abc import Iterator
+from struct import Struct
 from typing import Any
 
 from staticfire.broker.handlers.transactions import ended
+from staticfire.broker.replication.lineage import waits_for_copies
 from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
 from staticfire.broker.sends.targets import Target, TargetTable
 from staticfire.broker.state import BrokerState
@@ -29,12 +32,15 @@ from staticfire.protocol.codecs.hot_native import sent_forms
 from staticfire.protocol.command import Answer, answer_shape
 from staticfire.protocol.compiled import Packed, TakenSends, TakenTransactions, Twin
 from staticfire.protocol.errors import BrokerAnswer, StorageError
-from staticfire.protocol.frame_reader import AnswerFrame, Peer, answers_in
+from staticfire.protocol.frame_reader import HEAD_BYTES, AnswerFrame, Peer
 from staticfire.protocol.requests.send import ManyResult, SendAnswer, SendManyAnswer
 from staticfire.runtime.connection import Connection
 
 # How many templates for responses are kept: one for each address under which clients reach the broker.
 FORMS_KEPT_MAX = 64
+_head = Struct(">II").unpack_from
+# A message with this property waits for no slave, so it is handled alone.
+NO_WAIT, NO_WAIT_IN_JSON = b"WAIT\x01false", b"WAIT\\u0001false"
 
 
 class SendRunHandler:
@@ -56,6 +62,7 @@ class SendRunHandler:
         self._take_native, self._take_json = twin.take_native_sends, twin.take_json_sends
         self._forms: dict[str, tuple[bytes, bytes, bytes] | None] = {}
         self._parts: dict[str, tuple[bytes, ...]] = {}
+        self._waits_for_copies = waits_for_copies(state.settings)
         state.on_settings(lambda _: self._forget())
 
     def _forget(self) -> None:
@@ -64,6 +71,8 @@ class SendRunHandler:
 
     def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Connection) -> int:
         """See `codecs.SendRuns`. Hot path."""
+        if self._waits_for_copies and data.find(NO_WAIT, at, stop) >= 0:
+            return at
         prefix, sending, store = source.store_id_prefix, self._sending, self._store
         forms = self._forms.get(prefix) or self._new_forms(prefix)
         if forms is None:
@@ -77,6 +86,8 @@ class SendRunHandler:
 
     def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Connection) -> int:
         """See `codecs.SendRuns`. Hot path."""
+        if self._waits_for_copies and data.find(NO_WAIT_IN_JSON, at, stop) >= 0:
+            return at
         prefix, sending, store = source.store_id_prefix, self._sending, self._store
         parts = self._parts.get(prefix) or self._new_parts(prefix)
         stored_ms = self._clock.message_ms()
@@ -170,6 +181,18 @@ class SendRunHandler:
             answer = self._sending.not_stored()
             return ManyResult(answer.code, result.queue_id, -1, -1, answer.remark or "")
         return ManyResult(OUTCOME_CODE[outcome], result.queue_id, result.queue_offset, result.log_position)
+
+
+def answers_in(data: bytes) -> Iterator[AnswerFrame]:
+    """Yield the responses in complete frames that we wrote ourselves."""
+    at = 0
+    while at < len(data):
+        length, word = _head(data, at)
+        codec, body_at = codec_for(word >> 24), at + HEAD_BYTES + (word & 0xFFFFFF)
+        yield AnswerFrame(
+            codec, codec.decode_envelope(data[at + HEAD_BYTES : body_at]), data[body_at : at + 4 + length]
+        )
+        at += 4 + length
 
 
 # The fields in the header of a response to the end of a transaction: in JSON, and in the native codec.

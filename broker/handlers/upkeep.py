@@ -3,9 +3,6 @@
 Behaviour
 - The files that replicas copy are generated from memory, with the content that will be saved.
 - Cleaning is complete before its response is sent. It follows the rules of retention: what isn't old is kept.
-
-Not done
-- Slaves: a master has none here.
 """
 
 from collections.abc import Awaitable, Callable
@@ -94,6 +91,6 @@ class UpkeepHandlers:
         return DelayOffsetsAnswer(body=msgspec.json.decode(snapshot, type=DelayOffsetFile))
 
     def high_availability(self, call: Call) -> Answer:
-        """Return the state of replication. There are no slaves."""
+        """Return the state of replication of a broker that never had a slave. Others: replication/member.py."""
         is_master = self._state.settings.broker_id == 0
         return HighAvailabilityAnswer(body=HighAvailability(is_master, self._state.store.max_position))

@@ -129,6 +129,12 @@ class EventJournal:
         """A group without an offset begins in a queue. -1: the client chooses the place, as in `wanted`."""
         self._say(kinds.BEGAN, "", group, topic, queue_id, offset, consumeFromWhere=wanted)
 
+    # -- access --------------------------------------------------------------------------------------------------
+
+    def saw_key(self, client: str, access_key: str) -> None:
+        """A client used an access key for the first time on its connection."""
+        self._say(kinds.KEY_SEEN, client, accessKey=access_key)
+
     # -- messages ------------------------------------------------------------------------------------------------
 
     def sent_back(self, sent: SentBack) -> None:

@@ -34,6 +34,11 @@ class RequestModes:
         self._config_files.changed(MODES_FILE)
         await self._config_files.saved(MODES_FILE)
 
+    def replace(self, data: bytes) -> None:
+        """Replace all modes by those in the file's form. The change is saved soon. Raises: msgspec.MsgspecError."""
+        self._take_in(data)
+        self._config_files.changed(MODES_FILE)
+
     def forget(self) -> None:
         """Forget all modes. The change is saved soon."""
         if self.modes.message_request_mode_map:

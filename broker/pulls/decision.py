@@ -12,6 +12,7 @@ from enum import Enum
 
 import msgspec
 
+from staticfire.broker.replication.lineage import SLAVE
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import ReadResult, ReadStatus
@@ -85,6 +86,13 @@ def decide(
             hold_ms = hold_ms_of(request, settings)
         if offset > request.queue_offset:
             code, remark = _RETRY, ReadStatus.NO_MATCHED_MESSAGE.value
+    elif code == _MOVED and settings.broker_role == SLAVE and not settings.offset_check_in_slave:
+        # The slave may be behind its master, where this offset is right: the consumer tries it again.
+        return Outcome(
+            PullAnswer(
+                0, offset, found.min_offset, found.max_offset, None, 0, 0, code=_RETRY, remark=remark
+            ), found,
+        )  # fmt: skip
     elif (
         occasion is Occasion.WOKEN and status is ReadStatus.NO_MATCHED_MESSAGE and found.next_offset >= found.max_offset
     ):

@@ -33,6 +33,7 @@ from staticfire.protocol.tags import tags_code
 OUTCOME_CODE = {
     PutOutcome.STORED: int(ResponseCode.SUCCESS),
     PutOutcome.FLUSH_TIMEOUT: int(ResponseCode.FLUSH_DISK_TIMEOUT),
+    PutOutcome.COPY_TIMEOUT: int(ResponseCode.FLUSH_SLAVE_TIMEOUT),
     PutOutcome.FAILED: int(ResponseCode.SERVICE_NOT_AVAILABLE),
 }
 

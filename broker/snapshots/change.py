@@ -3,9 +3,8 @@
 To save or restore one, the core of the broker ends, and a new one begins.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
-
+from staticfire.broker.replication.lineage import begin_other_log
+from staticfire.broker.request_families import NextCore
 from staticfire.broker.snapshots.folder import SnapshotFolder, check_name
 from staticfire.broker.snapshots.gate import Gate
 from staticfire.broker.snapshots.info import clock_then, describe
@@ -14,7 +13,6 @@ from staticfire.broker.tables import BrokerTables
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, StorageError
-from staticfire.protocol.requests.clock import ClockReading
 from staticfire.protocol.requests.snapshots import (
     RemoveSnapshot,
     RestoredAnswer,
@@ -23,21 +21,9 @@ from staticfire.protocol.requests.snapshots import (
     SaveSnapshot,
     SnapshotAnswer,
 )
-from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
 
 log = logger("broker")
-
-
-class NextCore(NamedTuple):
-    """The actions of a broker that replace its core."""
-
-    end: Callable[[], Awaitable[None]]
-    """Ends the current core. Afterwards its files are closed, even if this raises StorageError."""
-    begin: Callable[[ClockReading | None], Awaitable[BrokerTables]]
-    """Starts a new core, with the given message time if there is one; returns its tables."""
-    dispatchers: Callable[[], list[tuple[Dispatcher, Dispatcher]]]
-    """The dispatchers of the connections, each with the newest core's own: for clients, then for nameservers."""
 
 
 async def change(
@@ -70,12 +56,13 @@ async def change(
         if is_save:
             info = await machine.workers.run(folder.save, info)
         else:
+            await machine.workers.run(begin_other_log, machine.files, settings.store_path_root_dir)
             await machine.workers.run(folder.put_back)
     except StorageError as error:
         trouble = error
     is_back = not is_save and trouble is None
     reading = clock_then(info, state.clock, machine.clock.wall_ms()) if is_back else None
-    now = await core.begin(reading)
+    now = await core.begin(reading, None)
     handles = [gate.open(own) for gate, (_, own) in zip(gates, core.dispatchers(), strict=True)]
     moved = reset_consumers(now, tables.groups.offsets) if is_back else 0
     for handle in handles:

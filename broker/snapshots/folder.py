@@ -13,7 +13,8 @@ one. The next save removes all other leftovers.
 To restore a snapshot, it is copied next to the current data, then the plan is written, then each name is moved into
 place. Until the plan exists, nothing has changed. From then on `finish` carries it out, at the next start if necessary.
 So after a kill the broker is as before, or as in the snapshot. Some files aren't part of a snapshot and are kept: the
-lock, message time, the journal, damaged parts that were moved aside, and the snapshots themselves.
+lock, message time, the journal, the file of replication, damaged parts that were moved aside, and the snapshots
+themselves.
 """
 
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from typing import NamedTuple
 import msgspec
 
 from staticfire.broker.clock.message_clock import FILE as CLOCK_FILE
+from staticfire.broker.replication.lineage import FILE as LINEAGE_FILE
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, StorageError, os_words
 from staticfire.protocol.requests.snapshots import SnapshotInfo, snapshot_name_fault
@@ -28,7 +30,7 @@ from staticfire.runtime.machine import Files
 from staticfire.runtime.state_file import read_state_file, replace_state_file
 
 SNAPSHOTS, RESTORING = "snapshots", "restoring"
-NOT_OF_A_MOMENT = frozenset({"lock", "abort", "journal", "damaged", SNAPSHOTS, RESTORING})
+NOT_OF_A_MOMENT = frozenset({"lock", "abort", "journal", "damaged", LINEAGE_FILE, SNAPSHOTS, RESTORING})
 SNAPSHOTS_MAX = 1_000
 # The folders for the copies. A snapshot that replaces another one uses the folder that the other one doesn't use.
 FILES = ("files", "files-2")

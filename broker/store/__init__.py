@@ -14,6 +14,7 @@
   `entering.py`: enters records into their queues; `log_scan.py`: reads records without trusting them; `damage.py`:
   examines what follows a damaged place, and moves damaged parts aside
 - `proof.py`: checks what a read returns and repairs wrong entries; `findings.py`: counts and reports damage
+- `copied.py`: appends pieces of another broker's log; `cutting.py`: cuts the end off a closed store
 - `scrub.py`: checks the log in the background
 - `state_files.py`: the small files next to the log; `sealed.py`: their checksums; `formats.py`: the version of a folder
 """

@@ -193,11 +193,25 @@ class Appender:
         segment_end = self._records_end + BLANK_BYTES_MIN
         if self._position < segment_end:
             self._records.append(pack_blank(self._position, segment_end - self._position))
+        self._begin_segment(segment_end)
+
+    def begin_at(self, position: int) -> None:
+        """Begin an empty log at a position: its segment begins there, too."""
+        assert not self._records
+        self._position = self._chunk_position = position
+        self._set_room_end(position + self._settings.segment_bytes_max - BLANK_BYTES_MIN)
+
+    def fill(self, blank_bytes: int) -> None:
+        """End the segment with a blank, wherever that is: for a copy of a log with its own segments."""
+        self._records.append(pack_blank(self._position, blank_bytes))
+        self._begin_segment(self._position + blank_bytes)
+
+    def _begin_segment(self, start: int) -> None:
         if self._records:
             self._chunks.append(Chunk(self._chunk_position, self._records))
         self._records = []
-        self._chunk_position = self._position = segment_end
-        self._set_room_end(segment_end + self._settings.segment_bytes_max - BLANK_BYTES_MIN)
+        self._chunk_position = self._position = start
+        self._set_room_end(start + self._settings.segment_bytes_max - BLANK_BYTES_MIN)
 
     def _check_size(self, size: int) -> None:
         if size > self._record_bytes_max:
@@ -209,11 +223,12 @@ class Appender:
         Return the queues that got messages, each with the first new offset. If the write fails, nothing is stored: all
         appends are settled as FAILED, `failure` has the reason, and the next burst may succeed. Never raises.
         """
-        if not self._records:
+        if not self._records and not self._chunks:
             return {}
         records, settlements, end = self._records, self._settlements, self._position
         try:
-            self._log.write([*self._chunks, Chunk(self._chunk_position, records)], end)
+            last = [Chunk(self._chunk_position, records)] if records else []
+            self._log.write([*self._chunks, *last], end)
         except OSError as error:
             self._fail(error)
             return {}

@@ -18,6 +18,8 @@ class PutOutcome(Enum):
     STORED = "STORED"
     FLUSH_TIMEOUT = "FLUSH_TIMEOUT"
     """Stored and visible, but the disk has not confirmed it in time (RocketMQ: FLUSH_DISK_TIMEOUT)."""
+    COPY_TIMEOUT = "COPY_TIMEOUT"
+    """Stored and visible, but not enough slaves have confirmed it in time (RocketMQ: FLUSH_SLAVE_TIMEOUT)."""
     FAILED = "FAILED"
     """Nothing was stored; `MessageStore.failure` has the reason."""
 

@@ -15,6 +15,9 @@ from staticfire.protocol.errors import StorageError
 
 WaitForSync: TypeAlias = Callable[[int, list[Settlement]], None]
 """Takes appends that must be settled when the log is synced up to a position."""
+WaitForCopies: TypeAlias = Callable[[int, list[Settlement]], list[Settlement]]
+"""Takes the appends of a burst that must be settled when slaves have the log up to a position. Returns the others, with
+one that reports the outcome of the write or the fsync."""
 
 
 class Settling:
@@ -25,10 +28,15 @@ class Settling:
         self._waits_for_sync = settings.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._on_written: Callable[[], None] = _ignore
         self._wait_for_sync: WaitForSync = self._sync_at_once
+        self._wait_for_copies: WaitForCopies | None = None
 
     def use_flusher(self, on_written: Callable[[], None], wait_for_sync: WaitForSync) -> None:
         """Call `on_written` after each burst; pass appends that wait for the disk to `wait_for_sync`."""
         self._on_written, self._wait_for_sync = on_written, wait_for_sync
+
+    def use_copies(self, wait_for_copies: WaitForCopies | None) -> None:
+        """Pass appends that wait for slaves to `wait_for_copies`; None: no append waits for them."""
+        self._wait_for_copies = wait_for_copies
 
     def forget_flusher(self) -> None:
         """From now on, sync at once when an append waits for the disk."""
@@ -36,6 +44,8 @@ class Settling:
 
     def written(self, end_position: int, settlements: list[Settlement]) -> None:
         """Settle the appends of a burst that was written to the log up to a position."""
+        if self._wait_for_copies is not None:
+            settlements = self._wait_for_copies(end_position, settlements)
         if self._waits_for_sync:
             waiting = [settlement for settlement in settlements if settlement[4]]
             if waiting:

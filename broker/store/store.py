@@ -21,6 +21,7 @@ import msgspec
 from staticfire.broker.store.appender import Appender
 from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.consume_queue import Queue
+from staticfire.broker.store.copied import CopiedLog
 from staticfire.broker.store.damage import next_whole
 from staticfire.broker.store.entering import TagsCodeOf
 from staticfire.broker.store.findings import REBUILT_QUEUE, Finding, Findings
@@ -33,7 +34,7 @@ from staticfire.broker.store.reading import WRONG_ENTRIES_MAX, WrongEntry, read_
 from staticfire.broker.store.recovery import Recovery, RecoveryReport
 from staticfire.broker.store.scrub import Scrub
 from staticfire.broker.store.settings import READ_ENTRIES_MAX, StoreSettings
-from staticfire.broker.store.settling import Settling, WaitForSync
+from staticfire.broker.store.settling import Settling, WaitForCopies, WaitForSync
 from staticfire.broker.store.short_queues import ShortQueues
 from staticfire.broker.store.state_files import Checkpoint, StateFiles
 from staticfire.broker.store.time_search import Boundary, probes, search_offset
@@ -188,9 +189,22 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
 
         Raises: NotForGood (they are removed, but may reappear after a power loss), StorageError (nothing was removed).
         """
+        self._early_arrivals |= self.commit()  # Before the position is read: what is in the burst is deleted, too.
+        self._delete_queues(dict.fromkeys(topics, self.log.end_position))
+
+    def delete_as_copied(self, deletions: dict[str, int]) -> None:
+        """Remove the queues of topics that were deleted in the log that this one is copied from.
+
+        `deletions`: topic and the position of its deletion, perhaps after the end of this log. Raises: as above.
+        """
+        news = {topic: position for topic, position in deletions.items() if self._deleted_topics.get(topic) != position}
+        if news:
+            self._delete_queues(news)
+
+    def _delete_queues(self, topics: dict[str, int]) -> None:
         self._early_arrivals |= self.commit()
-        deleted_topics = {**self._deleted_topics, **dict.fromkeys(topics, self.log.end_position)}
-        named = topics[0] if len(topics) == 1 else f"{len(topics)} topics"
+        deleted_topics = {**self._deleted_topics, **topics}
+        named = next(iter(topics)) if len(topics) == 1 else f"{len(topics)} topics"
         trouble: Exception | None = None
         try:
             self._state.write_deleted_topics(deleted_topics)
@@ -251,6 +265,23 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
             arrivals = {queue: offset for queue, offset in arrivals.items() if not queue.deleted}
         return arrivals
 
+    def copy_of_log(self) -> CopiedLog:
+        """Return the means to append pieces of another broker's log, which needs no permission by `refuse`."""
+        return CopiedLog(self._burst, self.log, self.queue, self._deleted_below, self._tags_code_of)
+
+    def begin_copy_at(self, position: int) -> None:
+        """Begin the empty log at a position: the one that it is copied from has lost what was before.
+
+        Raises: StorageError, OSError.
+        """
+        self._note_log_start(position)
+        self.copy_of_log().begin_at(position)
+
+    @property
+    def last_position(self) -> int:
+        """The position of the log's last record; -1 if unknown."""
+        return self._burst.last_position
+
     @property
     def failure(self) -> StorageError | None:
         """The reason why the most recent failed burst failed."""
@@ -273,6 +304,10 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
     def use_flusher(self, on_written: Callable[[], None], wait_for_sync: WaitForSync) -> None:
         """Call `on_written` after each burst. With SYNC_FLUSH, appends that wait for the disk go to `wait_for_sync`."""
         self._settling.use_flusher(on_written, wait_for_sync)
+
+    def use_copies(self, wait_for_copies: WaitForCopies | None) -> None:
+        """Pass appends that wait for slaves to `wait_for_copies`; None: no append waits for them."""
+        self._settling.use_copies(wait_for_copies)
 
     def forget_flusher(self) -> None:
         """Sync in `commit` again when an append waits for the disk."""

@@ -20,7 +20,7 @@ from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.replies import Replies
 from staticfire.client.cluster.route_cache import RouteCache
-from staticfire.client.cluster.routes import MASTER_ID, address_to_read
+from staticfire.client.cluster.routes import MASTER_ID, address_to_read, address_to_write, not_found
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.cluster.transaction_checks import TransactionChecks
 from staticfire.client.cluster.wakeup import Wakeup
@@ -65,7 +65,12 @@ class ClusterClient(Service):
         """The handlers for brokers' requests to this client."""
         connecting = with_client(self.machine, tls_client(self.settings.tls))
         self.pool = ConnectionPool(
-            connecting, self.dispatcher, self.settings.codec_byte, self._connected, self._disconnected
+            connecting,
+            self.dispatcher,
+            self.settings.codec_byte,
+            self._connected,
+            self._disconnected,
+            self.settings.credentials,
         )
         self.nameservers = Nameservers(
             namesrv,
@@ -90,6 +95,8 @@ class ClusterClient(Service):
         self._parts: dict[object, object] = {}
         self._refresh = Wakeup()
         self._lost = LostBrokers(self.machine.clock)
+        self._heard_on: dict[str, Connection | None] = {}
+        """By address: the last connection on which a first heartbeat had a response."""
         self._open = False
         self.thread: LoopThread | None = None
         """Its thread, if it was entered using `with`."""
@@ -192,13 +199,17 @@ class ClusterClient(Service):
             for listener in self.broker_lost:
                 listener(address)
             if address in self.broker_addresses():
-                if self._heartbeats.producers or self._heartbeats.consumers:
-                    self._lost.add(self.routes.name_of(address))
+                replica = self.routes.replica_at(address)
+                if replica is not None and (self._heartbeats.producers or self._heartbeats.consumers):
+                    self._lost.add(replica)
                 self.refresh_routes()
 
     def _heard(self, address: str) -> None:
         """Handle the response to the first heartbeat on a new connection."""
-        self._lost.found(self.routes.name_of(address))
+        replica = self.routes.replica_at(address)
+        if replica is not None:
+            self._lost.found(replica)
+        self._heard_on[address] = self.pool.open_connection(address)
         if self._open:
             for listener in self.broker_connected:
                 listener(address)
@@ -216,7 +227,16 @@ class ClusterClient(Service):
         while True:
             await self.pause_for(await self._lost.next_look())
             await self.routes.refresh(self.routes.topics)
+            self._note_replaced()
             await self._connect_missing()
+
+    def _note_replaced(self) -> None:
+        """Stop looking for a lost broker if another that knows this client has its id now: after a failover."""
+        for name, broker_id in self._lost.wanted:
+            address = self.routes.addresses.get(name, {}).get(broker_id)
+            connection = self.pool.open_connection(address) if address is not None else None
+            if address is not None and connection is not None and self._heard_on.get(address) is connection:
+                self._lost.found((name, broker_id))
 
     async def announce(self) -> None:
         """Register with every known broker. Return when each has responded or failed."""
@@ -243,15 +263,29 @@ class ClusterClient(Service):
             await self.routes.fetch(queue.topic)
             address = address_to_read(self.routes.addresses, queue.broker_name, broker_id)
         if address is None:
-            known = ", ".join(self.routes.addresses) or "none"
-            raise ConnectFailed(
-                f"broker {queue.broker_name} isn't in the route of {queue.topic}; known brokers: {known}"
-            )
+            raise ConnectFailed(not_found(self.routes.addresses, *queue[:2]))
+        return address
+
+    async def address_to_write(self, queue: MessageQueue) -> str:
+        """Return the address of a queue's master. Fetch its topic's route again if none is known.
+
+        Raises: ConnectFailed (no such broker, or only its slaves), TopicNotFound, NetworkError.
+        """
+        address = address_to_write(self.routes.addresses, queue.broker_name)
+        if address is None:
+            await self.routes.fetch(queue.topic)
+            address = address_to_write(self.routes.addresses, queue.broker_name)
+        if address is None:
+            raise ConnectFailed(not_found(self.routes.addresses, *queue[:2]))
         return address
 
     async def ask_broker(self, queue: MessageQueue, request: Request, timeout_ms: int) -> Answer:
         """Send a request to a queue's broker, to its master if possible. Raises: as `address_to_read`."""
         return await self.pool.ask(await self.address_to_read(queue), request, timeout_ms)
+
+    async def ask_master(self, queue: MessageQueue, request: Request, timeout_ms: int) -> Answer:
+        """Send a request that a slave wouldn't serve. Raises: as `address_to_write`."""
+        return await self.pool.ask(await self.address_to_write(queue), request, timeout_ms)
 
     # -- routes --------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,9 @@ from staticfire.protocol.requests.send import ManyMessage
 from staticfire.protocol.sys_flag import TransactionKind
 from staticfire.protocol.times import MessageMs, UptimeMs
 
+# In the remark of a slave that is sent a message. RocketMQ: NettyRemotingAbstract.
+REJECTED = "[REJECTREQUEST]"
+
 
 class Sender:
     """Sends the messages of one producer. It uses the running event loop."""
@@ -230,7 +233,8 @@ class Sender:
     def _note(self, pending: PendingSend, error: StaticfireError) -> None:
         broker_name = pending.queue.broker_name
         pending.failures = [*(pending.failures or ()), f"{broker_name}: {error}"]
-        if isinstance(error, NetworkError):
+        # A broker that rejects every send has become a slave.
+        if isinstance(error, NetworkError) or (isinstance(error, BrokerAnswer) and REJECTED in error.remark):
             self._client.refresh_routes()
         self.destinations.note_failure(broker_name, error)
 

@@ -5,8 +5,8 @@
 - `clock.py`, `faults.py`, `refused.py`: message time, injected faults, connections that were closed because of TLS; all
   of them are staticfire's own
 
-Not implemented: the registration body of brokers older than 3.0.11 (2013), compressed registrations and their CRC,
-NOTIFY_MIN_BROKER_ID_CHANGE, and the controller's requests.
+Not implemented: the registration body of brokers older than 3.0.11 (2013), compressed registrations and their CRC, and
+the controller's requests.
 """
 
 from collections.abc import Callable, Iterable

@@ -79,13 +79,25 @@ class ReplicaState(msgspec.Struct, rename="camel", gc=False):
     transfer_from_where: Int64 = 0
 
 
+class CopyRuntime(msgspec.Struct, rename="camel", gc=False):
+    """A slave's own view of its copy. RocketMQ: HARuntimeInfo.HAClientRuntimeInfo."""
+
+    last_read_timestamp: Int64 = 0
+    last_write_timestamp: Int64 = 0
+    master_addr: str | None = None
+    master_flush_offset: Int64 = 0
+    max_offset: Int64 = 0
+    transferred_byte_in_second: Int64 = 0
+
+
 class HighAvailability(msgspec.Struct, gc=False):
-    """A master and its slaves. RocketMQ: HARuntimeInfo."""
+    """A master and its slaves, or one slave. RocketMQ: HARuntimeInfo."""
 
     master: bool = True
     master_commit_log_max_offset: Int64 = msgspec.field(name="masterCommitLogMaxOffset", default=0)
     in_sync_slave_nums: Int64 = msgspec.field(name="inSyncSlaveNums", default=0)
     ha_connection_info: list[ReplicaState] = msgspec.field(name="haConnectionInfo", default_factory=list)
+    ha_client_runtime_info: CopyRuntime = msgspec.field(name="haClientRuntimeInfo", default_factory=CopyRuntime)
 
 
 class HighAvailabilityAnswer(Answer, rename="camel"):

@@ -9,12 +9,12 @@ import click
 from staticfire.cli.options import Command, Whole, all_flags, as_settings, compat_flag, settings_flags
 from staticfire.cli.stand import ClusterFlags
 from staticfire.launch.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
-from staticfire.launch.places import WantedCluster, WantedControl
+from staticfire.launch.places import WantedCluster, WantedControl, WantedUser
 from staticfire.launch.plan import HOST
 from staticfire.protocol.errors import UsageError
 
 
-def cluster_flags(
+def cluster_flags(  # house: one flag after another
     namesrv_port: int, broker_port: int, grpc_port: int, control_port: int
 ) -> Callable[[Command], Command]:
     """Return a decorator that gives a command the parameter `flags`, a ClusterFlags. The ports are the defaults."""
@@ -26,6 +26,7 @@ def cluster_flags(
             wanted = WantedCluster(
                 brokers=given.pop("brokers"),
                 nameservers=given.pop("nameservers"),
+                replicas=given.pop("replicas"),
                 namesrv_port=namesrv,
                 broker_port=given.pop("broker_port"),
                 grpc_port=_grpc_port(given.pop("grpc_port"), given.pop("no_grpc"), grpc_port if namesrv else 0),
@@ -34,12 +35,17 @@ def cluster_flags(
                 file=given.pop("file"),
                 listen=given.pop("listen"),
                 compat=given.pop("compat"),
+                users=tuple(user_of(text) for text in given.pop("users")),
             )
             return command(flags=ClusterFlags(wanted, _wanted_control(given, control_port)), **given)
 
         return all_flags(
             with_flags,
             click.option("--brokers", type=Whole(), default=1, show_default=True, help="Number of brokers."),
+            click.option(
+                "--replicas", type=Whole(), default=0, show_default=True,
+                help="Number of slaves of each broker, which copy its log. docs/replication.md describes them.",
+            ),
             click.option("--nameservers", type=Whole(), default=1, show_default=True, help="Number of nameservers."),
             _port_flag("--namesrv-port", namesrv_port, "Port of the first nameserver; each further one is 1 higher."),
             _port_flag("--broker-port", broker_port, "Port of the first broker; each further one is 20 higher."),
@@ -56,10 +62,26 @@ def cluster_flags(
             *_control_flags(control_port),
             click.option("--dir", "directory", metavar="DIR", help="Data folder. [default: a temporary folder]"),
             settings_flags,
+            _user_flag,
             compat_flag,
         )  # fmt: skip
 
     return add
+
+
+_user_flag = click.option(
+    "--user", "users", multiple=True, metavar="NAME:SECRET",
+    help="Create a user, and check the signature of each request; may be repeated. The first may do everything, the "
+        "others what `staticfire allow` allows.",
+)  # fmt: skip
+
+
+def user_of(text: str) -> WantedUser:
+    """Return the user of a flag. Raises: UsageError."""
+    name, separator, secret = text.partition(":")
+    if not separator or not name.strip() or not secret.strip():
+        raise UsageError("--user must be written as NAME:SECRET, for example --user admin:secret")
+    return WantedUser(name.strip(), secret)
 
 
 def _grpc_port(given: int | None, is_unwanted: bool, default: int) -> int | None:

@@ -81,7 +81,22 @@ def _known_target(_: click.Context, __: click.Parameter, value: str | None) -> s
 def _not_empty(_: click.Context, __: click.Parameter, value: str) -> str:
     if not value.strip():
         raise UsageError("--namesrv is empty; write host:port, for example 127.0.0.1:9876")
+    sign_as_owner(value)
     return value
+
+
+def sign_as_owner(namesrv: str) -> None:
+    """Have this process sign as the cluster's own user, if this user has started that cluster and names no other key.
+
+    All clients of the process take their key from the environment.
+    """
+    if "ROCKETMQ_ACCESS_KEY" in os.environ:
+        return
+    from staticfire.runtime.local_keys import read_key  # here, since few commands connect to a cluster
+
+    own = read_key(namesrv)
+    if own is not None:
+        os.environ["ROCKETMQ_ACCESS_KEY"], os.environ["ROCKETMQ_SECRET_KEY"] = own.access_key, own.secret_key
 
 
 NAMESRV: dict[str, Any] = {

@@ -67,12 +67,26 @@ def standing(
         control_socket = _listen_for_control(flags.control)
         ended_badly: list[str] = []
         try:
-            with _running_cluster(flags.wanted, stdout, signals, early, ended_badly, later) as cluster:
+            running = _running_cluster(flags.wanted, stdout, signals, early, ended_badly, later)
+            with running as cluster, _owners_key(cluster):
                 yield Stand(cluster, control_socket, signals, flags.control, ended_badly)
         finally:
             control_socket.close()
     finally:
         signals.close()
+
+
+@contextmanager
+def _owners_key(cluster: ProcessCluster) -> Iterator[None]:
+    """Let the commands of this user sign as the cluster's own user while it runs."""
+    from staticfire.runtime.local_keys import remove_key, write_key  # here, after the processes were started
+
+    own = cluster.credentials
+    path = "" if own is None else write_key(cluster.plan.nameservers[0].listen_port, own)
+    try:
+        yield
+    finally:
+        remove_key(path)
 
 
 def _listen_for_control(control: WantedControl) -> socket.socket:

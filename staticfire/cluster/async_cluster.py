@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from staticfire.cluster.cluster import Cluster
     from staticfire.cluster.cluster_dead_letters import AwaitedDeadLetters
     from staticfire.cluster.cluster_faults import AwaitedFaults
+    from staticfire.cluster.cluster_users import AwaitedUsers
 
 
 class AsyncClock(Face[RunningClock]):
@@ -75,6 +76,13 @@ class AsyncCluster(ClusterFacts):
         return AwaitedFaults(self)
 
     @property
+    def users(self) -> "AwaitedUsers":
+        """Users: `await cluster.users.add("shop", "s3cret")`, `.allow("shop", "Topic:orders", "Pub,Sub")`, `.all()`."""
+        from staticfire.cluster.cluster_users import AwaitedUsers
+
+        return AwaitedUsers(self)
+
+    @property
     def nameserver(self) -> "AsyncClusterProcess":
         """The nameserver, for example to kill or freeze it. With several nameservers: the first."""
         return AsyncClusterProcess(self, NAMESERVER)
@@ -106,6 +114,11 @@ class AsyncCluster(ClusterFacts):
     restart = awaiting(RunningCluster.restart)
     freeze = awaiting(RunningCluster.freeze)
     thaw = awaiting(RunningCluster.thaw)
+    failover = awaiting(RunningCluster.failover)
+    replication = awaiting(RunningCluster.replication)
+    hold_copy = awaiting(RunningCluster.hold_copy)
+    release_copy = awaiting(RunningCluster.release_copy)
+    delay_copy = awaiting(RunningCluster.delay_copy)
 
     def _behind(self) -> tuple[LoopThread, RunningCluster]:
         return self._cluster._behind()
@@ -129,3 +142,19 @@ class AsyncClusterProcess(ProcessFacts[AsyncCluster]):
     async def thaw(self) -> None:
         """Resume the suspended process. Raises: ClientError."""
         await self._cluster.thaw(self.name)
+
+    def replica(self, number: int) -> "AsyncClusterProcess":
+        """Return a slave of this broker: 1 is the first. It keeps this name after a failover. Raises: ClientError."""
+        return self._cluster.broker(f"{self.name}-{number}")
+
+    async def hold(self) -> None:
+        """Let this slave copy nothing more, until `release`. Raises: ClientError (it isn't a slave), NetworkError."""
+        await self._cluster.hold_copy(self.address)
+
+    async def release(self) -> None:
+        """Let this slave copy again, without a lag. Raises: ClientError (it isn't a slave), NetworkError."""
+        await self._cluster.release_copy(self.address)
+
+    async def lag(self, lag_ms: int) -> None:
+        """Let this slave store each message that much later than its master. Raises: ClientError, NetworkError."""
+        await self._cluster.delay_copy(self.address, lag_ms)

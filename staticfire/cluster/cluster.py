@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from staticfire.cluster.cluster_clock import BlockingClock
     from staticfire.cluster.cluster_dead_letters import BlockingDeadLetters
     from staticfire.cluster.cluster_faults import BlockingFaults
+    from staticfire.cluster.cluster_users import BlockingUsers
     from staticfire.launch.embedded import EmbeddedCluster
 
 Isolation = Literal["thread", "process"]
@@ -59,6 +60,8 @@ class Cluster(ClusterFacts):
         control_hosts: Sequence[str] = (),
         nameservers: int = 1,
         compat: str | None = None,
+        users: Mapping[str, str] | None = None,
+        replicas: int = 0,
     ) -> None:
         """Define a cluster; `with` starts it.
 
@@ -81,17 +84,27 @@ class Cluster(ClusterFacts):
         `compat`: "rocketmq-5.3.3" turns off every difference from that version that can be turned off
         (docs/compatibility.md).
 
+        `users`: names and secrets of users; the first may do everything, the others what `.users.allow` allows. With
+        users, brokers check the signature of each request (docs/access.md).
+
+        `replicas`: the number of slaves of each broker, which copy its log. They are `broker(name).replica(1)` and so
+        on; docs/replication.md describes them.
+
         Raises: UsageError, ClientError.
         """
         if isolation not in ("thread", "process"):
             raise ClientError(f"isolation={isolation!r} is unknown; use 'thread' or 'process'")
         self.isolation = isolation
         ports = namesrv_port, broker_port
-        wanted = WantedCluster.of_parameters(brokers, settings, directory, *ports, grpc, nameservers)
+        wanted = WantedCluster.of_parameters(brokers, settings, directory, *ports, grpc, nameservers, replicas)
         if compat is not None:
             from staticfire.launch.compat import check_target
 
             check_target(compat)
+        if users is not None:
+            from staticfire.cluster.cluster_users import wanted_users
+
+            wanted = replace(wanted, users=wanted_users(users))
         self._wanted = replace(wanted, compat=compat)
         self._control_hosts = (control_hosts,) if isinstance(control_hosts, str) else tuple(control_hosts)
         self._thread: LoopThread | None = None
@@ -131,6 +144,13 @@ class Cluster(ClusterFacts):
         return BlockingFaults(self)
 
     @property
+    def users(self) -> "BlockingUsers":
+        """Users: `.add("shop", "s3cret")`, `.allow("shop", "Topic:orders", "Pub,Sub")`, `.deny(...)`, `.all()`."""
+        from staticfire.cluster.cluster_users import BlockingUsers
+
+        return BlockingUsers(self)
+
+    @property
     def aio(self) -> "AsyncCluster":
         """The same cluster for asynchronous code: the object that `async with` returns."""
         from staticfire.cluster.async_cluster import AsyncCluster
@@ -149,8 +169,12 @@ class Cluster(ClusterFacts):
 
     def broker(self, name: str) -> "ClusterProcess":
         """Return one broker. Raises: ClientError (unknown name)."""
-        self._behind()[1].check_broker(name)
+        self.check_broker(name)
         return ClusterProcess(self, name)
+
+    def check_broker(self, name: str) -> None:
+        """Check that there is such a broker or slave. Raises: ClientError."""
+        self._behind()[1].check_broker(name)
 
     # -- operations ----------------------------------------------------------------------------------------------
 
@@ -171,6 +195,11 @@ class Cluster(ClusterFacts):
     restart = waiting(RunningCluster.restart)
     freeze = waiting(RunningCluster.freeze)
     thaw = waiting(RunningCluster.thaw)
+    failover = waiting(RunningCluster.failover)
+    replication = waiting(RunningCluster.replication)
+    hold_copy = waiting(RunningCluster.hold_copy)
+    release_copy = waiting(RunningCluster.release_copy)
+    delay_copy = waiting(RunningCluster.delay_copy)
     _open_control = waiting(RunningCluster.open_control)
 
     # -- start and stop ------------------------------------------------------------------------------------------
@@ -281,3 +310,21 @@ class ClusterProcess(ProcessFacts[Cluster]):
     def thaw(self) -> None:
         """Resume the suspended process. Raises: ClientError."""
         self._cluster.thaw(self.name)
+
+    def replica(self, number: int) -> "ClusterProcess":
+        """Return a slave of this broker: 1 is the first. It keeps this name after a failover. Raises: ClientError."""
+        name = f"{self.name}-{number}"
+        self._cluster.check_broker(name)
+        return ClusterProcess(self._cluster, name)
+
+    def hold(self) -> None:
+        """Let this slave copy nothing more, until `release`. Raises: ClientError (it isn't a slave), NetworkError."""
+        self._cluster.hold_copy(self.address)
+
+    def release(self) -> None:
+        """Let this slave copy again, without a lag. Raises: ClientError (it isn't a slave), NetworkError."""
+        self._cluster.release_copy(self.address)
+
+    def lag(self, lag_ms: int) -> None:
+        """Let this slave store each message that much later than its master. Raises: ClientError, NetworkError."""
+        self._cluster.delay_copy(self.address, lag_ms)

@@ -26,6 +26,11 @@ class ClusterFacts(Face[RunningCluster]):
         return self._behind()[1].cluster.addresses
 
     @property
+    def replica_addresses(self) -> dict[str, str]:
+        """The address of each slave by its name: broker-a-1, broker-a-2, broker-b-1 ..."""
+        return self._behind()[1].cluster.plan.replica_addresses
+
+    @property
     def grpc_endpoint(self) -> str:
         """The address for RocketMQ 5 clients. Raises: ClientError (the cluster has no gRPC endpoint)."""
         endpoint = self._behind()[1].cluster.plan.grpc_endpoint
@@ -58,7 +63,7 @@ class ProcessFacts(Generic[C]):
     def address(self) -> str:
         """The address where it listens."""
         cluster = self._cluster
-        return {**cluster.nameserver_addresses, **cluster.addresses}[self.name]
+        return {**cluster.nameserver_addresses, **cluster.addresses, **cluster.replica_addresses}[self.name]
 
     @property
     def pid(self) -> int | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from staticfire.launch.process_faults import ProcessFaults
+    from staticfire.runtime.credentials import Credentials
 
 
 class RemotePlace:
@@ -24,6 +25,8 @@ class RemotePlace:
 
     process_faults: "ProcessFaults | None" = None
     addresses: "Mapping[str, str] | None" = None
+    credentials: "Credentials | None" = None
+    """None: those of the environment."""
 
     def __init__(self, namesrv: str) -> None:
         self.namesrv = namesrv

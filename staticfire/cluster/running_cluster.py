@@ -19,8 +19,10 @@ from staticfire.runtime.tls.settings import ENFORCING
 if TYPE_CHECKING:
     from staticfire.broker.groups.retries import SentBack
     from staticfire.client import Admin, ClientConnection
+    from staticfire.client.admin.access import AccessAdmin
     from staticfire.client.admin.group_view import GroupView
     from staticfire.client.admin.journal import JournalRecords
+    from staticfire.client.admin.replicas import Failover, ReplicaAdmin
     from staticfire.client.copying.copier import CopyReport
     from staticfire.client.explain.explanation import Explanation
     from staticfire.launch.embedded import EmbeddedCluster
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class RunningCluster:
+class RunningCluster:  # house: a few lines for each thing that is asked of a cluster
     """A nameserver and brokers, in processes or in a thread."""
 
     def __init__(self, cluster: "EmbeddedCluster | ProcessCluster", stack: AsyncExitStack) -> None:
@@ -127,7 +129,7 @@ class RunningCluster:
         from staticfire.control.reset import reset
 
         async with self.pool() as pool:
-            return await reset(pool, self.cluster.namesrv, self.cluster.addresses.values())
+            return await reset(pool, self.cluster.namesrv, (await self._masters(pool)).values())
 
     async def copy(
         self,
@@ -152,7 +154,7 @@ class RunningCluster:
 
         wish = CopyWish(topic, [groups] if isinstance(groups, str) else list(groups), since_ms, until_ms, limit)
         settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words, or it is refused
-        own = ClientSettings(tls=self.cluster.client_tls or False)
+        own = ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
         async with Admin(source, settings) as there, Admin(self.cluster.namesrv, own) as here:
             return await copy_topic(there, here, wish)
 
@@ -167,7 +169,7 @@ class RunningCluster:
         from staticfire.control.snapshots import save
 
         async with self.pool() as pool:
-            return await save(pool, self.cluster.addresses, name)
+            return await save(pool, await self._masters(pool), name)
 
     async def restore(self, name: str = "default") -> dict[str, Any]:
         """Restore the saved state: messages, topics, groups, offsets, waiting messages, message time.
@@ -178,14 +180,67 @@ class RunningCluster:
         from staticfire.control.snapshots import restore
 
         async with self.pool() as pool:
-            return await restore(pool, self.cluster.namesrv, self.cluster.addresses, name)
+            return await restore(pool, self.cluster.namesrv, await self._masters(pool), name)
 
     async def snapshots(self) -> list[dict[str, Any]]:
         """Return the existing snapshots, sorted by name. Raises: BrokerAnswer, NetworkError."""
         from staticfire.control.snapshots import saved
 
         async with self.pool() as pool:
-            return await saved(pool, self.cluster.addresses)
+            return await saved(pool, await self._masters(pool))
+
+    # -- replication ---------------------------------------------------------------------------------------------
+
+    async def failover(self, broker: str, to: int | None = None, losing: int | None = None) -> "Failover":
+        """Let a slave of a broker become the master; return what was lost. See docs/replication.md.
+
+        `to`: the id of the slave; default: the one with most of the log. `losing`: the new master doesn't have the
+        last messages, this many; without it, a failover that would lose messages is refused.
+        Raises: ClientError, BrokerAnswer, NetworkError.
+        """
+        async with self._replicas() as replicas:
+            return await replicas.failover(broker, to, losing)
+
+    async def replication(self) -> "list[dict[str, Any]]":
+        """Return all masters and slaves: who copies whom, how far behind, in sync or not. Raises: NetworkError."""
+        from staticfire.client.admin.replica_view import object_of
+
+        async with self._replicas() as replicas:
+            found = await replicas.all()
+        return [object_of(one, found) for one in found]
+
+    async def hold_copy(self, address: str) -> None:
+        """Let the slave at an address copy nothing more. Raises: BrokerAnswer, NetworkError."""
+        await self._control_copy(address, hold=True)
+
+    async def release_copy(self, address: str) -> None:
+        """Let the slave at an address copy again, without a lag. Raises: BrokerAnswer, NetworkError."""
+        await self._control_copy(address, hold=False, lag_ms=0)
+
+    async def delay_copy(self, address: str, lag_ms: int) -> None:
+        """Let the slave at an address store messages later than its master. Raises: BrokerAnswer, NetworkError."""
+        await self._control_copy(address, lag_ms=lag_ms)
+
+    async def _control_copy(self, address: str, **change: Any) -> None:
+        from staticfire.protocol.requests.replication import ControlReplication
+
+        async with self._replicas() as replicas:
+            await replicas.control_at(address, ControlReplication(**change))
+
+    @asynccontextmanager
+    async def _replicas(self) -> "AsyncIterator[ReplicaAdmin]":
+        from staticfire.client.admin.replicas import ReplicaAdmin
+
+        async with self.pool() as pool:
+            yield ReplicaAdmin(pool, self.cluster.namesrv)
+
+    async def _masters(self, pool: "ConnectionPool") -> dict[str, str]:
+        """Return the addresses of the brokers that accept changes. Raises: NetworkError."""
+        from staticfire.client.admin.replicas import ReplicaAdmin
+
+        cluster = self.cluster
+        has_slaves = bool(cluster.replica_addresses)
+        return await ReplicaAdmin(pool, cluster.namesrv).masters() if has_slaves else cluster.addresses
 
     # -- processes -----------------------------------------------------------------------------------------------
 
@@ -229,8 +284,9 @@ class RunningCluster:
 
     def check_broker(self, name: str) -> None:
         """Check that there is such a broker. Raises: ClientError."""
-        if name not in self.cluster.addresses:
-            raise ClientError(f"this cluster has no {name}; it has {', '.join(self.cluster.addresses)}")
+        names = self.cluster.plan.server_names
+        if name not in names:
+            raise ClientError(f"this cluster has no {name}; it has {', '.join(names)}")
 
     # -- connections ---------------------------------------------------------------------------------------------
 
@@ -247,15 +303,26 @@ class RunningCluster:
         from staticfire.runtime.pool import ConnectionPool
 
         machine = client_machine(self.cluster.client_tls)
-        pool = ConnectionPool(machine)
+        pool = ConnectionPool(machine, credentials=self.cluster.credentials)
         try:
             yield pool
         finally:
             await pool.close()
             await machine.workers.close()
 
+    @asynccontextmanager
+    async def access(self) -> "AsyncIterator[AccessAdmin]":
+        """Open connections for one change of users or policies."""
+        from staticfire.client import Admin, ClientSettings
+        from staticfire.client.admin.access import AccessAdmin
+
+        settings = ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
+        async with Admin(self.cluster.namesrv, settings) as admin:
+            yield AccessAdmin(admin)
+
     async def _asked(self, ask: "Callable[[Admin], Awaitable[T]]") -> T:
         from staticfire.client import Admin, ClientSettings
 
-        async with Admin(self.cluster.namesrv, ClientSettings(tls=self.cluster.client_tls or False)) as admin:
+        settings = ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
+        async with Admin(self.cluster.namesrv, settings) as admin:
             return await ask(admin)

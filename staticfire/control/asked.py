@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from staticfire.client import Admin, ClientSettings
 from staticfire.client.admin.clock import ClusterClock
+from staticfire.client.admin.replicas import ReplicaAdmin
 from staticfire.cluster.fault_rules import ClusterFaults
 from staticfire.control.view import ClusterView
 from staticfire.runtime.pool import ConnectionPool
@@ -20,15 +21,14 @@ class ControlledCluster:
     url: str
     """The URL of the endpoint."""
     needs_token: bool
+    client_settings: ClientSettings = field(default_factory=ClientSettings)
+    """How clients of it connect: with which protocol, through TLS or not."""
+    why_read_only: str = ""
+    """Why only reading is allowed; empty: everything is."""
 
     @property
     def namesrv(self) -> str:
         return self.view.namesrv
-
-    @property
-    def client_settings(self) -> ClientSettings:
-        """The settings of clients of this cluster."""
-        return ClientSettings(tls=self.view.client_tls or False)
 
     @property
     def clock(self) -> ClusterClock:
@@ -37,6 +37,14 @@ class ControlledCluster:
     @property
     def faults(self) -> ClusterFaults:
         return ClusterFaults(self.pool, self.view.namesrv, self.view.process_faults, self.view.addresses)
+
+    @property
+    def replicas(self) -> ReplicaAdmin:
+        return ReplicaAdmin(self.pool, self.view.namesrv)
+
+    async def masters(self) -> dict[str, str]:
+        """Return the addresses of the brokers that accept changes. Raises: ClientError, NetworkError."""
+        return await self.replicas.masters() if self.view.replica_addresses else self.view.addresses
 
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[Admin]:

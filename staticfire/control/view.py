@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from staticfire.launch.process_faults import ProcessFaults
+    from staticfire.runtime.credentials import Credentials
     from staticfire.runtime.tls.settings import TlsClient, TlsSettings
 
 
@@ -25,6 +26,14 @@ class ClusterView(Protocol):
     @property
     def addresses(self) -> dict[str, str]:
         """The address of each broker by its name."""
+
+    @property
+    def credentials(self) -> "Credentials | None":
+        """The access key of the cluster's own programs."""
+
+    @property
+    def replica_addresses(self) -> dict[str, str]:
+        """The address of each slave by the name of its process."""
 
     def describe(self) -> dict[str, Any]:
         """Return processes, ports and folders, ready for JSON."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from staticfire.broker.groups.retries import SentBack
 from staticfire.broker.server import Broker
@@ -16,6 +16,9 @@ from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Service
 from staticfire.runtime.tls.settings import TlsClient, TlsSettings
+
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
 
 log = logger("cluster")
 
@@ -50,6 +53,15 @@ class EmbeddedCluster:
     def addresses(self) -> dict[str, str]:
         return self.plan.addresses
 
+    @property
+    def credentials(self) -> "Credentials | None":
+        """The access key of the cluster's own programs."""
+        return self.plan.credentials
+
+    @property
+    def replica_addresses(self) -> dict[str, str]:
+        return self.plan.replica_addresses
+
     def describe(self) -> dict[str, Any]:
         """Return addresses, process ids and folders, ready for JSON."""
         return describe_cluster(self.plan, self.folder, self.pids)
@@ -61,7 +73,7 @@ class EmbeddedCluster:
         return (
             {}
             if self._pid is None
-            else dict.fromkeys([*self.plan.nameserver_addresses, *self.addresses, *proxy], self._pid)
+            else dict.fromkeys([*self.plan.nameserver_addresses, *self.plan.server_names, *proxy], self._pid)
         )
 
     @property
@@ -75,8 +87,8 @@ class EmbeddedCluster:
         self._running.push_async_callback(machine.workers.close)
         for name, nameserver in zip(self.plan.nameserver_addresses, self.plan.nameservers, strict=True):
             await self._enter(name, Nameserver(machine, nameserver, self._ports.hand_over(name)), on_crash)
-        for settings in self.plan.brokers:
-            name = settings.broker_name
+        plan = self.plan
+        for name, settings in zip(plan.server_names, [*plan.brokers, *plan.replicas], strict=True):
             broker = Broker(machine, settings, self._ports.hand_over(name))
             self._brokers.append(broker)
             await self._enter(name, broker, on_crash)

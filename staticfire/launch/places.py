@@ -1,5 +1,6 @@
 """The folder and the listening ports that a cluster needs before it starts."""
 
+import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from staticfire.launch.plan import (
     broker_names,
     host_from_here,
     nameserver_names,
+    replica_names,
 )
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.addresses import format_address
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from staticfire.launch.temporary_folder import TemporaryFolder
 
 PORT_MAX = 65_535
+OWN_USER, OWN_SECRET_BYTES = "staticfire", 16
+"""The user of the cluster's own programs. Each start makes a new secret."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,20 @@ FLAGS = Words(
 PARAMETERS = Words(
     "stop it, or give another namesrv_port= or broker_port= (0: any free port)", "directory=", "settings="
 )
+
+
+@dataclass(frozen=True)
+class WantedUser:
+    """A user to create at the start."""
+
+    name: str
+    secret: str = field(repr=False)
+    kind: str = ""
+    """Super or Normal. Unset: the first user is a super user, the others aren't."""
+
+    def as_json(self) -> dict[str, str]:
+        """Return the user as the setting initAuthenticationUser has it."""
+        return {"username": self.name, "password": self.secret, **({"userType": self.kind} if self.kind else {})}
 
 
 @dataclass(frozen=True)
@@ -87,6 +105,10 @@ class WantedCluster:
     nameservers: int = 1
     compat: str | None = None
     """The RocketMQ version to behave like; see compat.py."""
+    users: tuple["WantedUser", ...] = ()
+    """Users to create at the start; the first is a super user."""
+    replicas: int = 0
+    """The number of slaves of each broker."""
 
     @property
     def compat_settings(self) -> Mapping[str, str]:
@@ -97,8 +119,16 @@ class WantedCluster:
 
         return compat_settings(self.compat)
 
+    def access_settings(self) -> dict[str, str]:
+        """Return the settings for the user of the cluster's own programs, and for the users."""
+        own = {"accessKey": OWN_USER, "secretKey": os.urandom(OWN_SECRET_BYTES).hex()}  # noqa: TID251 (a secret that no seed may repeat)
+        settings = {"innerClientAuthenticationCredentials": json.dumps(own)}
+        if self.users:
+            settings["initAuthenticationUser"] = json.dumps([user.as_json() for user in self.users])
+        return settings
+
     @classmethod
-    def of_parameters(
+    def of_parameters(  # house: what people give a cluster are its parameters
         cls,
         brokers: object,
         settings: object,
@@ -107,10 +137,11 @@ class WantedCluster:
         broker_port: object,
         grpc: object = False,
         nameservers: object = 1,
+        replicas: object = 0,
     ) -> "WantedCluster":
         """Check the parameters of `Cluster`, of whatever types, and return the cluster. Raises: UsageError."""
         ports = {"namesrv_port": namesrv_port, "broker_port": broker_port}
-        for name, number in {"brokers": brokers, "nameservers": nameservers, **ports}.items():
+        for name, number in {"brokers": brokers, "nameservers": nameservers, "replicas": replicas, **ports}.items():
             if not is_whole(number):
                 raise UsageError(f"{name}={number!r}: it must be a whole number")
         for name, port in ports.items():
@@ -118,6 +149,7 @@ class WantedCluster:
                 raise UsageError(f"{name}={port}: ports are 1 to {PORT_MAX}; 0 means any free port")
         broker_names(brokers)  # type: ignore[arg-type]  # the same
         nameserver_names(nameservers)  # type: ignore[arg-type]
+        replica_names(brokers, replicas)  # type: ignore[arg-type]
         if settings is not None and not isinstance(settings, Mapping):
             raise UsageError(f'settings={settings!r}: it must be a dictionary, like {{"autoCreateTopicEnable": False}}')
         if directory is not None and not isinstance(directory, str | os.PathLike):
@@ -128,7 +160,7 @@ class WantedCluster:
         folder = None if directory is None else os.fsdecode(directory)
         grpc_port = 0 if grpc else None
         places = brokers, namesrv_port, broker_port, grpc_port, folder
-        return cls(*places, texts, words=PARAMETERS, nameservers=nameservers)  # type: ignore[arg-type]
+        return cls(*places, texts, words=PARAMETERS, nameservers=nameservers, replicas=replicas)  # type: ignore[arg-type]
 
 
 def is_whole(value: object) -> bool:
@@ -221,7 +253,7 @@ def describe_cluster(plan: ClusterPlan, folder: ClusterFolder, pids: Mapping[str
     def process(name: str, address: str) -> dict[str, Any]:
         return {"name": name, "address": address, "pid": pids.get(name), "directory": f"{folder.path}/{name}"}
 
-    places = {**plan.nameserver_addresses, **plan.addresses}
+    places = {**plan.nameserver_addresses, **plan.addresses, **plan.replica_addresses}
     if plan.grpc_endpoint is not None:
         places[PROXY] = plan.grpc_endpoint
     return {

@@ -6,7 +6,7 @@ Pure: the code that carries out the plan binds the ports and creates the folders
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import ascii_lowercase
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from staticfire.broker.settings import BrokerSettings
 from staticfire.nameserver.settings import NameserverSettings
@@ -17,6 +17,9 @@ from staticfire.runtime.config import field_of, variable_of
 from staticfire.runtime.loading import ENVIRONMENT, load_settings
 from staticfire.runtime.tls.settings import TlsClient
 
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
+
 HOST = "127.0.0.1"
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
 NAMESRV_PORT, BROKER_PORT, GRPC_PORT, CONTROL_PORT = 9876, 10911, 8081, 8082
@@ -24,8 +27,12 @@ NAMESRV_PORT, BROKER_PORT, GRPC_PORT, CONTROL_PORT = 9876, 10911, 8081, 8082
 BROKER_PORT_STEP = 20
 BROKERS_MAX = len(ascii_lowercase)
 NAMESERVERS_MAX = 9
+# The ports of a broker's slaves are between its own and those of the next broker.
+REPLICA_PORT_STEP = 4
+REPLICAS_MAX = BROKER_PORT_STEP // REPLICA_PORT_STEP - 1
 
 NAMESERVER, PROXY = "nameserver", "proxy"
+SLAVE = "SLAVE"
 # Defaults of the brokers of a whole cluster. A broker that is started alone behaves as RocketMQ's by default.
 STAND_DEFAULTS = {
     "answerNewerSubscriptionUnfiltered": "true",
@@ -34,6 +41,8 @@ STAND_DEFAULTS = {
     "recordRequests": "true",
     "wakePopsOfReturning": "true",
 }
+# The same for the brokers of a cluster with slaves, unless it must behave as RocketMQ.
+REPLICA_DEFAULTS = {"slaveReadEnable": "true", "slaveSyncPeriod": "1000"}
 
 
 PROGRAMS = (NameserverSettings, BrokerSettings, ProxySettings)
@@ -59,6 +68,8 @@ class GivenSettings:
     source: str = "--set"
     compat: Mapping[str, str] = field(default_factory=dict)
     """Settings that replace a cluster's own defaults, to turn off differences from RocketMQ."""
+    access: Mapping[str, str] = field(default_factory=dict)
+    """Settings of access that the cluster makes itself: the user of its own programs, and users of parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,9 @@ class ClusterPlan:
     directory: str
     nameservers: tuple[NameserverSettings, ...]
     brokers: tuple[BrokerSettings, ...]
+    """The masters."""
+    replicas: tuple[BrokerSettings, ...] = ()
+    """The slaves, by master, then by id. The process of the first slave of broker-a is broker-a-1."""
     proxy: ProxySettings | None = None
     """The gRPC endpoint, if the cluster has one."""
     host: str = HOST
@@ -95,9 +109,29 @@ class ClusterPlan:
         return {broker.broker_name: format_address(self.host, broker.listen_port) for broker in self.brokers}
 
     @property
+    def credentials(self) -> "Credentials | None":
+        """The access key of the cluster's own programs."""
+        text = self.brokers[0].inner_client_authentication_credentials
+        if not text:
+            return None
+        from staticfire.runtime.credentials import Credentials  # here, since it isn't needed to start processes
+
+        return Credentials.parse(text)
+
+    @property
     def grpc_endpoint(self) -> str | None:
         """The address for RocketMQ 5 clients, if the cluster has a gRPC endpoint."""
         return None if self.proxy is None else format_address(self.host, self.proxy.grpc_server_port)
+
+    @property
+    def replica_addresses(self) -> dict[str, str]:
+        """The address of each slave by the name of its process."""
+        return {replica_name(one): format_address(self.host, one.listen_port) for one in self.replicas}
+
+    @property
+    def server_names(self) -> list[str]:
+        """The names of the processes of all masters and slaves."""
+        return [*self.addresses, *self.replica_addresses]
 
     def settings_of(self, name: str) -> NameserverSettings | BrokerSettings | ProxySettings:
         """Return the settings of a process. Raises: KeyError."""
@@ -111,8 +145,8 @@ class ClusterPlan:
         return settings.grpc_server_port if isinstance(settings, ProxySettings) else settings.listen_port
 
     def broker(self, name: str) -> BrokerSettings:
-        """Return one broker's settings. Raises: KeyError."""
-        return {broker.broker_name: broker for broker in self.brokers}[name]
+        """Return the settings of one broker or slave. Raises: KeyError."""
+        return dict(zip(self.server_names, [*self.brokers, *self.replicas], strict=True))[name]
 
 
 def host_from_here(listen: str) -> str:
@@ -125,6 +159,18 @@ def broker_names(count: int) -> list[str]:
     if not 1 <= count <= BROKERS_MAX:
         raise UsageError(f"a cluster can't have {count} brokers; allowed are 1 to {BROKERS_MAX}")
     return [f"broker-{letter}" for letter in ascii_lowercase[:count]]
+
+
+def replica_name(settings: BrokerSettings) -> str:
+    """Return the name of a slave's process: broker-a-1."""
+    return f"{settings.broker_name}-{settings.broker_id}"
+
+
+def replica_names(brokers: int, replicas: int) -> list[str]:
+    """Return broker-a-1, broker-a-2, broker-b-1 ... Raises: UsageError."""
+    if not 0 <= replicas <= REPLICAS_MAX:
+        raise UsageError(f"a broker can't have {replicas} slaves; allowed are 0 to {REPLICAS_MAX}")
+    return [f"{name}-{number}" for name in broker_names(brokers) for number in range(1, replicas + 1)]
 
 
 def nameserver_names(count: int) -> list[str]:
@@ -144,6 +190,15 @@ def broker_ports(first: int, count: int) -> list[int]:
     return [first + BROKER_PORT_STEP * index if first else 0 for index in range(count)]
 
 
+def replica_ports(first: int, brokers: int, replicas: int) -> list[int]:
+    """Return the port of each slave; 0 remains 0."""
+    return [
+        port + REPLICA_PORT_STEP * number if first else 0
+        for port in broker_ports(first, brokers)
+        for number in range(1, replicas + 1)
+    ]
+
+
 def plan_cluster(
     directory: str,
     namesrv_ports: Sequence[int],
@@ -151,10 +206,12 @@ def plan_cluster(
     given: GivenSettings,
     grpc_port: int | None = None,
     listen: str = HOST,
+    slave_ports: Sequence[int] = (),
 ) -> ClusterPlan:
     """Return the plan: one nameserver and one broker per port, and a gRPC endpoint if it has a port.
 
-    Each setting goes to every program that has it. `listen`: the address that all processes listen on.
+    Each setting goes to every program that has it. `listen`: the address that all processes listen on. `slave_ports`:
+    those of all slaves, as many for each broker.
 
     Raises: UsageError.
     """
@@ -165,15 +222,24 @@ def plan_cluster(
         _load(NameserverSettings, given, _nameserver_place(directory, listen, name, port))
         for name, port in zip(nameserver_names(len(namesrv_ports)), namesrv_ports, strict=True)
     ]
-    defaults = {**STAND_DEFAULTS, **given.compat}
+    defaults = {**STAND_DEFAULTS, **given.compat, **given.access}
+    if slave_ports and not given.compat:
+        defaults |= REPLICA_DEFAULTS
     brokers = [
         _load(BrokerSettings, given, _broker_place(directory, listen, name, port, namesrv), defaults)
         for name, port in zip(broker_names(len(ports)), ports, strict=True)
     ]
-    for broker in brokers:
+    per_broker = len(slave_ports) // max(1, len(ports))
+    replicas = [
+        _load(BrokerSettings, given, _replica_place(directory, listen, name, port, namesrv), defaults)
+        for name, port in zip(replica_names(len(ports), per_broker), slave_ports, strict=True)
+    ]
+    for broker in (*brokers, *replicas):
         _refuse_unusable(broker)
-    proxy = None if grpc_port is None else _load(ProxySettings, given, _proxy_place(listen, grpc_port, namesrv))
-    return ClusterPlan(directory, tuple(nameservers), tuple(brokers), proxy, host)
+        _check_access(broker, given.access)
+    own = {key: text for key, text in given.access.items() if field_of(ProxySettings, key)}
+    proxy = None if grpc_port is None else _load(ProxySettings, given, _proxy_place(listen, grpc_port, namesrv), own)
+    return ClusterPlan(directory, tuple(nameservers), tuple(brokers), tuple(replicas), proxy, host)
 
 
 def _load(cls: type[S], given: GivenSettings, place: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> S:
@@ -192,11 +258,22 @@ def _load(cls: type[S], given: GivenSettings, place: Mapping[str, str], defaults
 
 def _refuse_unusable(broker: BrokerSettings) -> None:
     """Refuse settings with which a broker would start but be useless. Raises: UsageError."""
-    if broker.broker_id:
-        raise UsageError(f"brokerId={broker.broker_id}: all brokers are masters, and the id of a master is 0")
     if not all(letter.isalnum() or letter in _OF_HOSTS for letter in broker.broker_ip1):
         words = "clients can't connect to this host; write an IP address or a host name"
         raise UsageError(f"brokerIP1={broker.broker_ip1!r}: {words}")
+
+
+def _check_access(broker: BrokerSettings, own: Mapping[str, str]) -> None:
+    """Refuse invalid users before anything is started. Raises: UsageError, without a secret."""
+    text = broker.inner_client_authentication_credentials
+    if text and text not in own.values():
+        from staticfire.runtime.credentials import Credentials  # here, since most clusters make their own
+
+        Credentials.parse_setting(text)
+    if broker.init_authentication_user or broker.acl_enable:
+        from staticfire.broker.access.desk import check_settings  # here, since most clusters have no users
+
+        check_settings(broker)
 
 
 def _refuse_places(given: GivenSettings) -> None:
@@ -206,6 +283,7 @@ def _refuse_places(given: GivenSettings) -> None:
         (BrokerSettings, _broker_place("", "", "", 0, "")),
         (ProxySettings, _proxy_place("", 0, "")),
     ]
+    _refuse_roles(given)
     for cls, place in own:
         names = {field_of(cls, key) for key in place}
         for key in given.settings:
@@ -214,6 +292,15 @@ def _refuse_places(given: GivenSettings) -> None:
         for variable in [variable_of(name) for name in names if name is not None]:
             if variable in given.environment:
                 raise UsageError(_is_no_matter_of_a_cluster(variable, ENVIRONMENT))
+
+
+def _refuse_roles(given: GivenSettings) -> None:
+    """Refuse roles and ids that `--replicas` gives to slaves. Raises: UsageError."""
+    for key, value in given.settings.items():
+        name = field_of(BrokerSettings, key)
+        if (name == "broker_id" and value != "0") or (name == "broker_role" and value == SLAVE):
+            words = "a cluster gives its slaves their roles and ids: use --replicas N, or Cluster(replicas=N)"
+            raise UsageError(f"{key}={value} ({given.source}): {words}")
 
 
 def _is_no_matter_of_a_cluster(key: str, source: str) -> str:
@@ -229,6 +316,12 @@ def _nameserver_place(directory: str, listen: str, name: str, port: int) -> dict
 
 def _proxy_place(listen: str, port: int, namesrv: str) -> dict[str, str]:
     return {"listenHost": listen, "grpcServerPort": str(port), "namesrvAddr": namesrv}
+
+
+def _replica_place(directory: str, listen: str, name: str, port: int, namesrv: str) -> dict[str, str]:
+    master, _, number = name.rpartition("-")
+    place = _broker_place(directory, listen, master, port, namesrv)
+    return {**place, "storePathRootDir": f"{directory}/{name}", "brokerRole": SLAVE, "brokerId": number}
 
 
 def _broker_place(directory: str, listen: str, name: str, port: int, namesrv: str) -> dict[str, str]:

@@ -21,6 +21,8 @@ from staticfire.launch.plan import (
     nameserver_names,
     nameserver_ports,
     plan_cluster,
+    replica_names,
+    replica_ports,
 )
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
@@ -32,6 +34,7 @@ from staticfire.runtime.tls.settings import TlsClient, TlsSettings
 
 if TYPE_CHECKING:
     from staticfire.launch.process_faults import ProcessFaults
+    from staticfire.runtime.credentials import Credentials
 
 
 class ProcessCluster:
@@ -82,6 +85,15 @@ class ProcessCluster:
     def addresses(self) -> dict[str, str]:
         return self.plan.addresses
 
+    @property
+    def credentials(self) -> "Credentials | None":
+        """The access key of the cluster's own programs."""
+        return self.plan.credentials
+
+    @property
+    def replica_addresses(self) -> dict[str, str]:
+        return self.plan.replica_addresses
+
     def describe(self) -> dict[str, Any]:
         """Return addresses, process ids and folders, ready for JSON."""
         return describe_cluster(self.plan, self.folder, self.pids)
@@ -103,7 +115,7 @@ class ProcessCluster:
     def names(self) -> list[str]:
         """The names of all processes: nameservers first, the gRPC endpoint last."""
         proxy = [] if self.plan.proxy is None else [PROXY]
-        return [*self.plan.nameserver_addresses, *(broker.broker_name for broker in self.plan.brokers), *proxy]
+        return [*self.plan.nameserver_addresses, *self.plan.server_names, *proxy]
 
     def start(self, later: Sequence[str] = ()) -> None:
         """Start all processes but those for `start_late`. Return when they are ready.
@@ -198,26 +210,31 @@ def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, Cluster
 
     Raises: UsageError.
     """
-    names = [*nameserver_names(wanted.nameservers), *broker_names(wanted.brokers)]
+    slaves = replica_names(wanted.brokers, wanted.replicas)
+    names = [*nameserver_names(wanted.nameservers), *broker_names(wanted.brokers), *slaves]
     first_broker = wanted.nameservers
     ports_wanted = [
         *nameserver_ports(wanted.namesrv_port, wanted.nameservers),
         *broker_ports(wanted.broker_port, wanted.brokers),
+        *replica_ports(wanted.broker_port, wanted.brokers, wanted.replicas),
     ]
     if wanted.grpc_port is not None:
         names.append(PROXY)
         ports_wanted.append(wanted.grpc_port)
-    last_broker = first_broker + wanted.brokers
+    first_slave = first_broker + wanted.brokers
+    last_broker = first_slave + len(slaves)
     told: dict[str, None] = {}
     check_environment(os.environ, told.setdefault)
     given = GivenSettings(
-        wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings, wanted.compat_settings
-    )
+        wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings, wanted.compat_settings,
+        wanted.access_settings(),
+    )  # fmt: skip
 
     def planned(folder: str, ports: list[int]) -> ClusterPlan:
         grpc_port = ports[last_broker] if wanted.grpc_port is not None else None
-        namesrv_ports, broker_ports_bound = ports[:first_broker], ports[first_broker:last_broker]
-        return plan_cluster(folder, namesrv_ports, broker_ports_bound, given, grpc_port, wanted.listen)
+        namesrv_ports, broker_ports_bound = ports[:first_broker], ports[first_broker:first_slave]
+        slave_ports = ports[first_slave:last_broker]
+        return plan_cluster(folder, namesrv_ports, broker_ports_bound, given, grpc_port, wanted.listen, slave_ports)
 
     # Check the settings first, with the requested ports: a typing error must be reported even if a port isn't free.
     planned(wanted.directory or "", ports_wanted)

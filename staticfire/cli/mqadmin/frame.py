@@ -56,6 +56,11 @@ COMMANDS = {
         "clusterList": "List all brokers.",
         "brokerStatus": "Show the statistics of brokers.",
     },
+    "replication": {
+        "haStatus": "Show how far the slaves of brokers are.",
+        "getSyncStateSet": "Show the replicas of brokers that are in sync.",
+        "electMaster": "Let a slave of a broker become the master.",
+    },
     "settings": {
         "getBrokerConfig": "Show all settings of brokers.",
         "updateBrokerConfig": "Change a setting of running brokers.",

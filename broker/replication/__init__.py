@@ -1,0 +1,16 @@
+"""A master's log and state, copied by slaves.
+
+- `epochs.py`: which broker was the master when; the position up to which two logs are the same. Pure
+- `followers.py`: what each slave has stored, and which of them are in sync. Pure
+- `lineage.py`: the file with the identity of the log, its epochs and the broker's role
+- `source.py`: a master's answers to its slaves
+- `waiting_sends.py`: sends that wait for copies
+- `follower.py`: a slave copies the log
+- `state_copy.py`: topics, groups and offsets of the master become the slave's
+- `slave_front.py`: what a slave refuses; `enough_replicas.py`: what a synchronous master refuses
+- `role_change.py`, `between_cores.py`: a broker becomes master or slave
+- `ha_status.py`: the state in the form of RocketMQ's `haStatus`
+- `successor.py`: the broker that has become the master meanwhile
+- `member.py`: all of this for one broker; `part.py`: its interface for the rest of the broker;
+  `around.py`: what it uses of the rest
+"""

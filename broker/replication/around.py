@@ -1,0 +1,27 @@
+"""The parts of a broker that replication uses."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from staticfire.broker.handlers.assignment import AssignmentHandlers
+from staticfire.broker.registration import Registration
+from staticfire.broker.tables import BrokerTables
+from staticfire.runtime.pool import ConnectionPool
+from staticfire.runtime.service import Pause, Spawn
+
+if TYPE_CHECKING:
+    from staticfire.broker.replication.role_change import ChangeRoleOf
+
+
+class BrokerAround(NamedTuple):
+    """What replication uses of the rest of its broker."""
+
+    tables: BrokerTables
+    registration: Registration
+    assignments: AssignmentHandlers
+    pool: ConnectionPool
+    settle: Callable[[], None]
+    """Writes the burst."""
+    change_role: "ChangeRoleOf"
+    spawn: Spawn
+    pause: Pause

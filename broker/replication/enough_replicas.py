@@ -1,0 +1,78 @@
+"""What a synchronous master does in front of sends: it refuses them while too few replicas are in sync.
+
+RocketMQ: CommitLog.asyncPutMessage, IN_SYNC_REPLICAS_NOT_ENOUGH; there only with a controller or an acting master.
+
+Behaviour
+- A message with WAIT=false is stored in any case, and waits for no slave.
+"""
+
+from typing import Protocol
+
+from staticfire.broker.replication.lineage import SYNC_MASTER
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.requests.send import ManyMessage
+from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
+
+NOT_ENOUGH = "in-sync replicas not enough"
+SENDS = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+    RequestCode.SEND_MANY,
+    RequestCode.CONSUMER_SEND_MSG_BACK,
+)
+NO_WAIT = "WAIT\x01false"
+_NO_WAIT = NO_WAIT.encode()
+
+
+class Replicas(Protocol):
+    """The replicas of a master."""
+
+    def in_sync_count(self) -> int: ...
+
+    def waive(self, start: int, end: int) -> None: ...
+
+
+class EnoughReplicas:
+    """Handles requests in front of the handlers of sends."""
+
+    def __init__(self, dispatcher: Dispatcher, state: BrokerState, replicas: Replicas) -> None:
+        self._dispatcher = dispatcher
+        self._store = state.store
+        self._least = state.settings.min_in_sync_replicas
+        self._replicas = replicas
+        assert state.settings.broker_role == SYNC_MASTER
+
+    def intercept(self) -> None:
+        """Intercept sends. Their handlers must be registered already."""
+        for code in SENDS:
+            self._dispatcher.precede(code, self._before)
+        if self._least > 1:
+            # Runs of sends have no handler, so they would not be checked.
+            self._dispatcher.routes.offer_sends(None)
+
+    def _before(self, handler: Handler) -> Handler:
+        def handle(call: Call) -> Answer | None:
+            if waits_for_nobody(call.request):
+                start = self._store.room[0]
+                answer = handler(call)
+                self._replicas.waive(start, self._store.room[0])
+                return answer
+            if self._least > 1 and self._replicas.in_sync_count() < self._least:
+                return refusal(ResponseCode.SYSTEM_ERROR, NOT_ENOUGH)
+            return handler(call)
+
+        return handle
+
+
+def waits_for_nobody(request: object) -> bool:
+    """Return whether all messages of a request have WAIT=false."""
+    properties = getattr(request, "properties", None)
+    if isinstance(properties, str):
+        return NO_WAIT in properties
+    messages = getattr(request, "body", None)
+    if isinstance(messages, list) and messages and isinstance(messages[0], ManyMessage):
+        return all(_NO_WAIT in message.properties for message in messages)
+    return False

@@ -1,0 +1,41 @@
+"""Epochs: which broker was the master when, as positions of the log. Pure. RocketMQ: EpochFileCache.
+
+Each broker that becomes the master begins an epoch at the end of its log. Two logs are the same up to a position if
+both have the same epochs up to there: within an epoch, only its one master appended.
+"""
+
+from collections.abc import Sequence
+
+from staticfire.protocol.requests.replication import Epoch
+
+FIRST = Epoch(1, 0)
+
+
+def newest(epochs: Sequence[Epoch]) -> int:
+    """Return the number of the newest epoch; 0 if there is none."""
+    return epochs[-1].epoch if epochs else 0
+
+
+def common_end(own: Sequence[Epoch], own_end: int, others: Sequence[Epoch], other_end: int) -> int:
+    """Return the position up to which both logs are the same; 0 if they have nothing in common."""
+    ends = _ends(own, own_end)
+    for epoch, end in reversed(_ends(others, other_end)):
+        for known, known_end in ends:
+            if known == epoch:
+                return min(end, known_end)
+    return 0
+
+
+def _ends(epochs: Sequence[Epoch], end: int) -> list[tuple[Epoch, int]]:
+    starts = [epoch.start_position for epoch in epochs]
+    return list(zip(epochs, [*starts[1:], end], strict=True))
+
+
+def begun(epochs: Sequence[Epoch], epoch: int, position: int) -> list[Epoch]:
+    """Return the epochs with a new one that begins at a position."""
+    return [*cut(epochs, position), Epoch(epoch, position)]
+
+
+def cut(epochs: Sequence[Epoch], position: int) -> list[Epoch]:
+    """Return the epochs of a log that ends at a position: those that began before it, or at its start."""
+    return [epoch for epoch in epochs if epoch.start_position < position]

@@ -1,0 +1,288 @@
+"""A slave copies the log of its master, and its state. RocketMQ: DefaultHAClient, SlaveSynchronize.
+
+One loop: find the master, join it, request the log piece by piece. Each request confirms what is stored. Whatever goes
+wrong, the loop begins again after a pause, and `problem` says why.
+
+A held copy requests nothing. A copy with a lag keeps the received pieces and stores each when it is old enough; after
+a loss of the master these pieces are gone, like everything else that it had not sent.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from staticfire.broker.registration import Registration
+from staticfire.broker.replication.epochs import cut, newest
+from staticfire.broker.replication.lineage import MASTER_ID, SLAVE, Lineage, write_lineage
+from staticfire.broker.replication.role_change import ChangeRoleOf, RoleChange
+from staticfire.broker.replication.state_copy import StateCopy
+from staticfire.broker.replication.successor import members_of
+from staticfire.broker.settings import BrokerSettings
+from staticfire.broker.state import BrokerState
+from staticfire.broker.store.copied import end_of_whole_records
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
+from staticfire.protocol.record import peek_record_crc
+from staticfire.protocol.requests.replication import (
+    COPY_BYTES_MAX,
+    CopyAnswer,
+    CopyLog,
+    CopyStateAnswer,
+    JoinAnswer,
+    Joined,
+    Joining,
+    JoinReplication,
+)
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.log import logger
+from staticfire.runtime.pool import ConnectionPool
+from staticfire.runtime.service import Pause
+
+log = logger("replication")
+
+RETRY_MS = 500
+# The master has another core, or another table of deleted topics.
+JOIN_AGAIN_MS = 10
+WAIT_MS = 5_000
+# A master that is silent for longer than it may wait is frozen or unreachable.
+TIMEOUT_MS = WAIT_MS + 15_000
+# Pieces that wait for their time. Above it, no further piece is requested.
+LAGGING_BYTES_MAX = 64 * 1024 * 1024
+
+
+class MasterLost(NetworkError):
+    """There is no master to copy from, for now."""
+
+
+class _Piece(NamedTuple):
+    due_ms: UptimeMs
+    position: int
+    data: bytes
+    end: int
+
+
+class ReplicationFollower:
+    """The copy of one slave."""
+
+    def __init__(
+        self,
+        state: BrokerState,
+        registration: Registration,
+        pool: ConnectionPool,
+        state_copy: StateCopy,
+        lineage: Lineage,
+        settle: Callable[[], None],
+        change_role: ChangeRoleOf,
+    ) -> None:
+        """`settle` writes the burst. `change_role` replaces the core of this broker, and so ends this copy."""
+        self._state = state
+        self._store = state.store
+        self._registration = registration
+        self._pool = pool
+        self._state_copy = state_copy
+        self.lineage = lineage
+        self._settle = settle
+        self._change_role = change_role
+        self._uptime_ms = state.machine.clock.uptime_ms
+        self._changed = asyncio.Event()
+        self._state_wanted = asyncio.Event()
+        self._pieces: deque[_Piece] = deque()
+        self._bytes_max = COPY_BYTES_MAX
+        self.master_address = ""
+        self.master_end = 0
+        self.problem = "it has not joined its master yet"
+        self.state_copied_ms = -1
+        self.last_read_ms = 0
+        """When the master answered last, in time since 1970; 0: never."""
+        state.on_settings(self._use)
+
+    def _use(self, _: BrokerSettings) -> None:
+        self._changed.set()
+
+    def copy_state_now(self) -> None:
+        """Copy topics, groups and offsets at once."""
+        self._state_wanted.set()
+
+    # -- the loop ------------------------------------------------------------------------------------------------
+
+    async def loop(self, pause: Pause) -> None:
+        """Copy until this broker isn't a slave any more."""
+        while True:
+            pause_ms = JOIN_AGAIN_MS
+            try:
+                self.master_address = await self._find_master()
+                await self._follow(self.master_address, pause)
+            except (NetworkError, BrokerAnswer, ProtocolError, StorageError, OSError) as error:
+                self._note(str(error), isinstance(error, NetworkError))
+                pause_ms = RETRY_MS
+            self._pieces.clear()
+            self.master_address = ""
+            await pause(pause_ms)
+
+    def _note(self, problem: str, heals: bool) -> None:
+        """Log a problem once, however often it is met. `heals`: no master answers, but one will be back."""
+        if problem != self.problem:
+            (log.info if heals else log.warning)("copy_interrupted", master=self.master_address, reason=problem)
+        self.problem = problem
+
+    async def _find_master(self) -> str:
+        """Return the address of the master. Raises: MasterLost."""
+        settings = self._state.settings
+        if settings.ha_master_address:
+            return settings.ha_master_address
+        members = await members_of(settings, self._registration, self._pool)
+        address = members.get(MASTER_ID, "")
+        if address and address != self._registration.address:
+            return address
+        words = "set namesrvAddr or haMasterAddress"
+        if self._registration.nameservers:
+            words = "it waits for one to register"
+        raise MasterLost(f"no master of {settings.broker_name} is known: {words}")
+
+    async def _follow(self, address: str, pause: Pause) -> None:
+        """Join and copy until something goes wrong. Raises: what the loop handles."""
+        joined = await self._join(address)
+        if not await self._is_prepared(joined):
+            return
+        self.problem = ""
+        self._state_wanted.set()
+        log.info("copy_started", master=address, position=joined.start_position, master_end=joined.end_position)
+        while True:
+            await self._wait_while_held()
+            self._store_due()
+            answer = await self._request(address, joined, pause)
+            if answer is None:
+                continue
+            self.master_end, self.last_read_ms = answer.end_position, self._state.machine.clock.wall_ms()
+            if answer.deletions != joined.deletions:
+                return  # Topics were deleted, which is part of joining; or the master doesn't know this slave any more.
+            if answer.body and not self._state.settings.replication_hold:
+                self._received(answer.log_position, answer.body)
+            self._store_due()
+
+    def _received(self, position: int, data: bytes) -> None:
+        lag_ms = self._state.settings.replication_lag_ms
+        end = end_of_whole_records(position, data) if lag_ms else position + len(data)
+        self._pieces.append(_Piece(UptimeMs(self._uptime_ms() + lag_ms), position, data, end))
+
+    async def _join(self, address: str) -> Joined:
+        settings, store = self._state.settings, self._store
+        last = store.record_at(store.last_position) if store.last_position >= 0 else None
+        joining = Joining(
+            settings.broker_id, self._registration.address, self.lineage.set_id, self.lineage.epochs,
+            store.max_position, -1 if last is None else store.last_position,
+            0 if last is None else peek_record_crc(last), settings.mapped_file_size_commit_log,
+        )  # fmt: skip
+        names = settings.broker_cluster_name, settings.broker_name
+        answer = await self._pool.ask(address, JoinReplication(*names, body=joining))
+        if not isinstance(answer, JoinAnswer) or answer.code or answer.body is None:
+            raise BrokerAnswer(answer.code, answer.remark or "the master can't be joined")
+        joined: Joined = answer.body
+        return joined
+
+    async def _is_prepared(self, joined: Joined) -> bool:
+        """Take over what joining says; return False if this core ends for it. Raises: StorageError, OSError."""
+        store, settings = self._store, self._state.settings
+        kept = joined.start_position if not joined.is_anew else 0
+        lineage = Lineage(joined.set_id, joined.epochs, SLAVE, settings.broker_id, settings.broker_name)
+        if joined.start_position != store.max_position and store.max_position:
+            log.warning(
+                "log_cut", from_position=store.max_position, to_position=kept, reason=joined.reason, anew=joined.is_anew
+            )
+            cut_lineage = msgspec.structs.replace(lineage, epochs=cut(joined.epochs, kept))
+            change = RoleChange(
+                cut_lineage, SLAVE, settings.broker_id, joined.reason, kept, joined.is_anew or kept == 0,
+                joined.deleted_topics,
+            )  # fmt: skip
+            self._change_role(change, None)
+            await asyncio.Future()  # Until this core ends.
+        if joined.is_anew and not store.max_position:
+            store.begin_copy_at(joined.start_position)
+        if lineage != self.lineage:
+            machine = self._state.machine
+            await machine.workers.run(write_lineage, machine.files, settings.store_path_root_dir, lineage)
+            self.lineage = lineage
+        store.delete_as_copied(joined.deleted_topics)
+        return True
+
+    async def _wait_while_held(self) -> None:
+        while self._state.settings.replication_hold:
+            self._changed.clear()
+            self._pieces.clear()
+            await self._changed.wait()
+
+    async def _request(self, address: str, joined: Joined, pause: Pause) -> CopyAnswer | None:
+        """Request what follows the stored and the waiting pieces; return None if these must be stored first."""
+        wait_ms = WAIT_MS
+        if self._pieces:
+            wait_ms = min(wait_ms, max(0, self._pieces[0].due_ms - self._uptime_ms()))
+            if sum(len(piece.data) for piece in self._pieces) > LAGGING_BYTES_MAX:
+                await pause(wait_ms)
+                return None
+        request = CopyLog(
+            self._state.settings.broker_id, newest(joined.epochs), self._end_of_received(), self._store.max_position,
+            self._bytes_max, wait_ms, joined.deletions,
+        )  # fmt: skip
+        answer = await self._pool.ask(address, request, TIMEOUT_MS)
+        if answer.code == ResponseCode.ILLEGAL_OPERATION:
+            log.info("copy_begun_again", master=address, reason=answer.remark)
+            return CopyAnswer(end_position=self.master_end, deletions=-1)
+        if not isinstance(answer, CopyAnswer) or answer.code:
+            raise BrokerAnswer(answer.code, answer.remark or "the master sends no log")
+        return answer
+
+    def _end_of_received(self) -> int:
+        if not self._pieces:
+            return self._store.max_position
+        return self._pieces[-1].end
+
+    def _store_due(self) -> None:
+        """Store the pieces whose time has come. Raises: StorageError, OSError."""
+        uptime_ms, is_lagging = self._uptime_ms(), self._state.settings.replication_lag_ms > 0
+        while self._pieces and (not is_lagging or self._pieces[0].due_ms <= uptime_ms):
+            piece = self._pieces.popleft()
+            if piece.position == self._store.max_position:
+                self._add(piece)
+            else:
+                self._pieces.clear()  # The piece before it ended within a record: this one is requested again.
+
+    def _add(self, piece: _Piece) -> None:
+        copy = self._store.copy_of_log()
+        end = copy.add(piece.position, piece.data)
+        self._settle()
+        if end == piece.position:
+            self._bytes_max = max(2 * self._bytes_max, 2 * len(piece.data))
+            return
+        self._bytes_max = COPY_BYTES_MAX
+        if self._store.max_position != end:
+            raise self._store.failure or StorageError("a piece of the log could not be stored")
+
+    # -- the state -----------------------------------------------------------------------------------------------
+
+    async def state_loop(self) -> None:
+        """Copy topics, groups and offsets, again and again."""
+        while True:
+            if self.master_address and not self.problem and not self._state.settings.replication_hold:
+                try:
+                    await self._copy_state(self.master_address)
+                except (NetworkError, BrokerAnswer, ProtocolError, StorageError) as error:
+                    log.info("state_not_copied", master=self.master_address, reason=str(error))
+                period_ms = self._state.settings.slave_sync_period
+            else:
+                period_ms = min(RETRY_MS, self._state.settings.slave_sync_period)
+            try:
+                async with asyncio.timeout(period_ms / 1000):
+                    await self._state_wanted.wait()
+            except TimeoutError:
+                pass
+            self._state_wanted.clear()
+
+    async def _copy_state(self, address: str) -> None:
+        answer = await self._pool.ask(address, self._state_copy.wanted())
+        if not isinstance(answer, CopyStateAnswer) or answer.code or answer.body is None:
+            raise BrokerAnswer(answer.code, answer.remark or "the master sends no state")
+        self._state_copy.take(answer.body)
+        self.state_copied_ms = self._uptime_ms()

@@ -1,0 +1,302 @@
+"""One broker as a member of a set of a master and its slaves: what is called, and by whom.
+
+Behaviour
+- A master begins its lineage when the first slave joins. From then on it asks the nameserver every second who holds its
+  id: a broker that took over while this one was dead or frozen has a newer epoch, and this one becomes its slave.
+- A change of roles is refused if its epoch isn't newer than this broker's.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from staticfire.broker.replication.around import BrokerAround
+from staticfire.broker.replication.epochs import FIRST, begun, newest
+from staticfire.broker.replication.ha_status import ha_of_master, ha_of_slave
+from staticfire.broker.replication.lineage import (
+    MASTER_ID,
+    SLAVE,
+    Lineage,
+    is_slave,
+    read_lineage,
+    waits_for_copies,
+    write_lineage,
+)
+from staticfire.broker.replication.role_change import RoleChange
+from staticfire.broker.replication.source import ReplicationSource
+from staticfire.broker.replication.state_copy import StateCopy
+from staticfire.broker.replication.successor import find_successor
+from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import BrokerAnswer, StorageError
+from staticfire.protocol.requests.replication import (
+    ChangeRole,
+    ControlReplication,
+    GetReplication,
+    ReplicationAnswer,
+    ReplicationState,
+)
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Call, Handler
+from staticfire.runtime.log import logger
+
+if TYPE_CHECKING:
+    from staticfire.broker.replication.follower import ReplicationFollower
+
+log = logger("replication")
+
+SUCCESSOR_MS = 1_000
+HANDING_OVER = "handing over"
+SET_ID_BITS = 64
+LAG_MS_MAX = 3_600_000
+# A master that refuses messages accepts them again after this time, if what requested it died meanwhile.
+FENCE_MS_MAX = 30_000
+
+
+class ReplicationMember:
+    """Replication of one broker, in use."""
+
+    def __init__(self, around: BrokerAround) -> None:
+        self._around = around
+        self._state = state = around.tables.state
+        self._store = state.store
+        settings = state.settings
+        self._lineage = read_lineage(state.machine.files, settings.store_path_root_dir)
+        self.source = ReplicationSource(state, self._begun_lineage, self._confirmed)
+        self._waiting: SendsAwaitingCopies | None = None
+        self.follower: ReplicationFollower | None = None
+        self._state_copy = StateCopy(around.tables, around.assignments)
+        self._unfence: asyncio.TimerHandle | None = None
+        self._is_started = False
+        if waits_for_copies(settings):
+            clock = state.machine.clock
+            followers, in_sync_count = self.source.followers, self.source.in_sync_count
+            self._waiting = SendsAwaitingCopies(lambda: state.settings, followers, clock, in_sync_count)
+        if is_slave(settings):
+            self.follower = self._make_follower()
+        self.handlers: dict[int, Handler] = {
+            RequestCode.JOIN_REPLICATION: self._of_master(self.source.join),
+            RequestCode.COPY_LOG: self._of_master(self.source.copy),
+            RequestCode.COPY_STATE: self._of_master(self._state_copy.give),
+            RequestCode.GET_REPLICATION: self.get,
+            RequestCode.CONTROL_REPLICATION: self.control,
+            RequestCode.CHANGE_ROLE: self.change_role,
+        }
+
+    def _make_follower(self) -> "ReplicationFollower":
+        from staticfire.broker.replication.follower import ReplicationFollower  # here: masters don't need it
+
+        around = self._around
+        return ReplicationFollower(
+            self._state, around.registration, around.pool, self._state_copy, self._lineage, around.settle,
+            around.change_role,
+        )  # fmt: skip
+
+    def _of_master(self, handler: Handler) -> Handler:
+        def handle(call: Call) -> Answer | None:
+            if self.follower is not None:
+                words = "this broker is a slave, too: only a master is copied"
+                raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+            return handler(call)
+
+        return handle
+
+    # -- start and stop ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the loops of the role."""
+        if self._is_started:
+            return
+        self._is_started = True
+        spawn, pause = self._around.spawn, self._around.pause
+        if self.follower is not None:
+            spawn(self.follower.loop(pause), "copy_of_log")
+            spawn(self.follower.state_loop(), "copy_of_state")
+            return
+        spawn(self.source.expiry_loop(), "copies")
+        spawn(self._successor_loop(), "successor")
+        if self._waiting is not None:
+            self._store.use_copies(self._waiting.add)
+            spawn(self._waiting.expiry_loop(), "copies_waited_for")
+
+    async def is_replaced(self) -> bool:
+        """Return whether another broker is the master of this set in a newer epoch. Then no message is accepted."""
+        if self.follower is not None or not self._lineage.set_id:
+            return False
+        around = self._around
+        found = await find_successor(self._state.settings, self._lineage, around.registration, around.pool)
+        if found is not None:
+            self._store.refuse(StorageError(f"{found.address} has become the master: send to it"), HANDING_OVER)
+        return found is not None
+
+    def answer_held(self) -> None:
+        """Answer all that wait: the broker stops."""
+        self._store.use_copies(None)
+        self.source.answer_held()
+        if self._waiting is not None:
+            self._waiting.give_up()
+
+    def written(self) -> None:
+        """Send what was written to the slaves."""
+        self.source.written()
+
+    def disconnected(self, connection: Connection) -> None:
+        """Forget the slave of a lost connection."""
+        self.source.disconnected(connection)
+
+    def waive(self, start: int, end: int) -> None:
+        """Let the appends between two positions of the current burst wait for no slave."""
+        if self._waiting is not None:
+            self._waiting.waive(start, end)
+
+    def _confirmed(self) -> None:
+        if self._waiting is not None:
+            self._waiting.confirmed()
+
+    # -- the lineage ---------------------------------------------------------------------------------------------
+
+    @property
+    def lineage(self) -> Lineage:
+        """The identity of the log."""
+        return self._lineage if self.follower is None else self.follower.lineage
+
+    def _begun_lineage(self) -> Lineage:
+        """Return the lineage of this master; begin it if it has none. Raises: StorageError."""
+        if self._lineage.set_id:
+            return self._lineage
+        state = self._state
+        settings, identity = state.settings, state.machine.identity
+        set_id = f"{identity.random.getrandbits(SET_ID_BITS):016x}"
+        lineage = Lineage(set_id, [FIRST], settings.broker_role, settings.broker_id, settings.broker_name)
+        try:
+            write_lineage(state.machine.files, settings.store_path_root_dir, lineage)
+        except OSError as error:
+            raise StorageError(f"the identity of the log could not be written: {error}") from error
+        self._lineage = lineage
+        return lineage
+
+    async def _successor_loop(self) -> None:
+        """Become a slave if another broker has become the master of this set."""
+        around = self._around
+        while True:
+            if self._lineage.set_id:
+                settings = self._state.settings
+                found = await find_successor(settings, self._lineage, around.registration, around.pool)
+                if found is not None:
+                    log.warning("master_replaced", by=found.address, epoch=newest(found.epochs))
+                    reason = f"{found.address} has become the master"
+                    around.change_role(self._change(SLAVE, found.broker_id, self._lineage, reason), None)
+                    return
+            await around.pause(SUCCESSOR_MS)
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def get(self, call: Call) -> Answer:
+        """Return how this broker takes part in replication. Raises: StorageError."""
+        request: GetReplication = call.request
+        state = self.describe()
+        if request.count_from >= 0:
+            state.records_after = sum(1 for _ in self._store.records_from(request.count_from))
+        return ReplicationAnswer(body=state)
+
+    def describe(self) -> ReplicationState:
+        """Describe this member."""
+        state, store, lineage = self._state, self._store, self.lineage
+        settings = state.settings
+        described = ReplicationState(
+            settings.broker_name, settings.broker_id, self._around.registration.address, settings.broker_role,
+            lineage.set_id, lineage.epochs, store.min_position, store.max_position, self.source.states(),
+        )  # fmt: skip
+        if self.follower is not None:
+            follower = self.follower
+            described.master_address, described.master_end = follower.master_address, follower.master_end
+            described.problem = follower.problem
+            described.is_held, described.lag_ms = settings.replication_hold, settings.replication_lag_ms
+            if follower.state_copied_ms >= 0:
+                described.state_age_ms = state.machine.clock.uptime_ms() - follower.state_copied_ms
+        return described
+
+    def ha_status(self) -> Answer:
+        """Return the state of replication as RocketMQ's `haStatus` shows it."""
+        end = self._store.max_position
+        return ha_of_master(end, self.source.states()) if self.follower is None else ha_of_slave(end, self.follower)
+
+    def control(self, call: Call) -> Answer:
+        """Hold, release or delay the copy of a slave; let a master refuse messages. Raises: BrokerAnswer."""
+        request: ControlReplication = call.request
+        if request.fence_ms >= 0:
+            self._fence(request.fence_ms)
+        if request.hold is not None or request.lag_ms is not None or request.copy_state:
+            self._control_copy(request)
+        return ReplicationAnswer(body=self.describe())
+
+    def _control_copy(self, request: ControlReplication) -> None:
+        follower, state = self.follower, self._state
+        if follower is None:
+            words = f"{state.settings.broker_name} at this address is the master: hold or delay the copy of a slave"
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+        if request.lag_ms is not None and not 0 <= request.lag_ms <= LAG_MS_MAX:
+            words = f"a lag of {request.lag_ms} ms: it must be between 0 and {LAG_MS_MAX}"
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
+        settings = state.settings
+        hold = settings.replication_hold if request.hold is None else request.hold
+        lag_ms = settings.replication_lag_ms if request.lag_ms is None else request.lag_ms
+        if (hold, lag_ms) != (settings.replication_hold, settings.replication_lag_ms):
+            log.info("copy_controlled", hold=hold, lag_ms=lag_ms)
+            state.use(replace(settings, replication_hold=hold, replication_lag_ms=lag_ms))
+        if request.copy_state:
+            follower.copy_state_now()
+
+    def _fence(self, fence_ms: int) -> None:
+        """Refuse messages for a time, or accept them again."""
+        if self._unfence is not None:
+            self._unfence.cancel()
+            self._unfence = None
+        self._store.refuse(None, HANDING_OVER)
+        if fence_ms:
+            words = "this master hands over to a slave: send again"
+            self._store.refuse(StorageError(words), HANDING_OVER)
+            loop = asyncio.get_running_loop()
+            self._unfence = loop.call_later(min(fence_ms, FENCE_MS_MAX) / 1000, self._fence, 0)
+
+    def change_role(self, call: Call) -> None:
+        """Become the master of this set, or a slave; answered when that is done. Raises: BrokerAnswer, StorageError."""
+        request: ChangeRole = call.request
+        settings, lineage = self._state.settings, self.lineage
+        if newest(lineage.epochs) >= request.epoch and request.role != SLAVE:
+            words = f"epoch {request.epoch} isn't newer than epoch {newest(lineage.epochs)} of this broker"
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+        if (request.role == SLAVE) == (request.broker_id == MASTER_ID):
+            words = f"role {request.role} with id {request.broker_id}: 0 is the id of the master"
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
+        if not lineage.set_id:
+            words = f"{settings.broker_name} at this address has never copied a master, nor been copied"
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+        if request.role == SLAVE:
+            change = self._change(SLAVE, request.broker_id, lineage, "a slave takes over")
+        else:
+            end = self._end_without(request.losing)
+            epochs = begun(lineage.epochs, request.epoch, end)
+            change = self._change(
+                request.role, MASTER_ID, msgspec.structs.replace(lineage, epochs=epochs), "it takes over"
+            )
+            if end < self._store.max_position:
+                deletions = {topic: at for topic, at in self._store.deletions.items() if at <= end}
+                change = msgspec.structs.replace(change, cut_position=end, is_cleared=end == 0, deletions=deletions)
+        self._around.change_role(change, call)
+
+    def _change(self, role: str, broker_id: int, lineage: Lineage, reason: str) -> RoleChange:
+        kept = msgspec.structs.replace(lineage, role=role, broker_id=broker_id)
+        return RoleChange(kept, role, broker_id, reason)
+
+    def _end_without(self, losing: int) -> int:
+        """Return where the log ends without its last records. Raises: StorageError."""
+        if losing <= 0:
+            return self._store.max_position
+        positions: deque[int] = deque(maxlen=losing)
+        positions.extend(position for position, _ in self._store.records_from(self._store.min_position))
+        return positions[0] if len(positions) == losing else self._store.min_position

@@ -1,0 +1,104 @@
+"""The part of a broker that takes part in replication: as a master with slaves, or as a slave.
+
+A broker that was never a master with a slave, nor a slave, has nothing of this: the other modules of this package are
+imported at the first slave.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from staticfire.broker.replication.around import BrokerAround
+from staticfire.broker.replication.lineage import FILE, is_slave, waits_for_copies
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
+
+if TYPE_CHECKING:
+    from staticfire.broker.replication.member import ReplicationMember
+
+CODES = (
+    RequestCode.JOIN_REPLICATION,
+    RequestCode.COPY_LOG,
+    RequestCode.COPY_STATE,
+    RequestCode.GET_REPLICATION,
+    RequestCode.CONTROL_REPLICATION,
+    RequestCode.CHANGE_ROLE,
+)
+
+
+class ReplicationPart:
+    """Replication of one broker, in use or not."""
+
+    def __init__(self, around: BrokerAround) -> None:
+        self._around = around
+        self.member: ReplicationMember | None = None
+        """None until the first request of replication."""
+        self._is_started = False
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """Register the handlers."""
+        for code in CODES:
+            dispatcher.handle(code, partial(self._handle, code))
+        dispatcher.precede(RequestCode.GET_BROKER_HA_STATUS, self._before_ha_status)
+
+    def _handle(self, code: RequestCode, call: Call) -> Answer | None:
+        return self._in_use().handlers[code](call)
+
+    def _before_ha_status(self, alone: Handler) -> Handler:
+        """Describe the slaves, if this broker has any."""
+
+        def handle(call: Call) -> Answer | None:
+            return alone(call) if self.member is None else self.member.ha_status()
+
+        return handle
+
+    def _in_use(self) -> "ReplicationMember":
+        member = self.member
+        if member is None:
+            from staticfire.broker.replication.member import (
+                ReplicationMember,
+            )  # imported here: most brokers have no slave
+
+            member = self.member = ReplicationMember(self._around)
+            if self._is_started:
+                member.start()
+        return member
+
+    async def start(self) -> bool:
+        """Start to copy, or to wait for copies, if the settings say so.
+
+        Return whether another broker has become the master meanwhile: then this one must not register.
+        """
+        self._is_started = True
+        state = self._around.tables.state
+        has_lineage = state.machine.files.exists(f"{state.settings.store_path_root_dir}/{FILE}")
+        if self.member is not None:
+            self.member.start()
+        elif is_slave(state.settings) or waits_for_copies(state.settings) or has_lineage:
+            self._in_use()
+        return self.member is not None and await self.member.is_replaced()
+
+    def written(self) -> None:
+        """Send what was written to the slaves. Called after each burst that stored something."""
+        if self.member is not None:
+            self.member.written()
+
+    def waive(self, start: int, end: int) -> None:
+        """Let the appends between two positions of the current burst wait for no slave."""
+        if self.member is not None:
+            self.member.waive(start, end)
+
+    def in_sync_count(self) -> int:
+        """Return the number of replicas in sync, this broker included."""
+        return 1 if self.member is None else self.member.source.in_sync_count()
+
+    def disconnected(self, connection: Connection) -> None:
+        """Forget the slave of a lost connection."""
+        if self.member is not None:
+            self.member.disconnected(connection)
+
+    def answer_held(self) -> None:
+        """Answer all that wait: the broker stops."""
+        if self.member is not None:
+            self.member.answer_held()

@@ -1,0 +1,71 @@
+"""What a slave refuses, with RocketMQ's codes and words. RocketMQ: the `rejectRequest` of each processor.
+
+Behaviour
+- Sends and returned messages: SYSTEM_BUSY, before any other check. Nothing is created.
+- Pulls, unless slaveReadEnable: the same.
+- Recalls: SLAVE_NOT_AVAILABLE. The end of a transaction, a reset of offsets: see their handlers.
+
+Different from RocketMQ
+- Pops, acknowledgements and imports are refused as sends are: they store records, which a slave's log can't have.
+  RocketMQ pops there and can't keep what was popped. Its clients never ask.
+"""
+
+from staticfire.broker.replication.lineage import is_slave
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.errors import StorageError
+from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
+
+REJECTED = "[REJECTREQUEST]system busy, start flow control for a while"
+SENDS = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+    RequestCode.SEND_MANY,
+    RequestCode.CONSUMER_SEND_MSG_BACK,
+    RequestCode.SEND_REPLY_MESSAGE,
+    RequestCode.SEND_REPLY_MESSAGE_V2,
+    RequestCode.IMPORT_MESSAGES,
+    RequestCode.POP_MESSAGE,
+    RequestCode.ACK_MESSAGE,
+    RequestCode.BATCH_ACK_MESSAGE,
+    RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+    RequestCode.RESET,
+    RequestCode.SAVE_SNAPSHOT,
+    RequestCode.RESTORE_SNAPSHOT,
+)
+PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+NO_APPENDS = "slave"
+
+
+class SlaveFront:
+    """Refuses requests in front of the handlers of a slave."""
+
+    def __init__(self, dispatcher: Dispatcher, state: BrokerState) -> None:
+        self._dispatcher = dispatcher
+        self._state = state
+
+    def intercept(self) -> None:
+        """Intercept these requests. Their handlers must be registered already."""
+        assert is_slave(self._state.settings)
+        for code in SENDS:
+            self._dispatcher.precede(code, lambda _: _reject)
+        for code in PULLS:
+            self._dispatcher.precede(code, self._before_pull)
+        # Runs of sends have no handler, so they would not be refused.
+        self._dispatcher.routes.offer_sends(None)
+        words = "this broker is a slave: send to its master"
+        self._state.store.refuse(StorageError(words), NO_APPENDS)
+
+    def _before_pull(self, handler: Handler) -> Handler:
+        state = self._state
+
+        def handle(call: Call) -> Answer | None:
+            return handler(call) if state.settings.slave_read_enable else _reject(call)
+
+        return handle
+
+
+def _reject(_: Call) -> Answer:
+    return refusal(ResponseCode.SYSTEM_BUSY, REJECTED)

@@ -1,0 +1,269 @@
+"""A master's answers to its slaves: where they begin, the log piece by piece, the state around it.
+
+Behaviour
+- A slave joins with its epochs and the end of its log, and gets the position from which it continues. Below its own
+  end, it removes the rest first.
+- A request for the log waits if there is nothing new; it is answered when the next burst is written. The position that
+  it confirms is what synchronous sends wait for.
+- A slave that confirms more than it was sent is refused, and must join again. RocketMQ believes it.
+
+Without a slave, nothing of this is called.
+"""
+
+from collections.abc import Callable
+
+from staticfire.broker.replication.epochs import common_end, newest
+from staticfire.broker.replication.followers import Follower, Followers, Limits
+from staticfire.broker.replication.lineage import MASTER_ID, Lineage
+from staticfire.broker.settings import BrokerSettings
+from staticfire.broker.state import BrokerState
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.record import peek_record_crc
+from staticfire.protocol.requests.replication import (
+    COPY_BYTES_MAX,
+    CopyAnswer,
+    CopyLog,
+    FollowerState,
+    JoinAnswer,
+    Joined,
+    Joining,
+    JoinReplication,
+)
+from staticfire.protocol.times import UptimeMs
+from staticfire.runtime.connection import Connection
+from staticfire.runtime.dispatcher import Call, Dispatcher
+from staticfire.runtime.log import logger
+from staticfire.runtime.service import Alarm
+
+log = logger("replication")
+
+# A request for the log waits this long for something new. The answer shows a slave that its master is there.
+WAIT_MS_MAX = 5_000
+EXPIRY_STEP_MS = 250
+# A piece of the log is never larger, whatever is requested: it must fit into a frame.
+PIECE_BYTES_MAX = 8 * COPY_BYTES_MAX
+
+
+def limits_of(settings: BrokerSettings) -> Limits:
+    """Return when a slave is in sync."""
+    return Limits(settings.ha_max_gap_not_in_sync, settings.ha_max_time_slave_not_catchup)
+
+
+class ReplicationSource:
+    """What a master knows of its slaves, and what it sends them."""
+
+    def __init__(self, state: BrokerState, lineage: Callable[[], Lineage], on_confirmed: Callable[[], None]) -> None:
+        """`lineage` returns that of this master, begun if there was none. `on_confirmed`: a slave has stored more."""
+        self._state = state
+        self._store = state.store
+        self._uptime_ms = state.machine.clock.uptime_ms
+        self._lineage = lineage
+        self._on_confirmed = on_confirmed
+        self.followers = Followers()
+        self._connections: dict[int, Connection] = {}
+        self._waiting: dict[int, tuple[Call, UptimeMs]] = {}
+        self._expiry = Alarm(state.machine.clock, EXPIRY_STEP_MS)
+        self._deletions: dict[str, int] = {}
+        self._deletions_seen = 0
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """Register the handlers."""
+        dispatcher.handle(RequestCode.JOIN_REPLICATION, self.join)
+        dispatcher.handle(RequestCode.COPY_LOG, self.copy)
+
+    # -- joining -------------------------------------------------------------------------------------------------
+
+    def join(self, call: Call) -> Answer:
+        """Compare the logs, and tell the slave where it begins. Raises: BrokerAnswer."""
+        request: JoinReplication = call.request
+        joining: Joining | None = request.body
+        if joining is None:
+            raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "the body must describe the slave that joins")
+        self._refuse_stranger(request, joining, call.connection)
+        lineage = self._lineage()
+        self._refuse_other_log(joining, lineage)
+        joined = self._compared(joining, lineage)
+        uptime_ms = self._uptime_ms()
+        self._leave(joining.broker_id)
+        self.followers.by_id[joining.broker_id] = Follower(
+            joining.broker_id, joining.address, joined.start_position, uptime_ms, uptime_ms, joined.start_position
+        )
+        self._connections[joining.broker_id] = call.connection
+        log.info(
+            "slave_joined", broker_id=joining.broker_id, address=joining.address, position=joined.start_position,
+            end_position=joined.end_position, reason=joined.reason,
+        )  # fmt: skip
+        return JoinAnswer(body=joined)
+
+    def _refuse_stranger(self, request: JoinReplication, joining: Joining, connection: Connection) -> None:
+        settings = self._state.settings
+        names = request.cluster_name, request.broker_name
+        if names != (settings.broker_cluster_name, settings.broker_name):
+            words = f"this is broker {settings.broker_name} of cluster {settings.broker_cluster_name}"
+            raise BrokerAnswer(
+                ResponseCode.ILLEGAL_OPERATION, f"{words}: a slave of {names[1]} of {names[0]} can't join"
+            )
+        if joining.broker_id == MASTER_ID:
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, "the id of a slave must be above 0: set brokerId")
+        other = self._connections.get(joining.broker_id)
+        if other is not None and other.is_open and other is not connection:
+            follower = self.followers.by_id[joining.broker_id]
+            if follower.address != joining.address:
+                words = f"{follower.address} is already the slave with brokerId={joining.broker_id}"
+                raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, f"{words}: give {joining.address} another brokerId")
+        segment_bytes = settings.mapped_file_size_commit_log
+        if joining.segment_bytes != segment_bytes:
+            words = f"mappedFileSizeCommitLog is {joining.segment_bytes} at the slave and {segment_bytes} at its master"
+            raise BrokerAnswer(
+                ResponseCode.ILLEGAL_OPERATION, f"{words}: set the same value, so that both logs are equal"
+            )
+
+    def _refuse_other_log(self, joining: Joining, lineage: Lineage) -> None:
+        if joining.end_position and joining.set_id != lineage.set_id:
+            words = (
+                "the slave's folder has messages of another broker; give it an empty folder, or the one that it had "
+                "before"
+            )
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+        if newest(joining.epochs) > newest(lineage.epochs):
+            words = (
+                f"the slave knows epoch {newest(joining.epochs)}, this master only {newest(lineage.epochs)}: another "
+                "broker has become the master"
+            )
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+        if list(joining.epochs) == list(lineage.epochs) and joining.end_position > self._store.max_position:
+            words = (
+                f"the slave has {joining.end_position - self._store.max_position} bytes more than its master, which "
+                "lost the end of its log: let the slave take over with `staticfire failover`, or empty its folder"
+            )
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+
+    def _compared(self, joining: Joining, lineage: Lineage) -> Joined:
+        """Return where the slave continues, and what it must remove before."""
+        store, own_end = self._store, self._store.max_position
+        joined = Joined(lineage.set_id, lineage.epochs, joining.end_position, end_position=own_end)
+        joined.deleted_topics, joined.deletions = store.deletions, self._count_deletions()
+        if not joining.end_position:
+            joined.start_position, joined.is_anew = store.min_position, store.min_position > 0
+            return joined
+        common = common_end(lineage.epochs, own_end, joining.epochs, joining.end_position)
+        if common < joining.end_position:
+            joined.start_position, joined.reason = common, "the master doesn't have the end of the slave's log"
+        elif not self._has_record(joining):
+            joined.start_position, joined.reason = 0, "the last message of the slave isn't the master's at this place"
+        if joined.start_position < store.min_position or (joined.reason and joined.start_position == 0):
+            joined.start_position, joined.is_anew = store.min_position, True
+            joined.reason = joined.reason or "the master has removed the messages that follow those of the slave"
+        return joined
+
+    def _has_record(self, joining: Joining) -> bool:
+        """Return whether this log has the slave's last record; also if that can't be found out any more."""
+        position = joining.last_position
+        if position < self._store.min_position:
+            return True
+        record = self._store.record_at(position)
+        return record is not None and peek_record_crc(record) == joining.last_crc
+
+    def _count_deletions(self) -> int:
+        if self._store.deletions is not self._deletions:
+            self._deletions = self._store.deletions
+            self._deletions_seen += 1
+        return self._deletions_seen
+
+    # -- the log -------------------------------------------------------------------------------------------------
+
+    def copy(self, call: Call) -> Answer | None:
+        """Note what a slave has stored; send the next piece, or wait for it. Raises: BrokerAnswer, StorageError."""
+        request: CopyLog = call.request
+        follower = self.followers.by_id.get(request.broker_id)
+        if follower is None or self._connections[request.broker_id] is not call.connection:
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, f"slave {request.broker_id} has not joined: join first")
+        if request.epoch != newest(self._lineage().epochs):
+            self._leave(request.broker_id)
+            raise BrokerAnswer(
+                ResponseCode.ILLEGAL_OPERATION, f"epoch {request.epoch} is not the current one: join again"
+            )
+        self._confirm(follower, request)
+        position, end = request.log_position, self._store.max_position
+        if position < end or request.wait_ms <= 0 or request.deletions != self._count_deletions():
+            return self._piece(follower, request)
+        due_ms = UptimeMs(self._uptime_ms() + min(request.wait_ms, WAIT_MS_MAX))
+        self._waiting[request.broker_id] = call, due_ms
+        self._expiry.ring_by(due_ms)
+        return None
+
+    def _confirm(self, follower: Follower, request: CopyLog) -> None:
+        stored, end = request.stored_position, self._store.max_position
+        if stored > follower.sent_position or request.log_position > end or stored < self._store.min_position:
+            self._leave(follower.broker_id)
+            words = (
+                f"slave {follower.broker_id} confirms position {stored} and requests {request.log_position}, but it "
+                f"was sent the log up to {follower.sent_position}: join again"
+            )
+            log.error("slave_refused", reason=words)
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+        follower.confirmed(stored, end, self._uptime_ms())
+        self._on_confirmed()
+
+    def _piece(self, follower: Follower, request: CopyLog) -> CopyAnswer:
+        position, end = request.log_position, self._store.max_position
+        data = b""
+        if position < end:
+            data = self._store.log_window(position, max(1, min(request.bytes_max, PIECE_BYTES_MAX)))
+            follower.sent_position = max(follower.sent_position, position + len(data))
+        return CopyAnswer(position, end, self._count_deletions(), body=data)
+
+    def written(self) -> None:
+        """Answer the requests that wait: there is something new."""
+        waiting, self._waiting = self._waiting, {}
+        for broker_id, (call, _) in waiting.items():
+            self._answer(broker_id, call)
+
+    def _answer(self, broker_id: int, call: Call) -> None:
+        follower = self.followers.by_id.get(broker_id)
+        if follower is None or not call.connection.is_open:
+            return
+        call.answer(self._piece(follower, call.request))
+        call.connection.flush()
+
+    async def expiry_loop(self) -> None:
+        """Loop: answer the requests that waited long enough, with nothing."""
+        while True:
+            await self._expiry.wait()
+            uptime_ms = self._uptime_ms()
+            for broker_id, (call, due_ms) in list(self._waiting.items()):
+                if due_ms <= uptime_ms:
+                    del self._waiting[broker_id]
+                    self._answer(broker_id, call)
+                else:
+                    self._expiry.ring_by(due_ms)
+
+    def answer_held(self) -> None:
+        """Answer all requests that wait: the broker stops."""
+        self.written()
+
+    # -- slaves --------------------------------------------------------------------------------------------------
+
+    def disconnected(self, connection: Connection) -> None:
+        """Forget the slave of a connection that was closed."""
+        for broker_id in [one for one, its in self._connections.items() if its is connection]:
+            self._leave(broker_id)
+
+    def _leave(self, broker_id: int) -> None:
+        follower = self.followers.by_id.pop(broker_id, None)
+        self._connections.pop(broker_id, None)
+        self._waiting.pop(broker_id, None)
+        if follower is not None:
+            log.info("slave_left", broker_id=broker_id, position=follower.stored_position)
+            self._on_confirmed()
+
+    def in_sync_count(self) -> int:
+        """Return the number of replicas in sync, this master included."""
+        limits = limits_of(self._state.settings)
+        return 1 + sum(1 for _ in self.followers.in_sync(self._store.max_position, self._uptime_ms(), limits))
+
+    def states(self) -> list[FollowerState]:
+        """Describe all slaves."""
+        return self.followers.states(self._store.max_position, self._uptime_ms(), limits_of(self._state.settings))

@@ -1,0 +1,86 @@
+"""Topics, groups, offsets and request modes of a master, and how a slave takes them over. RocketMQ: SlaveSynchronize.
+
+Topics and groups are replaced if the master's version differs, so what was created at the slave vanishes. An offset of
+the master replaces the slave's, also if it is lower; offsets that only the slave has stay.
+"""
+
+import msgspec
+
+from staticfire.broker.config_files import GROUPS_FILE
+from staticfire.broker.groups.offsets import OffsetTable
+from staticfire.broker.handlers.assignment import AssignmentHandlers
+from staticfire.broker.tables import BrokerTables
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import BrokerAnswer, StorageError
+from staticfire.protocol.numbers import Int32, Int64
+from staticfire.protocol.requests.replication import CopiedState, CopyState, CopyStateAnswer
+from staticfire.protocol.requests.topics import DataVersion
+from staticfire.runtime.dispatcher import Call, Dispatcher
+
+_offsets_decoder = msgspec.json.Decoder(dict[str, dict[Int32, Int64]])
+
+
+def version_text(version: DataVersion) -> str:
+    """Return a version as text, to be compared only."""
+    return msgspec.json.encode(version).decode()
+
+
+class StateCopy:
+    """Gives the state of a broker to its slaves, or takes over that of its master."""
+
+    def __init__(self, tables: BrokerTables, assignments: AssignmentHandlers) -> None:
+        self._tables = tables
+        self._assignments = assignments
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        """Register the handler."""
+        dispatcher.handle(RequestCode.COPY_STATE, self.give)
+
+    def give(self, call: Call) -> Answer:
+        """Return the offsets, and what has another version than the slave's."""
+        request: CopyState = call.request
+        topics, groups = self._tables.topics, self._tables.groups
+        state = CopiedState(offsets=_pack_offsets(groups.offsets), modes=self._assignments.packed_modes().decode())
+        topics_version, groups_version = version_text(topics.version), version_text(groups.configs.version)
+        if request.topics_version != topics_version:
+            state.topics, state.topics_version = topics.snapshot().decode(), topics_version
+        if request.groups_version != groups_version:
+            state.groups, state.groups_version = groups.configs.snapshot().decode(), groups_version
+        return CopyStateAnswer(body=state)
+
+    def wanted(self) -> CopyState:
+        """Return the request for what this slave doesn't have."""
+        tables = self._tables
+        return CopyState(version_text(tables.topics.version), version_text(tables.groups.configs.version))
+
+    def take(self, state: CopiedState) -> None:
+        """Take over the state of the master. Raises: StorageError (it can't be understood)."""
+        tables = self._tables
+        try:
+            if state.topics:
+                tables.topics.take_copy(state.topics.encode())
+            if state.groups:
+                tables.groups.configs.restore(state.groups.encode())
+                tables.groups.configs.add_system_groups()
+                tables.config_files.changed(GROUPS_FILE)
+            if state.offsets:
+                self._take_offsets(_offsets_decoder.decode(state.offsets))
+            if state.modes:
+                self._assignments.take_modes(state.modes.encode())
+        except (msgspec.MsgspecError, ValueError, BrokerAnswer) as error:
+            raise StorageError(f"the state of the master can't be understood: {error}") from error
+
+    def _take_offsets(self, table: dict[str, dict[int, int]]) -> None:
+        offsets = self._tables.groups.offsets
+        for key, queues in table.items():
+            topic, _, group = key.partition("@")
+            known = offsets.queues_of(group, topic)
+            for queue_id, offset in queues.items():
+                if known.get(queue_id) != offset:
+                    offsets.commit(group, topic, queue_id, offset)
+
+
+def _pack_offsets(offsets: OffsetTable) -> str:
+    table = {f"{topic}@{group}": offsets.queues_of(group, topic) for group, topic in offsets.places()}
+    return msgspec.json.encode(table).decode()

@@ -1,0 +1,62 @@
+"""Find the broker that has become the master while this one was dead or frozen."""
+
+import msgspec
+
+from staticfire.broker.registration import Registration
+from staticfire.broker.replication.epochs import newest
+from staticfire.broker.replication.lineage import MASTER_ID, SLAVE, Lineage
+from staticfire.broker.settings import BrokerSettings
+from staticfire.protocol.errors import NetworkError, ProtocolError
+from staticfire.protocol.requests.brokers import GetMemberGroup, MemberGroupAnswer
+from staticfire.protocol.requests.replication import Epoch, GetReplication, ReplicationAnswer
+from staticfire.runtime.pool import ConnectionPool
+
+TIMEOUT_MS = 1_000
+
+
+class Successor(msgspec.Struct, frozen=True):
+    """The new master, and the id that this broker gets as its slave."""
+
+    address: str
+    epochs: list[Epoch]
+    broker_id: int
+
+
+async def members_of(settings: BrokerSettings, registration: Registration, pool: ConnectionPool) -> dict[int, str]:
+    """Return the addresses of a set by id, from the first nameserver that answers; empty if none does."""
+    for nameserver in registration.nameservers:
+        try:
+            asked = GetMemberGroup(settings.broker_cluster_name, settings.broker_name)
+            answer = await pool.ask(nameserver, asked, TIMEOUT_MS)
+        except (NetworkError, ProtocolError):
+            continue
+        if isinstance(answer, MemberGroupAnswer) and answer.body and answer.body.broker_member_group:
+            return dict(answer.body.broker_member_group.broker_addrs)
+    return {}
+
+
+async def find_successor(
+    settings: BrokerSettings, lineage: Lineage, registration: Registration, pool: ConnectionPool
+) -> Successor | None:
+    """Return the broker that is the master of this set in a newer epoch; None if there is none."""
+    members = await members_of(settings, registration, pool)
+    for address in members.values():
+        if address == registration.address:
+            continue
+        try:
+            answer = await pool.ask(address, GetReplication(), TIMEOUT_MS)
+        except (NetworkError, ProtocolError):
+            continue
+        if not isinstance(answer, ReplicationAnswer) or answer.body is None:
+            continue
+        its = answer.body
+        is_newer = newest(its.epochs) > newest(lineage.epochs)
+        if its.role != SLAVE and its.set_id == lineage.set_id and is_newer:
+            return Successor(address, its.epochs, free_id(members, registration.address))
+    return None
+
+
+def free_id(members: dict[int, str], own_address: str) -> int:
+    """Return the lowest id above 0 that no other member has."""
+    taken = {broker_id for broker_id, address in members.items() if address != own_address}
+    return next(number for number in range(MASTER_ID + 1, len(taken) + 2) if number not in taken)

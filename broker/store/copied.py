@@ -1,0 +1,144 @@
+"""Append pieces of another broker's log, byte by byte at the same positions, and enter their records into the queues.
+
+A piece may end in the middle of a record; the rest is requested again. Nothing is appended that isn't a whole record
+with the right checksum at its own position. Invariant: the log is a prefix of the log that it is copied from.
+"""
+
+from collections.abc import Callable
+
+from staticfire.broker.store.appender import Appender
+from staticfire.broker.store.commit_log import CommitLog
+from staticfire.broker.store.consume_queue import HOLES_MAX, Queue
+from staticfire.broker.store.entering import TagsCodeOf
+from staticfire.broker.store.queue_files import ENTRY
+from staticfire.protocol.errors import StorageError
+from staticfire.protocol.record import (
+    BLANK_BYTES_MIN,
+    Found,
+    check_record,
+    pack_blank,
+    peek_record,
+    peek_record_bytes,
+    peek_topic_and_properties,
+)
+from staticfire.protocol.sys_flag import enters_consume_queue
+from staticfire.protocol.times import MessageMs
+
+# The third byte of a blank: it is an array of this many elements.
+BLANK_ELEMENTS = 4
+
+
+def end_of_whole_records(position: int, data: bytes) -> int:
+    """Return where the last whole record of a piece ends, or the blank after it."""
+    at = 0
+    while len(data) - at >= BLANK_BYTES_MIN:
+        size = peek_record_bytes(data, at)
+        if at + size > len(data):
+            return position + at + (size if data[at + 2] == BLANK_ELEMENTS else 0)
+        if size < BLANK_BYTES_MIN:
+            break
+        at += size
+    return position + at
+
+
+class CopiedLog:
+    """The end of a log that is a copy."""
+
+    def __init__(
+        self,
+        burst: Appender,
+        log: CommitLog,
+        queue_of: Callable[[str, int], Queue],
+        deleted_below: Callable[[str], int],
+        tags_code_of: TagsCodeOf,
+    ) -> None:
+        self._burst = burst
+        self._log = log
+        self._queue_of = queue_of
+        self._deleted_below = deleted_below
+        self._tags_code_of = tags_code_of
+
+    def begin_at(self, position: int) -> None:
+        """Begin an empty log at a position other than 0: the log that it is copied from lost its first segments."""
+        if self._log.segments.all:
+            raise StorageError(f"the log isn't empty, so it can't begin at {position}")
+        self._log.end_position = self._log.synced_position = position
+        self._burst.begin_at(position)
+
+    def add(self, position: int, data: bytes) -> int:
+        """Add the whole records of a piece to the burst; return where the next piece begins.
+
+        Raises: StorageError (there is something else at this position), OSError.
+        """
+        if position != self._burst.room[0]:
+            raise StorageError(f"a piece of the log begins at {position}, but this log ends at {self._burst.room[0]}")
+        at = 0
+        last, last_ms = -1, 0
+        rows: dict[Queue, list[bytes]] = {}
+        sizes: dict[Queue, int] = {}
+        while len(data) - at >= BLANK_BYTES_MIN:
+            size = peek_record_bytes(data, at)
+            if data[at + 2] == BLANK_ELEMENTS:
+                self._put(data[:at], last, last_ms, rows, sizes)
+                return self._blank(position + at, size, data[at : at + BLANK_BYTES_MIN])
+            if at + size > len(data):
+                break
+            if not self._enter(data, at, position + at, rows, sizes):
+                break
+            last, last_ms = position + at, max(last_ms, peek_record(data, at).stored_ms)
+            at += size
+        self._put(data[:at], last, last_ms, rows, sizes)
+        return position + at
+
+    def _put(
+        self, records: bytes, last: int, stored_ms: int, rows: dict[Queue, list[bytes]], sizes: dict[Queue, int]
+    ) -> None:
+        if records:
+            stored_ms = max(stored_ms, self._burst.last_stored_ms)
+            packed = [(queue, b"".join(entries), sizes[queue]) for queue, entries in rows.items()]
+            self._burst.put_packed((records, last, packed), MessageMs(stored_ms), None, None)
+
+    def _blank(self, position: int, size: int, head: bytes) -> int:
+        if head != pack_blank(position, size):
+            raise StorageError(f"there is no record at position {position} of the copied log: it is damaged")
+        self._burst.fill(size)
+        return position + size
+
+    def _enter(
+        self, data: bytes, at: int, position: int, rows: dict[Queue, list[bytes]], sizes: dict[Queue, int]
+    ) -> bool:
+        """Enter a record into its queue; return False if that must wait until the records before it are visible."""
+        size, _, queue_id, queue_offset, stored_ms, _, sys_flag = peek_record(data, at)
+        verdict = check_record(data, at, position)
+        if verdict.found is not Found.RECORD:
+            raise StorageError(f"there is no record at position {position} of the copied log: {verdict.reason}")
+        if not enters_consume_queue(sys_flag):
+            return True
+        topic, properties = peek_topic_and_properties(data, at)
+        if position < self._deleted_below(topic):
+            return True
+        queue = self._queue_of(topic, queue_id)
+        entries = rows.get(queue)
+        if entries is None:
+            entries = rows[queue] = []
+            sizes[queue] = 0
+        if queue.next_offset + len(entries) != queue_offset:
+            if entries:
+                return False
+            self._jump(queue, queue_offset, position)
+        entries.append(ENTRY.pack(position, size, self._tags_code_of(topic, properties, stored_ms)))
+        sizes[queue] += size
+        return True
+
+    def _jump(self, queue: Queue, queue_offset: int, position: int) -> None:
+        """Let a queue continue at another offset: the copied log has lost messages, or doesn't have the first ones."""
+        missing = queue_offset - queue.next_offset
+        if queue.next_offset == queue.max_offset and queue.is_empty and missing > 0:
+            queue.begin_at(queue_offset)
+        elif queue.next_offset == queue.max_offset and 0 < missing <= HOLES_MAX:
+            queue.go_on_at(queue_offset)
+        else:
+            raise StorageError(
+                f"queue {queue.queue_id} of {queue.topic} ends at offset {queue.next_offset}, but the record at "
+                f"{position} of the copied log has offset {queue_offset}"
+            )

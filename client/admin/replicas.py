@@ -1,0 +1,297 @@
+"""Masters and slaves of a cluster: who copies whom, how far; a slave takes over from its master.
+
+A failover is carried out here, request by request: the old master, if it answers, refuses messages; the slave catches
+up; the old master becomes a slave; then the slave becomes the master of a new epoch. So at most one broker of a set
+accepts messages at any time, as far as both answer. A master that doesn't answer learns of it when it is back.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from staticfire.protocol.command import SUCCESS, Request
+from staticfire.protocol.errors import ClientError, NetworkError, ProtocolError, UsageError, broker_answer
+from staticfire.protocol.requests.replication import (
+    ChangeRole,
+    ControlReplication,
+    GetReplication,
+    ReplicationAnswer,
+    ReplicationState,
+    RoleAnswer,
+)
+from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetClusterInfo
+from staticfire.runtime.addresses import each_address
+from staticfire.runtime.pool import ConnectionPool
+
+TIMEOUT_MS = 2_000
+# A change of roles rebuilds the queues if it cuts the log.
+ROLE_TIMEOUT_MS = 120_000
+# How long a slave may take to copy the rest after its master has stopped to accept messages.
+CATCH_UP_MS = 3_000
+FENCE_MS = 15_000
+POLL_MS = 20
+ROUTE_WAIT_MS = 5_000
+MASTER_ID = 0
+SLAVE = "SLAVE"
+
+
+class Replica(NamedTuple):
+    """One broker of a set. `state` is None if it doesn't answer, and `silence` says why."""
+
+    broker_name: str
+    broker_id: int
+    address: str
+    state: ReplicationState | None
+    silence: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name for commands: broker-a, broker-a-1."""
+        return f"{self.broker_name}-{self.broker_id}" if self.broker_id else self.broker_name
+
+
+class Failover(msgspec.Struct, rename="camel"):
+    """The result of a failover."""
+
+    broker: str
+    master: str
+    """The address of the new master."""
+    epoch: int
+    lost: int
+    """The messages that the new master doesn't have; -1: unknown, because the old master doesn't answer."""
+    old_master: str
+    """The address of the old one; empty: it didn't answer."""
+
+
+class ReplicaAdmin:
+    """The masters and slaves of one cluster."""
+
+    def __init__(self, pool: ConnectionPool, namesrv: str) -> None:
+        self._pool = pool
+        self._nameservers = each_address(namesrv)
+
+    # -- what there is -------------------------------------------------------------------------------------------
+
+    async def all(self, broker: str | None = None) -> list[Replica]:
+        """Return the masters and slaves of a broker, or of all, by name and id. Raises: ClientError, NetworkError."""
+        sets = await self._sets()
+        if broker is not None and broker not in sets:
+            raise ClientError(f"there is no broker {broker}; there are {', '.join(sorted(sets)) or 'none'}")
+        places = [
+            (name, broker_id, address)
+            for name, members in sorted(sets.items())
+            for broker_id, address in sorted(members.items())
+            if broker in (None, name)
+        ]
+        return list(await asyncio.gather(*(self._replica(*place) for place in places)))
+
+    async def masters(self) -> dict[str, str]:
+        """Return the addresses of the current masters by name. Raises: ClientError, NetworkError."""
+        sets = await self._sets()
+        return {name: members[MASTER_ID] for name, members in sorted(sets.items()) if MASTER_ID in members}
+
+    async def _sets(self) -> dict[str, dict[int, str]]:
+        failure: Exception = ClientError("no nameserver is given")
+        for nameserver in self._nameservers:
+            try:
+                answer = await self._pool.ask(nameserver, GetClusterInfo(), TIMEOUT_MS)
+            except NetworkError as error:
+                failure = error
+                continue
+            if answer.code == SUCCESS and isinstance(answer, ClusterInfoAnswer) and answer.body is not None:
+                table = answer.body.broker_addr_table
+                return {name: dict(data.broker_addrs) for name, data in table.items()}
+            failure = broker_answer(answer.code, answer.remark, "cluster info")
+        raise failure
+
+    async def _replica(self, broker_name: str, broker_id: int, address: str) -> Replica:
+        try:
+            state = await self._state(address)
+        except (NetworkError, ProtocolError, ClientError) as error:
+            return Replica(broker_name, broker_id, address, None, str(error))
+        return Replica(broker_name, broker_id, address, state)
+
+    async def _state(self, address: str, count_from: int = -1) -> ReplicationState:
+        return await self._asked(address, GetReplication(count_from), TIMEOUT_MS)
+
+    async def _asked(self, address: str, request: Request, timeout_ms: int) -> ReplicationState:
+        answer = await self._pool.ask(address, request, timeout_ms)
+        if answer.code != SUCCESS or not isinstance(answer, ReplicationAnswer) or answer.body is None:
+            raise broker_answer(answer.code, answer.remark, f"replication of {address}")
+        state: ReplicationState = answer.body
+        return state
+
+    # -- one copy ------------------------------------------------------------------------------------------------
+
+    async def control(self, name: str, request: ControlReplication) -> Replica:
+        """Hold, release or delay the copy of a slave; `name`: broker-a-1. Raises: ClientError, BrokerAnswer."""
+        replica = await self._slave(name)
+        return replica._replace(state=await self.control_at(replica.address, request))
+
+    async def control_at(self, address: str, request: ControlReplication) -> ReplicationState:
+        """Hold, release or delay the copy of the slave at an address. Raises: BrokerAnswer, NetworkError."""
+        return await self._asked(address, request, TIMEOUT_MS)
+
+    async def _slave(self, name: str) -> Replica:
+        replicas = await self.all()
+        slaves = [one for one in replicas if one.broker_id != MASTER_ID]
+        found = next((one for one in slaves if one.name == name), None)
+        if found is None:
+            known = (
+                f"there are {', '.join(one.name for one in slaves)}" if slaves else "start the cluster with --replicas"
+            )
+            is_master = any(one.name == name for one in replicas)
+            words = f"{name} is a master, and only slaves copy" if is_master else f"there is no slave {name}"
+            raise ClientError(f"{words}; {known}")
+        return found
+
+    # -- failover ------------------------------------------------------------------------------------------------
+
+    async def failover(self, broker: str, to: int | None = None, losing: int | None = None) -> Failover:
+        """Make a slave the master. `to`: its id; default: the one with most of the log.
+
+        `losing`: the new master doesn't have the last messages, this many. Without it, a failover that would lose
+        messages is refused.
+        Raises: ClientError (there is no such slave, or it is behind), BrokerAnswer, NetworkError.
+        """
+        if losing is not None and losing < 0:
+            raise UsageError(f"losing={losing}: the number of lost messages can't be below 0")
+        replicas = await self.all(broker)
+        master = next((one for one in replicas if one.broker_id == MASTER_ID), None)
+        target = _chosen(broker, replicas, to)
+        known = [one.state for one in replicas if one.state is not None]
+        epoch = 1 + max((epochs[-1].epoch for state in known if (epochs := state.epochs)), default=1)
+        alive = master if master is not None and master.state is not None else None
+        if alive is not None:
+            missing = await self._handed_over(alive, target, losing)
+        else:
+            missing = _missing_without_master(target, losing)
+        if alive is not None:
+            await self._take_role(alive.address, ChangeRole(SLAVE, target.broker_id, epoch))
+        role = alive.state.role if alive is not None and alive.state is not None else "ASYNC_MASTER"
+        more = 0 if missing < 0 else max(0, (losing or 0) - missing)
+        try:
+            removed = await self._take_role(target.address, ChangeRole(role, MASTER_ID, epoch, losing=more))
+        except BaseException:
+            if alive is not None:  # The set must not remain without a master.
+                await self._take_role(alive.address, ChangeRole(role, MASTER_ID, epoch + 1))
+            raise
+        await self._registered(broker, target.address)
+        lost = -1 if missing < 0 else missing + removed
+        return Failover(broker, target.address, epoch, lost, alive.address if alive else "")
+
+    async def _handed_over(self, master: Replica, target: Replica, losing: int | None) -> int:
+        """Stop the master and let the slave catch up; return the number of messages that it doesn't have.
+
+        Raises: ClientError (these are too many; the master accepts messages again).
+        """
+        fenced = await self._asked(master.address, ControlReplication(fence_ms=FENCE_MS), TIMEOUT_MS)
+        state = await self._state(target.address)
+        is_moving = not state.is_held and not state.lag_ms
+        stored = _stored_by(fenced, target)
+        waited_ms = 0
+        # Only what the master knows counts: the end of a slave's log may be one that the master doesn't have.
+        while (is_moving or stored < 0) and stored < fenced.end_position and waited_ms < CATCH_UP_MS:
+            await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
+            waited_ms += POLL_MS
+            stored = _stored_by(await self._state(master.address), target)
+        if stored >= fenced.end_position:
+            await self._with_newest_state(target.address)
+            return 0
+        if stored < 0:
+            missing, words = -1, _not_joined(target, await self._state(target.address))
+        else:
+            missing = (await self._state(master.address, stored)).records_after
+            words = _behind(target, missing, "messages", state)
+        if losing is None or not 0 <= missing <= losing:
+            await self._asked(master.address, ControlReplication(fence_ms=0), TIMEOUT_MS)
+            raise ClientError(words)
+        return missing
+
+    async def _with_newest_state(self, address: str) -> None:
+        """Let a slave copy topics, groups and offsets now, and wait for it, but not long."""
+        await self._asked(address, ControlReplication(copy_state=True), TIMEOUT_MS)
+        for waited_ms in range(POLL_MS, CATCH_UP_MS, POLL_MS):
+            await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
+            age_ms = (await self._state(address)).state_age_ms
+            if 0 <= age_ms <= waited_ms + POLL_MS:
+                return
+
+    async def _take_role(self, address: str, request: ChangeRole) -> int:
+        answer = await self._pool.ask(address, request, ROLE_TIMEOUT_MS)
+        if answer.code != SUCCESS or not isinstance(answer, RoleAnswer):
+            raise broker_answer(answer.code, answer.remark, f"role of {address}")
+        return answer.removed_records
+
+    async def _registered(self, broker: str, address: str) -> None:
+        """Wait until the nameserver has the new master. Raises: NetworkError."""
+        for _ in range(ROUTE_WAIT_MS // POLL_MS):
+            members: Mapping[int, str] = (await self._sets()).get(broker, {})
+            if members.get(MASTER_ID) == address:
+                return
+            await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
+        raise ClientError(f"{address} is the master of {broker} now, but the nameserver doesn't have its route yet")
+
+
+def _chosen(broker: str, replicas: list[Replica], to: int | None) -> Replica:
+    """Return the slave that takes over. Raises: ClientError."""
+    slaves = [one for one in replicas if one.broker_id != MASTER_ID]
+    if not slaves:
+        raise ClientError(f"{broker} has no slave: start the cluster with --replicas 1, or Cluster(replicas=1)")
+    if to is not None:
+        slaves = [one for one in slaves if one.broker_id == to]
+        if not slaves:
+            known = ", ".join(str(one.broker_id) for one in replicas if one.broker_id != MASTER_ID)
+            raise ClientError(f"{broker} has no slave with id {to}; the ids of its slaves are {known}")
+    there = [one for one in slaves if one.state is not None]
+    if not there:
+        raise ClientError(f"no slave of {broker} answers: {slaves[0].silence}")
+    return max(there, key=_progress)
+
+
+def _progress(replica: Replica) -> tuple[int, int, int]:
+    """Return what a slave has of the log, to be compared: a newer epoch counts more than more bytes."""
+    state = replica.state
+    assert state is not None
+    return (state.epochs[-1].epoch if state.epochs else 0), state.end_position, -replica.broker_id
+
+
+def _stored_by(master: ReplicationState, target: Replica) -> int:
+    """Return what a slave has stored, as its master knows; -1 if the slave doesn't copy it now."""
+    stored = [one.stored_position for one in master.followers if one.broker_id == target.broker_id]
+    return stored[0] if stored else -1
+
+
+def _not_joined(target: Replica, state: ReplicationState) -> str:
+    reason = state.problem or "it has not joined it yet"
+    return f"{target.name} doesn't copy its master: {reason}; wait, or let another slave take over"
+
+
+def _missing_without_master(target: Replica, losing: int | None) -> int:
+    """Return 0 if the slave has everything that its dead master told it of; -1 if it hasn't, and that is accepted.
+
+    Raises: ClientError (it isn't accepted).
+    """
+    state = target.state
+    assert state is not None
+    behind = state.master_end - state.end_position
+    if behind <= 0 and not state.is_held:
+        return 0
+    if losing is None:
+        raise ClientError(_behind(target, max(0, behind), "bytes, or more,", state))
+    return -1
+
+
+def _behind(target: Replica, missing: int, what: str, state: ReplicationState) -> str:
+    if state.is_held:
+        advice = f"its copy is held: `staticfire replication release {target.name}`"
+    elif state.problem:
+        advice = f"it doesn't copy: {state.problem}"
+    elif state.lag_ms:
+        advice = f"its copy has a lag: `staticfire replication lag {target.name} 0`"
+    else:
+        advice = "wait until it has caught up"
+    lose = f"--losing {missing}" if what == "messages" else "--losing N"
+    return f"{target.name} is {missing} {what} behind its master: {advice}; or lose them with {lose}"

@@ -1,0 +1,210 @@
+"""Copies of a broker's log and state, between a master and its slaves. staticfire's own.
+
+A slave joins its master (JOIN_REPLICATION): both compare their epochs, and the slave learns from where to copy. Then it
+requests the log piece by piece (COPY_LOG); each request also confirms what the slave has stored. COPY_STATE returns
+topics, groups and offsets.
+"""
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.limits import FRAME_BYTES_MAX
+from staticfire.protocol.numbers import Int32, Int64
+
+COPY_BYTES_MAX = 1024 * 1024
+"""Size of one piece of the log, unless a single record is larger."""
+
+
+class Epoch(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    """The time in which one broker was the master, and where the log ended when it began."""
+
+    epoch: Int64
+    start_position: Int64
+
+
+class Joining(msgspec.Struct, rename="camel", gc=False):
+    """The state of a slave that joins."""
+
+    broker_id: Int64
+    address: str
+    set_id: str = ""
+    """Identifies the log and its copies. Empty: the slave has no log yet."""
+    epochs: list[Epoch] = []
+    end_position: Int64 = 0
+    last_position: Int64 = -1
+    """The position of the slave's last record; -1: unknown."""
+    last_crc: Int64 = 0
+    """The checksum of the head of this record."""
+    segment_bytes: Int64 = 0
+
+
+class Joined(msgspec.Struct, rename="camel", gc=False):
+    """What the slave must do."""
+
+    set_id: str
+    epochs: list[Epoch]
+    start_position: Int64
+    """Where the slave continues. Below its own end: it removes the rest first."""
+    is_anew: bool = False
+    """The slave removes its whole log first, and begins at `start_position`."""
+    reason: str = ""
+    """Why the slave must remove a part of its log."""
+    end_position: Int64 = 0
+    deleted_topics: dict[str, Int64] = {}
+    """Topic, and where the log ended when it was deleted: older records belong to no queue."""
+    deletions: int = 0
+    """Changes together with `deleted_topics`."""
+
+
+class JoinAnswer(Answer, rename="camel"):
+    """The result of joining."""
+
+    body_type: ClassVar[Any] = Joined
+
+
+@request(RequestCode.JOIN_REPLICATION, answer=JoinAnswer)
+class JoinReplication(Request, rename="camel"):
+    """Begin to copy the log of a master."""
+
+    cluster_name: str
+    broker_name: str
+    body_type: ClassVar[Any] = Joining
+
+
+class CopyAnswer(Answer, rename="camel"):
+    """A piece of the log as the body, perhaps empty, perhaps with a part of a record at its end."""
+
+    log_position: Int64 = 0
+    end_position: Int64 = 0
+    """The end of the master's log."""
+    deletions: Int32 = 0
+    """Changes when topics are deleted. Then the slave joins again, to learn them."""
+
+
+@request(RequestCode.COPY_LOG, answer=CopyAnswer)
+class CopyLog(Request, rename="camel"):
+    """Request the log from a position on, and confirm what is stored. It waits if there is nothing new."""
+
+    broker_id: Int64
+    epoch: Int64
+    log_position: Int64
+    stored_position: Int64
+    bytes_max: Int32 = COPY_BYTES_MAX
+    wait_ms: Int32 = 0
+    deletions: Int32 = 0
+
+
+class CopiedState(msgspec.Struct, rename="camel", gc=False):
+    """Topics, groups, offsets and request modes, as in their files. Empty: it has not changed."""
+
+    topics: str = ""
+    topics_version: str = ""
+    groups: str = ""
+    groups_version: str = ""
+    offsets: str = ""
+    modes: str = ""
+
+
+class CopyStateAnswer(Answer, rename="camel"):
+    """The state of the master."""
+
+    body_type: ClassVar[Any] = CopiedState
+    body_bytes_max: ClassVar[int | None] = FRAME_BYTES_MAX
+
+
+@request(RequestCode.COPY_STATE, answer=CopyStateAnswer)
+class CopyState(Request, rename="camel"):
+    """Request topics and groups, if they have other versions than these, and all offsets."""
+
+    topics_version: str = ""
+    groups_version: str = ""
+
+
+class FollowerState(msgspec.Struct, rename="camel", gc=False):
+    """A slave, as its master sees it."""
+
+    broker_id: int
+    address: str
+    stored_position: int
+    behind_bytes: int
+    behind_ms: int
+    """Time since it last had everything; 0 if it has everything."""
+    in_sync: bool
+    connected: bool = True
+
+
+class ReplicationState(msgspec.Struct, rename="camel", gc=False):
+    """How a broker takes part in replication."""
+
+    broker_name: str
+    broker_id: int
+    address: str
+    role: str
+    set_id: str = ""
+    epochs: list[Epoch] = []
+    min_position: int = 0
+    end_position: int = 0
+    followers: list[FollowerState] = []
+    """A master's slaves."""
+    master_address: str = ""
+    """A slave's master; empty: it looks for it."""
+    master_end: int = 0
+    """Where the log of a slave's master ended, as far as the slave knows."""
+    is_held: bool = False
+    lag_ms: int = 0
+    problem: str = ""
+    """Why a slave doesn't copy; empty if it does."""
+    state_age_ms: int = -1
+    """Time since the slave last copied topics, groups and offsets; -1: never."""
+    records_after: int = -1
+    """The number of messages from the requested position on; -1: not requested."""
+
+
+class ReplicationAnswer(Answer, rename="camel"):
+    """The state of one broker."""
+
+    body_type: ClassVar[Any] = ReplicationState
+
+
+@request(RequestCode.GET_REPLICATION, answer=ReplicationAnswer)
+class GetReplication(Request, rename="camel"):
+    """Request how a broker takes part in replication, and how many messages it has from a position on."""
+
+    count_from: Int64 = -1
+
+
+@request(RequestCode.CONTROL_REPLICATION, answer=ReplicationAnswer)
+class ControlReplication(Request, rename="camel"):
+    """Hold, release or delay the copy of a slave, or copy the state now. Absent: no change."""
+
+    hold: bool | None = None
+    lag_ms: Int64 | None = None
+    copy_state: bool = False
+    fence_ms: Int64 = -1
+    """A master refuses messages for this time, because it hands over; 0: it accepts them again."""
+
+
+class RoleAnswer(Answer, rename="camel"):
+    """The state in the new role."""
+
+    removed_records: Int64 = 0
+    """The records that were removed from the end of the log."""
+    body_type: ClassVar[Any] = ReplicationState
+
+
+@request(RequestCode.CHANGE_ROLE, answer=RoleAnswer)
+class ChangeRole(Request, rename="camel"):
+    """Make a broker the master of its set in a new epoch, or a slave.
+
+    `end_position`: a new master first cuts its log there; -1: it keeps all. `epoch`: the new epoch; an older one than
+    the broker's is refused.
+    """
+
+    role: str
+    broker_id: Int64
+    epoch: Int64
+    end_position: Int64 = -1
+    losing: Int64 = -1

@@ -1,0 +1,103 @@
+"""`staticfire replication`: which slave copies which master, and how far; hold, release or delay a copy."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from staticfire.cli.command_groups import Commands
+from staticfire.cli.family import json_flag, watch_flag
+from staticfire.cli.listing import asked, print_json, print_lines, watched
+from staticfire.cli.options import namesrv_flag
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from staticfire.client import Admin
+    from staticfire.client.admin.replicas import Replica, ReplicaAdmin
+
+NO_BROKER = "no broker is registered"
+SLAVE_NAME = click.argument("name", metavar="SLAVE")
+
+
+@click.group(cls=Commands, default="show")
+def replication() -> None:
+    """Show which slave copies which master, how far behind it is, and whether it is in sync.
+
+    \b
+        staticfire up --replicas 1
+        staticfire replication
+        staticfire replication hold broker-a-1       # it copies nothing more; release, lag
+    """
+
+
+@replication.command()
+@namesrv_flag
+@json_flag
+@watch_flag
+def show(namesrv: str, as_json: bool, watch_s: float | None) -> None:
+    """Show all masters and slaves. This is the default."""
+    from staticfire.client.admin.replica_view import line_of, object_of
+
+    def look() -> int:
+        replicas = _with_replicas(namesrv, lambda admin: admin.all())
+        if as_json:
+            for one in replicas:
+                print_json(object_of(one, replicas))
+        else:
+            print_lines([line_of(one, replicas) for one in replicas], False, NO_BROKER)
+        return 0
+
+    watched(watch_s, look)
+
+
+@replication.command()
+@namesrv_flag
+@SLAVE_NAME
+def hold(name: str, namesrv: str) -> None:
+    """Let SLAVE (broker-a-1) copy nothing more, until `release`."""
+    _control(namesrv, name, f"{name} copies nothing more; `staticfire replication release {name}` ends that", hold=True)
+
+
+@replication.command()
+@namesrv_flag
+@SLAVE_NAME
+def release(name: str, namesrv: str) -> None:
+    """Let SLAVE copy again, without a lag."""
+    _control(namesrv, name, f"{name} copies its master again", hold=False, lag_ms=0)
+
+
+@replication.command()
+@namesrv_flag
+@SLAVE_NAME
+@click.argument("duration")
+def lag(name: str, duration: str, namesrv: str) -> None:
+    """Let SLAVE store each message that much later than its master, like `5s` or `200ms`; 0 ends that."""
+    from staticfire.protocol.durations import parse_duration
+
+    lag_ms = 0 if duration == "0" else parse_duration(duration)
+    words = f"{name} is {duration} behind its master from now on" if lag_ms else f"{name} copies without a lag"
+    _control(namesrv, name, words, lag_ms=lag_ms)
+
+
+@replication.command()
+@namesrv_flag
+@SLAVE_NAME
+def sync(name: str, namesrv: str) -> None:
+    """Let SLAVE copy topics, groups and offsets now, instead of after slaveSyncPeriod."""
+    _control(namesrv, name, f"{name} copies topics, groups and offsets now", copy_state=True)
+
+
+def _control(namesrv: str, name: str, words: str, **change: Any) -> None:
+    from staticfire.protocol.requests.replication import ControlReplication
+
+    _with_replicas(namesrv, lambda admin: admin.control(name, ControlReplication(**change)))
+    click.echo(words)
+
+
+def _with_replicas(namesrv: str, act: "Callable[[ReplicaAdmin], Awaitable[Any]]") -> "list[Replica] | Any":
+    from staticfire.client.admin.replicas import ReplicaAdmin
+
+    async def ask(admin: "Admin") -> Any:
+        return await act(ReplicaAdmin(admin.client.pool, namesrv))
+
+    return asked(namesrv, "staticfire", ask)

@@ -1,0 +1,203 @@
+"""A slave takes over from its master; the old master becomes its slave."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.protocol.requests.brokers import GetMemberGroup
+from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
+from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.replica_set import MASTER, NAMESRV, SECOND, SLAVE, ReplicaSet, address_of
+
+pytestmark = pytest.mark.row("P7")
+
+
+@pytest_asyncio.fixture
+async def pair(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[ReplicaSet]:
+    """A master and a slave with ten messages."""
+    pair = ReplicaSet(world, **getattr(request, "param", {}))
+    await pair.open()
+    for number in range(10):
+        await pair.send(b"%d" % number)
+    await pair.until_caught_up()
+    yield pair
+    await pair.close()
+
+
+async def members(pair: ReplicaSet) -> dict[int, str]:
+    answer = await pair._pool.ask(NAMESRV, GetMemberGroup("DefaultCluster", MASTER))
+    group = answer.body.broker_member_group
+    return dict(group.broker_addrs)
+
+
+async def test_nothing_is_lost_while_both_answer(pair: ReplicaSet) -> None:
+    done = await pair.failover()
+    assert (done.master, done.lost, done.epoch) == (address_of(SLAVE), 0, 2)
+    assert (await pair.send(b"after", SLAVE)).code == 0
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert await members(pair) == {0: address_of(SLAVE), 1: address_of(MASTER)}
+    expected = [b"%d" % number for number in range(10)] + [b"after"]
+    assert await pair.bodies(SLAVE) == await pair.bodies(MASTER) == expected
+    pair.assert_equal(SLAVE, MASTER)
+
+
+async def test_there_and_back_again(pair: ReplicaSet) -> None:
+    names = [SLAVE, MASTER]
+    for round_ in range(4):
+        await pair.failover(losing=1 if round_ % 2 else None)
+        new, old = names
+        assert (await pair.send(b"round %d" % round_, new)).code == 0
+        await pair.until_caught_up(old, new)
+        pair.assert_equal(MASTER, SLAVE)
+        names.reverse()
+    assert (await pair.bodies(MASTER))[-2:] == [b"round 2", b"round 3"] or len(await pair.bodies(MASTER)) == 12
+
+
+async def test_the_last_messages_are_lost_on_request(pair: ReplicaSet) -> None:
+    done = await pair.failover(losing=3)
+    assert done.lost == 3
+    assert await pair.bodies(SLAVE) == [b"%d" % number for number in range(7)]
+    await pair.send(b"new", SLAVE)
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert (await pair.bodies(MASTER))[7:] == [b"new"]
+    pair.assert_equal(SLAVE, MASTER)
+
+
+async def test_a_slave_that_is_behind_is_refused_and_the_master_goes_on(pair: ReplicaSet) -> None:
+    await pair.control(SLAVE, hold=True)
+    for number in range(4):
+        await pair.send(b"more %d" % number)
+    with pytest.raises(ClientError, match=r"broker-a-1 is 4 messages behind .* held: .*release broker-a-1.*--losing 4"):
+        await pair.failover()
+    with pytest.raises(ClientError, match="4 messages behind"):
+        await pair.failover(losing=3)
+    assert (await pair.send(b"still the master")).code == 0
+    done = await pair.failover(losing=5)
+    assert done.lost == 5
+    assert len(await pair.bodies(SLAVE)) == 10
+
+
+async def test_a_killed_master_is_replaced_and_follows_when_it_is_back(pair: ReplicaSet, world: SimulatedWorld) -> None:
+    await pair.control(SLAVE, hold=True)
+    for number in range(3):
+        assert (await pair.send(b"lost %d" % number)).code == 0  # acknowledged, and nowhere else
+    world.kill(MASTER)
+    await world.run_for(100)
+    with pytest.raises(ClientError, match="behind its master"):
+        await pair.failover()
+    done = await pair.failover(losing=3)
+    assert (done.lost, done.old_master) == (-1, "")
+    assert (await pair.send(b"new", SLAVE)).code == 0
+    await pair.start(MASTER)
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert await members(pair) == {0: address_of(SLAVE), 1: address_of(MASTER)}
+    assert (await pair.bodies(MASTER))[10:] == [b"new"]
+    pair.assert_equal(SLAVE, MASTER)
+
+
+async def test_a_frozen_master_learns_that_it_was_replaced(pair: ReplicaSet, world: SimulatedWorld) -> None:
+    world.freeze(MASTER)
+    done = await pair.failover()
+    assert done.master == address_of(SLAVE)
+    assert (await pair.send(b"new", SLAVE)).code == 0
+    world.thaw(MASTER)
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert (await members(pair))[0] == address_of(SLAVE)
+    pair.assert_equal(SLAVE, MASTER)
+
+
+@pytest.mark.parametrize("name", [MASTER, SLAVE])
+async def test_roles_survive_a_restart(pair: ReplicaSet, name: str) -> None:
+    await pair.failover()
+    await pair.until_caught_up(MASTER, SLAVE)
+    await pair.restart(name)
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert (await pair.state(SLAVE)).role == "ASYNC_MASTER"
+    assert (await pair.state(MASTER)).role == "SLAVE"
+    assert (await pair.send(b"after", SLAVE)).code == 0
+
+
+async def test_the_other_slave_follows_the_new_master(world: SimulatedWorld) -> None:
+    trio = await ReplicaSet(world).open(slaves=2)
+    for number in range(5):
+        await trio.send(b"%d" % number)
+    await trio.until_caught_up(SLAVE)
+    await trio.until_caught_up(SECOND)
+    await trio.failover(to=2, losing=2)
+    await trio.send(b"new", SECOND)
+    await trio.until_caught_up(SLAVE, SECOND)
+    await trio.until_caught_up(MASTER, SECOND)
+    trio.assert_equal(MASTER, SLAVE, SECOND)
+    assert await trio.bodies(SLAVE) == [b"0", b"1", b"2", b"new"]
+    await trio.close()
+
+
+async def test_delayed_messages_are_delivered_once_by_the_new_master(pair: ReplicaSet, world: SimulatedWorld) -> None:
+    for number in range(3):
+        await pair.send(b"delayed %d" % number, DELAY="2")  # 5 s
+    await world.run_for(seconds=1)
+    await pair.failover()
+    await world.run_for(seconds=10)
+    assert (await pair.bodies(SLAVE))[10:] == [b"delayed 0", b"delayed 1", b"delayed 2"]
+    await pair.until_caught_up(MASTER, SLAVE)
+    await pair.failover()
+    await world.run_for(seconds=30)
+    assert len(await pair.bodies(MASTER)) == 13
+
+
+async def test_offsets_are_those_of_the_old_master(pair: ReplicaSet) -> None:
+    await pair.pull(MASTER, 0)
+    assert (await pair.ask(MASTER, UpdateConsumerOffset("billing", "orders", 0, 6))).code == 0
+    await pair.failover()
+    assert (await pair.ask(SLAVE, QueryConsumerOffset("billing", "orders", 0))).offset == 6
+
+
+async def test_no_acknowledged_message_of_a_synchronous_set_is_lost(world: SimulatedWorld) -> None:
+    """Whichever machine is lost, with its disk: one of the two copies that a send waited for remains."""
+    trio = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2).open(slaves=2)
+    acknowledged: list[bytes] = []
+
+    async def produce() -> None:
+        for number in range(500):
+            body = b"%d" % number
+            if (await trio.send(body)).code == 0:
+                acknowledged.append(body)
+
+    producing = asyncio.ensure_future(produce())
+    await world.run_for(150)
+    world.kill(MASTER)
+    await world.run_for(100)
+    producing.cancel()
+    await asyncio.gather(producing, return_exceptions=True)
+    assert len(acknowledged) > 20
+    done = await trio.failover(losing=0)
+    new = SLAVE if done.master == address_of(SLAVE) else SECOND
+    bodies = await trio.bodies(new)
+    assert bodies[: len(acknowledged)] == acknowledged
+    await trio.close()
+
+
+@pytest.mark.parametrize(
+    ("to", "losing", "error", "words"),
+    [
+        (7, None, ClientError, "broker-a has no slave with id 7; the ids of its slaves are 1"),
+        (None, -1, UsageError, "can't be below 0"),
+    ],
+)
+async def test_what_cannot_be(
+    pair: ReplicaSet, to: int | None, losing: int | None, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        await pair.failover(to, losing)
+
+
+async def test_a_broker_without_slaves_says_so(world: SimulatedWorld) -> None:
+    alone = await ReplicaSet(world).open(slaves=0)
+    with pytest.raises(ClientError, match="broker-a has no slave: start the cluster with --replicas 1"):
+        await alone.failover()
+    with pytest.raises(ClientError, match="there is no broker broker-z; there are broker-a"):
+        await alone.admin.failover("broker-z")
+    await alone.close()

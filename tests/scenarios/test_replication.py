@@ -1,0 +1,171 @@
+"""A slave copies the log of its master, byte by byte."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
+from staticfire.protocol.requests.topics import DeleteTopic
+from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.replica_set import MASTER, SECOND, SEGMENT_BYTES, SLAVE, ReplicaSet
+
+pytestmark = pytest.mark.row("P7")
+
+
+@pytest_asyncio.fixture
+async def pair(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[ReplicaSet]:
+    """A master and a slave, with the settings that a test is parametrized with."""
+    pair = ReplicaSet(world, **getattr(request, "param", {}))
+    yield await pair.open()
+    await pair.close()
+
+
+async def test_the_log_of_a_slave_is_that_of_its_master(pair: ReplicaSet) -> None:
+    for number in range(300):  # several segments
+        assert (await pair.send(b"%d" % number * 200)).code == 0
+    assert pair.end(MASTER) > 2 * SEGMENT_BYTES
+    await pair.until_caught_up()
+    pair.assert_equal(MASTER, SLAVE)
+    assert await pair.bodies(SLAVE) == await pair.bodies(MASTER)
+
+
+async def test_a_slave_that_starts_late_gets_everything(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open(slaves=0)
+    for number in range(200):
+        await pair.send(b"%d" % number * 300)
+    await pair.start(SLAVE)
+    await pair.until_caught_up()
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
+
+
+async def test_a_pull_that_waits_at_a_slave_gets_what_is_copied(pair: ReplicaSet, world: SimulatedWorld) -> None:
+    pull = asyncio.ensure_future(pair.pull(SLAVE, 0, hold_ms=15_000))
+    await world.run_for(100)
+    assert not pull.done()
+    began_ms = world.uptime_ms
+    await pair.send(b"woken")
+    answer = await pull
+    assert [record.body for record in answer.body.records] == [b"woken"]
+    assert world.uptime_ms - began_ms < 200
+
+
+@pytest.mark.parametrize("power_loss", [False, True])
+async def test_a_killed_slave_continues_where_it_was(pair: ReplicaSet, world: SimulatedWorld, power_loss: bool) -> None:
+    for round_ in range(5):
+        for number in range(40):
+            await pair.send(b"%d-%d" % (round_, number) * 50)
+        await pair.kill_and_start(SLAVE, power_loss)
+    await pair.until_caught_up()
+    pair.assert_equal(MASTER, SLAVE)
+    assert len(await pair.bodies(SLAVE)) == 200
+
+
+async def test_a_slave_waits_for_its_killed_master(pair: ReplicaSet, world: SimulatedWorld) -> None:
+    await pair.send(b"before")
+    await pair.until_caught_up()
+    world.kill(MASTER)
+    await world.run_for(seconds=3)
+    state = await pair.state(SLAVE)
+    assert "no master of broker-a is known" in state.problem or "connect" in state.problem
+    assert await pair.bodies(SLAVE) == [b"before"]
+    await pair.start(MASTER)
+    await pair.send(b"after")
+    await pair.until_caught_up()
+    assert await pair.bodies(SLAVE) == [b"before", b"after"]
+
+
+async def test_a_held_copy_stores_nothing_until_it_is_released(pair: ReplicaSet, world: SimulatedWorld) -> None:
+    await pair.control(SLAVE, hold=True)
+    await pair.send(b"held")
+    await world.run_for(seconds=30)
+    assert await pair.bodies(SLAVE) == []
+    state = await pair.state(MASTER)
+    assert [(one.behind_bytes > 0, one.in_sync) for one in state.followers] in ([(True, False)], [])
+    await pair.control(SLAVE, hold=False)
+    await pair.until_caught_up()
+    assert await pair.bodies(SLAVE) == [b"held"]
+
+
+async def test_a_copy_with_a_lag_stores_each_message_later(pair: ReplicaSet, world: SimulatedWorld) -> None:
+    await pair.control(SLAVE, lag_ms=2_000)
+    for number in range(4):
+        await pair.send(b"%d" % number)
+        await world.run_for(seconds=1)
+    seen = len(await pair.bodies(SLAVE))
+    assert 1 <= seen <= 3
+    await world.run_for(seconds=2.5)
+    assert len(await pair.bodies(SLAVE)) == 4
+    await pair.control(SLAVE, lag_ms=0)
+    await pair.send(b"at once")
+    await world.run_for(100)
+    assert len(await pair.bodies(SLAVE)) == 5
+
+
+@pytest.mark.parametrize("pair", [{"slave_sync_period": 60_000}], indirect=True)
+async def test_topics_and_offsets_follow_after_the_period_or_on_request(
+    pair: ReplicaSet, world: SimulatedWorld
+) -> None:
+    await world.run_for(100)
+    await pair.put_topic("new")
+    await pair.send(b"1", topic="new")
+    await pair.until_caught_up()
+    assert (await pair.pull(SLAVE, 0, topic="new")).code == ResponseCode.TOPIC_NOT_EXIST
+    await pair.control(SLAVE, copy_state=True)
+    await world.run_for(100)
+    assert (await pair.pull(SLAVE, 0, topic="new")).code == 0
+
+
+async def test_an_offset_of_the_master_replaces_a_higher_one_of_the_slave(
+    pair: ReplicaSet, world: SimulatedWorld
+) -> None:
+    async def commit(name: str, group: str, offset: int) -> None:
+        assert (await pair.ask(name, UpdateConsumerOffset(group, "orders", 0, offset))).code == 0
+
+    async def committed(group: str) -> int:
+        answer = await pair.ask(SLAVE, QueryConsumerOffset(group, "orders", 0))
+        return int(answer.offset)
+
+    for number in range(10):
+        await pair.send(b"%d" % number)
+    for name in (MASTER, SLAVE):
+        for group in ("billing", "shipping"):
+            await pair.pull(name, 0, group)
+    await commit(MASTER, "billing", 3)
+    await commit(SLAVE, "billing", 10)
+    await commit(SLAVE, "shipping", 7)
+    await world.run_for(seconds=2)
+    assert await committed("billing") == 3
+    assert await committed("shipping") == 7
+
+
+async def test_a_topic_that_is_deleted_and_created_again_begins_anew_at_the_slave(
+    pair: ReplicaSet, world: SimulatedWorld
+) -> None:
+    for number in range(5):
+        await pair.send(b"old %d" % number)
+    await pair.until_caught_up()
+    assert (await pair.ask(MASTER, DeleteTopic("orders"))).code == 0
+    await pair.put_topic("orders")
+    await pair.send(b"new")
+    await pair.until_caught_up()
+    await world.run_for(seconds=2)
+    assert await pair.bodies(SLAVE) == await pair.bodies(MASTER) == [b"new"]
+    await pair.restart(SLAVE)
+    await pair.until_caught_up()
+    assert await pair.bodies(SLAVE) == [b"new"]
+    pair.assert_equal(MASTER, SLAVE)
+
+
+async def test_two_slaves_copy_one_master(world: SimulatedWorld) -> None:
+    trio = await ReplicaSet(world).open(slaves=2)
+    for number in range(50):
+        await trio.send(b"%d" % number)
+    await trio.until_caught_up(SLAVE)
+    await trio.until_caught_up(SECOND)
+    trio.assert_equal(MASTER, SLAVE, SECOND)
+    assert [one.broker_id for one in (await trio.state(MASTER)).followers] == [1, 2]
+    await trio.close()

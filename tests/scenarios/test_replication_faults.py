@@ -1,0 +1,191 @@
+"""What goes wrong between a master and its slaves: each is refused or healed, and said."""
+
+import pytest
+
+from staticfire.broker.server import Broker
+from staticfire.broker.settings import BrokerSettings
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.requests.replication import ChangeRole, ControlReplication, CopyLog, Joining, JoinReplication
+from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
+from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.replica_set import MASTER, SECOND, SLAVE, ReplicaSet, address_of
+
+pytestmark = pytest.mark.row("P7")
+
+
+async def problem_of(pair: ReplicaSet, name: str) -> str:
+    await pair.world.run_for(seconds=2)
+    return (await pair.state(name)).problem
+
+
+async def test_a_slave_of_a_master_that_is_not_there_waits(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open(slaves=1)
+    world.kill(MASTER)
+    await pair.restart(SLAVE)
+    assert await problem_of(pair, SLAVE) == "no master of broker-a is known: it waits for one to register"
+    await pair.close()
+
+
+async def test_a_slave_needs_an_id_above_0(world: SimulatedWorld) -> None:
+    with pytest.raises(UsageError, match="brokerRole=SLAVE needs a brokerId above 0"):
+        Broker(world.machine("alone"), BrokerSettings(store_path_root_dir="/store", broker_role="SLAVE"))
+
+
+async def test_two_slaves_with_one_id(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open()
+    joining = Joining(1, address_of(SECOND), segment_bytes=64 * 1024)
+    answer = await pair.ask(MASTER, JoinReplication("DefaultCluster", MASTER, body=joining))
+    assert answer.code == ResponseCode.ILLEGAL_OPERATION
+    assert "is already the slave with brokerId=1: give 10.0.1.3:10911 another brokerId" in answer.remark
+    await pair.close()
+
+
+async def test_a_slave_with_another_segment_size(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open(slaves=0)
+    await pair.start(SLAVE, mapped_file_size_commit_log=128 * 1024)
+    problem = await problem_of(pair, SLAVE)
+    assert "mappedFileSizeCommitLog is 131072 at the slave and 65536 at its master" in problem
+    await pair.close()
+
+
+async def test_a_slave_on_the_folder_of_another_set(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open()
+    await pair.send(b"1")
+    await pair.until_caught_up()
+    with pytest.raises(UsageError, match="/store is the folder of broker-a, not of broker-b"):
+        Broker(
+            world.machine(SLAVE, "10.0.1.2"),
+            BrokerSettings(store_path_root_dir="/store", broker_name="broker-b", broker_role="SLAVE", broker_id=1),
+        )
+    await pair.close()
+
+
+async def test_a_slave_with_the_messages_of_another_broker(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open(slaves=0)
+    await pair.start(SECOND, broker_role="ASYNC_MASTER", broker_id=0, namesrv_addr="")
+    await pair.put_topic("orders", SECOND)
+    await pair.send(b"of another broker", SECOND)
+    await pair.restart(SECOND)
+    assert "the slave's folder has messages of another broker" in await problem_of(pair, SECOND)
+    assert await pair.bodies(SECOND) == [b"of another broker"]
+    await pair.close()
+
+
+@pytest.mark.parametrize("stored", [1 << 60, 10_000])
+async def test_a_slave_that_confirms_what_it_was_not_sent_is_refused(world: SimulatedWorld, stored: int) -> None:
+    """RocketMQ believes it: with inSyncReplicas=2 the send is answered 0."""
+    pair = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2, slave_timeout=500).open(slaves=0)
+    joining = Joining(1, address_of(SLAVE), segment_bytes=64 * 1024)
+    joined = (await pair.ask(MASTER, JoinReplication("DefaultCluster", MASTER, body=joining))).body
+    answer = await pair.ask(MASTER, CopyLog(1, joined.epochs[-1].epoch, 0, stored))
+    assert answer.code == ResponseCode.ILLEGAL_OPERATION
+    assert "it was sent the log up to 0: join again" in answer.remark
+    assert (await pair.send(b"1")).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    await pair.close()
+
+
+async def test_nonsense_is_refused(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open()
+    for request, words in (
+        (JoinReplication("DefaultCluster", MASTER), "the body must describe the slave"),
+        (JoinReplication("DefaultCluster", "broker-z", body=Joining(3, "x")), "this is broker broker-a"),
+        (JoinReplication("DefaultCluster", MASTER, body=Joining(0, "x")), "the id of a slave must be above 0"),
+        (CopyLog(9, 1, 0, 0), "slave 9 has not joined"),
+        (ChangeRole("SLAVE", 0, 9), "0 is the id of the master"),
+        (ChangeRole("ASYNC_MASTER", 0, 1), "epoch 1 isn't newer than epoch 1"),
+        (ControlReplication(hold=True), "is the master: hold or delay the copy of a slave"),
+    ):
+        answer = await pair.ask(MASTER, request)
+        assert answer.code != 0
+        assert words in answer.remark
+    answer = await pair.ask(SLAVE, ControlReplication(lag_ms=-5))
+    assert "it must be between 0 and" in answer.remark
+    answer = await pair.ask(SLAVE, JoinReplication("DefaultCluster", MASTER, body=Joining(3, "x")))
+    assert "this broker is a slave, too" in answer.remark
+    await pair.close()
+
+
+async def test_a_master_that_lost_its_end_is_not_followed(world: SimulatedWorld) -> None:
+    """The slave has what the master lost: it must not throw it away by itself."""
+    pair = await ReplicaSet(world).open()
+    for number in range(20):
+        await pair.send(b"%d" % number)
+    await pair.until_caught_up()
+    world.kill(MASTER, power_loss=True)
+    await world.run_for(10)
+    await pair.start(MASTER)
+    if pair.end(MASTER) < pair.end(SLAVE):
+        assert "more than its master, which lost the end of its log" in await problem_of(pair, SLAVE)
+        assert len(await pair.bodies(SLAVE)) == 20
+    await pair.close()
+
+
+async def test_a_slave_that_was_away_too_long_copies_anew(world: SimulatedWorld) -> None:
+    """The master has removed the messages that follow those of the slave."""
+    pair = await ReplicaSet(world, clean_file_forcibly_keep_bytes=0).open()
+    await pair.send(b"first")
+    await pair.until_caught_up()
+    await world.stop(SLAVE)
+    for number in range(400):
+        await pair.send(b"%d" % number * 300)
+    store = pair.brokers[MASTER].state.store
+    store.flush()
+    assert store.remove_segments_before(pair.end(MASTER)) > 0
+    assert store.min_position > 0
+    await pair.start(SLAVE)
+    await pair.until_caught_up()
+    assert pair.brokers[SLAVE].state.store.min_position == store.min_position
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.restart(SLAVE)
+    await pair.until_caught_up()
+    await pair.send(b"last")
+    await pair.until_caught_up()
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
+
+
+async def test_a_diverged_slave_copies_anew(world: SimulatedWorld) -> None:
+    """Its last message isn't the master's at that place, although the epochs are the same."""
+    pair = await ReplicaSet(world).open()
+    for number in range(10):
+        await pair.send(b"%d" % number)
+    await pair.until_caught_up()
+    await world.stop(SLAVE)
+    machine = world.machine(SLAVE)
+    folder = "/store/commitlog/"
+    [segment] = machine.files.list_folder(folder)
+    await world.stop(MASTER)
+    # The master's disk gets other messages at the same places.
+    disk = world.machine(MASTER).files
+    disk.remove_folder("/store/commitlog")
+    for name in ("checkpoint", "queueEnds"):
+        disk.remove(f"/store/{name}")
+    disk.remove_folder("/store/consumequeue")
+    await pair.start(MASTER)
+    for number in range(15):
+        await pair.send(b"x%d" % number)
+    await pair.start(SLAVE)
+    await pair.until_caught_up()
+    assert segment
+    pair.assert_equal(MASTER, SLAVE)
+    assert (await pair.bodies(SLAVE))[0] == b"x0"
+    await pair.close()
+
+
+async def test_the_slaves_of_a_restored_master_copy_all_of_it_again(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open()
+    for number in range(5):
+        await pair.send(b"%d" % number)
+    assert (await pair.ask(MASTER, SaveSnapshot("five"))).code == 0
+    for number in range(20):
+        await pair.send(b"later %d" % number)
+    await pair.until_caught_up()
+    assert (await pair.ask(MASTER, RestoreSnapshot("five"))).code == 0
+    assert len(await pair.bodies(MASTER)) == 5
+    await pair.until_caught_up()
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.send(b"new")
+    await pair.until_caught_up()
+    assert (await pair.bodies(SLAVE))[5:] == [b"new"]
+    await pair.close()

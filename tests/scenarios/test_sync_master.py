@@ -1,0 +1,124 @@
+"""Which code a send gets from a master that waits for its slaves: spec/replication.md, 2.5."""
+
+import asyncio
+
+import pytest
+
+from staticfire.protocol.codes import ResponseCode
+from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.replica_set import MASTER, SECOND, SLAVE, ReplicaSet
+
+pytestmark = pytest.mark.row("P7")
+TIMEOUT_MS = 3_000
+SYNC = {"broker_role": "SYNC_MASTER"}
+
+
+async def timed(pair: ReplicaSet, world: SimulatedWorld, body: bytes = b"1", **properties: str) -> tuple[int, int]:
+    """Send a message; return the code and how long it took."""
+    began_ms = world.uptime_ms
+    answer = await pair.send(body, **properties)
+    return answer.code, world.uptime_ms - began_ms
+
+
+async def test_one_replica_waits_for_nobody(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world, **SYNC).open(slaves=0)
+    code, took_ms = await timed(pair, world)
+    assert code == 0
+    assert took_ms < 100
+    await pair.close()
+
+
+async def test_two_replicas_answer_when_the_slave_has_it(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world, **SYNC, in_sync_replicas=2).open()
+    code, took_ms = await timed(pair, world)
+    assert code == 0
+    assert took_ms < 100
+    assert pair.end(SLAVE) == pair.end(MASTER)
+    await pair.close()
+
+
+@pytest.mark.parametrize("how", ["absent", "frozen", "held"])
+async def test_without_the_slave_it_is_stored_but_answered_flush_slave_timeout(world: SimulatedWorld, how: str) -> None:
+    pair = await ReplicaSet(world, **SYNC, in_sync_replicas=2).open(slaves=0 if how == "absent" else 1)
+    if how == "frozen":
+        world.freeze(SLAVE)
+    elif how == "held":
+        await pair.control(SLAVE, hold=True)
+    began_ms = world.uptime_ms
+    answer = await pair.send(b"1")
+    assert answer.code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    assert TIMEOUT_MS <= world.uptime_ms - began_ms < TIMEOUT_MS + 100
+    assert answer.queue_offset == 0
+    assert answer.msg_id
+    assert answer.remark is None
+    assert await pair.bodies(MASTER) == [b"1"]
+    code, took_ms = await timed(pair, world, b"2", WAIT="false")
+    assert code == 0
+    assert took_ms < 100
+    if how == "frozen":
+        world.thaw(SLAVE)
+    await pair.close()
+
+
+async def test_three_replicas_need_two_slaves(world: SimulatedWorld) -> None:
+    trio = await ReplicaSet(world, **SYNC, in_sync_replicas=3).open(slaves=2)
+    assert (await timed(trio, world))[0] == 0
+    world.kill(SECOND)
+    await world.run_for(10)
+    assert (await timed(trio, world))[0] == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    await trio.close()
+
+
+async def test_all_in_sync_means_each_that_is_in_sync(world: SimulatedWorld) -> None:
+    trio = await ReplicaSet(world, **SYNC, all_ack_in_sync_state_set=True).open(slaves=2)
+    world.freeze(SECOND)
+    assert (await timed(trio, world))[0] == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    await world.run_for(seconds=16)  # It isn't in sync any more.
+    code, took_ms = await timed(trio, world)
+    assert (code, took_ms < 100) == (0, True)
+    world.thaw(SECOND)
+    await trio.close()
+
+
+async def test_too_few_replicas_in_sync_refuse_the_send(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world, **SYNC, min_in_sync_replicas=2).open()
+    assert (await timed(pair, world))[0] == 0
+    world.kill(SLAVE)
+    await world.run_for(10)
+    end = pair.end(MASTER)
+    answer = await pair.send(b"2")
+    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "in-sync replicas not enough")
+    assert pair.end(MASTER) == end
+    assert (await timed(pair, world, b"3", WAIT="false"))[0] == 0
+    await pair.close()
+
+
+async def test_an_asynchronous_master_never_waits(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world, in_sync_replicas=2).open(slaves=0)
+    code, took_ms = await timed(pair, world)
+    assert (code, took_ms < 100) == (0, True)
+    await pair.close()
+
+
+async def test_delayed_messages_wait_for_the_slave_too(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world, **SYNC, in_sync_replicas=2).open(slaves=0)
+    assert (await timed(pair, world, DELAY="1"))[0] == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    await pair.close()
+
+
+async def test_with_sync_flush_both_are_needed(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world, **SYNC, in_sync_replicas=2, flush_disk_type="SYNC_FLUSH").open()
+    assert (await timed(pair, world))[0] == 0
+    world.kill(SLAVE)
+    await world.run_for(10)
+    assert (await timed(pair, world))[0] == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    await pair.close()
+
+
+async def test_waiting_sends_are_answered_when_the_master_stops(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world, **SYNC, in_sync_replicas=2).open(slaves=0)
+    send = asyncio.ensure_future(pair.send(b"1"))
+    await world.run_for(50)
+    await world.stop(MASTER)
+    assert (await send).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    await pair.close()
