@@ -67,7 +67,8 @@ class Nameservers:
             if _says_nothing(answer, request):
                 return await self._known_to_others(address, request, min(limit_ms, FAILOVER_MS)) or answer
             return answer
-        raise ConnectFailed(f"no nameserver responds ({'; '.join(failures)}): {IS_ONE_RUNNING}")
+        hint = "" if any("TLS" in failure for failure in failures) else f": {IS_ONE_RUNNING}"
+        raise ConnectFailed(f"no nameserver responds ({'; '.join(failures)}){hint}")
 
     def _in_turn(self) -> Iterator[tuple[str, bool]]:
         """Yield the addresses, from the chosen one on, each with whether it is the last."""

@@ -5,12 +5,12 @@ it judges users, or requires certificates.
 """
 
 from staticfire.launch.plan import ClusterPlan
-from staticfire.runtime.config import field_of
 from staticfire.runtime.tls.settings import ENFORCING, REQUIRED_AUTH
 
 HOW = (
     "anyone who reaches this machine can read, send and delete everything: listen on one address of a trusted network, "
-    "name users, or require certificates (tls.server.mode=enforcing, tls.server.need.client.auth=require)"
+    "name a user (--user NAME:SECRET), or require certificates (tls.server.mode=enforcing, "
+    "tls.server.need.client.auth=require)"
 )
 
 
@@ -24,8 +24,12 @@ def exposure(plan: ClusterPlan, listen: str) -> str:
 
 
 def _judges_users(plan: ClusterPlan) -> bool:
-    name = field_of(type(plan.brokers[0]), "authenticationEnabled")
-    return name is not None and all(getattr(broker, name) for broker in plan.brokers)
+    """Return whether credentials are checked: as configured, or because there is a first user."""
+    for broker in plan.brokers:
+        is_enabled = broker.authentication_enabled
+        if not (bool(broker.init_authentication_user) if is_enabled is None else is_enabled):
+            return False
+    return True
 
 
 def _requires_certificates(plan: ClusterPlan) -> bool:

@@ -145,6 +145,7 @@ def test_who_opens_a_cluster_is_warned() -> None:
     assert words("127.0.0.1") == ""
     assert "anyone who reaches this machine" in words("0.0.0.0")
     assert "anyone who reaches this machine" in words("0.0.0.0", **{"tls.server.mode": "enforcing"})
+    assert words("0.0.0.0", authenticationEnabled="true") == ""
     assert words("0.0.0.0", **{"tls.server.mode": "enforcing", "tls.server.need.client.auth": "require"}) == ""
 
 
