@@ -61,7 +61,7 @@ async def test_what_is_sent_is_consumed(cluster: Cluster, authority: Authority, 
     consumer.subscribe(topic)
 
     @consumer.listener
-    async def listen(messages: list[ReceivedMessage], _: ConsumeContext) -> ConsumeStatus:
+    async def listen(messages: tuple[ReceivedMessage, ...], _: ConsumeContext) -> ConsumeStatus:
         for message in messages:
             heard.put_nowait(message.body)
         return ConsumeStatus.CONSUME_SUCCESS
