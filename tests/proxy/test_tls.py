@@ -111,3 +111,37 @@ async def test_the_end_of_a_session_is_announced(endpoint: GrpcEndpoint) -> None
     assert session.read(1_000).startswith(b"HTTP/1.1 505 ")
     assert session.read(1_000) == b"", "an SSLEOFError otherwise"
     writer.close()
+
+
+async def answered(endpoint: GrpcEndpoint, context: ssl.SSLContext | None) -> bool:
+    """Return whether the endpoint responds to the beginning of HTTP/2."""
+    try:
+        reader, writer = await asyncio.open_connection(HOST, endpoint.port, ssl=context)
+    except (OSError, ssl.SSLError):
+        return False
+    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+    first = await reader.read(1)
+    writer.close()
+    return first != b""
+
+
+@pytest.mark.parametrize(
+    ("mode", "takes_plain", "takes_tls", "words"),
+    [
+        ("enforcing", False, True, "plain text on an enforcing port"),
+        ("disabled", True, False, "TLS on a port where tls.server.mode=disabled"),
+    ],
+)
+async def test_the_mode_decides_what_is_taken(
+    mode: str, takes_plain: bool, takes_tls: bool, words: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    machine = live_machine()
+    endpoint = GrpcEndpoint(machine, EchoService().methods, tls=TlsSettings(tls_server_mode=mode))
+    await endpoint.listen(HOST, 0)
+    try:
+        assert await answered(endpoint, None) == takes_plain
+        assert await answered(endpoint, trusting()) == takes_tls
+    finally:
+        await endpoint.close()
+        await machine.workers.close()
+    assert words in capfd.readouterr().err
