@@ -18,6 +18,7 @@ PROXY=1 bash tools/oracle.sh start "$folder"
 bash tools/oracle.sh admin updateBrokerConfig -n "127.0.0.1:$NAMESRV_PORT" -b "127.0.0.1:$BROKER_PORT" -k recallMessageEnable -v true
 .venv/bin/python -m tests.oracle.grpc "127.0.0.1:$NAMESRV_PORT" "127.0.0.1:$PROXY_PORT" || failed=1
 .venv/bin/python -m tests.oracle.own_copy "127.0.0.1:$NAMESRV_PORT" || failed=1
+.venv/bin/python -m tests.oracle.own_tls "127.0.0.1:$NAMESRV_PORT" || failed=1
 .venv/bin/python -m tests.oracle.own_dashboard "127.0.0.1:$NAMESRV_PORT" || failed=1
 # A second one, which checks signatures and policies.
 export NAMESRV_PORT=$((NAMESRV_PORT + 100)) BROKER_PORT=$((BROKER_PORT + 100))
