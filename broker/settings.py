@@ -39,7 +39,6 @@ class BrokerSettings(TlsSettings):
     namesrv_addr: str = ""
     """Addresses of the nameservers, separated by semicolons. Empty: no nameserver; clients need the broker's
     address."""
-
     broker_role: str = field(default="ASYNC_MASTER", metadata={"choices": ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE")})
     """A slave copies the log of the master that has its name. SYNC_MASTER waits for inSyncReplicas."""
 

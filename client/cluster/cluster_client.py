@@ -45,6 +45,18 @@ T = TypeVar("T")
 REFRESH_GAP_MS = 1_000
 
 
+def _pool(
+    settings: ClientSettings,
+    machine: Machine,
+    dispatcher: Dispatcher,
+    came: Callable[[str, Connection], None],
+    lost: Callable[[str, Connection], None],
+) -> ConnectionPool:
+    """Return the connections of a client: with its protocol, its access key, through TLS or not."""
+    through = with_client(machine, tls_client(settings.tls))
+    return ConnectionPool(through, dispatcher, settings.codec_byte, came, lost, settings.credentials)
+
+
 class ClusterClient(Service):
     """One program's connection to a cluster."""
 
@@ -63,15 +75,7 @@ class ClusterClient(Service):
         self.machine = machine or client_machine()
         self.dispatcher = Dispatcher()
         """The handlers for brokers' requests to this client."""
-        connecting = with_client(self.machine, tls_client(self.settings.tls))
-        self.pool = ConnectionPool(
-            connecting,
-            self.dispatcher,
-            self.settings.codec_byte,
-            self._connected,
-            self._disconnected,
-            self.settings.credentials,
-        )
+        self.pool = _pool(self.settings, self.machine, self.dispatcher, self._connected, self._disconnected)
         self.nameservers = Nameservers(
             namesrv,
             self.pool,

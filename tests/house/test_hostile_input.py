@@ -17,7 +17,12 @@ def test_no_data_is_executed() -> None:
     ]
     for source in sources(*LAYERS):
         calls = [node for node in source.nodes if isinstance(node, ast.Call)]
-        wrong += [f"{source.place(call)} executes data" for call in calls if ast.unparse(call.func) in EXECUTING_CALLS]
+        wrong += [
+            f"{source.place(call)} executes data"
+            for call in calls
+            if ast.unparse(call.func) in EXECUTING_CALLS
+            if not any(ast.unparse(each.value) == "yaml.BaseLoader" for each in call.keywords)  # It creates only texts.
+        ]
         wrong += [
             f"{source.place(call)} uses a shell"
             for call in calls
