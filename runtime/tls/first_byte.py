@@ -28,19 +28,25 @@ class FirstByte(asyncio.Protocol):
         port: "Callable[[], TlsPort]",
         refused: Callable[[str, str], None],
         plain_answer: bytes,
+        waiting: "set[FirstByte]",
     ) -> None:
-        """`plain_answer`: sent to a client that speaks plain text although `mode` is enforcing."""
+        """`plain_answer`: sent to a client that speaks plain text although `mode` is enforcing.
+
+        `waiting`: all connections without a first byte; they have no other owner.
+        """
         self._make_inner = make_inner
         self._mode = mode
         self._port = port
         self._refused = refused
         self._plain_answer = plain_answer
+        self._waiting = waiting
         self._wire: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._wire = cast(asyncio.Transport, transport)
         self._deadline = asyncio.get_running_loop().call_later(FIRST_BYTE_S, self._wire.abort)
+        self._waiting.add(self)
 
     def data_received(self, data: bytes) -> None:
         wire = self._wire
@@ -67,11 +73,17 @@ class FirstByte(asyncio.Protocol):
         wire.close()
         self._refused(address, reason)
 
+    def abort(self) -> None:
+        """Close the connection at once."""
+        if self._wire is not None:
+            self._wire.abort()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         self._wire = None
 
     def _stop_timer(self) -> None:
+        self._waiting.discard(self)
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None

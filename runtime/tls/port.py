@@ -148,5 +148,8 @@ class TlsPort:
             self._refused(handshake.address, str(failed))
 
     def close(self) -> None:
-        """Stop making a certificate; the connections are closed by their owners."""
+        """End the handshakes that aren't complete; all other connections are closed by their owners."""
         self._contexts.close()
+        for layer, handshake in list(self._handshakes.items()):
+            handshake.deadline.cancel()
+            layer.abort()

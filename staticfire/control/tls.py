@@ -26,6 +26,7 @@ class TlsDoor:
         self._settings = settings
         self._workers = workers
         self._port: TlsPort | None = None
+        self._waiting: set[FirstByte] = set()
 
     @property
     def is_needed(self) -> bool:
@@ -34,7 +35,8 @@ class TlsDoor:
 
     def door(self, make_inner: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
         """Return what makes the protocol of each connection."""
-        return partial(FirstByte, make_inner, self._settings.tls_server_mode, self._open, _refused, ONLY_TLS)
+        mode = self._settings.tls_server_mode
+        return partial(FirstByte, make_inner, mode, self._open, _refused, ONLY_TLS, self._waiting)
 
     def _open(self) -> TlsPort:
         if self._port is None:
@@ -42,7 +44,9 @@ class TlsDoor:
         return self._port
 
     def close(self) -> None:
-        """Stop making a certificate."""
+        """Close the connections that haven't begun, because aiohttp doesn't know them."""
+        for connection in list(self._waiting):
+            connection.abort()
         if self._port is not None:
             self._port.close()
 

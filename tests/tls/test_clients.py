@@ -1,6 +1,7 @@
 """Our clients through TLS: sends, consumers, fault rules, recorded requests, slow readers, the fixture's client."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Iterator
 
@@ -23,6 +24,7 @@ from staticfire.pipeline.options import parse_options
 from staticfire.protocol.codecs import JSON, codec_for
 from staticfire.protocol.errors import NetworkError, UsageError
 from staticfire.protocol.requests.routes import GetKVConfig, PutKVConfig
+from staticfire.runtime.addresses import parse_address
 from staticfire.testing.target import StandTarget
 from tests.tls.stand import HOST, Authority, nameserver, serving, trusting
 
@@ -144,3 +146,20 @@ def test_sparks_options(authority: Authority) -> None:
     assert parse_options({"nameServer": "a:1", "subscribe": "t"}, {}).tls is None
     with pytest.raises(UsageError, match=r"tls.client.trustPath is not an option"):
         parse_options({**given, "tls.client.trustPath": "x"}, {})
+
+
+def test_connections_without_a_first_byte_end_with_the_cluster() -> None:
+    with Cluster() as cluster:
+        host, port = parse_address(cluster.control.partition("://")[2])
+        silent, half_open = socket.create_connection((host, port)), socket.create_connection((host, port))
+        half_open.sendall(b"\x16\x03\x01")
+        with socket.create_connection((host, port)) as served:
+            served.sendall(b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            assert served.recv(12) == b"HTTP/1.0 200", "after the others were accepted"
+    for one in (silent, half_open):
+        with one:
+            one.settimeout(10)
+            try:
+                assert one.recv(1) == b""
+            except ConnectionResetError:
+                continue  # It was aborted.
