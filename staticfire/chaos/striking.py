@@ -13,6 +13,7 @@ from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID, as_member, from_events, joined
 from staticfire.chaos.strikes import CLIENT, CLIENT_PLACE, MEMBER, Begin, PlannedFault
 from staticfire.chaos.usage import SENDS
+from staticfire.protocol.durations import parse_duration
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.requests import journal as kinds
 from staticfire.runtime.live import live_machine
@@ -103,8 +104,21 @@ class Striking:
             if "kill" in words:
                 await self._kill(struck, str(words["broker"]))
             else:
-                await self._add(struck, strike.words)
+                await self._add_for_its_time(struck, strike.words)
         struck.until_ms = max(struck.until_ms, self._clock.wall_ms())
+
+    async def _add_for_its_time(self, struck: Struck, words: Sequence[tuple[str, object]]) -> None:
+        """Add a rule, and remove it at its end. A server that removed it itself would forget its hits."""
+        said = dict(words)
+        lifetime = said.pop("lifetime", None)
+        await self._add(struck, tuple(said.items()))
+        if "freeze" in said:
+            struck.until_ms = struck.at_ms + parse_duration(str(said["freeze"]))
+        if lifetime is None or struck.problem:
+            return
+        await pause_between_looks(parse_duration(str(lifetime)))
+        await self._count()
+        await self._remove(struck)
 
     async def _join(self, struck: Struck) -> None:
         strike = struck.strike
@@ -123,16 +137,13 @@ class Striking:
             struck.problem = str(error)
 
     async def _cut_off(self, struck: Struck) -> None:
-        members = [one.client for one in self._journals.events if one.kind == kinds.JOINED]
-        group = [
-            one.client for one in self._journals.events
-            if one.kind == kinds.JOINED and one.group == struck.strike.group and one.client in members
-        ]  # fmt: skip
+        name = struck.strike.group
+        group = [one.client for one in self._journals.events if one.kind == kinds.JOINED and one.group == name]
         if not group:
             struck.problem = f"no member of {struck.strike.group} was seen"
             return
         words = [(name, str(value).replace(CLIENT_PLACE, group[0])) for name, value in struck.strike.words]
-        await self._add(struck, words)
+        await self._add_for_its_time(struck, words)
 
     async def _kill(self, struck: Struck, broker: str) -> None:
         """Kill a broker. When it is back, give it the rules that haven't hit."""
