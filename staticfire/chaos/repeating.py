@@ -57,8 +57,9 @@ def _later(strike: PlannedFault) -> list[str]:
     """Return the lines for a fault that begins in the middle of a run."""
     begin = strike.begin
     assert begin is not None
-    if begin.group:
-        waits = f'while len(cluster.journal("delivered", group={begin.group!r})) <= {begin.count}:'
+    if not begin.topic:
+        which = f'"delivered", group={begin.group!r}' if begin.group else '"delivered"'
+        waits = f"while len(cluster.journal({which})) <= {begin.count}:"
     else:
         waits = f'while len(cluster.requests("SEND_MESSAGE_V2", topic={begin.topic!r})) <= {begin.count}:'
     lines = [f"    {waits}", "        time.sleep(0.03)"]

@@ -86,8 +86,9 @@ class Striking:
     def _has_come(self, begin: Begin | None) -> bool:
         if begin is None:
             return True
-        if begin.group:
-            found = sum(one.kind == kinds.DELIVERED and one.group == begin.group for one in self._journals.events)
+        if not begin.topic:
+            deliveries = [one for one in self._journals.events if one.kind == kinds.DELIVERED]
+            found = sum(not begin.group or one.group == begin.group for one in deliveries)
         else:
             found = sum(one.code in SENDS and one.topic == begin.topic for one in self._journals.requests)
         return found > begin.count
@@ -120,12 +121,18 @@ class Striking:
         await self._count()
         await self._remove(struck)
 
+    def _group_of(self, strike: PlannedFault) -> str:
+        """Return the group of a fault: the one that joined first, if its name is a new one in each run."""
+        joined_groups = [one.group for one in self._journals.events if one.kind == kinds.JOINED]
+        return strike.group or (joined_groups[0] if joined_groups else "")
+
     async def _join(self, struck: Struck) -> None:
         strike = struck.strike
         await self._journals.read()
-        consumer = as_member(self._journals.requests, strike.group) or from_events(self._journals.events, strike.group)
+        name = self._group_of(strike)
+        consumer = as_member(self._journals.requests, name) or from_events(self._journals.events, name)
         if consumer is None:
-            struck.problem = f"no member of {strike.group} was seen"
+            struck.problem = f"no member of {name or 'any group'} was seen"
             return
         if strike.words:
             await self._add(struck, strike.words)
@@ -137,10 +144,10 @@ class Striking:
             struck.problem = str(error)
 
     async def _cut_off(self, struck: Struck) -> None:
-        name = struck.strike.group
+        name = self._group_of(struck.strike)
         group = [one.client for one in self._journals.events if one.kind == kinds.JOINED and one.group == name]
         if not group:
-            struck.problem = f"no member of {struck.strike.group} was seen"
+            struck.problem = f"no member of {name or 'any group'} was seen"
             return
         words = [(name, str(value).replace(CLIENT_PLACE, group[0])) for name, value in struck.strike.words]
         await self._add_for_its_time(struck, words)
