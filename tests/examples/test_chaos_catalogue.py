@@ -21,17 +21,17 @@ from tests.clients.toolchains import BRING_TIMEOUT_S
 
 HERE = ROOT / "examples" / "chaos"
 CATALOGUE: dict[str, dict[str, Any]] = tomllib.loads((HERE / "catalogue.toml").read_text("utf-8"))
-SEEDS, FIXED_SEEDS = 2, 1
+SEEDS_MAX = 6
 FOREIGN = ["not_idempotent", "swallowed", "status_ignored"]
 RUN_TIMEOUT_S = 240
 
 pytestmark = [pytest.mark.row("S10"), pytest.mark.timeout(BRING_TIMEOUT_S + 600)]
 
 
-def broken(name: str, program: Sequence[str], seeds: int) -> set[str]:
+def broken(name: str, program: Sequence[str], seed: int = 1) -> set[str]:
     """Run a program of the catalogue; return the promises that it breaks in calm weather or under a seed."""
     entry = CATALOGUE[name]
-    flags = ["--json", "--no-shrink", "--weather", entry["weather"], "--seeds", str(seeds)]
+    flags = ["--json", "--no-shrink", "--weather", entry["weather"], "--seed", str(seed)]
     flags += ["--each", entry["each"]] if "each" in entry else []
     flags += ["--only", entry["only"]] if "only" in entry else []
     done = subprocess.run(
@@ -44,6 +44,11 @@ def broken(name: str, program: Sequence[str], seeds: int) -> set[str]:
     return {one["promise"] for line in lines if line["run"] != "all" for one in line["broken"]}
 
 
+def is_found(name: str, program: Sequence[str]) -> bool:
+    """Return whether one of the first seeds finds the mistake; most are found by the first."""
+    return any(CATALOGUE[name]["promise"] in broken(name, program, seed) for seed in range(1, SEEDS_MAX + 1))
+
+
 def python(name: str, *flags: str) -> list[str]:
     return [sys.executable, str(HERE / f"{name}.py"), *flags]
 
@@ -51,8 +56,8 @@ def python(name: str, *flags: str) -> list[str]:
 @pytest.mark.foreign
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_each_mistake_is_found_and_its_fixed_program_is_right(name: str) -> None:
-    assert CATALOGUE[name]["promise"] in broken(name, python(name), SEEDS)
-    assert broken(name, python(name, "--fixed"), FIXED_SEEDS) == set()
+    assert is_found(name, python(name))
+    assert broken(name, python(name, "--fixed")) == set()
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +78,8 @@ def shops(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 @pytest.mark.parametrize("language", ["go", "java"])
 @pytest.mark.parametrize("name", FOREIGN)
 def test_mistake_is_found_in_other_languages(shops: dict[str, list[str]], language: str, name: str) -> None:
-    assert CATALOGUE[name]["promise"] in broken(name, [*shops[language], name], 2)
-    assert broken(name, [*shops[language], name, "--fixed"], 1) == set()
+    assert is_found(name, [*shops[language], name])
+    assert broken(name, [*shops[language], name, "--fixed"]) == set()
 
 
 def test_page_and_catalogue_have_the_same_mistakes() -> None:
