@@ -122,6 +122,7 @@ check-types: $(READY)
 	$(MYPY) -p staticfire -p tools -p tests -p benchmarks
 	$(MYPY) examples/flights
 	$(MYPY) examples/groups examples/faults
+	$(MYPY) examples/chaos
 	$(MYPY) examples/testing
 
 check-house: $(READY)

@@ -17,5 +17,6 @@ With a cluster:
 - `journals.py`: reads the brokers' journals while a program runs; `stored.py`: reads what is stored
 - `member.py`: a member that joins a group, consumes nothing and leaves
 - `striking.py`: carries the faults out and counts which of them hit
+- `asserting.py`: `--each` as an assertion in a test
 - `running.py`: one run of the program; `session.py`: all runs of one command
 """

@@ -22,8 +22,9 @@ class Drawing:
         }
         places = sorted({place for _, place in evidence.deliveries} | {place for place, _ in self._told})
         clients = sorted({one.client for ones in evidence.deliveries.values() for one in ones})
-        lanes: list[QueuePlace | str] = [*places, *clients][:LANES_MAX]
-        self._lanes: dict[QueuePlace | str, int] = {lane: TOP + index * LANE for index, lane in enumerate(lanes)}
+        lanes: list[QueuePlace | str] = list(places)
+        lanes += clients
+        self._lanes = {lane: TOP + index * LANE for index, lane in enumerate(lanes[:LANES_MAX])}
         self._from_ms = evidence.began_ms
         self._span_ms = max(1, evidence.ended_ms - evidence.began_ms)
 

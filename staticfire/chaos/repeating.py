@@ -14,8 +14,14 @@ def as_command(flags: Sequence[str], seed: int, strikes: Sequence[PlannedFault],
     return " ".join(["staticfire chaos", f"--seed {seed}", *faults, *flags, "--", shlex.join(command)])
 
 
-def as_test(seed: int, strikes: Sequence[PlannedFault], broken: Sequence[Broken], command: Sequence[str]) -> str:
-    """Return the source code of a test that repeats a run with fixed rules."""
+def as_test(
+    seed: int,
+    strikes: Sequence[PlannedFault],
+    broken: Sequence[Broken],
+    command: Sequence[str],
+    each: Sequence[str] = (),
+) -> str:
+    """Return the source code of a test that repeats a run with fixed rules. `each`: the conditions of `--each`."""
     rules = [f"    {one.call}" for one in strikes if one.begin is None]
     later = [line for one in strikes if one.begin is not None for line in _later(one)]
     promise = str(broken[0]).replace("\\", "\\\\").replace('"', "'") if broken else ""
@@ -28,11 +34,13 @@ def as_test(seed: int, strikes: Sequence[PlannedFault], broken: Sequence[Broken]
         f"    program = subprocess.Popen({json.dumps(list(command))}, env=environment)",
         *later,
         "    assert program.wait(timeout=120) == 0",
+        *(f"    assert_each(cluster, {condition!r})" for condition in each),
     ]
     return "\n".join(
         [
             *imports,
             "import pytest",
+            *(["", "from staticfire.chaos.asserting import assert_each"] if each else []),
             "",
             "",
             '@pytest.mark.rocketmq(isolation="process")',
@@ -49,8 +57,9 @@ def _later(strike: PlannedFault) -> list[str]:
     """Return the lines for a fault that begins in the middle of a run."""
     begin = strike.begin
     assert begin is not None
-    if begin.group:
-        waits = f'while len(cluster.journal("delivered", group={begin.group!r})) <= {begin.count}:'
+    if not begin.topic:
+        which = f'"delivered", group={begin.group!r}' if begin.group else '"delivered"'
+        waits = f"while len(cluster.journal({which})) <= {begin.count}:"
     else:
         waits = f'while len(cluster.requests("SEND_MESSAGE_V2", topic={begin.topic!r})) <= {begin.count}:'
     lines = [f"    {waits}", "        time.sleep(0.03)"]

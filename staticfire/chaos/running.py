@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
-from staticfire.chaos.evidence import Evidence
+from staticfire.chaos.evidence import Evidence, QueuePlace
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID
 from staticfire.chaos.stored import StoredMessages, read_left, read_stored
 from staticfire.chaos.strikes import PlannedFault
 from staticfire.chaos.striking import Striking
+from staticfire.chaos.usage import is_plain
+from staticfire.client import MessageQueue
 from staticfire.cluster.cluster import Cluster
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.live import live_machine
@@ -162,11 +164,18 @@ class ProgramRun:
     # -- what the brokers saw ------------------------------------------------------------------------------------
 
     async def _settled(self) -> dict[tuple[str, str], int]:
-        """Wait until the groups of a program that still runs have consumed everything, or the settling time is over."""
-        until_ms = self._clock.uptime_ms() + self._program.settle_s * 1_000
+        """Wait until the groups of a program that still runs have consumed everything.
+
+        Return earlier if nothing was consumed during the settling time.
+        """
+        least = None
+        until_ms = 0.0
         while True:
             left = await self._left()
-            if not any(left.values()) or self._stop.is_set() or self._clock.uptime_ms() >= until_ms:
+            total, now_ms = sum(left.values()), self._clock.uptime_ms()
+            if least is None or total < least:
+                least, until_ms = total, now_ms + self._program.settle_s * 1_000
+            if not total or self._stop.is_set() or now_ms >= until_ms:
                 return left
             await pause_between_looks(SETTLE_LOOK_MS)
 
@@ -176,8 +185,18 @@ class ProgramRun:
         events, requests = self._journals.in_order()
         evidence = Evidence(events, requests, StoredMessages(), None)
         committing = {group for group, _ in evidence.claimed}
-        pairs = sorted({(group, place.topic) for group, place in evidence.deliveries if group in committing})
-        return await read_left(self._cluster.namesrv, pairs)
+        pairs = sorted(
+            {
+                (group, place.topic)
+                for group, place in evidence.deliveries
+                if group in committing and is_plain(place.topic)
+            }
+        )
+
+        def claimed(group: str, queue: MessageQueue) -> int:
+            return evidence.claimed.get((group, QueuePlace(*queue)), 0)
+
+        return await read_left(self._cluster.namesrv, pairs, claimed)
 
     async def _gathered(
         self, exit_code: int | None, began_ms: int, left: dict[tuple[str, str], int], output: IO[bytes]

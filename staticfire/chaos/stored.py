@@ -1,7 +1,7 @@
 """Reads what the brokers have stored, and the offsets of groups, when a program has ended."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from staticfire.client import Admin, ClusterClient, MessageQueue, PullConsumer, TopicNotFound
@@ -45,19 +45,29 @@ async def _read_topic(found: StoredMessages, reader: PullConsumer, topic: str) -
         found.unread[topic] = f"only the oldest {MESSAGES_MAX:,} messages were read"
 
 
-async def read_left(namesrv: str, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """Return how many messages each group hasn't committed, for these groups and topics. Raises: NetworkError."""
+async def read_left(
+    namesrv: str, pairs: Sequence[tuple[str, str]], claimed: Callable[[str, MessageQueue], int]
+) -> dict[tuple[str, str], int]:
+    """Return how many messages each group hasn't committed, for these groups and topics.
+
+    `claimed`: the highest offset that a client has requested to commit. The request may have been lost, and a client
+    without new messages doesn't repeat it. Raises: NetworkError.
+    """
     left: dict[tuple[str, str], int] = {}
     client = ClusterClient(namesrv)
     async with client, Admin(client=client) as admin, PullConsumer(TOOLS_GROUP, client=client) as reader:
         for group, topic in pairs:
             try:
-                left[group, topic] = sum([await _behind(admin, group, queue) for queue in await reader.queues(topic)])
+                left[group, topic] = sum(
+                    [await _behind(admin, group, queue, claimed(group, queue)) for queue in await reader.queues(topic)]
+                )
             except (BrokerAnswer, NetworkError):
                 left[group, topic] = 1  # What can't be read isn't consumed yet, as far as anybody knows.
     return left
 
 
-async def _behind(admin: Admin, group: str, queue: MessageQueue) -> int:
+async def _behind(admin: Admin, group: str, queue: MessageQueue, claimed: int) -> int:
     end = await admin.offsets.max_offset(queue)
-    return end - (await admin.offsets.committed(group, queue) or 0) if end else 0
+    if end <= claimed:
+        return 0
+    return end - max(claimed, await admin.offsets.committed(group, queue) or 0)

@@ -12,8 +12,8 @@ from staticfire.protocol.durations import format_duration
 
 RULE, MEMBER, CLIENT = "rule", "member", "client"
 """A fault rule; a member that joins and leaves; a fault rule about one client, whose id is known in a run only."""
-CLIENT_PLACE = "CLIENT"
-"""What a planned rule has in place of the client's id."""
+CLIENT_PLACE, GROUP_PLACE = "CLIENT", "GROUP"
+"""What a planned fault has in place of a client's id, and of a group whose name is a new one in each run."""
 
 Words = tuple[tuple[str, object], ...]
 
@@ -27,8 +27,8 @@ class Begin:
     topic: str = ""
 
     def __str__(self) -> str:
-        if self.group:
-            return f"after {self.count:,} deliveries to {self.group}"
+        if not self.topic:
+            return f"after {self.count:,} deliveries to {self.group or 'any group'}"
         return f"after {self.count:,} sends to {self.topic}"
 
 
@@ -52,13 +52,13 @@ class PlannedFault:
     def command(self) -> str:
         """The fault as a command line."""
         if self.how == MEMBER:
-            line = f"staticfire member {shlex.quote(self.group)} --stay {format_duration(self.stay_ms)}"
+            line = f"staticfire member {shlex.quote(self.group or GROUP_PLACE)} --stay {format_duration(self.stay_ms)}"
         else:
             flags = [flag for name, value in self.words for flag in _flag(name, value)]
             line = f"staticfire fault add {shlex.join(flags)}"
         notes = [] if self.begin is None else [str(self.begin)]
         if self.how == CLIENT:
-            notes.append(f"{CLIENT_PLACE}: the first member of {self.group}")
+            notes.append(f"{CLIENT_PLACE}: the first member of {self.group or 'a group'}")
         return f"{line}  # {'; '.join(notes)}" if notes else line
 
     @property

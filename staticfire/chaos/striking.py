@@ -13,6 +13,7 @@ from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID, as_member, from_events, joined
 from staticfire.chaos.strikes import CLIENT, CLIENT_PLACE, MEMBER, Begin, PlannedFault
 from staticfire.chaos.usage import SENDS
+from staticfire.protocol.durations import parse_duration
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.requests import journal as kinds
 from staticfire.runtime.live import live_machine
@@ -85,8 +86,9 @@ class Striking:
     def _has_come(self, begin: Begin | None) -> bool:
         if begin is None:
             return True
-        if begin.group:
-            found = sum(one.kind == kinds.DELIVERED and one.group == begin.group for one in self._journals.events)
+        if not begin.topic:
+            deliveries = [one for one in self._journals.events if one.kind == kinds.DELIVERED]
+            found = sum(not begin.group or one.group == begin.group for one in deliveries)
         else:
             found = sum(one.code in SENDS and one.topic == begin.topic for one in self._journals.requests)
         return found > begin.count
@@ -103,15 +105,34 @@ class Striking:
             if "kill" in words:
                 await self._kill(struck, str(words["broker"]))
             else:
-                await self._add(struck, strike.words)
+                await self._add_for_its_time(struck, strike.words)
         struck.until_ms = max(struck.until_ms, self._clock.wall_ms())
+
+    async def _add_for_its_time(self, struck: Struck, words: Sequence[tuple[str, object]]) -> None:
+        """Add a rule, and remove it at its end. A server that removed it itself would forget its hits."""
+        said = dict(words)
+        lifetime = said.pop("lifetime", None)
+        await self._add(struck, tuple(said.items()))
+        if "freeze" in said:
+            struck.until_ms = struck.at_ms + parse_duration(str(said["freeze"]))
+        if lifetime is None or struck.problem:
+            return
+        await pause_between_looks(parse_duration(str(lifetime)))
+        await self._count()
+        await self._remove(struck)
+
+    def _group_of(self, strike: PlannedFault) -> str:
+        """Return the group of a fault: the one that joined first, if its name is a new one in each run."""
+        joined_groups = [one.group for one in self._journals.events if one.kind == kinds.JOINED]
+        return strike.group or (joined_groups[0] if joined_groups else "")
 
     async def _join(self, struck: Struck) -> None:
         strike = struck.strike
         await self._journals.read()
-        consumer = as_member(self._journals.requests, strike.group) or from_events(self._journals.events, strike.group)
+        name = self._group_of(strike)
+        consumer = as_member(self._journals.requests, name) or from_events(self._journals.events, name)
         if consumer is None:
-            struck.problem = f"no member of {strike.group} was seen"
+            struck.problem = f"no member of {name or 'any group'} was seen"
             return
         if strike.words:
             await self._add(struck, strike.words)
@@ -123,16 +144,13 @@ class Striking:
             struck.problem = str(error)
 
     async def _cut_off(self, struck: Struck) -> None:
-        members = [one.client for one in self._journals.events if one.kind == kinds.JOINED]
-        group = [
-            one.client for one in self._journals.events
-            if one.kind == kinds.JOINED and one.group == struck.strike.group and one.client in members
-        ]  # fmt: skip
+        name = self._group_of(struck.strike)
+        group = [one.client for one in self._journals.events if one.kind == kinds.JOINED and one.group == name]
         if not group:
-            struck.problem = f"no member of {struck.strike.group} was seen"
+            struck.problem = f"no member of {name or 'any group'} was seen"
             return
         words = [(name, str(value).replace(CLIENT_PLACE, group[0])) for name, value in struck.strike.words]
-        await self._add(struck, words)
+        await self._add_for_its_time(struck, words)
 
     async def _kill(self, struck: Struck, broker: str) -> None:
         """Kill a broker. When it is back, give it the rules that haven't hit."""

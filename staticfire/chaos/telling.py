@@ -84,7 +84,9 @@ class Telling:
             self._say(f"    {strike.command}")
         self._say(f"  repeat: {as_command(flags_of(self._wanted), result.seed, smallest, command)}")
         self._say("  as a test:")
-        for line in as_test(result.seed, smallest, result.broken, command).splitlines():
+        for line in as_test(
+            result.seed, smallest, result.broken, command, [str(each) for each in self._wanted.each]
+        ).splitlines():
             self._say(f"    {line}".rstrip())
 
     def end(self, results: Sequence[SeedResult], is_stopped: bool) -> None:

@@ -1,14 +1,17 @@
 """From a seed and what a program uses to a plan of faults. Pure: the same seed and use give the same plan."""
 
+import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from random import Random
 
 from staticfire.chaos.kinds import KINDS, MILD, WEATHERS, Draw, kinds_of
-from staticfire.chaos.strikes import PlannedFault, numbered
+from staticfire.chaos.strikes import Begin, PlannedFault, numbered
 from staticfire.chaos.usage import Usage
 from staticfire.protocol.errors import UsageError
 
 STRIKES_MIN, STRIKES_MAX = 3, 5
+MADE_UP = re.compile(r"[0-9]{5,}|(?=[a-fA-F]*[0-9])[0-9a-fA-F]{8,}")
 # Faults that take a server away for long. One of them is enough in a run.
 LONG = ("freeze", "kill", "restart", "nameserver")
 # Faults that make one attempt of a send fail, and how many requests must be between two of them.
@@ -33,7 +36,25 @@ def plan(
         strike = KINDS[kind].draw(draw)
         if strike is not None:
             strikes.append(strike)
-    return numbered(without_pile(strikes))
+    return numbered([for_any_name(strike) for strike in without_pile(strikes)])
+
+
+def for_any_name(strike: PlannedFault) -> PlannedFault:
+    """Return the fault for any topic or group, if the name that it has is a new one in each run."""
+    words = tuple(
+        (name, value) for name, value in strike.words if not (name in ("topic", "group") and is_made_up(str(value)))
+    )
+    begin = strike.begin
+    if begin is not None:
+        kept = {name: "" if is_made_up(name) else name for name in (begin.group, begin.topic)}
+        begin = Begin(begin.count, kept[begin.group], kept[begin.topic])
+    group = "" if is_made_up(strike.group) else strike.group
+    return replace(strike, words=words, begin=begin, group=group)
+
+
+def is_made_up(name: str) -> bool:
+    """Return whether a name looks like one that a program makes up for each run, as tests often do."""
+    return MADE_UP.search(name) is not None
 
 
 def without_pile(strikes: Sequence[PlannedFault]) -> list[PlannedFault]:

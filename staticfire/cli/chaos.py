@@ -149,8 +149,8 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "WantedTrial":
         given["show_output"],
         dict(os.environ),
     )
-    # Servers log each fault as a warning; here they are expected.
-    os.environ.setdefault("STATICFIRE_LOG_LEVEL", "error")
+    # Servers log each fault; here they are expected. Nothing is logged as critical.
+    os.environ.setdefault("STATICFIRE_LOG_LEVEL", "critical")
     each = tuple(parse_each(text) for text in given["conditions"])
     runs_max = RUNS_MAX if given["shrink"] else 0
     return WantedTrial(program, given["weather"], only, never, each, _numbers(given["faults"]), runs_max)

@@ -120,4 +120,5 @@ class Runs:
 
             with open(self._test_path, "w", encoding="utf-8") as file:
                 smallest = result.smallest or result.plan
-                file.write(as_test(result.seed, smallest, result.broken, self._wanted.program.command))
+                each = [str(one) for one in self._wanted.each]
+                file.write(as_test(result.seed, smallest, result.broken, self._wanted.program.command, each))

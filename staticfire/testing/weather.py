@@ -167,7 +167,9 @@ class TestWeather:
                 self._known[self._key] = None
                 pytest.fail("\n".join([f"rocketmq: {problem}", *map(str, broken)]), pytrace=False)
             return
-        broken = self._judge.seed(evidence, self._known[self._key])
+        calm = self._known[self._key]
+        assert calm is not None, "`begin` skips a test without it"
+        broken = self._judge.seed(evidence, calm)
         faults = [one.strike.command for one in evidence.struck if one.hits]
         if is_passed and broken:
             lines = [line for one in broken for line in (str(one), *(f"  {words}" for words in one.evidence))]

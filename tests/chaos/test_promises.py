@@ -1,5 +1,7 @@
 """What the checkers conclude from the evidence of a run, and what they must not conclude."""
 
+from typing import Any
+
 import pytest
 
 from staticfire.chaos.evidence import BURIED, DONE, OPEN, SKIPPED, Evidence, fate
@@ -112,7 +114,8 @@ def test_members_that_soon_subscribe_to_the_same_are_right() -> None:
 
 
 def test_retry_topics_are_no_difference() -> None:
-    events = [joined("one", **{"orders": "*", "%RETRY%billing": "*"}), joined("two", orders="*")]
+    with_retries: dict[str, Any] = {"orders": "*", "%RETRY%billing": "*"}
+    events = [joined("one", **with_retries), joined("two", orders="*")]
     assert promises(run(events, ended_ms=9_000)) == []
 
 

@@ -57,9 +57,15 @@ def test_command_repeats_the_faults_that_are_left() -> None:
 
 
 def test_test_is_python_with_all_kinds_of_faults() -> None:
-    source = as_test(7, LATER, [BROKEN], ["go", "test"])
+    source = as_test(7, LATER, [BROKEN], ["go", "test"], ["orders -> invoices by key"])
     compile(source, "test_seed_7.py", "exec")
-    for words in ("duplicate=True", '"staticfire", "member"', "freeze='20s'", "cluster.members('billing')"):
+    for words in (
+        "duplicate=True",
+        '"staticfire", "member"',
+        "freeze='20s'",
+        "cluster.members('billing')",
+        "assert_each(cluster, 'orders",
+    ):
         assert words in source
 
 

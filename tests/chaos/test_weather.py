@@ -8,7 +8,7 @@ import pytest
 from staticfire.chaos.kinds import HELL, KINDS, MILD, ROUGH, WEATHERS, kinds_of
 from staticfire.chaos.strikes import CLIENT, PlannedFault
 from staticfire.chaos.usage import GroupUsage, Usage, learn
-from staticfire.chaos.weather import APART, STRIKES_MAX, STRIKES_MIN, check_kinds, impossible, plan
+from staticfire.chaos.weather import APART, STRIKES_MAX, STRIKES_MIN, check_kinds, impossible, is_made_up, plan
 from staticfire.faults.parsing import parse_fault
 from staticfire.protocol.errors import UsageError
 from tests.chaos.runs import commit, delivered, joined, request, send
@@ -119,3 +119,25 @@ def test_mild_weather_fails_each_send_at_most_once() -> None:
             assert all(one != other or b - a >= APART for (one, a), (other, b) in pairwise(places))
             if len(usage.brokers) > 1:
                 assert all("broker" in dict(one.words) for one in strikes)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_new_each_time"),
+    [
+        ("orders", False),
+        ("orders-v2", False),
+        ("facade-of-beads", False),
+        ("orders-1795669892113", True),
+        ("t-3f9a2c41b", True),
+    ],
+)
+def test_name_that_a_program_makes_up(name: str, is_new_each_time: bool) -> None:
+    assert is_made_up(name) == is_new_each_time
+
+
+def test_fault_for_a_made_up_name_applies_to_any() -> None:
+    groups = {"g-1795669892113": GroupUsage(Counter({"t-1795669892113": 9}), 3, 0, 9, 0, {"one"})}
+    usage = Usage(Counter({"t-1795669892113": 9}), groups, brokers=("broker-a",))
+    for strike in (one for seed in SEEDS for one in plan(seed, usage, HELL)):
+        assert "1795669892113" not in strike.command
+        assert "1795669892113" not in repr(strike)

@@ -171,6 +171,11 @@ public final class FaultRule {
 
     // -- how often
 
+    /** How many matching requests pass first, on each server. */
+    public FaultRule after(int requests) {
+        return word("after", requests);
+    }
+
     /** How many times the rule applies, on each server. */
     public FaultRule times(int times) {
         return word("times", times);

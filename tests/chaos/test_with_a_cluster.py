@@ -1,0 +1,124 @@
+"""The parts that need a cluster: what is left, the member that joins and leaves, faults and their hits."""
+
+import asyncio
+
+import pytest
+
+from staticfire import (
+    AsyncCluster,
+    Cluster,
+    ConsumeContext,
+    ConsumeStatus,
+    Message,
+    MessageQueue,
+    Producer,
+    PushConsumer,
+    ReceivedMessage,
+    SystemBusy,
+)
+from staticfire.chaos.asserting import assert_each
+from staticfire.chaos.journals import JournalTails
+from staticfire.chaos.member import CLIENT_ID, join_for
+from staticfire.chaos.stored import read_left
+from staticfire.chaos.strikes import MEMBER, Begin, PlannedFault, numbered, rule
+from staticfire.chaos.striking import Striking
+from staticfire.protocol.errors import UsageError
+from staticfire.runtime.live import live_machine
+from staticfire.runtime.pool import ConnectionPool
+
+
+async def consuming(cluster: AsyncCluster) -> PushConsumer:
+    """Return a consumer of the group billing that sends an invoice for each order."""
+    await cluster.create_topic("orders", 2)
+    billing = PushConsumer("billing", cluster.namesrv)
+    billing.subscribe("orders")
+    shop = Producer("billing", client=billing.client)
+
+    @billing.listener
+    async def bill(messages: tuple[ReceivedMessage, ...], _: ConsumeContext) -> ConsumeStatus:
+        async with shop:
+            for message in messages:
+                await shop.send(Message("invoices", b"please pay", keys=message.keys))
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    return billing
+
+
+async def test_commit_that_was_lost_leaves_nothing() -> None:
+    """A client whose last commit was lost has consumed everything, and doesn't commit again."""
+    async with Cluster() as cluster, Producer("shop", cluster.namesrv) as shop:
+        await cluster.create_topic("orders", 1)
+        for _ in range(3):
+            await shop.send(Message("orders", b"1 book"))
+
+        async def left(claimed: int) -> int:
+            found = await read_left(cluster.namesrv, [("billing", "orders")], lambda _, __: claimed)
+            return found["billing", "orders"]
+
+        assert [await left(claimed) for claimed in (0, 1, 3)] == [3, 2, 0]
+
+
+async def test_member_joins_as_the_others_and_leaves() -> None:
+    async with Cluster() as cluster, await consuming(cluster):
+        assert await join_for(cluster.namesrv, "billing", 10) == 1
+        events = await cluster.journal("joined", "left", group="billing")
+        ours = [one for one in events if one.client == CLIENT_ID]
+        theirs = next(one for one in events if one.client != CLIENT_ID)
+        assert [one.kind for one in ours] == ["joined", "left"]
+        assert ours[0].details["subscriptions"] == theirs.details["subscriptions"]
+
+
+async def test_member_of_a_group_without_members_is_refused() -> None:
+    async with Cluster() as cluster:
+        with pytest.raises(UsageError, match="billing has no members"):
+            await join_for(cluster.namesrv, "billing", 10)
+
+
+async def test_faults_are_carried_out_and_counted_only_if_they_hit() -> None:
+    strikes = numbered(
+        [
+            rule("busy", code="SEND_MESSAGE", topic="orders", answer="SYSTEM_BUSY", after=1, times=3),
+            rule("busy", code="SEND_MESSAGE", topic="refunds", answer="SYSTEM_BUSY", times=1),
+            PlannedFault("rebalance", begin=Begin(0, "billing"), how=MEMBER, group="billing", stay_ms=10),
+            PlannedFault("rebalance", begin=Begin(99, "billing"), how=MEMBER, group="billing", stay_ms=10),
+        ]
+    )
+    async with Cluster() as cluster, await consuming(cluster), Producer("shop", cluster.namesrv) as shop:
+        machine = live_machine()
+        pool = ConnectionPool(machine)
+        tails = JournalTails(pool, cluster.addresses, [CLIENT_ID])
+        striking = Striking(cluster, tails, strikes)
+        await striking.prepare()
+        watch = asyncio.create_task(striking.watch())
+        await shop.send(Message("orders", b"1 book", keys="1"))
+        with pytest.raises(SystemBusy):
+            await shop.send(Message("orders", b"1 book", keys="2"))
+        async with asyncio.timeout(20):
+            while not any(one.kind == "left" and one.client == CLIENT_ID for one in await cluster.journal("left")):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        watch.cancel()
+        await striking.finish()
+        await tails.read()
+        await pool.close()
+        await machine.workers.close()
+        assert [one.hits for one in striking.struck] == [3, 0, 1, 0]
+        assert await cluster.faults.all() == []
+        assert not [one for one in tails.events if one.client == CLIENT_ID]
+
+
+def test_condition_as_an_assertion() -> None:
+    with Cluster() as cluster, Producer("shop", cluster.namesrv) as shop:
+        shop.send(Message("orders", b"1 book", keys="order-1"))
+        shop.send(Message("invoices", b"please pay", keys="order-1"))
+        assert_each(cluster, "orders -> invoices by key")
+        shop.send(Message("invoices", b"please pay", keys="order-1"))
+        with pytest.raises(AssertionError, match="order-1: 2 messages"):
+            assert_each(cluster, "orders -> invoices by key")
+        with pytest.raises(AssertionError, match="nothing was stored in bills"):
+            assert_each(cluster, "orders -> bills by key")
+
+
+def test_queue_of_the_client_is_one_of_the_evidence() -> None:
+    from staticfire.chaos.evidence import QueuePlace
+
+    assert QueuePlace(*MessageQueue("orders", "broker-a", 3)) == ("orders", "broker-a", 3)

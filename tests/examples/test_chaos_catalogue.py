@@ -1,0 +1,89 @@
+"""The catalogue of mistakes in examples/chaos: `staticfire chaos` finds each, and the fixed programs are right.
+
+Each program is tried with the kinds of faults that the catalogue names. `python examples/chaos/all.py` tries all kinds,
+over many seeds.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.commands import ROOT, command, environment
+from tests.clients.toolchains import BRING_TIMEOUT_S
+
+HERE = ROOT / "examples" / "chaos"
+CATALOGUE: dict[str, dict[str, Any]] = tomllib.loads((HERE / "catalogue.toml").read_text("utf-8"))
+SEEDS_MAX = 6
+FOREIGN = ["not_idempotent", "swallowed", "status_ignored"]
+RUN_TIMEOUT_S = 240
+
+pytestmark = [pytest.mark.row("S10"), pytest.mark.timeout(BRING_TIMEOUT_S + 600)]
+
+
+def broken(name: str, program: Sequence[str], seed: int = 1) -> set[str]:
+    """Run a program of the catalogue; return the promises that it breaks in calm weather or under a seed."""
+    entry = CATALOGUE[name]
+    flags = ["--json", "--no-shrink", "--weather", entry["weather"], "--seed", str(seed)]
+    flags += ["--each", entry["each"]] if "each" in entry else []
+    flags += ["--only", entry["only"]] if "only" in entry else []
+    done = subprocess.run(
+        command("chaos", *flags, "--", *program),
+        capture_output=True, text=True, timeout=RUN_TIMEOUT_S, cwd=ROOT, env=environment(), check=False,
+    )  # fmt: skip
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines, done.stderr
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return {one["promise"] for line in lines if line["run"] != "all" for one in line["broken"]}
+
+
+def is_found(name: str, program: Sequence[str]) -> bool:
+    """Return whether one of the first seeds finds the mistake; most are found by the first."""
+    return any(CATALOGUE[name]["promise"] in broken(name, program, seed) for seed in range(1, SEEDS_MAX + 1))
+
+
+def python(name: str, *flags: str) -> list[str]:
+    return [sys.executable, str(HERE / f"{name}.py"), *flags]
+
+
+@pytest.mark.foreign
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_each_mistake_is_found_and_its_fixed_program_is_right(name: str) -> None:
+    assert is_found(name, python(name))
+    assert broken(name, python(name, "--fixed")) == set()
+
+
+@pytest.fixture(scope="module")
+def shops(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The programs in Go and Java, built in copies of their folders."""
+    folder = Path(shutil.copytree(HERE, tmp_path_factory.mktemp("chaos") / "chaos", dirs_exist_ok=True))
+    for where, build in (("go", ["go", "build", "-o", "shop", "."]), ("java", ["mvn", "-q", "-B", "package"])):
+        done = subprocess.run(
+            build, cwd=folder / where, capture_output=True, text=True, timeout=BRING_TIMEOUT_S, env={**os.environ},
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    jar = str(folder / "java" / "target" / "shop.jar")
+    return {"go": [str(folder / "go" / "shop")], "java": ["java", "-jar", jar]}
+
+
+@pytest.mark.foreign
+@pytest.mark.parametrize("language", ["go", "java"])
+@pytest.mark.parametrize("name", FOREIGN)
+def test_mistake_is_found_in_other_languages(shops: dict[str, list[str]], language: str, name: str) -> None:
+    assert is_found(name, [*shops[language], name])
+    assert broken(name, [*shops[language], name, "--fixed"]) == set()
+
+
+def test_page_and_catalogue_have_the_same_mistakes() -> None:
+    page = (ROOT / "docs" / "chaos.md").read_text("utf-8")
+    missing = [name for name in CATALOGUE if f"| `{name}`: " not in page or not (HERE / f"{name}.py").exists()]
+    assert missing == []
+    assert len(CATALOGUE) == 15
