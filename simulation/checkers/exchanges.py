@@ -20,13 +20,16 @@ from staticfire.simulation.workload.description import Workload
 
 # A send that waits for a sync which began on a slow disk is retried, and its message is stored twice.
 SLOW_SYNC_MS = 2_500
+# RocketMQ: syncFlushTimeout, after which a response doesn't wait for the disk any longer.
+SYNC_TIMEOUT_MS = 5_000
 
 
 class RecallsKept(Checker):
     """A message whose recall a broker has confirmed is never delivered. NothingLost checks refused recalls.
 
     A message that was sent twice, because of a fault during the send, has two handles, and its producer has only one of
-    them. With ASYNC_FLUSH, a power loss may destroy recalls that were just stored.
+    them. With ASYNC_FLUSH, a power loss may destroy recalls that were just stored. With SYNC_FLUSH, a broker that gives
+    up its disk confirms the recalls that wait for a sync: the response has no code for a late disk.
     """
 
     promise = "a recalled message is never delivered"
@@ -43,6 +46,8 @@ class RecallsKept(Checker):
         self._delivered: dict[str, tuple[int, str]] = {}
         self._rewound_ms: dict[str, int] = {}
         """When a broker last lost what it hadn't synced."""
+        self._gave_up_ms: dict[str, list[int]] = {}
+        """When a broker gave up its disk, with SYNC_FLUSH."""
         self._times = TroubledTimes()
 
     def see(self, event: RunEvent) -> None:
@@ -62,17 +67,25 @@ class RecallsKept(Checker):
                 self._times.see(event)
                 if how in ("without power", "crashed") and not self.workload.brokers.flushes_at_once:
                     self._rewound_ms[who] = at_ms
+                elif how == "crashed":
+                    self._gave_up_ms.setdefault(who, []).append(at_ms)
             case _:
                 self._times.see(event)
 
     def finish(self) -> None:
         for name, recalled_ms in self._recalled.items():
             sent, delivered = self._sent.get(name), self._delivered.get(name)
-            if sent is None or delivered is None or self._rewound_ms.get(sent.place[0], -1) >= recalled_ms:
+            if sent is None or delivered is None or self._may_be_lost(sent.place[0], recalled_ms):
                 continue
             if self._times.during(self._began_ms[name] - SLOW_SYNC_MS, sent.at_ms) is None:
                 at_ms, words = delivered
                 self.broken(at_ms, f"{name} was recalled at {recalled_ms} ms, and {words}")
+
+    def _may_be_lost(self, broker: str, recalled_ms: int) -> bool:
+        """Return whether a recall that was confirmed then may not be on its broker's disk."""
+        gave_up_ms = self._gave_up_ms.get(broker, ())
+        is_late = any(recalled_ms <= at_ms <= recalled_ms + SYNC_TIMEOUT_MS for at_ms in gave_up_ms)
+        return is_late or self._rewound_ms.get(broker, -1) >= recalled_ms
 
 
 class RepliesKept(Checker):

@@ -158,6 +158,19 @@ def test_what_was_called_back_never_comes_and_the_rest_does(
         assert is_said is (checker is is_said_by)
 
 
+@pytest.mark.parametrize(
+    ("how", "at_ms", "is_said"),
+    [("crashed", 4_008, False), ("crashed", 9_100, True), ("killed", 4_008, True), ("without power", 4_008, True)],
+    ids=["its disk fails", "long after it", "it is killed", "it loses power"],
+)
+def test_a_recall_that_waits_for_a_disk_that_fails_may_be_lost(how: str, at_ms: int, is_said: bool) -> None:
+    workload = Workload(
+        ORDERS, SENDING, [Group("billing", "orders")], brokers=Brokers(1, {"flush_disk_type": "SYNC_FLUSH"})
+    )
+    events = [*LATER, RecallEnded(4_000, "web/1", "recalled"), ProcessEnded(at_ms, "broker-a", how), COMES]
+    assert said(RecallsKept(workload), *events) is is_said
+
+
 ASKED = SendBegan(200_000, "web/1", "orders")
 
 
