@@ -19,6 +19,7 @@ from staticfire.control import (
     timed_messages,
     topic_changes,
     topic_facts,
+    waiting,
 )
 from staticfire.control.openapi import describe, page
 from staticfire.control.routes import HTML, ControlCall, Reply, Route
@@ -62,6 +63,7 @@ ROUTES: tuple[Route, ...] = (
     *group.ROUTES,
     *group_changes.ROUTES,
     *offset_changes.ROUTES,
+    *waiting.ROUTES,
     *clients.ROUTES,
     *dlq.ROUTES,
     *clock.ROUTES,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from staticfire import Admin, Cluster, Message, Producer
+from staticfire import Admin, Cluster, Message, Producer, SimpleConsumer
 from staticfire.dashboard.actions import ACTIONS
 from staticfire.dashboard.pages import PAGES
 from tests.cli.commands import FREE_PORTS, Up, get
@@ -271,3 +271,19 @@ def test_dead_letters_are_resent_as_the_page_says(control: str) -> None:
     assert "1 could not be sent" in left.text
     done = act(control, "resend", group="billing", ids=letter["id"], to="resent")
     assert "1 dead letter sent again" in done.text, done.text
+
+
+def test_a_group_shows_what_it_has_popped_and_what_waits(cluster: Cluster, control: str) -> None:
+    cluster.create_topic("slow", queues=1)
+    with Producer("shop", cluster.namesrv) as producer, SimpleConsumer("popping", cluster.namesrv) as consumer:
+        consumer.subscribe("slow")
+        producer.send(Message("slow", b"now"))
+        producer.send(Message("slow", b"later", delay_ms=3_600_000))
+        while not consumer.receive():
+            pass
+        found = get(f"{control}/group/popping/waiting")[1]
+        assert [(one["topic"], one["kind"], one["count"]) for one in found["waiting"]] == [("slow", "timer", 1)]
+        assert [(one["topic"], one["count"]) for one in found["popped"]] == [("slow", 1)]
+        text = page(f"{control}/ui/groups/popping").text
+    assert "popped, not acknowledged" in text
+    assert "with their own time" in text
