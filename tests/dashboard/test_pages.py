@@ -6,6 +6,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from email.message import Message as Headers
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -281,9 +282,38 @@ def test_a_group_shows_what_it_has_popped_and_what_waits(cluster: Cluster, contr
         producer.send(Message("slow", b"later", delay_ms=3_600_000))
         while not consumer.receive():
             pass
-        found = get(f"{control}/group/popping/waiting")[1]
+        while not (found := get(f"{control}/group/popping/waiting")[1])["waiting"]:
+            pass  # A broker adds a message to its timers after it has stored it.
         assert [(one["topic"], one["kind"], one["count"]) for one in found["waiting"]] == [("slow", "timer", 1)]
         assert [(one["topic"], one["count"]) for one in found["popped"]] == [("slow", 1)]
         text = page(f"{control}/ui/groups/popping").text
     assert "popped, not acknowledged" in text
     assert "with their own time" in text
+
+
+def test_a_page_without_a_live_part_cant_be_followed(control: str) -> None:
+    for path in ("/ui/messages", "/ui/nothing", "", "x" * 5_000):
+        assert page(f"{control}/ui/live?page={urllib.parse.quote(path)}").status == 404
+
+
+def test_a_stop_doesnt_wait_for_browsers() -> None:
+    with Up("up", *FREE_PORTS) as up:
+        control = up.told("CONTROL")
+        with urllib.request.urlopen(f"{control}/ui/live?page=/ui/topics", timeout=20) as stream:
+            event(stream)
+            exit_code, err = up.stop()
+    assert (exit_code, err) == (0, "")
+
+
+def test_a_cluster_that_is_gone_is_an_error_that_ends_by_itself(tmp_path: Path) -> None:
+    folder = ("--dir", str(tmp_path), "--no-grpc", "--control-port", "0", "--broker-port", "0")
+    with Up("up", *folder, "--namesrv-port", "0") as up:
+        namesrv = up.told("NAMESRV_ADDR")
+        with Up("dashboard", "--namesrv", namesrv, "--port", "0") as shown:
+            control = shown.told("DASHBOARD").rstrip("/")
+            assert page(f"{control}/ui/topics").status == 200
+            up.stop()
+            gone = page(f"{control}/ui/topics")
+            assert (gone.status, "data-live=" in gone.text) == (502, True), gone.text
+            with Up("up", *folder, "--namesrv-port", namesrv.rpartition(":")[2]):
+                assert page(f"{control}/ui/topics").status == 200
