@@ -45,8 +45,12 @@ async def _at(admin: Admin, group: str, name: str, address: str) -> dict[str, An
     pool = admin.client.pool
     try:
         answer = await pool.ask(address, QueryTopicsOfGroup(group, name), ADMIN_TIMEOUT_MS)
-        topics = sorted(answer.body.topic_list) if answer.code == SUCCESS and answer.body is not None else []
-        state = await pool.ask(address, GetGroupState(group, ",".join(topics[:TOPICS_MAX])), ADMIN_TIMEOUT_MS)
+        topics = set(answer.body.topic_list) if answer.code == SUCCESS and answer.body is not None else set()
+        # A group that has acknowledged nothing yet has no offsets, so that only what it has popped shows its topics.
+        state = await pool.ask(address, GetGroupState(group), ADMIN_TIMEOUT_MS)
+        if state.code == SUCCESS and state.body is not None:
+            topics |= {one.topic for one in state.body.popped}
+        state = await pool.ask(address, GetGroupState(group, ",".join(sorted(topics)[:TOPICS_MAX])), ADMIN_TIMEOUT_MS)
     except NetworkError:
         return None
     if state.code != SUCCESS or state.body is None:
