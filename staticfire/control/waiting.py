@@ -29,7 +29,9 @@ async def show(asked: ControlCall) -> Reply:
         if not await admin.has_group(group):
             raise GroupNotFound(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"no broker knows group {group}")
         masters = await admin.masters()
-        parts = await asyncio.gather(*(_at(admin, group, name, address) for name, address in masters.items()))
+        known = await asyncio.gather(*(_topics_at(admin, group, name, at) for name, at in masters.items()))
+        topics = sorted(set().union(*known))[:TOPICS_MAX]
+        parts = await asyncio.gather(*(_at(admin, group, topics, name, at) for name, at in masters.items()))
     return Reply(
         {
             "group": group,
@@ -40,17 +42,27 @@ async def show(asked: ControlCall) -> Reply:
     )
 
 
-async def _at(admin: Admin, group: str, name: str, address: str) -> dict[str, Any] | None:
-    """Return what one broker reports; None if it reports nothing like this."""
+async def _topics_at(admin: Admin, group: str, name: str, address: str) -> set[str]:
+    """Return the topics in which one broker knows offsets of the group, or messages that it has popped.
+
+    A group that has acknowledged nothing yet has no offsets.
+    """
     pool = admin.client.pool
     try:
         answer = await pool.ask(address, QueryTopicsOfGroup(group, name), ADMIN_TIMEOUT_MS)
-        topics = set(answer.body.topic_list) if answer.code == SUCCESS and answer.body is not None else set()
-        # A group that has acknowledged nothing yet has no offsets, so that only what it has popped shows its topics.
         state = await pool.ask(address, GetGroupState(group), ADMIN_TIMEOUT_MS)
-        if state.code == SUCCESS and state.body is not None:
-            topics |= {one.topic for one in state.body.popped}
-        state = await pool.ask(address, GetGroupState(group, ",".join(sorted(topics)[:TOPICS_MAX])), ADMIN_TIMEOUT_MS)
+    except NetworkError:
+        return set()
+    topics = set(answer.body.topic_list) if answer.code == SUCCESS and answer.body is not None else set()
+    if state.code == SUCCESS and state.body is not None:
+        topics |= {one.topic for one in state.body.popped}
+    return topics
+
+
+async def _at(admin: Admin, group: str, topics: list[str], name: str, address: str) -> dict[str, Any] | None:
+    """Return what one broker reports; None if it reports nothing like this."""
+    try:
+        state = await admin.client.pool.ask(address, GetGroupState(group, ",".join(topics)), ADMIN_TIMEOUT_MS)
     except NetworkError:
         return None
     if state.code != SUCCESS or state.body is None:
