@@ -6,7 +6,8 @@ WORKDIR /src
 RUN python3 -m venv --without-pip /opt/staticfire
 COPY pyproject.toml constraints.txt ./
 RUN python3 -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-      print(*p["dependencies"], *p["optional-dependencies"]["grpc"], sep="\n")' > requirements.txt \
+      extras = [one for name in ("grpc", "dashboard") for one in p["optional-dependencies"][name]]; \
+      print(*p["dependencies"], *extras, sep="\n")' > requirements.txt \
  && python3 -m pip --python /opt/staticfire/bin/python install --no-cache-dir --disable-pip-version-check \
       --constraint constraints.txt --requirement requirements.txt
 COPY . .

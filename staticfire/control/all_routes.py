@@ -21,6 +21,7 @@ from staticfire.control import (
     topic_changes,
     topic_facts,
     users,
+    waiting,
 )
 from staticfire.control.openapi import describe, page
 from staticfire.control.routes import HTML, ControlCall, Reply, Route
@@ -64,6 +65,7 @@ ROUTES: tuple[Route, ...] = (
     *group.ROUTES,
     *group_changes.ROUTES,
     *offset_changes.ROUTES,
+    *waiting.ROUTES,
     *clients.ROUTES,
     *dlq.ROUTES,
     *clock.ROUTES,

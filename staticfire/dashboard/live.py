@@ -27,6 +27,8 @@ class _Watched:
         self.changed = asyncio.Condition()
         self.watchers = 0
         self.task: asyncio.Task[None] | None = None
+        self.is_over = False
+        """Whether it isn't rendered any more: those who follow it connect again."""
 
 
 class LivePages:
@@ -53,7 +55,7 @@ class LivePages:
             watched.task = asyncio.get_running_loop().create_task(loop, name="dashboard page")
         sent = ""
         try:
-            while not self._ended.is_set():
+            while not watched.is_over:
                 if watched.text != sent:
                     sent = watched.text
                     yield sent
@@ -69,27 +71,30 @@ class LivePages:
         """Wait for a change; return False if there was none for a time."""
         try:
             async with asyncio.timeout(BEAT_S), watched.changed:
-                await watched.changed.wait_for(lambda: watched.text != sent or self._ended.is_set())
+                await watched.changed.wait_for(lambda: watched.text != sent or watched.is_over)
         except TimeoutError:
             return False
         return True
 
     async def _render_loop(self, address: str, watched: _Watched) -> None:
-        while not self._ended.is_set():
-            began_ms = self._machine.clock.uptime_ms()
-            text = await self._render(address)
+        try:
+            while not self._ended.is_set():
+                began_ms = self._machine.clock.uptime_ms()
+                text = await self._render(address)
+                async with watched.changed:
+                    watched.text = text
+                    watched.changed.notify_all()
+                took_s = (self._machine.clock.uptime_ms() - began_ms) / 1_000
+                await pause(self._ended, max(LIVE_S, took_s * TIMES_ITS_DURATION))
+        finally:
+            watched.is_over = True
             async with watched.changed:
-                watched.text = text
                 watched.changed.notify_all()
-            took_s = (self._machine.clock.uptime_ms() - began_ms) / 1_000
-            await pause(self._ended, max(LIVE_S, took_s * TIMES_ITS_DURATION))
 
     async def close(self) -> None:
         """End all: browsers connect again when they can."""
         self._ended.set()
-        for watched in list(self._watched.values()):
-            async with watched.changed:
-                watched.changed.notify_all()
-            if watched.task is not None:
-                watched.task.cancel()
-                await asyncio.gather(watched.task, return_exceptions=True)
+        tasks = [watched.task for watched in self._watched.values() if watched.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

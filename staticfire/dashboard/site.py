@@ -131,9 +131,18 @@ class Dashboard:
         return answer
 
     def _error_page(self, request: web.Request, status: int, words: str) -> web.Response:
-        values = {"status": status, "words": words, "title": f"Error {status}"}
-        template = "error_box.html" if request.headers.get("HX-Request") else "error.html"
-        return self._page(request, template, "", values, status)
+        values: dict[str, Any] = {"status": status, "words": words, "title": f"Error {status}"}
+        if request.headers.get("HX-Request"):
+            return self._page(request, "error_box.html", "", values, status)
+        # When the cluster responds again, the page that was requested takes the place of the error.
+        values["is_live"] = status >= 500 and request.method == "GET" and self._has_live_part(request)
+        return self._page(request, "error.html", "", values, status)
+
+    def _has_live_part(self, request: web.Request) -> bool:
+        from staticfire.dashboard.rendering import has_block
+
+        found = find_page(path_of(request.rel_url.raw_path_qs))
+        return found is not None and has_block(found.page.template, "live")
 
     # -- live ----------------------------------------------------------------------------------------------------
 
@@ -141,13 +150,11 @@ class Dashboard:
         """Return the live part of a page, by its address; the error if it can't be made now."""
         from staticfire.dashboard.rendering import render, render_block
 
-        parts = urlsplit(page)
-        found = find_page(parts.path.removeprefix(DASHBOARD) or "/")
-        if found is None:
-            return ""
+        found = find_page(path_of(page))
+        assert found is not None, page  # It was checked before it was watched.
         self._watch.look()
         try:
-            values = await self._values(found, dict(parse_qsl(parts.query)))
+            values = await self._values(found, dict(parse_qsl(urlsplit(page).query)))
         except Refused as refused:
             return render("error_box.html", {"status": refused.status, "words": str(refused)})
         except StaticfireError as error:
@@ -155,9 +162,13 @@ class Dashboard:
         return render_block(found.page.template, "live", {**self._frame(found.page.section, page), **values})
 
     async def _follow(self, request: web.Request) -> web.StreamResponse:
+        from staticfire.dashboard.rendering import has_block
+
         page = request.query.get("page", "")
-        if len(page) > ADDRESS_CHARS_MAX or find_page(urlsplit(page).path.removeprefix(DASHBOARD) or "/") is None:
-            return self._error_page(request, 404, "There is no such page.")
+        is_ours = page.startswith(f"{DASHBOARD}/") and len(page) <= ADDRESS_CHARS_MAX
+        found = find_page(path_of(page)) if is_ours else None
+        if found is None or not has_block(found.page.template, "live"):
+            return self._error_page(request, 404, "There is no such page, or it has no part that changes.")
         if self._live.is_full:
             return self._error_page(request, 503, "Too many pages are watched at the same time.")
         answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
@@ -242,6 +253,11 @@ def why_not_same_site(headers: Mapping[str, str]) -> str:
     if origin is not None and origin.partition("://")[2] != headers.get("Host", ""):
         return "The request comes from a page of another site."
     return ""
+
+
+def path_of(page: str) -> str:
+    """Return the path of a page below /ui, still quoted, from its address."""
+    return urlsplit(page).path.removeprefix(DASHBOARD) or "/"
 
 
 def event_of(text: str) -> bytes:

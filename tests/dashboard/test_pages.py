@@ -6,11 +6,12 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from email.message import Message as Headers
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from staticfire import Admin, Cluster, Message, Producer
+from staticfire import Admin, Cluster, Message, Producer, SimpleConsumer
 from staticfire.dashboard.actions import ACTIONS
 from staticfire.dashboard.pages import PAGES
 from tests.cli.commands import FREE_PORTS, Up, get
@@ -271,3 +272,48 @@ def test_dead_letters_are_resent_as_the_page_says(control: str) -> None:
     assert "1 could not be sent" in left.text
     done = act(control, "resend", group="billing", ids=letter["id"], to="resent")
     assert "1 dead letter sent again" in done.text, done.text
+
+
+def test_a_group_shows_what_it_has_popped_and_what_waits(cluster: Cluster, control: str) -> None:
+    cluster.create_topic("slow", queues=1)
+    with Producer("shop", cluster.namesrv) as producer, SimpleConsumer("popping", cluster.namesrv) as consumer:
+        consumer.subscribe("slow")
+        producer.send(Message("slow", b"now"))
+        producer.send(Message("slow", b"later", delay_ms=3_600_000))
+        while not consumer.receive():
+            pass
+        while not (found := get(f"{control}/group/popping/waiting")[1])["waiting"]:
+            pass  # A broker adds a message to its timers after it has stored it.
+        assert [(one["topic"], one["kind"], one["count"]) for one in found["waiting"]] == [("slow", "timer", 1)]
+        assert [(one["topic"], one["count"]) for one in found["popped"]] == [("slow", 1)]
+        text = page(f"{control}/ui/groups/popping").text
+    assert "popped, not acknowledged" in text
+    assert "with their own time" in text
+
+
+def test_a_page_without_a_live_part_cant_be_followed(control: str) -> None:
+    for path in ("/ui/messages", "/ui/nothing", "", "x" * 5_000):
+        assert page(f"{control}/ui/live?page={urllib.parse.quote(path)}").status == 404
+
+
+def test_a_stop_doesnt_wait_for_browsers() -> None:
+    with Up("up", *FREE_PORTS) as up:
+        control = up.told("CONTROL")
+        with urllib.request.urlopen(f"{control}/ui/live?page=/ui/topics", timeout=20) as stream:
+            event(stream)
+            exit_code, err = up.stop()
+    assert (exit_code, err) == (0, "")
+
+
+def test_a_cluster_that_is_gone_is_an_error_that_ends_by_itself(tmp_path: Path) -> None:
+    folder = ("--dir", str(tmp_path), "--no-grpc", "--control-port", "0", "--broker-port", "0")
+    with Up("up", *folder, "--namesrv-port", "0") as up:
+        namesrv = up.told("NAMESRV_ADDR")
+        with Up("dashboard", "--namesrv", namesrv, "--port", "0") as shown:
+            control = shown.told("DASHBOARD").rstrip("/")
+            assert page(f"{control}/ui/topics").status == 200
+            up.stop()
+            gone = page(f"{control}/ui/topics")
+            assert (gone.status, "data-live=" in gone.text) == (502, True), gone.text
+            with Up("up", *folder, "--namesrv-port", namesrv.rpartition(":")[2]):
+                assert page(f"{control}/ui/topics").status == 200

@@ -7,6 +7,7 @@ import html
 import re
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -25,6 +26,7 @@ from staticfire import (
 REAL = ClientSettings(protocol="rocketmq")
 TOPIC, GROUP = "watched-orders", "watched-billing"
 MESSAGES = 40
+PATIENCE_S = 60
 READ = {
     "/ui/": "Clients can use the cluster",
     "/ui/topics": TOPIC,
@@ -67,8 +69,9 @@ def main() -> int:
 def consumed_all(namesrv: str) -> None:
     """Wait until the group has committed all messages. RocketMQ's members commit every five seconds."""
     with Admin(namesrv, REAL) as admin:
+        end_s = time.monotonic() + PATIENCE_S
         while sum(one.committed for one in admin.group(GROUP).progress if one.topic == TOPIC) < MESSAGES:
-            pass
+            assert time.monotonic() < end_s, f"{GROUP} hasn't consumed {MESSAGES} messages after {PATIENCE_S} s"
 
 
 def look(namesrv: str) -> list[str]:

@@ -10,6 +10,11 @@ from staticfire.dashboard.views.topics import sort_of
 TITLES = {"group": "Group", "members": "Members", "lag": "Lag", "deadLetters": "Dead letters"}
 MOVES = ("joined", "left", "tookOver", "locked", "unlocked")
 MOVES_SHOWN = 30
+KINDS = {
+    "level": "retries, or with a delay level",
+    "timer": "with their own time",
+    "transaction": "transactions not ended",
+}
 
 
 async def show_all(call: PageCall) -> dict[str, Any]:
@@ -39,10 +44,13 @@ async def show(call: PageCall) -> dict[str, Any]:
     view = await call.calls.get("/group/{group}", {"group": group})
     found = await call.calls.get_if_any("/explain/{group}", {"group": group})
     moves = await call.calls.get_if_any("/journal", kind=",".join(MOVES), group=group, max=MOVES_SHOWN)
-    return values(view, found, moves)
+    waiting = await call.calls.get_if_any("/group/{group}/waiting", {"group": group})
+    return values(view, found, moves, waiting)
 
 
-def values(view: dict[str, Any], found: dict[str, Any], moves: dict[str, Any]) -> dict[str, Any]:
+def values(
+    view: dict[str, Any], found: dict[str, Any], moves: dict[str, Any], waiting: dict[str, Any]
+) -> dict[str, Any]:
     """Return the values of the page."""
     most = max((one["lag"] for one in view["progress"]), default=0)
     names = name_places(view["members"])
@@ -64,6 +72,8 @@ def values(view: dict[str, Any], found: dict[str, Any], moves: dict[str, Any]) -
         "explain_error": found.get("error", ""),
         "moves": list(reversed(moves.get("records", []))),
         "has_journal": "error" not in moves,
+        "waiting": [{**one, "words": KINDS.get(one["kind"], one["kind"])} for one in waiting.get("waiting", [])],
+        "popped": waiting.get("popped", []),
     }
 
 
