@@ -16,6 +16,7 @@ from staticfire.client import (
     PushConsumer,
     PushSettings,
 )
+from staticfire.client.admin.listing import list_groups
 from staticfire.client.consume.results.consume_results import Messages
 from staticfire.client.explain.explainer import explain_group
 from staticfire.protocol.errors import NetworkError, StaticfireError
@@ -242,7 +243,9 @@ async def test_administrators_read_from_the_slave_and_change_nothing(clients: Re
     assert PUSH in await admin.groups()
     assert (await admin.topic_config(TOPIC, MASTER)).read_queue_nums == 1
     assert await admin.max_offset(QUEUE) == 2
-    assert (await admin.group(PUSH)).members == []
+    view = await admin.group(PUSH)
+    assert (view.members, [one.kind for one in view.warnings]) == ([], ["BROKER_WITHOUT_MASTER"])
+    assert {line["warnings"] for line in await list_groups(admin)} == {1}
     with pytest.raises(ClientError, match="only slaves are left of broker-a: these can be read, and accept no changes"):
         await admin.create_topic("bills")
 
