@@ -23,6 +23,7 @@ from staticfire.broker.replication.successor import members_of
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.copied import end_of_whole_records
+from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
 from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
@@ -43,6 +44,8 @@ from staticfire.runtime.service import Pause
 log = logger("replication")
 
 RETRY_MS = 500
+# The master has another core, or another table of deleted topics.
+JOIN_AGAIN_MS = 10
 WAIT_MS = 5_000
 # A master that is silent for longer than it may wait is frozen or unreachable.
 TIMEOUT_MS = WAIT_MS + 15_000
@@ -108,14 +111,16 @@ class ReplicationFollower:
     async def loop(self, pause: Pause) -> None:
         """Copy until this broker isn't a slave any more."""
         while True:
+            pause_ms = JOIN_AGAIN_MS
             try:
                 self.master_address = await self._find_master()
                 await self._follow(self.master_address, pause)
             except (NetworkError, BrokerAnswer, ProtocolError, StorageError, OSError) as error:
                 self._note(str(error), isinstance(error, NetworkError))
+                pause_ms = RETRY_MS
             self._pieces.clear()
             self.master_address = ""
-            await pause(RETRY_MS)
+            await pause(pause_ms)
 
     def _note(self, problem: str, heals: bool) -> None:
         """Log a problem once, however often it is met. `heals`: no master answers, but one will be back."""
@@ -153,7 +158,7 @@ class ReplicationFollower:
                 continue
             self.master_end, self.last_read_ms = answer.end_position, self._state.machine.clock.wall_ms()
             if answer.deletions != joined.deletions:
-                return  # Topics were deleted: they are part of joining.
+                return  # Topics were deleted, which is part of joining; or the master doesn't know this slave any more.
             if answer.body and not self._state.settings.replication_hold:
                 self._received(answer.log_position, answer.body)
             self._store_due()
@@ -222,6 +227,9 @@ class ReplicationFollower:
             self._bytes_max, wait_ms, joined.deletions,
         )  # fmt: skip
         answer = await self._pool.ask(address, request, TIMEOUT_MS)
+        if answer.code == ResponseCode.ILLEGAL_OPERATION:
+            log.info("copy_begun_again", master=address, reason=answer.remark)
+            return CopyAnswer(end_position=self.master_end, deletions=-1)
         if not isinstance(answer, CopyAnswer) or answer.code:
             raise BrokerAnswer(answer.code, answer.remark or "the master sends no log")
         return answer

@@ -87,6 +87,11 @@ class ReplicaAdmin:
         ]
         return list(await asyncio.gather(*(self._replica(*place) for place in places)))
 
+    async def masters(self) -> dict[str, str]:
+        """Return the addresses of the current masters by name. Raises: ClientError, NetworkError."""
+        sets = await self._sets()
+        return {name: members[MASTER_ID] for name, members in sorted(sets.items()) if MASTER_ID in members}
+
     async def _sets(self) -> dict[str, dict[int, str]]:
         failure: Exception = ClientError("no nameserver is given")
         for nameserver in self._nameservers:
@@ -188,7 +193,7 @@ class ReplicaAdmin:
         stored = _stored_by(fenced, target)
         waited_ms = 0
         # Only what the master knows counts: the end of a slave's log may be one that the master doesn't have.
-        while is_moving and stored < fenced.end_position and waited_ms < CATCH_UP_MS:
+        while (is_moving or stored < 0) and stored < fenced.end_position and waited_ms < CATCH_UP_MS:
             await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
             waited_ms += POLL_MS
             stored = _stored_by(await self._state(master.address), target)

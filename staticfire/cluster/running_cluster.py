@@ -127,7 +127,7 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
         from staticfire.control.reset import reset
 
         async with self.pool() as pool:
-            return await reset(pool, self.cluster.namesrv, self.cluster.addresses.values())
+            return await reset(pool, self.cluster.namesrv, (await self._masters(pool)).values())
 
     async def copy(
         self,
@@ -166,7 +166,7 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
         from staticfire.control.snapshots import save
 
         async with self.pool() as pool:
-            return await save(pool, self.cluster.addresses, name)
+            return await save(pool, await self._masters(pool), name)
 
     async def restore(self, name: str = "default") -> dict[str, Any]:
         """Restore the saved state: messages, topics, groups, offsets, waiting messages, message time.
@@ -177,14 +177,14 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
         from staticfire.control.snapshots import restore
 
         async with self.pool() as pool:
-            return await restore(pool, self.cluster.namesrv, self.cluster.addresses, name)
+            return await restore(pool, self.cluster.namesrv, await self._masters(pool), name)
 
     async def snapshots(self) -> list[dict[str, Any]]:
         """Return the existing snapshots, sorted by name. Raises: BrokerAnswer, NetworkError."""
         from staticfire.control.snapshots import saved
 
         async with self.pool() as pool:
-            return await saved(pool, self.cluster.addresses)
+            return await saved(pool, await self._masters(pool))
 
     # -- replication ---------------------------------------------------------------------------------------------
 
@@ -230,6 +230,14 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
 
         async with self.pool() as pool:
             yield ReplicaAdmin(pool, self.cluster.namesrv)
+
+    async def _masters(self, pool: "ConnectionPool") -> dict[str, str]:
+        """Return the addresses of the brokers that accept changes. Raises: NetworkError."""
+        from staticfire.client.admin.replicas import ReplicaAdmin
+
+        cluster = self.cluster
+        has_slaves = bool(cluster.replica_addresses)
+        return await ReplicaAdmin(pool, cluster.namesrv).masters() if has_slaves else cluster.addresses
 
     # -- processes -----------------------------------------------------------------------------------------------
 

@@ -9,5 +9,5 @@
 - `metrics.py`: for Prometheus; `messages.py`: topics and messages; `group.py`: consumer groups
 - `topic_changes.py`, `group_changes.py`: create, change and delete topics and groups; `sending.py`: send a message
 - `clock.py`: message time; `dlq.py`: dead letters; `journal.py`: recorded events and requests
-- `faults.py`: fault injection
+- `faults.py`: fault injection; `replication.py`: masters and slaves
 """

@@ -11,6 +11,7 @@ from staticfire.control import (
     messages,
     metrics,
     putting_back,
+    replication,
     sending,
     topic_changes,
 )
@@ -54,6 +55,7 @@ ROUTES: tuple[Route, ...] = (
     *dlq.ROUTES,
     *clock.ROUTES,
     *putting_back.ROUTES,
+    *replication.ROUTES,
     *faults.ROUTES,
     *journal.ROUTES,
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from staticfire.client import Admin
 from staticfire.client.admin.clock import ClusterClock
+from staticfire.client.admin.replicas import ReplicaAdmin
 from staticfire.cluster.fault_rules import ClusterFaults
 from staticfire.control.view import ClusterView
 from staticfire.runtime.pool import ConnectionPool
@@ -32,6 +33,14 @@ class ControlledCluster:
     @property
     def faults(self) -> ClusterFaults:
         return ClusterFaults(self.pool, self.view.namesrv, self.view.process_faults, self.view.addresses)
+
+    @property
+    def replicas(self) -> ReplicaAdmin:
+        return ReplicaAdmin(self.pool, self.view.namesrv)
+
+    async def masters(self) -> dict[str, str]:
+        """Return the addresses of the brokers that accept changes. Raises: ClientError, NetworkError."""
+        return await self.replicas.masters() if self.view.replica_addresses else self.view.addresses
 
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[Admin]:

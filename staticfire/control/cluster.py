@@ -13,7 +13,7 @@ async def health(asked: ControlCall) -> Reply:
 
 async def forget(asked: ControlCall) -> Reply:
     """Make the cluster empty, as after its start."""
-    return Reply(await reset(asked.cluster.pool, asked.cluster.namesrv, asked.cluster.view.addresses.values()))
+    return Reply(await reset(asked.cluster.pool, asked.cluster.namesrv, (await asked.cluster.masters()).values()))
 
 
 ROUTES = (

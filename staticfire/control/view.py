@@ -17,6 +17,10 @@ class ClusterView(Protocol):
     def addresses(self) -> dict[str, str]:
         """The address of each broker by its name."""
 
+    @property
+    def replica_addresses(self) -> dict[str, str]:
+        """The address of each slave by the name of its process."""
+
     def describe(self) -> dict[str, Any]:
         """Return processes, ports and folders, ready for JSON."""
 

@@ -39,6 +39,10 @@ class EmbeddedCluster:
     def addresses(self) -> dict[str, str]:
         return self.plan.addresses
 
+    @property
+    def replica_addresses(self) -> dict[str, str]:
+        return self.plan.replica_addresses
+
     def describe(self) -> dict[str, Any]:
         """Return addresses, process ids and folders, ready for JSON."""
         return describe_cluster(self.plan, self.folder, self.pids)

@@ -1,0 +1,57 @@
+"""`Cluster(replicas=1)`, and the same operations over HTTP."""
+
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+
+from staticfire import Cluster
+from staticfire.client import Message, Producer
+from staticfire.protocol.errors import BrokerAnswer, ClientError, UsageError
+
+pytestmark = pytest.mark.row("P7")
+
+
+def ask(url: str, method: str = "GET") -> tuple[int, dict[str, object]]:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method)) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_a_replicated_cluster_in_a_thread() -> None:
+    with Cluster(replicas=1) as cluster, Producer("shop", cluster.namesrv) as producer:
+        cluster.create_topic("orders", 1)
+        slave = cluster.broker("broker-a").replica(1)
+        assert slave.name == "broker-a-1"
+        assert cluster.replica_addresses == {"broker-a-1": slave.address}
+        producer.send(Message("orders", b"1"))
+        cluster.snapshot("one")
+        slave.hold()
+        producer.send(Message("orders", b"2"))
+        with pytest.raises(ClientError, match="1 messages behind"):
+            cluster.failover("broker-a")
+        status, there = ask(f"{cluster.control}/failover/broker-a", "POST")
+        assert (status, "1 messages behind" in str(there["error"])) == (409, True)
+        status, there = ask(f"{cluster.control}/replication/broker-a-1?hold=false", "POST")
+        assert (status, there["held"]) == (200, False)
+        assert ask(f"{cluster.control}/replication/broker-z-1?hold=true", "POST")[0] == 404
+        slave.lag(100)
+        slave.release()
+        assert cluster.failover("broker-a").master == slave.address
+        status, there = ask(f"{cluster.control}/replication")
+        assert next(one["address"] for one in there["replicas"]) == slave.address  # type: ignore[attr-defined]
+        with pytest.raises(BrokerAnswer, match="is the master: hold or delay the copy of a slave"):
+            slave.hold()
+        # What changes all of the cluster goes to the new master.
+        assert cluster.snapshot("two")["messages"] == 2
+        cluster.reset()
+        assert cluster.failover("broker-a").epoch == 3
+
+
+@pytest.mark.parametrize("replicas", [-1, 5, True, "1"])
+def test_a_number_of_slaves_that_cannot_be(replicas: object) -> None:
+    with pytest.raises(UsageError, match=r"replicas=|can't have"):
+        Cluster(replicas=replicas)  # type: ignore[arg-type]
