@@ -187,7 +187,9 @@ class ReplicationFollower:
         """Take over what joining says; return False if this core ends for it. Raises: StorageError, OSError."""
         store, settings = self._store, self._state.settings
         kept = joined.start_position if not joined.is_anew else 0
-        lineage = Lineage(joined.set_id, joined.epochs, SLAVE, settings.broker_id, settings.broker_name)
+        lineage = Lineage(
+            joined.set_id, joined.epochs, SLAVE, settings.broker_id, settings.broker_name, joined.master_role
+        )  # fmt: skip
         if joined.start_position != store.max_position and store.max_position:
             log.warning(
                 "log_cut", from_position=store.max_position, to_position=kept, reason=joined.reason, anew=joined.is_anew

@@ -52,6 +52,7 @@ log = logger("replication")
 SUCCESSOR_MS = 1_000
 HANDING_OVER = "handing over"
 SET_ID_BITS = 64
+ASYNC_MASTER = "ASYNC_MASTER"
 LAG_MS_MAX = 3_600_000
 # A master that refuses messages accepts them again after this time, if what requested it died meanwhile.
 FENCE_MS_MAX = 30_000
@@ -279,11 +280,11 @@ class ReplicationMember:
         if request.role == SLAVE:
             change = self._change(SLAVE, request.broker_id, lineage, "a slave takes over")
         else:
+            role = request.role or lineage.master_role or ASYNC_MASTER
             end = self._end_without(request.losing)
             epochs = begun(lineage.epochs, request.epoch, end)
-            change = self._change(
-                request.role, MASTER_ID, msgspec.structs.replace(lineage, epochs=epochs), "it takes over"
-            )
+            lineage = msgspec.structs.replace(lineage, epochs=epochs)
+            change = self._change(role, MASTER_ID, lineage, "it takes over")
             if end < self._store.max_position:
                 deletions = {topic: at for topic, at in self._store.deletions.items() if at <= end}
                 change = msgspec.structs.replace(change, cut_position=end, is_cleared=end == 0, deletions=deletions)

@@ -144,6 +144,7 @@ class ReplicationSource:
         """Return where the slave continues, and what it must remove before."""
         store, own_end = self._store, self._store.max_position
         joined = Joined(lineage.set_id, lineage.epochs, joining.end_position, end_position=own_end)
+        joined.master_role = self._state.settings.broker_role
         joined.deleted_topics, joined.deletions = store.deletions, self._count_deletions()
         if not joining.end_position:
             joined.start_position, joined.is_anew = store.min_position, store.min_position > 0

@@ -170,13 +170,12 @@ class ReplicaAdmin:
             missing = _missing_without_master(target, losing)
         if alive is not None:
             await self._take_role(alive.address, ChangeRole(SLAVE, target.broker_id, epoch))
-        role = alive.state.role if alive is not None and alive.state is not None else "ASYNC_MASTER"
         more = 0 if missing < 0 else max(0, (losing or 0) - missing)
         try:
-            removed = await self._take_role(target.address, ChangeRole(role, MASTER_ID, epoch, losing=more))
+            removed = await self._take_role(target.address, ChangeRole("", MASTER_ID, epoch, more))
         except BaseException:
             if alive is not None:  # The set must not remain without a master.
-                await self._take_role(alive.address, ChangeRole(role, MASTER_ID, epoch + 1))
+                await self._take_role(alive.address, ChangeRole("", MASTER_ID, epoch + 1))
             raise
         await self._registered(broker, target.address)
         lost = -1 if missing < 0 else missing + removed
@@ -279,7 +278,7 @@ def _missing_without_master(target: Replica, losing: int | None) -> int:
     behind = state.master_end - state.end_position
     if behind <= 0 and not state.is_held:
         return 0
-    if losing is None:
+    if not losing:
         raise ClientError(_behind(target, max(0, behind), "bytes, or more,", state))
     return -1
 

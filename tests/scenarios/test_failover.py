@@ -173,10 +173,11 @@ async def test_no_acknowledged_message_of_a_synchronous_set_is_lost(world: Simul
     producing.cancel()
     await asyncio.gather(producing, return_exceptions=True)
     assert len(acknowledged) > 20
-    done = await trio.failover(losing=0)
+    done = await trio.failover(losing=1)
     new = SLAVE if done.master == address_of(SLAVE) else SECOND
     bodies = await trio.bodies(new)
     assert bodies[: len(acknowledged)] == acknowledged
+    assert (await trio.state(new)).role == "SYNC_MASTER"
     await trio.close()
 
 
