@@ -67,7 +67,7 @@ class ReplicationMember:
         self._store = state.store
         settings = state.settings
         self._lineage = read_lineage(state.machine.files, settings.store_path_root_dir)
-        self.source = ReplicationSource(state, self._begun_lineage, self._confirmed)
+        self.source = ReplicationSource(state, self._begun_lineage, self._confirmed, around.events)
         self._waiting: SendsAwaitingCopies | None = None
         self.follower: ReplicationFollower | None = None
         self._state_copy = StateCopy(around.tables, around.assignments)
@@ -248,6 +248,8 @@ class ReplicationMember:
         lag_ms = settings.replication_lag_ms if request.lag_ms is None else request.lag_ms
         if (hold, lag_ms) != (settings.replication_hold, settings.replication_lag_ms):
             log.info("copy_controlled", hold=hold, lag_ms=lag_ms)
+            if (events := self._around.events) is not None:
+                events.copy_controlled(hold, lag_ms)
             state.use(replace(settings, replication_hold=hold, replication_lag_ms=lag_ms))
         if request.copy_state:
             follower.copy_state_now()

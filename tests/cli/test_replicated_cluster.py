@@ -45,6 +45,11 @@ def test_a_replicated_cluster_in_a_thread() -> None:
         assert next(one["address"] for one in there["replicas"]) == slave.address  # type: ignore[attr-defined]
         with pytest.raises(BrokerAnswer, match="is the master: hold or delay the copy of a slave"):
             slave.hold()
+        kinds = [
+            (one.kind, one.details.get("role", one.details.get("hold")))
+            for one in cluster.journal("roleChanged", "copyControlled")
+        ]
+        assert {("copyControlled", True), ("roleChanged", "ASYNC_MASTER")} <= set(kinds)
         # What changes all of the cluster goes to the new master.
         assert cluster.snapshot("two")["messages"] == 2
         cluster.reset()
