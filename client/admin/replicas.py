@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from staticfire.protocol.command import SUCCESS, Request
-from staticfire.protocol.errors import ClientError, NetworkError, ProtocolError, UsageError, broker_answer
+from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, UsageError, broker_answer
 from staticfire.protocol.requests.replication import (
     ChangeRole,
     ControlReplication,
@@ -109,7 +109,7 @@ class ReplicaAdmin:
     async def _replica(self, broker_name: str, broker_id: int, address: str) -> Replica:
         try:
             state = await self._state(address)
-        except (NetworkError, ProtocolError, ClientError) as error:
+        except (NetworkError, ProtocolError, BrokerAnswer) as error:
             return Replica(broker_name, broker_id, address, None, str(error))
         return Replica(broker_name, broker_id, address, state)
 

@@ -60,3 +60,13 @@ def test_a_replicated_cluster_in_a_thread() -> None:
 def test_a_number_of_slaves_that_cannot_be(replicas: object) -> None:
     with pytest.raises(UsageError, match=r"replicas=|can't have"):
         Cluster(replicas=replicas)  # type: ignore[arg-type]
+
+
+def test_a_fault_of_a_slave_only() -> None:
+    with Cluster(replicas=1) as cluster, Producer("shop", cluster.namesrv) as producer:
+        cluster.create_topic("orders", 1)
+        with cluster.faults.add(broker="broker-a-1", code="GET_REPLICATION", answer="SYSTEM_BUSY") as busy:
+            producer.send(Message("orders", b"1"))
+            shown = cluster.replication()
+            assert [one["answers"] for one in shown] == [True, False]
+            assert busy.hits == {"broker-a-1": 1}

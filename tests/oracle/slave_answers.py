@@ -1,7 +1,8 @@
 """`python -m tests.oracle.slave_answers MASTER SLAVE`: the same requests to a slave of a real RocketMQ and to ours.
 
 Both pairs have slaveReadEnable=true and accessMessageInMemoryMaxRatio=0. The messages are sent to the master; then the
-slave is asked. Compared are code, remark, and the fields of pulls. tools/oracle.sh starts the real pair.
+slave is asked. Compared are code, remark, and the fields of pulls. `SLAVE=1 BROKER_CONF=FILE tools/oracle.sh start`
+starts the real pair; FILE has these two settings.
 """
 
 import sys
@@ -115,7 +116,7 @@ class Pair:
         reply = self.ask(asked)
         fields = {name: (reply.fields or {}).get(name) for name in asked.compared if name != "body"}
         body = {"body": reply.body} if "body" in asked.compared else {}
-        return {"code": reply.code, "remark": reply.remark, **fields, **body}
+        return {"code": reply.code, "remark": reply.remark or "", **fields, **body}
 
 
 def main() -> int:
