@@ -149,11 +149,14 @@ class ReplicaAdmin:
 
     # -- failover ------------------------------------------------------------------------------------------------
 
-    async def failover(self, broker: str, to: int | None = None, losing: int | None = None) -> Failover:
+    async def failover(
+        self, broker: str, to: int | None = None, losing: int | None = None, accepts_loss: bool = False
+    ) -> Failover:
         """Make a slave the master. `to`: its id; default: the one with most of the log.
 
         `losing`: the new master doesn't have the last messages, this many. Without it, a failover that would lose
         messages is refused.
+        `accepts_loss`: the master doesn't answer, and what the slave hasn't copied may be lost.
         Raises: ClientError (there is no such slave, or it is behind), BrokerAnswer, NetworkError.
         """
         if losing is not None and losing < 0:
@@ -167,7 +170,7 @@ class ReplicaAdmin:
         if alive is not None:
             missing = await self._handed_over(alive, target, losing)
         else:
-            missing = _missing_without_master(target, losing)
+            missing = _missing_without_master(target, losing or accepts_loss)
         if alive is not None:
             await self._take_role(alive.address, ChangeRole(SLAVE, target.broker_id, epoch))
         more = 0 if missing < 0 else max(0, (losing or 0) - missing)
@@ -268,7 +271,7 @@ def _not_joined(target: Replica, state: ReplicationState) -> str:
     return f"{target.name} doesn't copy its master: {reason}; wait, or let another slave take over"
 
 
-def _missing_without_master(target: Replica, losing: int | None) -> int:
+def _missing_without_master(target: Replica, accepts_loss: int | bool | None) -> int:
     """Return 0 if the slave has everything that its dead master told it of; -1 if it hasn't, and that is accepted.
 
     Raises: ClientError (it isn't accepted).
@@ -278,7 +281,7 @@ def _missing_without_master(target: Replica, losing: int | None) -> int:
     behind = state.master_end - state.end_position
     if behind <= 0 and not state.is_held:
         return 0
-    if not losing:
+    if not accepts_loss:
         raise ClientError(_behind(target, max(0, behind), "bytes, or more,", state))
     return -1
 

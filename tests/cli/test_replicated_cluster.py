@@ -3,12 +3,13 @@
 import json
 import urllib.error
 import urllib.request
+from threading import Event
 
 import pytest
 
 from staticfire import Cluster
 from staticfire.client import Message, Producer
-from staticfire.protocol.errors import BrokerAnswer, ClientError, UsageError
+from staticfire.protocol.errors import BrokerAnswer, ClientError, StaticfireError, UsageError
 
 pytestmark = pytest.mark.row("P7")
 
@@ -70,3 +71,26 @@ def test_a_fault_of_a_slave_only() -> None:
             shown = cluster.replication()
             assert [one["answers"] for one in shown] == [True, False]
             assert busy.hits == {"broker-a-1": 1}
+
+
+def test_a_slave_takes_over_by_itself() -> None:
+    with Cluster(replicas=1, failover="auto", isolation="process") as cluster:
+        cluster.create_topic("orders", 1)
+        slave = cluster.broker("broker-a").replica(1)
+        with Producer("shop", cluster.namesrv) as producer:
+            producer.send(Message("orders", b"1"))
+            cluster.kill("broker-a")
+            for _ in range(200):
+                try:
+                    result = producer.send(Message("orders", b"2"))
+                    break
+                except StaticfireError:
+                    Event().wait(0.05)
+            assert result.queue.broker_name == "broker-a"
+        assert cluster.replication()[0]["address"] == slave.address
+        cluster.restart("broker-a")
+
+
+def test_a_failover_that_is_unknown() -> None:
+    with pytest.raises(UsageError, match="failover='never' is unknown; use 'manual' or 'auto'"):
+        Cluster(failover="never")
