@@ -11,6 +11,7 @@ Without a slave, nothing of this is called.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from staticfire.broker.replication.epochs import common_end, newest
 from staticfire.broker.replication.followers import Follower, Followers, Limits
@@ -37,6 +38,9 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Alarm
 
+if TYPE_CHECKING:
+    from staticfire.broker.journal.events import EventJournal
+
 log = logger("replication")
 
 # A request for the log waits this long for something new. The answer shows a slave that its master is there.
@@ -54,13 +58,20 @@ def limits_of(settings: BrokerSettings) -> Limits:
 class ReplicationSource:
     """What a master knows of its slaves, and what it sends them."""
 
-    def __init__(self, state: BrokerState, lineage: Callable[[], Lineage], on_confirmed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        lineage: Callable[[], Lineage],
+        on_confirmed: Callable[[], None],
+        events: "EventJournal | None" = None,
+    ) -> None:
         """`lineage` returns that of this master, begun if there was none. `on_confirmed`: a slave has stored more."""
         self._state = state
         self._store = state.store
         self._uptime_ms = state.machine.clock.uptime_ms
         self._lineage = lineage
         self._on_confirmed = on_confirmed
+        self._events = events
         self.followers = Followers()
         self._connections: dict[int, Connection] = {}
         self._waiting: dict[int, tuple[Call, UptimeMs]] = {}
@@ -95,6 +106,8 @@ class ReplicationSource:
             "slave_joined", broker_id=joining.broker_id, address=joining.address, position=joined.start_position,
             end_position=joined.end_position, reason=joined.reason,
         )  # fmt: skip
+        if self._events is not None:
+            self._events.slave_joined(joining.broker_id, joining.address, joined.start_position)
         return JoinAnswer(body=joined)
 
     def _refuse_stranger(self, request: JoinReplication, joining: Joining, connection: Connection) -> None:
@@ -144,6 +157,7 @@ class ReplicationSource:
         """Return where the slave continues, and what it must remove before."""
         store, own_end = self._store, self._store.max_position
         joined = Joined(lineage.set_id, lineage.epochs, joining.end_position, end_position=own_end)
+        joined.master_role = self._state.settings.broker_role
         joined.deleted_topics, joined.deletions = store.deletions, self._count_deletions()
         if not joining.end_position:
             joined.start_position, joined.is_anew = store.min_position, store.min_position > 0
@@ -257,6 +271,8 @@ class ReplicationSource:
         self._waiting.pop(broker_id, None)
         if follower is not None:
             log.info("slave_left", broker_id=broker_id, position=follower.stored_position)
+            if self._events is not None:
+                self._events.slave_left(broker_id, follower.stored_position)
             self._on_confirmed()
 
     def in_sync_count(self) -> int:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from staticfire.broker.store.log_scan import WINDOW_BYTES, LogScan, read_readable
+from staticfire.broker.store.log_scan import WINDOW_BYTES, LogScan, is_zeros, read_readable
 from staticfire.broker.store.segments import Segment, Segments
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.record import (
@@ -156,9 +156,8 @@ def _dirty_end(segments: Segments, position: int) -> int:
     """Return the end of the last nonzero byte from a position on; the position itself if there is none."""
     dirty_end = position
     for segment, at, window in _windows(segments, position):
-        used = len(window.rstrip(b"\0"))
-        if used:
-            dirty_end = segment.start + at + used
+        if not is_zeros(window):  # Almost every window of a segment that isn't full is.
+            dirty_end = segment.start + at + len(window.rstrip(b"\0"))
     return dirty_end
 
 

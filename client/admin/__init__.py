@@ -10,6 +10,7 @@
 - replica_choice.py: which replica of a broker a request goes to
 - listing.py: all topics, all groups; peek.py: messages of a topic; look_ups.py: messages by id or key; consumption.py:
   which groups have consumed a message
-- replicas.py: masters and slaves, and failovers; replica_view.py: how they are shown
+- replicas.py: masters and slaves, and failovers; failover_watch.py: failovers without a person; replica_view.py: how
+  they are shown
 - journal.py: events on brokers, and requests to them; faults.py: injected faults
 """

@@ -18,9 +18,11 @@ GOODBYE = "unregistered"
 LOCKED, UNLOCKED, TOOK_OVER, DELIVERED = "locked", "unlocked", "tookOver", "delivered"
 SENT_BACK, DIED, RESET_OFFSET, FORGOTTEN, CLOCK_SET = "sentBack", "died", "reset", "forgotten", "clockSet"
 TOPIC_MADE, GROUP_MADE, BEGAN = "topicMade", "groupMade", "began"
+ROLE_CHANGED, SLAVE_JOINED, SLAVE_LEFT = "roleChanged", "slaveJoined", "slaveLeft"
+COPY_CONTROLLED = "copyControlled"
 KINDS = (
     STARTED, JOINED, LEFT, SUBSCRIBED, LOCKED, UNLOCKED, TOOK_OVER, DELIVERED, SENT_BACK, DIED, RESET_OFFSET, FORGOTTEN,
-    CLOCK_SET, TOPIC_MADE, GROUP_MADE, BEGAN,
+    CLOCK_SET, TOPIC_MADE, GROUP_MADE, BEGAN, ROLE_CHANGED, SLAVE_JOINED, SLAVE_LEFT, COPY_CONTROLLED,
 )  # fmt: skip
 REQUEST = "request"
 """The kind of a recorded request."""

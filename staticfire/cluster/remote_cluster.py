@@ -24,6 +24,7 @@ class RemotePlace:
 
     process_faults: "ProcessFaults | None" = None
     addresses: "Mapping[str, str] | None" = None
+    replica_addresses: "Mapping[str, str] | None" = None
 
     def __init__(self, namesrv: str) -> None:
         self.namesrv = namesrv

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 PORT_MAX = 65_535
 
 
+FAILOVERS = ("manual", "auto")
+
+
 @dataclass(frozen=True)
 class Words:
     """The names of the user's options, for advice in error messages: flags or parameters."""
@@ -90,6 +93,8 @@ class WantedCluster:
     """The RocketMQ version to behave like; see compat.py."""
     replicas: int = 0
     """The number of slaves of each broker."""
+    failover: str = "manual"
+    """`auto`: a slave takes over by itself when its master is gone."""
 
     @property
     def compat_settings(self) -> Mapping[str, str]:

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
+
+from tests.cli.preloaded import preloaded
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FREE_PORTS = ["--namesrv-port", "0", "--broker-port", "0", "--control-port", "0", "--no-grpc"]
@@ -29,6 +31,8 @@ def environment(**more: str) -> dict[str, str]:
 
 def call(*arguments: str, text: str = "", **more: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
+    if not _needs_new_python(more):
+        return preloaded().call(arguments, text, environment(**more), TIMEOUT_S)
     return subprocess.run(
         command(*arguments),
         input=text,
@@ -38,6 +42,13 @@ def call(*arguments: str, text: str = "", **more: str) -> subprocess.CompletedPr
         cwd=ROOT,
         env=environment(**more),
         check=False,
+    )
+
+
+def _needs_new_python(more: Mapping[str, str]) -> bool:
+    """Tell whether the environment changes what an import does."""
+    return (
+        any(name.startswith(("PYTHON", "STATICFIRE_PURE")) for name in more) or "COVERAGE_PROCESS_START" in os.environ
     )
 
 
