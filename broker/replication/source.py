@@ -10,12 +10,13 @@ Behaviour
 Without a slave, nothing of this is called.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from staticfire.broker.replication.epochs import common_end, newest
 from staticfire.broker.replication.followers import Follower, Followers, Limits
-from staticfire.broker.replication.lineage import MASTER_ID, Lineage
+from staticfire.broker.replication.lineage import MASTER_ID, Lineage, waits_for_copies
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
@@ -46,6 +47,9 @@ log = logger("replication")
 # A request for the log waits this long for something new. The answer shows a slave that its master is there.
 WAIT_MS_MAX = 5_000
 EXPIRY_STEP_MS = 250
+# If no send waits for the slaves, they get what was written within this time in one piece: an answer for each burst
+# would cost the master as much as the burst.
+GATHER_MS = 2
 # A piece of the log is never larger, whatever is requested: it must fit into a frame.
 PIECE_BYTES_MAX = 8 * COPY_BYTES_MAX
 
@@ -78,6 +82,8 @@ class ReplicationSource:
         self._expiry = Alarm(state.machine.clock, EXPIRY_STEP_MS)
         self._deletions: dict[str, int] = {}
         self._deletions_seen = 0
+        self._answers_at_once = waits_for_copies(state.settings)
+        self._gathering: asyncio.TimerHandle | None = None
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -230,7 +236,18 @@ class ReplicationSource:
         return CopyAnswer(position, end, self._count_deletions(), body=data)
 
     def written(self) -> None:
-        """Answer the requests that wait: there is something new."""
+        """Answer the requests that wait, at once or after GATHER_MS: there is something new."""
+        if not self._waiting:
+            return
+        if self._answers_at_once:
+            self._answer_all()
+        elif self._gathering is None:
+            self._gathering = asyncio.get_running_loop().call_later(GATHER_MS / 1000, self._answer_all)
+
+    def _answer_all(self) -> None:
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
         waiting, self._waiting = self._waiting, {}
         for broker_id, (call, _) in waiting.items():
             self._answer(broker_id, call)
@@ -256,7 +273,7 @@ class ReplicationSource:
 
     def answer_held(self) -> None:
         """Answer all requests that wait: the broker stops."""
-        self.written()
+        self._answer_all()
 
     # -- slaves --------------------------------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@
 run to run, `compare.py` judges. Our client's turn is `own_client.py`, with `own_pulls.py` for consumers that pull,
 `own_groups.py` for dead letters and groups, `own_pops.py` for those that pop. `own_copy.py` copies a topic from there,
 `fixture_tests.py` has tests that use the fixture on it.
-`replica_routes.py` lets fake masters and slaves come and go at both nameservers; `replica_requests.py` asks real ones,
-which `pair.sh` starts.
+`replica_routes.py` lets fake masters and slaves come and go at both nameservers. With `SLAVE=1 tools/oracle.sh start`,
+`slave_answers.py` compares a slave of a real RocketMQ with ours, `replica_requests.py` also what its master suggests.
 `grpc/` is the same for gRPC: 5.3.3's proxy, and our endpoint.
 Exit code 1: there are differences without an explanation, or explanations that nothing needs any more.
 """

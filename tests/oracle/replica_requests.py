@@ -1,7 +1,8 @@
-"""`python -m tests.oracle.replica_requests NAMESRV`: requests to a real master and slave, and to ours; see pair.sh.
+"""`python -m tests.oracle.replica_requests NAMESRV`: requests to a real master and slave, and to ours.
 
-The real pair needs `slaveReadEnable=true` on both. Its slave copies topics and groups once a minute, so this takes more
-than a minute. Compared are codes, remarks of refusals, and fields; `EXPLAINED` has what differs, and why.
+`SLAVE=1 tools/oracle.sh start` starts the real pair; both need `slaveReadEnable=true` (BROKER_CONF). Its slave copies
+topics and groups once a minute, so this takes more than a minute. Compared are codes, remarks of refusals, and fields;
+`EXPLAINED` has what differs, and why.
 """
 
 import sys
