@@ -32,9 +32,12 @@ class Pair:
     """A master and its slave, and one connection to each."""
 
     def __init__(self, nameserver: str, run: str) -> None:
-        line = Line(nameserver)
-        table = read_json(line.answer(line.send(CLUSTER_INFO, {}, b"", {})).body)["brokerAddrTable"]
-        (self.name, broker), *_ = ((name, one) for name, one in table.items() if len(one["brokerAddrs"]) > 1)
+        line, replicated = Line(nameserver), []
+        while not replicated:  # A slave of RocketMQ registers ten seconds after its start.
+            table = read_json(line.answer(line.send(CLUSTER_INFO, {}, b"", {})).body)["brokerAddrTable"]
+            replicated = [(name, one) for name, one in table.items() if len(one["brokerAddrs"]) > 1]
+            time.sleep(0.1)  # house: a nameserver notifies nobody of a new broker
+        self.name, broker = replicated[0]
         self.master, self.slave = (Line(broker["brokerAddrs"][broker_id]) for broker_id in (0, 1))
         self.topic, self.group = f"{run}orders", f"{run}billing"
 
