@@ -119,6 +119,8 @@ class BrokerCore(Service):
         self._start_loops()
         if not is_replaced:
             await self.registration.registered()
+        if self._is_first:
+            await self._replication.ready()
 
     async def _open(self) -> None:
         """Read what the folder has, correct it, and make the corrections durable. Raises: StorageError."""

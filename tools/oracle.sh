@@ -3,6 +3,7 @@
 # Needs a JDK (8-17) and Maven; takes the jars from Maven Central by name; about 10 s the first time, 5 s after that.
 #
 #   tools/oracle.sh start [DIR]   start nameserver, broker and (PROXY=1) proxy; wait until ready; print their addresses
+#                                 SLAVE=1: also a slave of the broker, at BROKER_PORT + 20
 #   tools/oracle.sh stop [DIR]    stop what that DIR started
 #   tools/oracle.sh admin ARGS…   run mqadmin
 #   tools/oracle.sh classpath     print the class path (to compile a Java client or a load generator against)
@@ -69,6 +70,16 @@ CONF
   java $java_flags -Duser.home="$dir" -cp "$cache/lib/*" org.apache.rocketmq.broker.BrokerStartup -c "$dir/conf/broker.conf" >"$dir/broker.out" 2>&1 </dev/null &
   local broker=$!; echo $broker >> "$dir/pids"; wait_for "$dir/broker.out" "boot success" $broker
   echo "NAMESRV_ADDR=127.0.0.1:$namesrv_port broker=127.0.0.1:$broker_port dir=$dir"
+  if [ -n "${SLAVE:-}" ]; then
+    sed -e "s|^brokerId=.*|brokerId=1|; s|^listenPort=.*|listenPort=$((broker_port + 20))|" \
+      -e "s|^haListenPort=.*|haListenPort=$((broker_port + 1020))|; s|^storePathRootDir=.*|storePathRootDir=$dir/slave/store|" \
+      "$dir/conf/broker.conf" | grep -v '^brokerRole=' > "$dir/conf/slave.conf"
+    echo brokerRole=SLAVE >> "$dir/conf/slave.conf"
+    # shellcheck disable=SC2086
+    java $java_flags -Duser.home="$dir/slave" -cp "$cache/lib/*" org.apache.rocketmq.broker.BrokerStartup -c "$dir/conf/slave.conf" >"$dir/slave.out" 2>&1 </dev/null &
+    local slave=$!; echo $slave >> "$dir/pids"; wait_for "$dir/slave.out" "boot success" $slave
+    echo "SLAVE_ADDR=127.0.0.1:$((broker_port + 20))"
+  fi
   if [ -n "${PROXY:-}" ]; then
     # A broker reports its start seconds before it registers; a proxy that is started in between gives up.
     local proxy _
@@ -101,5 +112,5 @@ case ${1:-} in
   admin) jars; shift; export ROCKETMQ_HOME=${ROCKETMQ_HOME:-/tmp/rocketmq-oracle} NAMESRV_ADDR=${NAMESRV_ADDR:-127.0.0.1:$namesrv_port}
     exec java -Xmx256m -cp "$cache/lib/*" org.apache.rocketmq.tools.command.MQAdminStartup "$@" ;;
   classpath) jars; echo "$cache/lib/*" ;;
-  *) sed -n '2,11p' "$0" | cut -c3-; exit 2 ;;
+  *) sed -n '2,13p' "$0" | cut -c3-; exit 2 ;;
 esac

@@ -42,7 +42,7 @@ class TransactionHandlers:
         request: EndTransaction = call.request
         state, kind = self._state, request.commit_or_rollback
         if state.settings.broker_id != 0:
-            return refusal(ResponseCode.SLAVE_NOT_AVAILABLE, "Slave broker can not process end transaction request")
+            return refusal(ResponseCode.SLAVE_NOT_AVAILABLE, "not set any response code")
         if kind not in _KINDS:
             return refusal(ResponseCode.SYSTEM_ERROR, f"commitOrRollback field wrong, {kind}: it must be 0, 8 or 12")
         if request.from_transaction_check:

@@ -176,6 +176,31 @@ class EventJournal:
         """Message time was set, frozen or changed its rate."""
         self._say(kinds.CLOCK_SET, mode=reading.mode, rate=reading.rate)
 
+    # -- replication -----------------------------------------------------------------------------------------------
+
+    def role_changed(self, role: str, broker_id: int, epoch: int, reason: str, removed_records: int) -> None:
+        """The broker became a master or a slave."""
+        self._say(
+            kinds.ROLE_CHANGED,
+            role=role,
+            brokerId=broker_id,
+            epoch=epoch,
+            reason=reason,
+            removedRecords=removed_records,
+        )
+
+    def slave_joined(self, broker_id: int, address: str, position: int) -> None:
+        """A slave began to copy the log of this master from a position on."""
+        self._say(kinds.SLAVE_JOINED, brokerId=broker_id, address=address, position=position)
+
+    def slave_left(self, broker_id: int, position: int) -> None:
+        """A slave copies no more. It had stored the log up to a position."""
+        self._say(kinds.SLAVE_LEFT, brokerId=broker_id, position=position)
+
+    def copy_controlled(self, hold: bool, lag_ms: int) -> None:
+        """The copy of this slave was held, released or delayed."""
+        self._say(kinds.COPY_CONTROLLED, hold=hold, lagMs=lag_ms)
+
     def _say(
         self,
         kind: str,

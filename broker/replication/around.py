@@ -10,6 +10,7 @@ from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import Pause, Spawn
 
 if TYPE_CHECKING:
+    from staticfire.broker.journal.events import EventJournal
     from staticfire.broker.replication.role_change import ChangeRoleOf
 
 
@@ -25,3 +26,9 @@ class BrokerAround(NamedTuple):
     change_role: "ChangeRoleOf"
     spawn: Spawn
     pause: Pause
+
+    @property
+    def events(self) -> "EventJournal | None":
+        """The journal of events; None if the broker keeps none."""
+        journals = self.tables.journals
+        return None if journals is None else journals.events

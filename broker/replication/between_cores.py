@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from staticfire.broker.replication.epochs import newest
 from staticfire.broker.replication.lineage import SLAVE
 from staticfire.broker.replication.role_change import RoleChange, prepare_folder
 from staticfire.broker.request_families import NextCore
@@ -39,7 +40,7 @@ async def take_role(change: RoleChange, tables: BrokerTables, core: NextCore) ->
             settings = replace(settings, replication_hold=False, replication_lag_ms=0)
     except (StorageError, OSError) as error:
         trouble = error
-    await core.begin(None, settings)
+    now = await core.begin(None, settings)
     handles = [gate.open(own) for gate, (_, own) in zip(gates, core.dispatchers(), strict=True)]
     for handle in handles:
         handle()
@@ -48,4 +49,7 @@ async def take_role(change: RoleChange, tables: BrokerTables, core: NextCore) ->
     log.warning(
         "role_changed", role=change.role, broker_id=change.broker_id, reason=change.reason, removed_records=removed
     )
+    if now.journals is not None and now.journals.events is not None:
+        epoch = newest(change.lineage.epochs)
+        now.journals.events.role_changed(change.role, change.broker_id, epoch, change.reason, removed)
     return RoleAnswer(removed)

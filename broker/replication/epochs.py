@@ -28,7 +28,7 @@ def common_end(own: Sequence[Epoch], own_end: int, others: Sequence[Epoch], othe
 
 def _ends(epochs: Sequence[Epoch], end: int) -> list[tuple[Epoch, int]]:
     starts = [epoch.start_position for epoch in epochs]
-    return list(zip(epochs, [*starts[1:], end], strict=True))
+    return list(zip(epochs, [*starts[1:], end][: len(epochs)], strict=True))
 
 
 def begun(epochs: Sequence[Epoch], epoch: int, position: int) -> list[Epoch]:

@@ -10,6 +10,7 @@ a loss of the master these pieces are gone, like everything else that it had not
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -46,6 +47,7 @@ log = logger("replication")
 RETRY_MS = 500
 # The master has another core, or another table of deleted topics.
 JOIN_AGAIN_MS = 10
+JOINED_MS_MAX = 1_000
 WAIT_MS = 5_000
 # A master that is silent for longer than it may wait is frozen or unreachable.
 TIMEOUT_MS = WAIT_MS + 15_000
@@ -89,6 +91,7 @@ class ReplicationFollower:
         self._uptime_ms = state.machine.clock.uptime_ms
         self._changed = asyncio.Event()
         self._state_wanted = asyncio.Event()
+        self._copies = asyncio.Event()
         self._pieces: deque[_Piece] = deque()
         self._bytes_max = COPY_BYTES_MAX
         self.master_address = ""
@@ -98,6 +101,12 @@ class ReplicationFollower:
         self.last_read_ms = 0
         """When the master answered last, in time since 1970; 0: never."""
         state.on_settings(self._use)
+
+    async def copying(self) -> None:
+        """Wait until this slave copies its master, but not long: the master may be dead, or start later."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(JOINED_MS_MAX / 1000):
+                await self._copies.wait()
 
     def _use(self, _: BrokerSettings) -> None:
         self._changed.set()
@@ -148,6 +157,7 @@ class ReplicationFollower:
         if not await self._is_prepared(joined):
             return
         self.problem = ""
+        self._copies.set()
         self._state_wanted.set()
         log.info("copy_started", master=address, position=joined.start_position, master_end=joined.end_position)
         while True:
@@ -187,7 +197,9 @@ class ReplicationFollower:
         """Take over what joining says; return False if this core ends for it. Raises: StorageError, OSError."""
         store, settings = self._store, self._state.settings
         kept = joined.start_position if not joined.is_anew else 0
-        lineage = Lineage(joined.set_id, joined.epochs, SLAVE, settings.broker_id, settings.broker_name)
+        lineage = Lineage(
+            joined.set_id, joined.epochs, SLAVE, settings.broker_id, settings.broker_name, joined.master_role
+        )  # fmt: skip
         if joined.start_position != store.max_position and store.max_position:
             log.warning(
                 "log_cut", from_position=store.max_position, to_position=kept, reason=joined.reason, anew=joined.is_anew

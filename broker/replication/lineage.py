@@ -30,6 +30,8 @@ class Lineage(msgspec.Struct, rename="camel", frozen=True):
     role: str = ""
     broker_id: int = 0
     broker_name: str = ""
+    master_role: str = ""
+    """The role of the last master that this broker copied."""
 
 
 def read_lineage(files: Files, root: str) -> Lineage:

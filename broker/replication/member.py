@@ -52,6 +52,7 @@ log = logger("replication")
 SUCCESSOR_MS = 1_000
 HANDING_OVER = "handing over"
 SET_ID_BITS = 64
+ASYNC_MASTER = "ASYNC_MASTER"
 LAG_MS_MAX = 3_600_000
 # A master that refuses messages accepts them again after this time, if what requested it died meanwhile.
 FENCE_MS_MAX = 30_000
@@ -66,7 +67,7 @@ class ReplicationMember:
         self._store = state.store
         settings = state.settings
         self._lineage = read_lineage(state.machine.files, settings.store_path_root_dir)
-        self.source = ReplicationSource(state, self._begun_lineage, self._confirmed)
+        self.source = ReplicationSource(state, self._begun_lineage, self._confirmed, around.events)
         self._waiting: SendsAwaitingCopies | None = None
         self.follower: ReplicationFollower | None = None
         self._state_copy = StateCopy(around.tables, around.assignments)
@@ -247,6 +248,8 @@ class ReplicationMember:
         lag_ms = settings.replication_lag_ms if request.lag_ms is None else request.lag_ms
         if (hold, lag_ms) != (settings.replication_hold, settings.replication_lag_ms):
             log.info("copy_controlled", hold=hold, lag_ms=lag_ms)
+            if (events := self._around.events) is not None:
+                events.copy_controlled(hold, lag_ms)
             state.use(replace(settings, replication_hold=hold, replication_lag_ms=lag_ms))
         if request.copy_state:
             follower.copy_state_now()
@@ -279,11 +282,11 @@ class ReplicationMember:
         if request.role == SLAVE:
             change = self._change(SLAVE, request.broker_id, lineage, "a slave takes over")
         else:
+            role = request.role or lineage.master_role or ASYNC_MASTER
             end = self._end_without(request.losing)
             epochs = begun(lineage.epochs, request.epoch, end)
-            change = self._change(
-                request.role, MASTER_ID, msgspec.structs.replace(lineage, epochs=epochs), "it takes over"
-            )
+            lineage = msgspec.structs.replace(lineage, epochs=epochs)
+            change = self._change(role, MASTER_ID, lineage, "it takes over")
             if end < self._store.max_position:
                 deletions = {topic: at for topic, at in self._store.deletions.items() if at <= end}
                 change = msgspec.structs.replace(change, cut_position=end, is_cleared=end == 0, deletions=deletions)

@@ -79,6 +79,11 @@ class ReplicationPart:
             self._in_use()
         return self.member is not None and await self.member.is_replaced()
 
+    async def ready(self) -> None:
+        """Wait until a slave copies its master, but not long."""
+        if self.member is not None and self.member.follower is not None:
+            await self.member.follower.copying()
+
     def written(self) -> None:
         """Send what was written to the slaves. Called after each burst that stored something."""
         if self.member is not None:

@@ -10,11 +10,13 @@ Behaviour
 Without a slave, nothing of this is called.
 """
 
+import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from staticfire.broker.replication.epochs import common_end, newest
 from staticfire.broker.replication.followers import Follower, Followers, Limits
-from staticfire.broker.replication.lineage import MASTER_ID, Lineage
+from staticfire.broker.replication.lineage import MASTER_ID, Lineage, waits_for_copies
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
@@ -37,11 +39,17 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Alarm
 
+if TYPE_CHECKING:
+    from staticfire.broker.journal.events import EventJournal
+
 log = logger("replication")
 
 # A request for the log waits this long for something new. The answer shows a slave that its master is there.
 WAIT_MS_MAX = 5_000
 EXPIRY_STEP_MS = 250
+# If no send waits for the slaves, they get what was written within this time in one piece: an answer for each burst
+# would cost the master as much as the burst.
+GATHER_MS = 2
 # A piece of the log is never larger, whatever is requested: it must fit into a frame.
 PIECE_BYTES_MAX = 8 * COPY_BYTES_MAX
 
@@ -54,19 +62,28 @@ def limits_of(settings: BrokerSettings) -> Limits:
 class ReplicationSource:
     """What a master knows of its slaves, and what it sends them."""
 
-    def __init__(self, state: BrokerState, lineage: Callable[[], Lineage], on_confirmed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        lineage: Callable[[], Lineage],
+        on_confirmed: Callable[[], None],
+        events: "EventJournal | None" = None,
+    ) -> None:
         """`lineage` returns that of this master, begun if there was none. `on_confirmed`: a slave has stored more."""
         self._state = state
         self._store = state.store
         self._uptime_ms = state.machine.clock.uptime_ms
         self._lineage = lineage
         self._on_confirmed = on_confirmed
+        self._events = events
         self.followers = Followers()
         self._connections: dict[int, Connection] = {}
         self._waiting: dict[int, tuple[Call, UptimeMs]] = {}
         self._expiry = Alarm(state.machine.clock, EXPIRY_STEP_MS)
         self._deletions: dict[str, int] = {}
         self._deletions_seen = 0
+        self._answers_at_once = waits_for_copies(state.settings)
+        self._gathering: asyncio.TimerHandle | None = None
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -95,6 +112,8 @@ class ReplicationSource:
             "slave_joined", broker_id=joining.broker_id, address=joining.address, position=joined.start_position,
             end_position=joined.end_position, reason=joined.reason,
         )  # fmt: skip
+        if self._events is not None:
+            self._events.slave_joined(joining.broker_id, joining.address, joined.start_position)
         return JoinAnswer(body=joined)
 
     def _refuse_stranger(self, request: JoinReplication, joining: Joining, connection: Connection) -> None:
@@ -144,6 +163,7 @@ class ReplicationSource:
         """Return where the slave continues, and what it must remove before."""
         store, own_end = self._store, self._store.max_position
         joined = Joined(lineage.set_id, lineage.epochs, joining.end_position, end_position=own_end)
+        joined.master_role = self._state.settings.broker_role
         joined.deleted_topics, joined.deletions = store.deletions, self._count_deletions()
         if not joining.end_position:
             joined.start_position, joined.is_anew = store.min_position, store.min_position > 0
@@ -216,7 +236,18 @@ class ReplicationSource:
         return CopyAnswer(position, end, self._count_deletions(), body=data)
 
     def written(self) -> None:
-        """Answer the requests that wait: there is something new."""
+        """Answer the requests that wait, at once or after GATHER_MS: there is something new."""
+        if not self._waiting:
+            return
+        if self._answers_at_once:
+            self._answer_all()
+        elif self._gathering is None:
+            self._gathering = asyncio.get_running_loop().call_later(GATHER_MS / 1000, self._answer_all)
+
+    def _answer_all(self) -> None:
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._gathering = None
         waiting, self._waiting = self._waiting, {}
         for broker_id, (call, _) in waiting.items():
             self._answer(broker_id, call)
@@ -242,7 +273,7 @@ class ReplicationSource:
 
     def answer_held(self) -> None:
         """Answer all requests that wait: the broker stops."""
-        self.written()
+        self._answer_all()
 
     # -- slaves --------------------------------------------------------------------------------------------------
 
@@ -257,6 +288,8 @@ class ReplicationSource:
         self._waiting.pop(broker_id, None)
         if follower is not None:
             log.info("slave_left", broker_id=broker_id, position=follower.stored_position)
+            if self._events is not None:
+                self._events.slave_left(broker_id, follower.stored_position)
             self._on_confirmed()
 
     def in_sync_count(self) -> int:

@@ -20,6 +20,7 @@ from staticfire.protocol.record import (
     peek_record,
     peek_record_bytes,
     peek_topic_and_properties,
+    proven_offset,
 )
 from staticfire.protocol.sys_flag import enters_consume_queue
 from staticfire.protocol.times import MessageMs
@@ -107,17 +108,23 @@ class CopiedLog:
     def _enter(
         self, data: bytes, at: int, position: int, rows: dict[Queue, list[bytes]], sizes: dict[Queue, int]
     ) -> bool:
-        """Enter a record into its queue; return False if that must wait until the records before it are visible."""
+        """Enter a record into its queue; return False if that must wait until the records before it are visible.
+
+        Hot path: a slave does this for every record.
+        """
         size, _, queue_id, queue_offset, stored_ms, _, sys_flag = peek_record(data, at)
-        verdict = check_record(data, at, position)
-        if verdict.found is not Found.RECORD:
-            raise StorageError(f"there is no record at position {position} of the copied log: {verdict.reason}")
         if not enters_consume_queue(sys_flag):
+            self._check(data, at, position)
             return True
         topic, properties = peek_topic_and_properties(data, at)
         if position < self._deleted_below(topic):
+            self._check(data, at, position)
             return True
         queue = self._queue_of(topic, queue_id)
+        record = memoryview(data)[at : at + size]
+        if proven_offset(record, position, size, queue_id, queue.packed_topic) != queue_offset:
+            self._check(data, at, position)
+            raise StorageError(f"the record at position {position} of the copied log is damaged")
         entries = rows.get(queue)
         if entries is None:
             entries = rows[queue] = []
@@ -129,6 +136,12 @@ class CopiedLog:
         entries.append(ENTRY.pack(position, size, self._tags_code_of(topic, properties, stored_ms)))
         sizes[queue] += size
         return True
+
+    def _check(self, data: bytes, at: int, position: int) -> None:
+        """Raise StorageError unless there is a whole record."""
+        verdict = check_record(data, at, position)
+        if verdict.found is not Found.RECORD:
+            raise StorageError(f"there is no record at position {position} of the copied log: {verdict.reason}")
 
     def _jump(self, queue: Queue, queue_offset: int, position: int) -> None:
         """Let a queue continue at another offset: the copied log has lost messages, or doesn't have the first ones."""

@@ -12,6 +12,7 @@
 - listing.py: all topics, all groups; peek.py: messages of a topic; look_ups.py: messages by id or key; consumption.py:
   which groups have consumed a message
 - access.py: users and policies
-- replicas.py: masters and slaves, and failovers; replica_view.py: how they are shown
+- replicas.py: masters and slaves, and failovers; failover_watch.py: failovers without a person; replica_view.py: how
+  they are shown
 - journal.py: events on brokers, and requests to them; faults.py: injected faults
 """

@@ -11,7 +11,13 @@ from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.group_view import GroupView
 from staticfire.client.admin.journal import JournalRecords, events_wanted, read_journals, requests_wanted
 from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key, find_by_offset_id
-from staticfire.client.admin.replica_choice import masters_among, none_found, readers_among, replicas_of
+from staticfire.client.admin.replica_choice import (
+    masters_among,
+    none_found,
+    readers_among,
+    replicas_of,
+    warnings_without_master,
+)
 from staticfire.client.cluster.blocking import BlockingFace, blocking
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -222,7 +228,10 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         if not await self.has_group(group):
             words = f"no broker knows group {group}"
             raise GroupNotFound(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, words)
-        return await GroupSurvey(self.client, await self.readers(), group, self._timeout_ms).look()
+        replicas = replicas_of(await self.cluster_info())
+        view = await GroupSurvey(self.client, readers_among(replicas), group, self._timeout_ms).look()
+        view.warnings += warnings_without_master(replicas)
+        return view
 
     async def set_consume_mode(self, topic: str, group: str, mode: str, pop_share_queue_num: int = 0) -> None:
         """Let a group's members PULL or POP a topic, on all its brokers. Only members with client_rebalance=False obey.

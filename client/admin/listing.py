@@ -6,6 +6,7 @@ from typing import Any
 
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
 from staticfire.client.admin.group_survey import GroupSurvey
+from staticfire.client.admin.replica_choice import readers_among, replicas_of, warnings_without_master
 from staticfire.client.cluster.routes import address_to_read
 from staticfire.protocol.errors import TopicNotFound
 from staticfire.protocol.names import group_of_topic, is_system_group, is_system_topic, reply_topic
@@ -70,7 +71,9 @@ async def list_groups(
 
     `all_of_them`: include RocketMQ's own groups. Raises: NetworkError, BrokerAnswer.
     """
-    brokers = await admin.readers()
+    replicas = replicas_of(await admin.cluster_info())
+    brokers = readers_among(replicas)
+    lost = len(warnings_without_master(replicas))
     turns = asyncio.Semaphore(AT_ONCE_MAX)
 
     async def line(name: str) -> dict[str, Any]:
@@ -81,7 +84,7 @@ async def list_groups(
             "members": len(one.members),
             "lag": one.lag,
             "deadLetters": one.dead_letters,
-            "warnings": len(one.warnings),
+            "warnings": len(one.warnings) + lost,
         }
 
     if names is None:

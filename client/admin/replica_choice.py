@@ -5,7 +5,8 @@ Changes go to masters. What is only read comes from the slave with the lowest id
 
 from collections.abc import Mapping
 
-from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.client.admin.group_view import GroupWarning
+from staticfire.client.cluster.routes import MASTER_ID, without_master
 from staticfire.protocol.requests.routes import ClusterInfo
 
 Replicas = Mapping[str, Mapping[int, str]]
@@ -45,6 +46,12 @@ def slaves_among(replicas: Replicas) -> dict[str, dict[int, str]]:
         for name, addresses in replicas.items()
     }
     return {name: addresses for name, addresses in found.items() if addresses}
+
+
+def warnings_without_master(replicas: Replicas) -> list[GroupWarning]:
+    """Return a warning for each broker of which only slaves are left."""
+    lost = {name: addresses for name, addresses in replicas.items() if addresses and MASTER_ID not in addresses}
+    return [GroupWarning("BROKER_WITHOUT_MASTER", without_master(name, lost[name])) for name in lost]
 
 
 def none_found(info: ClusterInfo, cluster: str | None, broker_name: str | None, nameserver: str) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from staticfire.protocol.command import SUCCESS, Request
-from staticfire.protocol.errors import ClientError, NetworkError, ProtocolError, UsageError, broker_answer
+from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, UsageError, broker_answer
 from staticfire.protocol.requests.replication import (
     ChangeRole,
     ControlReplication,
@@ -109,7 +109,7 @@ class ReplicaAdmin:
     async def _replica(self, broker_name: str, broker_id: int, address: str) -> Replica:
         try:
             state = await self._state(address)
-        except (NetworkError, ProtocolError, ClientError) as error:
+        except (NetworkError, ProtocolError, BrokerAnswer) as error:
             return Replica(broker_name, broker_id, address, None, str(error))
         return Replica(broker_name, broker_id, address, state)
 
@@ -149,11 +149,14 @@ class ReplicaAdmin:
 
     # -- failover ------------------------------------------------------------------------------------------------
 
-    async def failover(self, broker: str, to: int | None = None, losing: int | None = None) -> Failover:
+    async def failover(
+        self, broker: str, to: int | None = None, losing: int | None = None, accepts_loss: bool = False
+    ) -> Failover:
         """Make a slave the master. `to`: its id; default: the one with most of the log.
 
         `losing`: the new master doesn't have the last messages, this many. Without it, a failover that would lose
         messages is refused.
+        `accepts_loss`: the master doesn't answer, and what the slave hasn't copied may be lost.
         Raises: ClientError (there is no such slave, or it is behind), BrokerAnswer, NetworkError.
         """
         if losing is not None and losing < 0:
@@ -167,16 +170,15 @@ class ReplicaAdmin:
         if alive is not None:
             missing = await self._handed_over(alive, target, losing)
         else:
-            missing = _missing_without_master(target, losing)
+            missing = _missing_without_master(target, losing or accepts_loss)
         if alive is not None:
             await self._take_role(alive.address, ChangeRole(SLAVE, target.broker_id, epoch))
-        role = alive.state.role if alive is not None and alive.state is not None else "ASYNC_MASTER"
         more = 0 if missing < 0 else max(0, (losing or 0) - missing)
         try:
-            removed = await self._take_role(target.address, ChangeRole(role, MASTER_ID, epoch, losing=more))
+            removed = await self._take_role(target.address, ChangeRole("", MASTER_ID, epoch, more))
         except BaseException:
             if alive is not None:  # The set must not remain without a master.
-                await self._take_role(alive.address, ChangeRole(role, MASTER_ID, epoch + 1))
+                await self._take_role(alive.address, ChangeRole("", MASTER_ID, epoch + 1))
             raise
         await self._registered(broker, target.address)
         lost = -1 if missing < 0 else missing + removed
@@ -269,7 +271,7 @@ def _not_joined(target: Replica, state: ReplicationState) -> str:
     return f"{target.name} doesn't copy its master: {reason}; wait, or let another slave take over"
 
 
-def _missing_without_master(target: Replica, losing: int | None) -> int:
+def _missing_without_master(target: Replica, accepts_loss: int | bool | None) -> int:
     """Return 0 if the slave has everything that its dead master told it of; -1 if it hasn't, and that is accepted.
 
     Raises: ClientError (it isn't accepted).
@@ -279,7 +281,7 @@ def _missing_without_master(target: Replica, losing: int | None) -> int:
     behind = state.master_end - state.end_position
     if behind <= 0 and not state.is_held:
         return 0
-    if losing is None:
+    if not accepts_loss:
         raise ClientError(_behind(target, max(0, behind), "bytes, or more,", state))
     return -1
 

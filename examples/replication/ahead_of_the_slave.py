@@ -32,6 +32,8 @@ async def story(stage: Stage, held: bool) -> Facts:
         await pair.hold()
     await stage.send(shop, "orders", 20)
     await stage.world.until(lambda: len(heard) == 25, 10_000)
+    if not held:
+        await pair.caught_up()
     pair.kill(MASTER)
     await stage.run_for(seconds=30)
     async with Admin(NAMESRV, machine=stage.machine("admin")) as admin:

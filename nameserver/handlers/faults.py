@@ -92,10 +92,10 @@ class NameserverFaultHandlers:
         ]  # fmt: skip
 
     def _brokers(self, connection: Connection) -> dict[str, str]:
-        """Return the masters' addresses, as the client on this connection reaches them."""
+        """Return the addresses of masters and slaves (broker-a-1), as the client on this connection reaches them."""
         advertise = self._state.advertiser(connection)
         return {
-            name: advertise(broker.broker_addrs[MASTER_ID])
+            f"{name}-{broker_id}" if broker_id != MASTER_ID else name: advertise(address)
             for name, broker in self._state.routes.brokers.items()
-            if MASTER_ID in broker.broker_addrs
+            for broker_id, address in sorted(broker.broker_addrs.items())
         }

@@ -18,10 +18,13 @@ GOODBYE = "unregistered"
 LOCKED, UNLOCKED, TOOK_OVER, DELIVERED = "locked", "unlocked", "tookOver", "delivered"
 SENT_BACK, DIED, RESET_OFFSET, FORGOTTEN, CLOCK_SET = "sentBack", "died", "reset", "forgotten", "clockSet"
 TOPIC_MADE, GROUP_MADE, BEGAN = "topicMade", "groupMade", "began"
+ROLE_CHANGED, SLAVE_JOINED, SLAVE_LEFT = "roleChanged", "slaveJoined", "slaveLeft"
+COPY_CONTROLLED = "copyControlled"
 TLS_REFUSED, KEY_SEEN = "tlsRefused", "keySeen"
 KINDS = (
     STARTED, JOINED, LEFT, SUBSCRIBED, LOCKED, UNLOCKED, TOOK_OVER, DELIVERED, SENT_BACK, DIED, RESET_OFFSET, FORGOTTEN,
-    CLOCK_SET, TOPIC_MADE, GROUP_MADE, BEGAN, TLS_REFUSED, KEY_SEEN,
+    CLOCK_SET, TOPIC_MADE, GROUP_MADE, BEGAN, ROLE_CHANGED, SLAVE_JOINED, SLAVE_LEFT, COPY_CONTROLLED, TLS_REFUSED,
+    KEY_SEEN,
 )  # fmt: skip
 REQUEST = "request"
 """The kind of a recorded request."""

@@ -52,6 +52,8 @@ class Joined(msgspec.Struct, rename="camel", gc=False):
     """The slave removes its whole log first, and begins at `start_position`."""
     reason: str = ""
     """Why the slave must remove a part of its log."""
+    master_role: str = ""
+    """The role of the master: the slave has the same after a failover."""
     end_position: Int64 = 0
     deleted_topics: dict[str, Int64] = {}
     """Topic, and where the log ended when it was deleted: older records belong to no queue."""
@@ -199,12 +201,11 @@ class RoleAnswer(Answer, rename="camel"):
 class ChangeRole(Request, rename="camel"):
     """Make a broker the master of its set in a new epoch, or a slave.
 
-    `end_position`: a new master first cuts its log there; -1: it keeps all. `epoch`: the new epoch; an older one than
-    the broker's is refused.
+    `role`: ASYNC_MASTER, SYNC_MASTER, SLAVE; empty: that of the last master. `epoch`: the new epoch; a new master
+    refuses one that isn't newer than its own. `losing`: the number of messages that it removes from the end of its log.
     """
 
     role: str
     broker_id: Int64
     epoch: Int64
-    end_position: Int64 = -1
     losing: Int64 = -1

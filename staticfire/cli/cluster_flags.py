@@ -9,7 +9,7 @@ import click
 from staticfire.cli.options import Command, Whole, all_flags, as_settings, compat_flag, settings_flags
 from staticfire.cli.stand import ClusterFlags
 from staticfire.launch.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
-from staticfire.launch.places import WantedCluster, WantedControl, WantedUser
+from staticfire.launch.places import FAILOVERS, WantedCluster, WantedControl, WantedUser
 from staticfire.launch.plan import HOST
 from staticfire.protocol.errors import UsageError
 
@@ -27,6 +27,7 @@ def cluster_flags(  # house: one flag after another
                 brokers=given.pop("brokers"),
                 nameservers=given.pop("nameservers"),
                 replicas=given.pop("replicas"),
+                failover=given.pop("failover"),
                 namesrv_port=namesrv,
                 broker_port=given.pop("broker_port"),
                 grpc_port=_grpc_port(given.pop("grpc_port"), given.pop("no_grpc"), grpc_port if namesrv else 0),
@@ -45,6 +46,10 @@ def cluster_flags(  # house: one flag after another
             click.option(
                 "--replicas", type=Whole(), default=0, show_default=True,
                 help="Number of slaves of each broker, which copy its log. docs/replication.md describes them.",
+            ),
+            click.option(
+                "--failover", type=click.Choice(FAILOVERS), default="manual", show_default=True,
+                help="auto: a slave takes over by itself when its master is gone. manual: with `staticfire failover`.",
             ),
             click.option("--nameservers", type=Whole(), default=1, show_default=True, help="Number of nameservers."),
             _port_flag("--namesrv-port", namesrv_port, "Port of the first nameserver; each further one is 1 higher."),

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 
 from staticfire.cli.stand import Stand, tell
 from staticfire.control.port import ControlPort
@@ -20,10 +20,18 @@ async def with_control(stand: Stand, main: Callable[[], Awaitable[int]]) -> int:
     children = stand.cluster.children
     loop.add_reader(children, children.pump)
     try:
-        async with ControlPort(stand.cluster, stand.control_socket, stand.control):
+        async with ControlPort(stand.cluster, stand.control_socket, stand.control), _failing_over(stand):
             return await main()
     finally:
         loop.remove_reader(children)
+
+
+def _failing_over(stand: Stand) -> AbstractAsyncContextManager[None]:
+    if not stand.cluster.fails_over:
+        return nullcontext()
+    from staticfire.launch.failover_loop import failing_over  # here, since few starts need it
+
+    return failing_over(stand.cluster.namesrv)
 
 
 async def until_stopped(stand: Stand) -> int:

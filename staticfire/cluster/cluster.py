@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Literal, Self
 from staticfire.cluster.cluster_calls import waiting
 from staticfire.cluster.cluster_facts import ClusterFacts, ProcessFacts
 from staticfire.cluster.running_cluster import RunningCluster
-from staticfire.launch.places import WantedCluster
+from staticfire.launch.places import FAILOVERS, WantedCluster
 from staticfire.launch.plan import NAMESERVER
 from staticfire.launch.processes import ProcessCluster
-from staticfire.protocol.errors import ClientError
+from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.lazy_names import CollectionPaused
 from staticfire.runtime.loop_thread import LoopThread
 
@@ -62,6 +62,7 @@ class Cluster(ClusterFacts):
         compat: str | None = None,
         users: Mapping[str, str] | None = None,
         replicas: int = 0,
+        failover: str = "manual",
     ) -> None:
         """Define a cluster; `with` starts it.
 
@@ -90,6 +91,8 @@ class Cluster(ClusterFacts):
         `replicas`: the number of slaves of each broker, which copy its log. They are `broker(name).replica(1)` and so
         on; docs/replication.md describes them.
 
+        `failover`: "auto" lets a slave take over by itself when its master is gone.
+
         Raises: UsageError, ClientError.
         """
         if isolation not in ("thread", "process"):
@@ -105,7 +108,9 @@ class Cluster(ClusterFacts):
             from staticfire.cluster.cluster_users import wanted_users
 
             wanted = replace(wanted, users=wanted_users(users))
-        self._wanted = replace(wanted, compat=compat)
+        if failover not in FAILOVERS:
+            raise UsageError(f"failover={failover!r} is unknown; use {' or '.join(map(repr, FAILOVERS))}")
+        self._wanted = replace(wanted, compat=compat, failover=failover)
         self._control_hosts = (control_hosts,) if isinstance(control_hosts, str) else tuple(control_hosts)
         self._thread: LoopThread | None = None
         self._stack = AsyncExitStack()
@@ -257,6 +262,10 @@ class Cluster(ClusterFacts):
         """Start the cluster. If that fails, remove everything that was started."""
         try:
             self._running = RunningCluster(await self._start_servers(), self._stack)
+            if self._wanted.failover == "auto":
+                from staticfire.launch.failover_loop import failing_over  # here, since few clusters need it
+
+                await self._stack.enter_async_context(failing_over(self._running.cluster))
         except BaseException:
             await self._stack.aclose()
             raise

@@ -52,7 +52,8 @@ class RunningFaults:
 
     def _faults(self, pool: ConnectionPool) -> ClusterFaults:
         cluster = self._cluster.cluster
-        return ClusterFaults(pool, cluster.namesrv, cluster.process_faults, cluster.addresses)
+        servers = None if cluster.addresses is None else {**cluster.addresses, **(cluster.replica_addresses or {})}
+        return ClusterFaults(pool, cluster.namesrv, cluster.process_faults, servers)
 
 
 class ClusterFaultsFace(Face[RunningFaults]):

@@ -25,6 +25,7 @@ class RemotePlace:
 
     process_faults: "ProcessFaults | None" = None
     addresses: "Mapping[str, str] | None" = None
+    replica_addresses: "Mapping[str, str] | None" = None
     credentials: "Credentials | None" = None
     """None: those of the environment."""
 

@@ -36,7 +36,8 @@ class ControlledCluster:
 
     @property
     def faults(self) -> ClusterFaults:
-        return ClusterFaults(self.pool, self.view.namesrv, self.view.process_faults, self.view.addresses)
+        servers = {**self.view.addresses, **self.view.replica_addresses}
+        return ClusterFaults(self.pool, self.view.namesrv, self.view.process_faults, servers)
 
     @property
     def replicas(self) -> ReplicaAdmin:

@@ -32,6 +32,9 @@ OWN_USER, OWN_SECRET_BYTES = "staticfire", 16
 """The user of the cluster's own programs. Each start makes a new secret."""
 
 
+FAILOVERS = ("manual", "auto")
+
+
 @dataclass(frozen=True)
 class Words:
     """The names of the user's options, for advice in error messages: flags or parameters."""
@@ -109,6 +112,8 @@ class WantedCluster:
     """Users to create at the start; the first is a super user."""
     replicas: int = 0
     """The number of slaves of each broker."""
+    failover: str = "manual"
+    """`auto`: a slave takes over by itself when its master is gone."""
 
     @property
     def compat_settings(self) -> Mapping[str, str]:

@@ -48,7 +48,10 @@ class ProcessCluster:
         stdout: int | None = None,
         signals: SignalInbox | None = None,
         early: EarlyStart | None = None,
+        fails_over: bool = False,
     ) -> None:
+        """`fails_over`: the owner of this cluster must let slaves take over from masters that are gone."""
+        self.fails_over = fails_over
         self.folder = folder
         self.plan = plan
         self._ports = ports
@@ -65,7 +68,7 @@ class ProcessCluster:
     ) -> "ProcessCluster":
         """Bind the ports, create the folder, check the settings: all steps that can be refused. Raises: UsageError."""
         folder, ports, plan = prepare_places(wanted)
-        return cls(folder, ports, plan, stdout, signals, early)
+        return cls(folder, ports, plan, stdout, signals, early, wanted.failover == "auto")
 
     @property
     def namesrv(self) -> str:

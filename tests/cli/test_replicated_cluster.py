@@ -3,12 +3,13 @@
 import json
 import urllib.error
 import urllib.request
+from threading import Event
 
 import pytest
 
 from staticfire import Cluster
 from staticfire.client import Message, Producer
-from staticfire.protocol.errors import BrokerAnswer, ClientError, UsageError
+from staticfire.protocol.errors import BrokerAnswer, ClientError, StaticfireError, UsageError
 
 pytestmark = pytest.mark.row("P7")
 
@@ -45,6 +46,11 @@ def test_a_replicated_cluster_in_a_thread() -> None:
         assert next(one["address"] for one in there["replicas"]) == slave.address  # type: ignore[attr-defined]
         with pytest.raises(BrokerAnswer, match="is the master: hold or delay the copy of a slave"):
             slave.hold()
+        kinds = [
+            (one.kind, one.details.get("role", one.details.get("hold")))
+            for one in cluster.journal("roleChanged", "copyControlled")
+        ]
+        assert {("copyControlled", True), ("roleChanged", "ASYNC_MASTER")} <= set(kinds)
         # What changes all of the cluster goes to the new master.
         assert cluster.snapshot("two")["messages"] == 2
         cluster.reset()
@@ -55,3 +61,36 @@ def test_a_replicated_cluster_in_a_thread() -> None:
 def test_a_number_of_slaves_that_cannot_be(replicas: object) -> None:
     with pytest.raises(UsageError, match=r"replicas=|can't have"):
         Cluster(replicas=replicas)  # type: ignore[arg-type]
+
+
+def test_a_fault_of_a_slave_only() -> None:
+    with Cluster(replicas=1) as cluster, Producer("shop", cluster.namesrv) as producer:
+        cluster.create_topic("orders", 1)
+        with cluster.faults.add(broker="broker-a-1", code="GET_REPLICATION", answer="SYSTEM_BUSY") as busy:
+            producer.send(Message("orders", b"1"))
+            shown = cluster.replication()
+            assert [one["answers"] for one in shown] == [True, False]
+            assert busy.hits == {"broker-a-1": 1}
+
+
+def test_a_slave_takes_over_by_itself() -> None:
+    with Cluster(replicas=1, failover="auto", isolation="process") as cluster:
+        cluster.create_topic("orders", 1)
+        slave = cluster.broker("broker-a").replica(1)
+        with Producer("shop", cluster.namesrv) as producer:
+            producer.send(Message("orders", b"1"))
+            cluster.kill("broker-a")
+            for _ in range(200):
+                try:
+                    result = producer.send(Message("orders", b"2"))
+                    break
+                except StaticfireError:
+                    Event().wait(0.05)
+            assert result.queue.broker_name == "broker-a"
+        assert cluster.replication()[0]["address"] == slave.address
+        cluster.restart("broker-a")
+
+
+def test_a_failover_that_is_unknown() -> None:
+    with pytest.raises(UsageError, match="failover='never' is unknown; use 'manual' or 'auto'"):
+        Cluster(failover="never")

@@ -1,7 +1,8 @@
-"""`python -m tests.oracle.replica_requests NAMESRV`: requests to a real master and slave, and to ours; see pair.sh.
+"""`python -m tests.oracle.replica_requests NAMESRV`: requests to a real master and slave, and to ours.
 
-The real pair needs `slaveReadEnable=true` on both. Its slave copies topics and groups once a minute, so this takes more
-than a minute. Compared are codes, remarks of refusals, and fields; `EXPLAINED` has what differs, and why.
+`SLAVE=1 tools/oracle.sh start` starts the real pair; both need `slaveReadEnable=true` (BROKER_CONF). Its slave copies
+topics and groups once a minute, so this takes more than a minute. Compared are codes, remarks of refusals, and fields;
+`EXPLAINED` has what differs, and why.
 """
 
 import sys
@@ -31,9 +32,12 @@ class Pair:
     """A master and its slave, and one connection to each."""
 
     def __init__(self, nameserver: str, run: str) -> None:
-        line = Line(nameserver)
-        table = read_json(line.answer(line.send(CLUSTER_INFO, {}, b"", {})).body)["brokerAddrTable"]
-        (self.name, broker), *_ = ((name, one) for name, one in table.items() if len(one["brokerAddrs"]) > 1)
+        line, replicated = Line(nameserver), []
+        while not replicated:  # A slave of RocketMQ registers ten seconds after its start.
+            table = read_json(line.answer(line.send(CLUSTER_INFO, {}, b"", {})).body)["brokerAddrTable"]
+            replicated = [(name, one) for name, one in table.items() if len(one["brokerAddrs"]) > 1]
+            time.sleep(0.1)  # house: a nameserver notifies nobody of a new broker
+        self.name, broker = replicated[0]
         self.master, self.slave = (Line(broker["brokerAddrs"][broker_id]) for broker_id in (0, 1))
         self.topic, self.group = f"{run}orders", f"{run}billing"
 

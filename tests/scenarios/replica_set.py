@@ -80,13 +80,12 @@ class ReplicaSet:
     async def ask(self, name: str, request: Request, timeout_ms: int = 30_000) -> Any:
         return await self._pool.ask(address_of(name), request, timeout_ms)
 
-    async def send(self, body: bytes, name: str = MASTER, topic: str = "orders", **properties: str) -> Answer:
+    async def send(self, body: bytes, name: str = MASTER, topic: str = "orders", **properties: str) -> Any:
         born_ms = self.world.machine("client").clock.wall_ms()
         request = SendMessage(
             "producers", topic, "TBW102", 4, 0, 0, born_ms, 0, format_properties(properties).decode(), body=body
         )
-        answer: Answer = await self.ask(name, request)
-        return answer
+        return await self.ask(name, request)
 
     async def pull(
         self, name: str, offset: int, group: str = "billing", hold_ms: int = 0, topic: str = "orders"
@@ -120,7 +119,8 @@ class ReplicaSet:
 
         def is_equal() -> bool:
             broker = self.brokers[slave]
-            follower = broker._core._replication.member and broker._core._replication.member.follower
+            member = broker._core._replication.member
+            follower = None if member is None else member.follower
             return follower is not None and not follower.problem and self.end(slave) == self.end(master)
 
         await self.world.until(is_equal, within_ms, f"{slave} has caught up with {master}")

@@ -1,5 +1,6 @@
 """What clients see of a master and its slave: reads without the master, suggestions, offsets, the way back."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -16,6 +17,7 @@ from staticfire.client import (
     PushConsumer,
     PushSettings,
 )
+from staticfire.client.admin.listing import list_groups
 from staticfire.client.consume.results.consume_results import Messages
 from staticfire.client.explain.explainer import explain_group
 from staticfire.protocol.errors import NetworkError, StaticfireError
@@ -242,7 +244,9 @@ async def test_administrators_read_from_the_slave_and_change_nothing(clients: Re
     assert PUSH in await admin.groups()
     assert (await admin.topic_config(TOPIC, MASTER)).read_queue_nums == 1
     assert await admin.max_offset(QUEUE) == 2
-    assert (await admin.group(PUSH)).members == []
+    view = await admin.group(PUSH)
+    assert (view.members, [one.kind for one in view.warnings]) == ([], ["BROKER_WITHOUT_MASTER"])
+    assert {line["warnings"] for line in await list_groups(admin)} == {1}
     with pytest.raises(ClientError, match="only slaves are left of broker-a: these can be read, and accept no changes"):
         await admin.create_topic("bills")
 
@@ -307,3 +311,31 @@ async def test_the_last_consumer_of_a_client_leaves_the_slave_too(clients: Repli
     async with consumer:
         assert [await members(name) for name in (MASTER, SLAVE)] == [1, 1]
     assert [await members(name) for name in (MASTER, SLAVE)] == [0, 0]
+
+
+async def test_explain_says_that_a_suggested_slave_is_behind(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world, access_message_in_memory_max_ratio=0).open()
+    clients = await ReplicaClients(world, pair, ClientSettings()).open()
+    await clients.send(*(b"%d" % number for number in range(40)))
+    await pair.until_caught_up()
+    settings = PushSettings(consume_from_where=FIRST, pull_batch_size=8, pull_threshold_for_queue=16)
+    consumer = PushConsumer(PUSH, NAMESRV, settings, world.machine("slow", "10.0.3.79"))
+    consumer.subscribe(TOPIC)
+
+    @consumer.listener
+    async def wait(messages: Messages, _: ConsumeContext) -> ConsumeStatus:
+        await asyncio.get_running_loop().create_future()
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    await world.start("slow", consumer)
+    await world.run_for(1_000)
+    found = await explain_group(clients.admin, PUSH)
+    assert "1 queue of broker-a read from its slave (1 at 10.0.1.2:10911): the broker suggested it" in str(found)
+    await pair.control(SLAVE, hold=True)
+    await clients.send(*(b"%d" % number for number in range(40, 80)))
+    found = await explain_group(clients.admin, PUSH)
+    (behind,) = [one for one in found.causes if one.kind == "SLAVE_BEHIND"]
+    assert "40 messages behind its master" in behind.words
+    world.kill("slow")
+    await clients.close()
+    await pair.close()

@@ -1,0 +1,101 @@
+"""Pieces of a log, appended to another store: equal bytes, equal queues, and nothing that isn't a record."""
+
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from staticfire.protocol.errors import StorageError
+from tests.broker.store.stand import SMALL, StoreStand
+
+pytestmark = pytest.mark.row("P7")
+TOPICS = ("orders", "bills")
+
+
+def source(seed: int, messages: int = 120) -> StoreStand:
+    """Return a store with messages of many sizes, in several segments."""
+    random, stand = Random(seed), StoreStand()
+    stand.open()
+    for number in range(messages):
+        body = b"%d" % number * random.randrange(1, 200)
+        stand.send(body[:1500], topic=random.choice(TOPICS), queue_id=random.randrange(2), tag="a")
+    return stand
+
+
+def copied(stand: StoreStand, target: StoreStand, piece_bytes: int) -> None:
+    """Copy in pieces of this size, which end anywhere."""
+    theirs, size = stand.store, piece_bytes
+    while (position := target.store.max_position) < theirs.max_position:
+        end = target.store.copy_of_log().add(position, theirs.log_window(position, size))
+        target.store.commit()
+        assert target.store.max_position == end
+        size = piece_bytes if end > position else 2 * size
+
+
+def contents(stand: StoreStand) -> tuple[bytes, list[list[bytes]]]:
+    files, store = stand.files, stand.store
+    names = files.list_folder("/store/commitlog")
+    log = b"".join(files.read_bytes(f"/store/commitlog/{name}").ljust(SMALL.segment_bytes_max, b"\0") for name in names)
+    return log[: store.max_position], [stand.bodies(topic, queue_id) for topic in TOPICS for queue_id in range(2)]
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 100, 777, 4_096, 1 << 20])
+def test_a_copy_is_equal_however_it_is_cut(piece_bytes: int) -> None:
+    stand, target = source(piece_bytes), StoreStand()
+    target.open()
+    copied(stand, target, piece_bytes)
+    assert contents(target) == contents(stand)
+    report = target.restart()
+    assert not report.is_damaged
+    assert contents(target) == contents(stand)
+
+
+def test_a_copy_continues_after_a_kill_anywhere() -> None:
+    stand, target, random = source(3), StoreStand(), Random(3)
+    target.open()
+    while target.store.max_position < stand.store.max_position:
+        position = target.store.max_position
+        target.store.copy_of_log().add(position, stand.store.log_window(position, random.randrange(2_000, 9_000)))
+        if random.random() < 0.7:
+            target.store.commit()
+        if random.random() < 0.5:
+            target.store.flush()
+        if random.random() < 0.3:
+            target.lose_power()
+            target.open()
+        else:
+            target.restart()
+    assert contents(target) == contents(stand)
+
+
+@pytest.mark.parametrize("place", [0, 5, 40, 120, -1])
+def test_a_changed_byte_is_refused_and_nothing_of_it_is_stored(place: int) -> None:
+    stand, target = source(4, messages=1), StoreStand()
+    target.open()
+    piece = bytearray(stand.store.log_window(0, 1 << 20))
+    piece[place] ^= 0x55
+    with suppress(StorageError):  # A changed length may look like a record that isn't whole yet.
+        assert target.store.copy_of_log().add(0, bytes(piece)) == 0
+    target.store.commit()
+    assert target.store.max_position == 0
+
+
+def test_a_piece_from_another_position_is_refused() -> None:
+    stand, target = source(5), StoreStand()
+    target.open()
+    with pytest.raises(StorageError, match="a piece of the log begins at 100, but this log ends at 0"):
+        target.store.copy_of_log().add(100, stand.store.log_window(0, 4_000))
+
+
+def test_a_topic_that_was_deleted_meanwhile_enters_no_queue() -> None:
+    stand, target = StoreStand(), StoreStand()
+    stand.open()
+    target.open()
+    stand.send(b"old", b"older")
+    stand.store.delete_queues("orders")
+    stand.send(b"new")
+    target.store.delete_as_copied(stand.store.deletions)
+    copied(stand, target, 1 << 20)
+    assert target.bodies() == stand.bodies() == [b"new"]
+    target.restart()
+    assert target.bodies() == [b"new"]
