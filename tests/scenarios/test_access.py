@@ -373,5 +373,18 @@ async def test_clients_work_and_a_refused_consumer_is_explained(world: Simulated
             await access.set_policy("shop", "Allow", "Group:billing", ["Sub"])
             await world.run_for(seconds=30)
             assert sorted(seen) == [b"%d" % number for number in range(8)]
+            assert {member.access_key for member in (await admin.group("billing")).members} == {"shop"}
+            await access.set_policy("shop", "Deny", "Topic:orders", ["Sub"])
+            await world.run_for(seconds=3)
+            words = {finding.words for finding in (await explain_group(admin, "billing")).findings}
+            assert "billing's heartbeats are refused: user shop may not Sub on Topic:orders" in words
+            await access.change_user("shop", secret="other")
+            await world.run_for(seconds=3)
+            [finding, *_] = (await explain_group(admin, "billing")).findings
+            assert finding.words == "billing's heartbeats are refused: the signature of user shop is wrong"
+            await access.change_user("shop", is_enabled=False)
+            await world.run_for(seconds=3)
+            [finding, *_] = (await explain_group(admin, "billing")).findings
+            assert finding.way_out == "staticfire user change shop --enable"
         assert [(one.name, one.brokers) for one in await access.users()][1] == ("shop", ["broker-a", "broker-b"])
     await asker.close()
