@@ -254,3 +254,26 @@ def test_a_broker_answer_names_the_user(cluster: Cluster) -> None:
     refused = pytest.raises(BrokerAnswer, match="username cannot be null")
     with Producer("shop", cluster.namesrv) as producer, refused:
         producer.send(Message("orders", b"x"))
+
+
+def test_mqadmin_signs_as_tools_yml_says(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "conf").mkdir()
+    file = tmp_path / "conf" / "tools.yml"
+    monkeypatch.setenv("ROCKETMQ_HOME", str(tmp_path))
+
+    def listed() -> Ran:
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            # Set and deleted, so that what the command sets is removed at the end.
+            for name in ("ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY"):
+                patch.setenv(name, "")
+                patch.delenv(name)
+            code = main(["mqadmin", "getBrokerConfig", "-n", cluster.namesrv, "-b", cluster.addresses["broker-a"]])
+        return Ran(code, out.getvalue(), err.getvalue())
+
+    file.write_text("accessKey: admin\nsecretKey: the-secret-of-admin\n")
+    assert "brokerName" in listed().stdout
+    file.write_text("accessKey: admin\nsecretKey: 0123\n")
+    assert "check signature failed." in listed().stderr
+    file.write_text("accessKey: [\n")
+    assert "accessKey: ..." in one_line(listed().stderr)
