@@ -155,6 +155,17 @@ def test_over_http(cluster: Cluster) -> None:
     assert ask("POST", "users", user="shop", secret=7)[0] == 400
 
 
+def test_recorded_requests_show_no_secret(cluster: Cluster) -> None:
+    cluster.users.add("shop", SECRET)
+    cluster.users.change("shop", SECRET + "2")
+    told = staticfire(cluster, "journal", "--requests", "--json")
+    found = [json.loads(line) for line in told.stdout.splitlines()]
+    hidden = {one["details"]["code"] for one in found if one["details"].get("body") == "******"}
+    assert hidden >= {"AUTH_CREATE_USER", "AUTH_UPDATE_USER"}
+    signatures = {one["details"]["fields"]["signature"] for one in found if one["details"]["code"] == "SIGN_IN"}
+    assert signatures == {"******"}
+
+
 def test_a_group_whose_heartbeats_are_refused_is_explained(cluster: Cluster) -> None:
     cluster.users.add("shop", SECRET)
     cluster.users.allow("shop", "Topic:orders", "Sub")
