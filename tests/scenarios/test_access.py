@@ -388,3 +388,11 @@ async def test_clients_work_and_a_refused_consumer_is_explained(world: Simulated
             assert finding.way_out == "staticfire user change shop --enable"
         assert [(one.name, one.brokers) for one in await access.users()][1] == ("shop", ["broker-a", "broker-b"])
     await asker.close()
+
+
+async def test_a_first_user_that_would_lock_its_maker_out_is_refused(world: SimulatedWorld) -> None:
+    await Stand(world).start()
+    async with Admin(NAMESERVER, machine=world.machine("admin", "10.0.0.8")) as admin:
+        with pytest.raises(UsageError, match="add a super user first"):
+            await AccessAdmin(admin).add_user("shop", "s3cret")
+        await AccessAdmin(admin).add_user("root", "r00t", is_super=True)
