@@ -17,6 +17,23 @@ ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE = "ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECR
 SECURITY_TOKEN_VARIABLE = "ROCKETMQ_SECURITY_TOKEN"
 
 
+def credentials_in_file(path: str) -> "Credentials | None":
+    """Return the key in RocketMQ's conf/tools.yml, if it has one. Raises: UsageError, without the secret."""
+    try:
+        import yaml
+    except ImportError:
+        raise UsageError(f"reading {path} needs an optional package: pip install 'staticfire[acl]'") from None
+    try:
+        with open(path, encoding="utf-8") as file:
+            # As texts: a secret of digits stays what was written.
+            found = yaml.load(file, Loader=yaml.BaseLoader)
+    except (OSError, yaml.YAMLError, UnicodeDecodeError):
+        raise UsageError(f"{path} can't be read: it must have the lines accessKey: ... and secretKey: ...") from None
+    if not isinstance(found, dict):
+        return None
+    return Credentials.of(str(found.get("accessKey") or ""), str(found.get("secretKey") or ""))
+
+
 class Credentials(msgspec.Struct, rename="camel", frozen=True):
     """An access key with its secret. RocketMQ: SessionCredentials."""
 

@@ -50,6 +50,11 @@ class ConnectionPool:
         self._heard_connected = connected
         self._heard_lost = lost
 
+    @property
+    def is_signing(self) -> bool:
+        """Whether requests have an access key."""
+        return self._credentials is not None
+
     def open_connection(self, address: str) -> Connection | None:
         """Return the connection if it is open now."""
         connection = self._open.get(address)

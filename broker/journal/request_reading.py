@@ -21,11 +21,15 @@ from staticfire.protocol.command import REQUESTS, Declaration, Request
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.requests.journal import REQUEST, JournalRecord
 from staticfire.protocol.requests.send import ManyMessage
+from staticfire.runtime.ranges import HIDDEN
 
 PLACES = 65_536
 HEAD_BYTES = 8
 # The requests by which a user reads the journal or the fault rules are left out.
 NOT_SHOWN = frozenset({RequestCode.GET_JOURNAL, RequestCode.GET_FAULTS})
+# Requests whose bodies have a user's secret, or a signature that another client could repeat.
+SECRET_BODIES = frozenset({RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_UPDATE_USER, RequestCode.JUDGE_CALL})
+SECRET_FIELDS = frozenset({"signature", "securityToken"})
 # The limit for a body that is shown; of a longer one only the size is shown.
 BODY_BYTES_MAX = 65_536
 
@@ -139,7 +143,8 @@ def _request(frame: bytes, read: ReceivedRead, number: int, chunk: NotedChunk, s
             raise ProtocolError("unknown request code")
         request = codec.decode_request(declaration, envelope, frame[body_at:])
         fields = fields_of(request, declaration)
-        body = _shown_body(request.body, body_bytes)
+        body = HIDDEN if envelope.code in SECRET_BODIES else _shown_body(request.body, body_bytes)
+        fields |= dict.fromkeys(fields.keys() & SECRET_FIELDS, HIDDEN)
     except ProtocolError as error:
         details["error"] = str(error)
     details["fields"] = fields

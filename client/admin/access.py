@@ -90,6 +90,9 @@ class AccessAdmin:
         """Add a user. Raises: UsageError (it exists), BrokerAnswer, NetworkError."""
         _check_user(name, secret)
         masters = await self._admin.masters()
+        if not is_super and not self._admin.client.pool.is_signing and not await self.users():
+            words = "from the first user on, requests must be signed, and yours aren't: add a super user first, and set"
+            raise UsageError(f"{words} ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY to it; or use the owner's account")
         there = [broker for broker, address in masters.items() if await self._knows(address, name)]
         if len(there) == len(masters):
             raise UsageError(

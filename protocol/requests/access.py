@@ -170,7 +170,7 @@ class SignIn(Request, rename="camel"):
     security_token: str | None = None
 
 
-class NeedInfo(msgspec.Struct, array_like=True, gc=False):
+class NeedInfo(msgspec.Struct, rename="camel", gc=False):
     """A resource that a call needs, with the actions of which one must be permitted."""
 
     kind: str
@@ -178,7 +178,7 @@ class NeedInfo(msgspec.Struct, array_like=True, gc=False):
     actions: list[str]
 
 
-class JudgedCall(msgspec.Struct, array_like=True, gc=False):
+class JudgedCall(msgspec.Struct, rename="camel", gc=False):
     """A call of a gRPC client, as a gRPC endpoint passes it on: its metadata, and what it needs."""
 
     access_key: str
@@ -188,7 +188,7 @@ class JudgedCall(msgspec.Struct, array_like=True, gc=False):
     name: str
     """The name of the call's message, like SendMessageRequest."""
     client_id: str
-    needs: list[NeedInfo]
+    needs: list[NeedInfo] = []
     problem: str = ""
     """Why the metadata can't be read, in RocketMQ's words."""
 

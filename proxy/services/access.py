@@ -24,10 +24,13 @@ from staticfire.proxy.services.callers import CLIENT_ID
 from staticfire.proxy.services.statuses import status_of
 from staticfire.proxy.transport.calls import GrpcCall, StreamHandler
 from staticfire.runtime.dispatcher import Call
+from staticfire.runtime.log import logger
 
 A = TypeVar("A", bound=Message)
 """A handler whose responses are a stream."""
 TIMEOUT_MS = 3_000
+
+log = logger("proxy")
 
 
 class CallAccess:
@@ -63,6 +66,9 @@ class CallAccess:
             self.is_open = answer is not None
             return None
         if answer.code != SUCCESS:
+            if not self._client.pool.is_signing and not self._is_judging:
+                words = "brokers check signatures, and this endpoint has no key: no call passes"
+                log.warning("endpoint_without_key", reason=words, way_out="set innerClientAuthenticationCredentials")
             self._is_judging = True
             return Status(code=Code.UNAUTHORIZED, message=answer.remark or "")
         self._is_judging = isinstance(answer, JudgeAnswer) and answer.is_judging

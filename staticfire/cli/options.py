@@ -78,7 +78,8 @@ def _known_target(_: click.Context, __: click.Parameter, value: str | None) -> s
     return value
 
 
-def _not_empty(_: click.Context, __: click.Parameter, value: str) -> str:
+def not_empty(value: str) -> str:
+    """Check an address of a nameserver; sign as its owner, if it is this user's. Raises: UsageError."""
     if not value.strip():
         raise UsageError("--namesrv is empty; write host:port, for example 127.0.0.1:9876")
     sign_as_owner(value)
@@ -105,7 +106,7 @@ NAMESRV: dict[str, Any] = {
     "show_default": True,
     "metavar": "HOST:PORT",
     "help": "Address of the nameserver; also NAMESRV_ADDR in the environment.",
-    "callback": _not_empty,
+    "callback": lambda _context, _param, value: not_empty(value),
 }
 
 

@@ -155,6 +155,17 @@ def test_over_http(cluster: Cluster) -> None:
     assert ask("POST", "users", user="shop", secret=7)[0] == 400
 
 
+def test_recorded_requests_show_no_secret(cluster: Cluster) -> None:
+    cluster.users.add("shop", SECRET)
+    cluster.users.change("shop", SECRET + "2")
+    told = staticfire(cluster, "journal", "--requests", "--json")
+    found = [json.loads(line) for line in told.stdout.splitlines()]
+    hidden = {one["details"]["code"] for one in found if one["details"].get("body") == "******"}
+    assert hidden >= {"AUTH_CREATE_USER", "AUTH_UPDATE_USER"}
+    signatures = {one["details"]["fields"]["signature"] for one in found if one["details"]["code"] == "SIGN_IN"}
+    assert signatures == {"******"}
+
+
 def test_a_group_whose_heartbeats_are_refused_is_explained(cluster: Cluster) -> None:
     cluster.users.add("shop", SECRET)
     cluster.users.allow("shop", "Topic:orders", "Sub")
@@ -254,3 +265,26 @@ def test_a_broker_answer_names_the_user(cluster: Cluster) -> None:
     refused = pytest.raises(BrokerAnswer, match="username cannot be null")
     with Producer("shop", cluster.namesrv) as producer, refused:
         producer.send(Message("orders", b"x"))
+
+
+def test_mqadmin_signs_as_tools_yml_says(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "conf").mkdir()
+    file = tmp_path / "conf" / "tools.yml"
+    monkeypatch.setenv("ROCKETMQ_HOME", str(tmp_path))
+
+    def listed() -> Ran:
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            # Set and deleted, so that what the command sets is removed at the end.
+            for name in ("ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY"):
+                patch.setenv(name, "")
+                patch.delenv(name)
+            code = main(["mqadmin", "getBrokerConfig", "-n", cluster.namesrv, "-b", cluster.addresses["broker-a"]])
+        return Ran(code, out.getvalue(), err.getvalue())
+
+    file.write_text("accessKey: admin\nsecretKey: the-secret-of-admin\n")
+    assert "brokerName" in listed().stdout
+    file.write_text("accessKey: admin\nsecretKey: 0123\n")
+    assert "check signature failed." in listed().stderr
+    file.write_text("accessKey: [\n")
+    assert "accessKey: ..." in one_line(listed().stderr)

@@ -6,21 +6,22 @@ from typing import Any
 from staticfire.protocol.command import Request
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.topics import UpdateTopic
+from staticfire.runtime.credentials import Credentials
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.pool import ConnectionPool
 
 
-def administer(asked: dict[str, Any], brokers: list[str]) -> None:
-    """Make topics and groups, as a driver asks for them, on brokers at these addresses."""
+def administer(asked: dict[str, Any], brokers: list[str], by: Credentials) -> None:
+    """Make topics and groups, as a driver asks for them, on brokers at these addresses, as this user."""
     attributes = f"+message.type={asked.get('kind')}"
     requests: list[Request] = [UpdateTopic(topic, 4, 4, 6, attributes=attributes) for topic in asked.get("create", ())]
     for name, fields in asked.get("groups", {}).items():
         requests.append(UpdateGroup(body=SubscriptionGroupConfig(name, **fields)))
-    asyncio.run(_ask(brokers, requests))
+    asyncio.run(_ask(brokers, requests, by))
 
 
-async def _ask(brokers: list[str], requests: list[Request]) -> None:
-    pool = ConnectionPool(live_machine())
+async def _ask(brokers: list[str], requests: list[Request], by: Credentials) -> None:
+    pool = ConnectionPool(live_machine(), credentials=by)
     for address in brokers:
         for request in requests:
             answer = await pool.ask(address, request)

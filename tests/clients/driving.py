@@ -28,12 +28,16 @@ from threading import Timer
 from typing import Any
 
 from staticfire.cluster.cluster import Cluster
+from staticfire.runtime.credentials import Credentials
 from tests.clients.administering import administer
 from tests.clients.behaviours import BEHAVIOURS, BEHAVIOURS_5
 from tests.clients.foreign_proxy import rocketmq_proxy
 from tests.clients.our_side import WORDS, OurSide
 
 DRIVER_TIMEOUT_S = 150
+KEY, SECRET = "app", "s3cret-of-app"
+"""The user of the clients by gRPC: brokers and endpoint check each request of theirs."""
+USERS = {"admin": "s3cret-of-admin", KEY: SECRET}
 TAIL_LINES = 12
 ASKED = {"restart", "create", "groups"}
 
@@ -53,17 +57,21 @@ def drive(command: list[str], strict_namesrv: str, by_grpc: bool, foreign_proxy:
 
     Raises: ClientUnavailable (RocketMQ's proxy can't be had).
     """
+    has_users = by_grpc and not foreign_proxy
     with (
         tempfile.TemporaryDirectory(prefix="staticfire-client-") as home,
-        Cluster(isolation="process", grpc=by_grpc and not foreign_proxy) as cluster,
+        Cluster(isolation="process", grpc=has_users, users=USERS if has_users else None) as cluster,
         rocketmq_proxy(cluster.namesrv, Path(home, "proxy")) if foreign_proxy else nullcontext() as foreign,
         (Path(home) / "stderr").open("w+") as stderr,
     ):
+        if has_users:
+            cluster.users.allow(KEY, "*", "Pub,Sub")
+        keys = {"ROCKETMQ_ACCESS_KEY": KEY, "ROCKETMQ_SECRET_KEY": SECRET} if has_users else {}
         addresses = [foreign or cluster.grpc_endpoint] if by_grpc else [cluster.namesrv, strict_namesrv]
         driver = subprocess.Popen(
             [*_at_home(command, home), *addresses],
             cwd=home,
-            env={**os.environ, "HOME": home},
+            env={**os.environ, "HOME": home, **keys},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -115,7 +123,7 @@ def _listen(driver: "subprocess.Popen[str]", cluster: Cluster, ours: OurSide) ->
 def _do(asked: dict[str, Any], cluster: Cluster) -> str:
     """Do what a driver wants of the cluster; return the answer."""
     if "kind" in asked or "groups" in asked:
-        administer(asked, list(cluster.addresses.values()))
+        administer(asked, list(cluster.addresses.values()), Credentials("admin", USERS["admin"]))
         return "done"
     for topic in asked.get("create", ()):
         cluster.create_topic(topic)

@@ -15,7 +15,7 @@ from staticfire.protocol.codes import OWN_CODES, RequestCode
 from staticfire.protocol.command import REQUESTS
 from tests.fuzz.corpus import CODECS, Corpus
 from tests.fuzz.mutations import Mutator
-from tests.integration.fuzzing import Bystander, answers, ask, attack, places_of, resident_mib
+from tests.integration.fuzzing import OPEN, Bystander, answers, ask, attack, places_of, resident_mib
 from tests.integration.stand import read_queue
 
 PER_CONNECTION = 4
@@ -88,7 +88,7 @@ def send_spoilt(cluster: Cluster, count: int, seed: int) -> tuple[int, dict[str,
 def attack_cluster(count: int, seed: int) -> bool:
     """Send so many spoilt frames, and say what came of it; return whether nothing fell over, was lost, or grew."""
     begin_s = time.monotonic()
-    with listening() as lines, Cluster(isolation="process") as cluster:
+    with listening() as lines, Cluster(isolation="process", settings=OPEN) as cluster:
         heard, growth = send_spoilt(cluster, count, seed)
         before = stored(cluster)
         cluster.broker("broker-a").restart()

@@ -9,7 +9,7 @@ import pytest
 from staticfire.cluster.cluster import Cluster
 from staticfire.launch.plan import NAMESERVER
 from staticfire.protocol.codes import RequestCode
-from tests.integration.fuzzing import Bystander, FrameMaker, answers, ask, attack, places_of, resident_mib
+from tests.integration.fuzzing import OPEN, Bystander, FrameMaker, answers, ask, attack, places_of, resident_mib
 from tests.integration.stand import read_queue
 
 CONNECTIONS = 600
@@ -32,7 +32,7 @@ GARBAGE = {
 
 
 def test_garbage_closes_its_connection_with_one_line(capfd: pytest.CaptureFixture[str]) -> None:
-    with Cluster(isolation="process") as cluster:
+    with Cluster(isolation="process", settings=OPEN) as cluster:
         capfd.readouterr()
         addresses = [place["address"] for place in places_of(cluster).values()]
         for data, _ in GARBAGE.values():
@@ -48,7 +48,7 @@ def test_garbage_closes_its_connection_with_one_line(capfd: pytest.CaptureFixtur
 @pytest.mark.slow
 def test_thousands_of_odd_frames_harm_nobody(capfd: pytest.CaptureFixture[str]) -> None:
     maker = FrameMaker(SEED)
-    with Cluster(isolation="process") as cluster:
+    with Cluster(isolation="process", settings=OPEN) as cluster:
         places = places_of(cluster)
         bystanders = {
             NAMESERVER: Bystander(places[NAMESERVER]["address"], RequestCode.GET_BROKER_CLUSTER_INFO, {}),

@@ -337,6 +337,22 @@ async def test_policies_without_signatures(world: SimulatedWorld) -> None:
     await asker.close()
 
 
+async def lost_rights_are_explained(world: SimulatedWorld, admin: Admin, access: AccessAdmin) -> None:
+    """Take the rights of a running consumer away, one after the other."""
+    await access.set_policy("shop", "Deny", "Topic:orders", ["Sub"])
+    await world.run_for(seconds=3)
+    words = {finding.words for finding in (await explain_group(admin, "billing")).findings}
+    assert "billing's heartbeats are refused: user shop may not Sub on Topic:orders" in words
+    await access.change_user("shop", secret="other")
+    await world.run_for(seconds=3)
+    [finding, *_] = (await explain_group(admin, "billing")).findings
+    assert finding.words == "billing's heartbeats are refused: the signature of user shop is wrong"
+    await access.change_user("shop", is_enabled=False)
+    await world.run_for(seconds=3)
+    [finding, *_] = (await explain_group(admin, "billing")).findings
+    assert finding.way_out == "staticfire user change shop --enable"
+
+
 async def test_clients_work_and_a_refused_consumer_is_explained(world: SimulatedWorld) -> None:
     asker = await judging(world, brokers=2)
     client = ClientSettings(access_key="shop", secret_key="s3cret", heartbeat_broker_interval_ms=1_000)
@@ -373,5 +389,15 @@ async def test_clients_work_and_a_refused_consumer_is_explained(world: Simulated
             await access.set_policy("shop", "Allow", "Group:billing", ["Sub"])
             await world.run_for(seconds=30)
             assert sorted(seen) == [b"%d" % number for number in range(8)]
+            assert {member.access_key for member in (await admin.group("billing")).members} == {"shop"}
+            await lost_rights_are_explained(world, admin, access)
         assert [(one.name, one.brokers) for one in await access.users()][1] == ("shop", ["broker-a", "broker-b"])
     await asker.close()
+
+
+async def test_a_first_user_that_would_lock_its_maker_out_is_refused(world: SimulatedWorld) -> None:
+    await Stand(world).start()
+    async with Admin(NAMESERVER, machine=world.machine("admin", "10.0.0.8")) as admin:
+        with pytest.raises(UsageError, match="add a super user first"):
+            await AccessAdmin(admin).add_user("shop", "s3cret")
+        await AccessAdmin(admin).add_user("root", "r00t", is_super=True)

@@ -1,5 +1,6 @@
 """What the commands of `staticfire mqadmin` share: the group, flags under RocketMQ's names, how they send requests."""
 
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -11,7 +12,7 @@ import click
 from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import GROUP, TOPIC
 from staticfire.cli.listing import asked
-from staticfire.cli.options import NAMESRV, all_flags, protocol_flag, tls_flags
+from staticfire.cli.options import NAMESRV, all_flags, not_empty, protocol_flag, tls_flags
 from staticfire.protocol.errors import UsageError
 
 if TYPE_CHECKING:
@@ -147,6 +148,18 @@ class AskedCluster:
         asked(self.namesrv, self.protocol, work, self.topic, self.group)
 
 
+def _key_of_tools(_: click.Context, __: click.Parameter, namesrv: str) -> str:
+    """Sign as conf/tools.yml below ROCKETMQ_HOME says, as RocketMQ's mqadmin does. The environment counts first."""
+    path = os.path.join(os.environ.get("ROCKETMQ_HOME", ""), "conf", "tools.yml")
+    if os.environ.get("ROCKETMQ_HOME") and "ROCKETMQ_ACCESS_KEY" not in os.environ and os.path.exists(path):
+        from staticfire.runtime.credentials import credentials_in_file  # here, since few users have such a file
+
+        own = credentials_in_file(path)
+        if own is not None:
+            os.environ["ROCKETMQ_ACCESS_KEY"], os.environ["ROCKETMQ_SECRET_KEY"] = own.access_key, own.secret_key
+    return not_empty(namesrv)
+
+
 def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
     """Declare a command of mqadmin. Its function gets an AskedCluster first, then its flags by name."""
 
@@ -156,7 +169,12 @@ def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
             function(AskedCluster(namesrv, protocol, given.get("topic"), given.get("group")), **given)
 
         return mqadmin.command(name)(
-            all_flags(with_cluster, option("-n", "--namesrv", "--namesrvAddr", **NAMESRV), tls_flags, protocol_flag)
+            all_flags(
+                with_cluster,
+                option("-n", "--namesrv", "--namesrvAddr", **{**NAMESRV, "callback": _key_of_tools}),
+                tls_flags,
+                protocol_flag,
+            )
         )
 
     return declare

@@ -359,7 +359,10 @@ func (l *listener) await(count int) {
 }
 
 func config(group string) *rmq.Config {
-	return &rmq.Config{Endpoint: endpoint, ConsumerGroup: group, Credentials: &credentials.SessionCredentials{}}
+	keys := &credentials.SessionCredentials{
+		AccessKey: os.Getenv("ROCKETMQ_ACCESS_KEY"), AccessSecret: os.Getenv("ROCKETMQ_SECRET_KEY"),
+	}
+	return &rmq.Config{Endpoint: endpoint, ConsumerGroup: group, Credentials: keys}
 }
 
 func message(topic string, number int) *rmq.Message {

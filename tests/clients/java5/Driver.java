@@ -18,6 +18,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.rocketmq.client.apis.ClientConfiguration;
 import org.apache.rocketmq.client.apis.ClientServiceProvider;
+import org.apache.rocketmq.client.apis.StaticSessionCredentialsProvider;
 import org.apache.rocketmq.client.apis.consumer.ConsumeResult;
 import org.apache.rocketmq.client.apis.consumer.FilterExpression;
 import org.apache.rocketmq.client.apis.consumer.FilterExpressionType;
@@ -49,7 +50,13 @@ public final class Driver {
     }
 
     public static void main(String[] arguments) throws Exception {
-        configuration = ClientConfiguration.newBuilder().setEndpoints(arguments[0]).build();
+        var builder = ClientConfiguration.newBuilder().setEndpoints(arguments[0]);
+        String key = System.getenv("ROCKETMQ_ACCESS_KEY");
+        if (key != null) {
+            builder.setCredentialProvider(
+                new StaticSessionCredentialsProvider(key, System.getenv("ROCKETMQ_SECRET_KEY")));
+        }
+        configuration = builder.build();
         String[] normal = {"send", "properties", "receive", "change", "tags", "sql92", "push", "retry", "share",
             "dead-letter", "large", "types", "restart"};
         create("NORMAL", normal);

@@ -12,6 +12,8 @@ const { ConsumeResult, FilterExpression, Producer, PushConsumer, SimpleConsumer 
 const { FilterType, TransactionResolution } = require('rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb');
 
 const endpoints = process.argv[2];
+const { ROCKETMQ_ACCESS_KEY: accessKey, ROCKETMQ_SECRET_KEY: accessSecret } = process.env;
+const sessionCredentials = accessKey ? { accessKey, accessSecret } : undefined;
 const PATIENCE_MS = 40_000;
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 const input = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
@@ -214,14 +216,14 @@ async function restart() {
 // waits for it without end, whoever the server is.
 async function newProducer(topic) {
   const checker = { check: async () => TransactionResolution.COMMIT };
-  const made = new Producer({ endpoints, namespace: '', topic, checker, logger: silent });
+  const made = new Producer({ endpoints, sessionCredentials, namespace: '', topic, checker, logger: silent });
   await made.startup();
   return made;
 }
 
 async function simple(topic, expression = '*', consumerGroup = `g-${topic}`) {
   const subscriptions = new Map([[ topic, expression ]]);
-  const options = { endpoints, namespace: '', consumerGroup, subscriptions, awaitDuration: 5_000, logger: silent };
+  const options = { endpoints, sessionCredentials, namespace: '', consumerGroup, subscriptions, awaitDuration: 5_000, logger: silent };
   const consumer = new SimpleConsumer(options);
   await consumer.startup();
 
@@ -262,7 +264,7 @@ async function pushed(topic, fails = 0) {
   const subscriptions = new Map([[ topic, '*' ]]);
   const consumerGroup = `g-${topic}`;
   const consumer = new PushConsumer({
-    endpoints, namespace: '', consumerGroup, subscriptions, messageListener, logger: silent,
+    endpoints, sessionCredentials, namespace: '', consumerGroup, subscriptions, messageListener, logger: silent,
   });
   await consumer.startup();
   return { got, at };

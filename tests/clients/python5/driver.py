@@ -341,7 +341,8 @@ class Push(MessageListener):  # type: ignore[misc]
 
 
 def configuration() -> Any:
-    return ClientConfiguration(ENDPOINT, Credentials())
+    key, secret = (os.environ.get(f"ROCKETMQ_{name}_KEY", "") for name in ("ACCESS", "SECRET"))
+    return ClientConfiguration(ENDPOINT, Credentials(key, secret))
 
 
 def message(topic: str, number: int) -> Any:
