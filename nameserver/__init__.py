@@ -4,6 +4,7 @@
 - `handlers/`: the request handlers, one module per family of requests
 - `route_table.py`: brokers, their topics and their liveness; `views.py`: what clients and tools see of it
 - `advertised_addresses.py`: the address at which a client can reach a broker
+- `min_broker_ids.py`, `min_id_notices.py`: notify a broker's replicas when their lowest id changes
 - `kv_config.py`: key-value configuration
 - `clock_owner.py`: moves message time on all brokers together
 """

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from staticfire.nameserver.min_broker_ids import MinIdChange, after_arrival, after_loss
 from staticfire.protocol.permissions import READ_WRITE, WRITE
 from staticfire.protocol.requests.routes import BrokerData, QueueData
 from staticfire.protocol.requests.static_topics import MappingInfo
@@ -68,6 +69,7 @@ class RouteTable:
         self.live: dict[tuple[str, str], LiveBroker] = {}
         self.mappings: dict[str, dict[str, MappingInfo]] = {}
         """The logical queues of static topics, by broker. They outlive their brokers, because their number is fixed."""
+        self._min_id_changes: list[MinIdChange] = []
 
     # -- registration --------------------------------------------------------------------------------------------
 
@@ -89,6 +91,7 @@ class RouteTable:
         is_first = broker is None
         if broker is None:
             broker = self.brokers[entry.broker_name] = BrokerData(entry.cluster, entry.broker_name, {})
+        lowest_id = min(broker.broker_addrs, default=MASTER_ID)
         broker.enable_acting_master = bool(entry.enable_acting_master)
         broker.zone_name = entry.zone_name
         for other_id in [i for i, a in broker.broker_addrs.items() if a == entry.address and i != entry.broker_id]:
@@ -105,6 +108,8 @@ class RouteTable:
         key = entry.cluster, entry.address
         is_new = key not in self.live
         self.live[key] = LiveBroker(entry, channel, uptime_ms)
+        if entry.broker_id < lowest_id:
+            self._min_id_changes.append(after_arrival(broker, entry.ha_address))
         return self._with_master(broker, entry, is_new)
 
     def _is_outdated(self, broker: BrokerData, entry: BrokerEntry) -> bool:
@@ -198,6 +203,7 @@ class RouteTable:
         if broker is None:
             return live is not None
         held = [broker_id for broker_id, held in broker.broker_addrs.items() if held == address]
+        is_lowest = min(broker.broker_addrs, default=MASTER_ID) in held
         for broker_id in held:
             del broker.broker_addrs[broker_id]
         if not broker.broker_addrs:
@@ -206,7 +212,14 @@ class RouteTable:
             self._remove_queues(broker_name, list(self.topics))
         elif broker.enable_acting_master and MASTER_ID not in broker.broker_addrs:
             self.wipe_write_permission(broker_name)
+        if is_lowest and broker.broker_addrs and broker.enable_acting_master:
+            self._min_id_changes.append(after_loss(broker, address))
         return live is not None or bool(held)
+
+    def take_min_id_changes(self) -> list[MinIdChange]:
+        """Return the changes of the lowest ids of brokers since the last call."""
+        changes, self._min_id_changes = self._min_id_changes, []
+        return changes
 
     def lose(self, channel: object) -> list[LiveBroker]:
         """Remove and return the brokers that registered on a lost connection."""

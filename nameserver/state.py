@@ -1,6 +1,7 @@
 """The state that all handlers of one nameserver share."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,7 +15,11 @@ from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.reach import Surroundings
+from staticfire.runtime.service import Spawn
 from staticfire.runtime.state_file import replace_state_file
+
+if TYPE_CHECKING:
+    from staticfire.nameserver.min_id_notices import MinIdNotices
 
 KV_CONFIG_FILE = "kvConfig.json"
 
@@ -26,10 +31,13 @@ class NameserverState(msgspec.Struct):
     settings: NameserverSettings
     started_ms: UptimeMs
     clock: ClockOwner
+    spawn: Spawn
     routes: RouteTable = msgspec.field(default_factory=RouteTable)
     kv: KVConfig = msgspec.field(default_factory=KVConfig)
     filed: dict[Connection, dict[str, str]] = {}
     """By connection: the filed address of each broker that registered on it, by the address that it stated."""
+
+    _min_id_notices: "MinIdNotices | None" = None
 
     _near: dict[Connection, bool] = {}
     """Whether a client connects directly, not through a port mapping. It is determined once per connection."""
@@ -59,6 +67,22 @@ class NameserverState(msgspec.Struct):
             is_near = Surroundings().has_near(peer_host) or self.machine.network.surroundings().has_near(peer_host)
             self._near[connection] = is_near
         return is_near
+
+    def notify_replicas(self) -> None:
+        """Notify the replicas of brokers whose lowest id has changed since the last call, if the settings say so."""
+        changes = self.routes.take_min_id_changes()
+        if changes and self.settings.notify_min_broker_id_changed:
+            if self._min_id_notices is None:
+                # Imported here because few nameservers notify replicas.
+                from staticfire.nameserver.min_id_notices import MinIdNotices
+
+                self._min_id_notices = MinIdNotices(self.machine, self.spawn)
+            self._min_id_notices.send(changes)
+
+    async def close(self) -> None:
+        """Close the connections to replicas, if there are any."""
+        if self._min_id_notices is not None:
+            await self._min_id_notices.close()
 
     def forget(self, connection: Connection) -> None:
         """Drop the data of a closed connection."""

@@ -41,7 +41,7 @@ class RuntimeInfo:
         state = self._state
         yield "brokerVersionDesc", VERSION_WORDS
         yield "brokerVersion", VERSION
-        yield "brokerActive", "true"
+        yield "brokerActive", "true" if state.settings.broker_id == 0 else "false"
         yield "bootTimestamp", self._started_ms
         yield "startAcceptSendRequestTimeStamp", 0
         yield "runtime", _span_in_words(state.machine.clock.uptime_ms() - self._started_uptime_ms)

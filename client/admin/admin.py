@@ -1,5 +1,6 @@
 """Administration: clusters, topics, groups, key-value configuration. RocketMQ: DefaultMQAdminExt."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -10,11 +11,11 @@ from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.group_view import GroupView
 from staticfire.client.admin.journal import JournalRecords, events_wanted, read_journals, requests_wanted
 from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key, find_by_offset_id
+from staticfire.client.admin.replica_choice import masters_among, none_found, readers_among, replicas_of
 from staticfire.client.cluster.blocking import BlockingFace, blocking
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.offsets.queue_offsets import QueueOffsets
 from staticfire.protocol.codes import ResponseCode
@@ -31,7 +32,6 @@ from staticfire.protocol.requests.connections import (
 from staticfire.protocol.requests.groups import GetAllGroups, GetGroupConfig, SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.protocol.requests.routes import (
-    BrokerData,
     ClusterInfo,
     DeleteKVConfig,
     DeleteTopicInNameserver,
@@ -44,6 +44,7 @@ from staticfire.protocol.requests.routes import (
     PutKVConfig,
     TopicRouteData,
 )
+from staticfire.protocol.requests.statistics import GetTopicStats
 from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig, TopicConfig, UpdateTopic
 from staticfire.runtime.machine import Machine
 
@@ -93,18 +94,17 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         Raises: ClientError if there is none; it names the existing ones.
         """
         info = await self.cluster_info()
-        brokers: dict[str, BrokerData] = info.broker_addr_table
-        names = sorted(brokers) if cluster is None else sorted(info.cluster_addr_table.get(cluster, ()))
-        found = {
-            name: brokers[name].broker_addrs[MASTER_ID]
-            for name in names
-            if name in brokers and MASTER_ID in brokers[name].broker_addrs and broker_name in (None, name)
-        }
+        found = masters_among(replicas_of(info, cluster, broker_name))
         if not found:
-            wanted = f"broker {broker_name}" if broker_name else f"cluster {cluster}" if cluster else "any cluster"
-            clusters = [f"{name} ({', '.join(sorted(members))})" for name, members in info.cluster_addr_table.items()]
-            known = f"registered: {', '.join(sorted(clusters))}" if clusters else "no broker is registered there"
-            raise ClientError(f"no master of {wanted} at nameserver {self.client.nameservers.chosen}; {known}")
+            raise ClientError(none_found(info, cluster, broker_name, str(self.client.nameservers.chosen)))
+        return found
+
+    async def readers(self, cluster: str | None = None, broker_name: str | None = None) -> dict[str, str]:
+        """Return the addresses to read from: as `masters`, and the slave with the lowest id of a broker without one."""
+        info = await self.cluster_info()
+        found = readers_among(replicas_of(info, cluster, broker_name))
+        if not found:
+            raise ClientError(none_found(info, cluster, broker_name, str(self.client.nameservers.chosen)))
         return found
 
     # -- topics --------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
 
     async def topic_config(self, topic: str, broker_name: str) -> TopicConfig:
         """Return a topic's configuration on one broker. Raises: TopicNotFound."""
-        address = (await self.masters(broker_name=broker_name))[broker_name]
+        address = (await self.readers(broker_name=broker_name))[broker_name]
         answer = await self._ask(address, GetTopicConfig(topic=topic, bname=broker_name), f"topic {topic}")
         config: TopicConfig = answer.body
         return config
@@ -197,7 +197,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
 
     async def group_config(self, group: str, broker_name: str) -> SubscriptionGroupConfig:
         """Return a group's configuration on one broker. Raises: GroupNotFound."""
-        address = (await self.masters(broker_name=broker_name))[broker_name]
+        address = (await self.readers(broker_name=broker_name))[broker_name]
         answer = await self._ask(address, GetGroupConfig(group=group, bname=broker_name), f"group {group}")
         config: SubscriptionGroupConfig = answer.body
         return config
@@ -205,7 +205,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
     async def members(self, group: str) -> list[ClientConnection]:
         """Return the clients that consume in a group now, sorted by client id. An unknown group has none."""
         found: dict[str, ClientConnection] = {}
-        for name, address in (await self.masters()).items():
+        for name, address in (await self.readers()).items():
             answer = await self.client.pool.ask(address, GetConsumerConnections(group), self._timeout_ms)
             if answer.code == ResponseCode.CONSUMER_NOT_ONLINE:
                 continue
@@ -222,7 +222,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         if not await self.has_group(group):
             words = f"no broker knows group {group}"
             raise GroupNotFound(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, words)
-        return await GroupSurvey(self.client, await self.masters(), group, self._timeout_ms).look()
+        return await GroupSurvey(self.client, await self.readers(), group, self._timeout_ms).look()
 
     async def set_consume_mode(self, topic: str, group: str, mode: str, pop_share_queue_num: int = 0) -> None:
         """Let a group's members PULL or POP a topic, on all its brokers. Only members with client_rebalance=False obey.
@@ -235,7 +235,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
 
     async def groups(self) -> list[str]:
         """Return the names of all groups that brokers have, sorted; with RocketMQ's own groups."""
-        answers = [await self._ask(one, GetAllGroups(), "groups") for one in (await self.masters()).values()]
+        answers = [await self._ask(one, GetAllGroups(), "groups") for one in (await self.readers()).values()]
         return sorted({name for answer in answers if answer.body for name in answer.body.subscription_group_table})
 
     async def has_group(self, group: str) -> bool:
@@ -244,17 +244,20 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
 
     async def dead_letters(self) -> dict[str, int]:
         """Return the number of dead letters by group. Groups without dead letters are left out."""
-        counts: dict[str, int] = {}
-        for topic in await self.topics():
-            group = group_of_topic(topic)
-            if group is None or not is_dead_letter_topic(topic):
-                continue
-            for queues in (await self.route(topic)).queue_datas:
-                for queue_id in range(queues.read_queue_nums):
-                    queue = MessageQueue(topic, queues.broker_name, queue_id)
-                    count = await self.max_offset(queue) - await self.min_offset(queue)
-                    counts[group] = counts.get(group, 0) + count
-        return {group: count for group, count in sorted(counts.items()) if count}
+        dead = {group_of_topic(topic): topic for topic in await self.topics() if is_dead_letter_topic(topic)}
+        masters = await self.masters()
+        found = await asyncio.gather(*(self._stored(topic, masters) for topic in dead.values()))
+        counts = {group: count for group, count in zip(dead, found, strict=True) if group is not None and count}
+        return dict(sorted(counts.items()))
+
+    async def _stored(self, topic: str, masters: Mapping[str, str]) -> int:
+        """Return how many messages brokers have of a topic. Those without the topic have none."""
+        stored = 0
+        for name, address in masters.items():
+            answer = await self.client.pool.ask(address, GetTopicStats(topic, name), self._timeout_ms)
+            if answer.code == SUCCESS and answer.body is not None:
+                stored += sum(ends.max_offset - ends.min_offset for ends in answer.body.offset_table.values())
+        return stored
 
     # -- messages ------------------------------------------------------------------------------------------------
 
@@ -266,14 +269,14 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         They may be copies of one message: a retry and a dead letter have the unique id of the first. `begin_ms`,
         `end_ms`: the range of their store times. Raises: TopicNotFound, and as all methods here.
         """
-        masters = await self.masters()
-        at_place = await find_by_offset_id(self.client, masters, text, self._timeout_ms)
+        brokers = await self.readers()
+        at_place = await find_by_offset_id(self.client, brokers, text, self._timeout_ms)
         if at_place:
             return FoundMessages(at_place)
         if topic is not None:
             await self.route(topic)
         topics = [topic] if topic is not None else [one for one in await self.topics() if not is_system_topic(one)]
-        places = [(one, name, address) for one in topics for name, address in masters.items()]
+        places = [(one, name, address) for one in topics for name, address in brokers.items()]
         wanted = LookUp(text, begin_ms, end_ms, messages_max)
         return await find_by_key(self.client, places, wanted, max(self._timeout_ms, LOOK_UP_TIMEOUT_MS))
 
@@ -297,7 +300,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         `client`: its id, or one part of it. Raises: UsageError, and BrokerAnswer if a broker keeps no journal.
         """
         wanted = events_wanted(kinds, client, group, topic, queue_id)
-        return await read_journals(self.client, await self.masters(None, broker_name), wanted, self._timeout_ms)
+        return await read_journals(self.client, await self.readers(None, broker_name), wanted, self._timeout_ms)
 
     async def requests(
         self,
@@ -310,7 +313,7 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
     ) -> JournalRecords:
         """Return clients' requests by real time: those of a code, as "PULL_MESSAGE", or all. Raises: as `journal`."""
         wanted = requests_wanted(code, client, group, topic, queue_id)
-        return await read_journals(self.client, await self.masters(None, broker_name), wanted, self._timeout_ms)
+        return await read_journals(self.client, await self.readers(None, broker_name), wanted, self._timeout_ms)
 
     # -- offsets -------------------------------------------------------------------------------------------------
 
@@ -397,6 +400,7 @@ class BlockingAdmin(BlockingFace[Admin]):
 
     cluster_info = blocking(Admin.cluster_info)
     masters = blocking(Admin.masters)
+    readers = blocking(Admin.readers)
     topics = blocking(Admin.topics)
     route = blocking(Admin.route)
     topic_config = blocking(Admin.topic_config)

@@ -37,6 +37,8 @@ class HeldQueue(msgspec.Struct, rename="camel", frozen=True):
     """Messages that the member holds and that aren't done."""
     locked: bool
     last_pull_ms: int
+    read_at: int = 0
+    """The id of the slave that the member pulls it from; 0 for the master, or if the member doesn't report it."""
     popped: bool = False
     """Whether it is popped: other members may have it, too, and a queue id below 0 means all queues of the broker."""
 
@@ -79,6 +81,8 @@ class GroupMember(msgspec.Struct, rename="camel"):
     """How fast it is, by topic."""
     silence: str = ""
     """Why it didn't report its state."""
+    access_key: str = ""
+    """The access key of its requests, if it uses one."""
 
     def tell(self, info: ConsumerRunningInfo) -> None:
         """Add the member's running info."""
@@ -100,7 +104,7 @@ class GroupMember(msgspec.Struct, rename="camel"):
         pulled = (
                 HeldQueue(
                     queue.topic, queue.broker_name, queue.queue_id, held.commit_offset, held.cached_msg_count,
-                    held.locked, held.last_pull_timestamp,
+                    held.locked, held.last_pull_timestamp, held.read_at or 0,
                 )
                 for queue, held in info.mq_table.items()
                 if not held.droped

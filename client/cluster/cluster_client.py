@@ -20,13 +20,14 @@ from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.replies import Replies
 from staticfire.client.cluster.route_cache import RouteCache
-from staticfire.client.cluster.routes import MASTER_ID, address_to_read
+from staticfire.client.cluster.routes import MASTER_ID, address_to_read, address_to_write, not_found
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.cluster.transaction_checks import TransactionChecks
 from staticfire.client.cluster.wakeup import Wakeup
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ConnectFailed
 from staticfire.protocol.times import MessageMs
+from staticfire.runtime.client_machine import client_machine, with_client
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
@@ -34,6 +35,7 @@ from staticfire.runtime.loop_thread import LoopThread, refuse_in_event_loop
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import Service
+from staticfire.runtime.tls.settings import tls_client
 
 log = logger("client")
 
@@ -41,6 +43,18 @@ T = TypeVar("T")
 
 # The minimum time between two rounds of route requests, however many sends fail meanwhile.
 REFRESH_GAP_MS = 1_000
+
+
+def _pool(
+    settings: ClientSettings,
+    machine: Machine,
+    dispatcher: Dispatcher,
+    came: Callable[[str, Connection], None],
+    lost: Callable[[str, Connection], None],
+) -> ConnectionPool:
+    """Return the connections of a client: with its protocol, its access key, through TLS or not."""
+    through = with_client(machine, tls_client(settings.tls))
+    return ConnectionPool(through, dispatcher, settings.codec_byte, came, lost, settings.credentials)
 
 
 class ClusterClient(Service):
@@ -58,12 +72,10 @@ class ClusterClient(Service):
         self.namespace = Namespace(self.settings.namespace)
         """The namespace of the topics and groups of this client's producers and consumers."""
         self._own_machine = machine is None
-        self.machine = machine or _live_machine()
+        self.machine = machine or client_machine()
         self.dispatcher = Dispatcher()
         """The handlers for brokers' requests to this client."""
-        self.pool = ConnectionPool(
-            self.machine, self.dispatcher, self.settings.codec_byte, self._connected, self._disconnected
-        )
+        self.pool = _pool(self.settings, self.machine, self.dispatcher, self._connected, self._disconnected)
         self.nameservers = Nameservers(
             namesrv,
             self.pool,
@@ -87,6 +99,8 @@ class ClusterClient(Service):
         self._parts: dict[object, object] = {}
         self._refresh = Wakeup()
         self._lost = LostBrokers(self.machine.clock)
+        self._heard_on: dict[str, Connection | None] = {}
+        """By address: the last connection on which a first heartbeat had a response."""
         self._open = False
         self.thread: LoopThread | None = None
         """Its thread, if it was entered using `with`."""
@@ -189,13 +203,17 @@ class ClusterClient(Service):
             for listener in self.broker_lost:
                 listener(address)
             if address in self.broker_addresses():
-                if self._heartbeats.producers or self._heartbeats.consumers:
-                    self._lost.add(self.routes.name_of(address))
+                replica = self.routes.replica_at(address)
+                if replica is not None and (self._heartbeats.producers or self._heartbeats.consumers):
+                    self._lost.add(replica)
                 self.refresh_routes()
 
     def _heard(self, address: str) -> None:
         """Handle the response to the first heartbeat on a new connection."""
-        self._lost.found(self.routes.name_of(address))
+        replica = self.routes.replica_at(address)
+        if replica is not None:
+            self._lost.found(replica)
+        self._heard_on[address] = self.pool.open_connection(address)
         if self._open:
             for listener in self.broker_connected:
                 listener(address)
@@ -213,7 +231,16 @@ class ClusterClient(Service):
         while True:
             await self.pause_for(await self._lost.next_look())
             await self.routes.refresh(self.routes.topics)
+            self._note_replaced()
             await self._connect_missing()
+
+    def _note_replaced(self) -> None:
+        """Stop looking for a lost broker if another that knows this client has its id now: after a failover."""
+        for name, broker_id in self._lost.wanted:
+            address = self.routes.addresses.get(name, {}).get(broker_id)
+            connection = self.pool.open_connection(address) if address is not None else None
+            if address is not None and connection is not None and self._heard_on.get(address) is connection:
+                self._lost.found((name, broker_id))
 
     async def announce(self) -> None:
         """Register with every known broker. Return when each has responded or failed."""
@@ -240,15 +267,29 @@ class ClusterClient(Service):
             await self.routes.fetch(queue.topic)
             address = address_to_read(self.routes.addresses, queue.broker_name, broker_id)
         if address is None:
-            known = ", ".join(self.routes.addresses) or "none"
-            raise ConnectFailed(
-                f"broker {queue.broker_name} isn't in the route of {queue.topic}; known brokers: {known}"
-            )
+            raise ConnectFailed(not_found(self.routes.addresses, *queue[:2]))
+        return address
+
+    async def address_to_write(self, queue: MessageQueue) -> str:
+        """Return the address of a queue's master. Fetch its topic's route again if none is known.
+
+        Raises: ConnectFailed (no such broker, or only its slaves), TopicNotFound, NetworkError.
+        """
+        address = address_to_write(self.routes.addresses, queue.broker_name)
+        if address is None:
+            await self.routes.fetch(queue.topic)
+            address = address_to_write(self.routes.addresses, queue.broker_name)
+        if address is None:
+            raise ConnectFailed(not_found(self.routes.addresses, *queue[:2]))
         return address
 
     async def ask_broker(self, queue: MessageQueue, request: Request, timeout_ms: int) -> Answer:
         """Send a request to a queue's broker, to its master if possible. Raises: as `address_to_read`."""
         return await self.pool.ask(await self.address_to_read(queue), request, timeout_ms)
+
+    async def ask_master(self, queue: MessageQueue, request: Request, timeout_ms: int) -> Answer:
+        """Send a request that a slave wouldn't serve. Raises: as `address_to_write`."""
+        return await self.pool.ask(await self.address_to_write(queue), request, timeout_ms)
 
     # -- routes --------------------------------------------------------------------------------------------------
 
@@ -273,10 +314,3 @@ def client_id(settings: ClientSettings, machine: Machine) -> str:
         instance = f"{machine.identity.pid}#{machine.identity.random.getrandbits(48)}"
     unit = f"@{settings.unit_name}" if settings.unit_name else ""
     return f"{settings.client_ip or machine.identity.host_ip}@{instance}{unit}"
-
-
-def _live_machine() -> Machine:
-    """Import the real machine only when it is used: a simulation has its own."""
-    from staticfire.runtime.live import live_machine
-
-    return live_machine()

@@ -130,7 +130,8 @@ class Heartbeats:
     async def _unregister(self, request: UnregisterClient) -> None:
         timeout_ms = self._settings.mq_client_api_timeout_ms
         answers = []
-        for address in self.addresses():
+        # The last consumer unregisters from slaves, too, although no heartbeat goes there any more.
+        for address in (at for replicas in self._routes.addresses.values() for at in replicas.values()):
             connection = self._pool.open_connection(address)
             # Without a connection there is nothing to do: the broker has unregistered this client by itself.
             if connection is not None:

@@ -15,30 +15,39 @@ LOOK_MS, LOOK_MS_MAX = 50, 1_000
 SEARCH_MS_MAX = 60_000
 
 
+LostReplica = tuple[str, int]
+"""A broker's name and the id of the lost replica: it may come back at another address, or another takes its place."""
+
+
 class LostBrokers:
-    """The lost brokers of one client, by name: a broker may come back at another address."""
+    """The lost brokers of one client."""
 
     def __init__(self, clock: Clock) -> None:
         self._uptime_ms = clock.uptime_ms
-        self._until_ms: dict[str, UptimeMs] = {}
+        self._until_ms: dict[LostReplica, UptimeMs] = {}
         self._look_ms = LOOK_MS
         self._is_lost = asyncio.Event()
 
-    def add(self, name: str) -> None:
+    @property
+    def wanted(self) -> list[LostReplica]:
+        """The brokers that are looked for."""
+        return list(self._until_ms)
+
+    def add(self, replica: LostReplica) -> None:
         """Start to look for a broker."""
-        self._until_ms[name] = UptimeMs(self._uptime_ms() + SEARCH_MS_MAX)
+        self._until_ms[replica] = UptimeMs(self._uptime_ms() + SEARCH_MS_MAX)
         self._look_ms = LOOK_MS
         self._is_lost.set()
 
-    def found(self, name: str) -> None:
+    def found(self, replica: LostReplica) -> None:
         """Stop looking for a broker."""
-        self._until_ms.pop(name, None)
+        self._until_ms.pop(replica, None)
 
     async def next_look(self) -> int:
         """Return the milliseconds until the next look, as soon as there is a broker to look for."""
         uptime_ms = self._uptime_ms()
-        for name in [name for name, until_ms in self._until_ms.items() if until_ms <= uptime_ms]:
-            del self._until_ms[name]
+        for replica in [replica for replica, until_ms in self._until_ms.items() if until_ms <= uptime_ms]:
+            del self._until_ms[replica]
         while not self._until_ms:
             self._is_lost.clear()
             await self._is_lost.wait()

@@ -27,6 +27,8 @@ class RouteCache:
         self._spawn = spawn
         self._routes: dict[str, TopicRouteData] = {}
         self._asking: dict[str, asyncio.Future[TopicRouteData]] = {}
+        self._latest: dict[str, None] = {}
+        """The topics, in the order of the last changes of their routes."""
         self.guessed: set[str] = set()
         """Topics whose route is guessed from the default topic. Never iterated."""
         self.addresses: dict[str, dict[int, str]] = {}
@@ -39,9 +41,13 @@ class RouteCache:
         """The topics whose routes are known, in the order of their first request."""
         return list(self._routes)
 
-    def name_of(self, address: str) -> str:
-        """Return the name of the broker at an address; the address itself if no route has it."""
-        return next((name for name, replicas in self.addresses.items() if address in replicas.values()), address)
+    def replica_at(self, address: str) -> tuple[str, int] | None:
+        """Return the name and the id of the broker at an address; None if no route has it."""
+        for name, replicas in self.addresses.items():
+            for broker_id, known in replicas.items():
+                if known == address:
+                    return name, broker_id
+        return None
 
     def known(self, topic: str) -> TopicRouteData | None:
         """Return the route if it is known, without a request."""
@@ -138,13 +144,16 @@ class RouteCache:
         changed = not same_route(self._routes.get(topic), route)
         self._routes[topic] = route
         if changed:
-            self.addresses = broker_addresses(self._routes.values())
+            self._latest.pop(topic, None)
+            self._latest[topic] = None
+            self.addresses = broker_addresses(self._routes[one] for one in self._latest if one in self._routes)
             for listener in self.listeners:
                 listener(topic, route)
 
     def forget(self, topic: str) -> None:
         """Forget the route; it is fetched again when it is needed."""
         self._routes.pop(topic, None)
+        self._latest.pop(topic, None)
         self.guessed.discard(topic)
 
     async def refresh(self, topics: Iterable[str]) -> None:

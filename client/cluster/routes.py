@@ -4,6 +4,7 @@ RocketMQ: MQClientInstance.topicRouteData2TopicPublishInfo, topicRouteData2Topic
 """
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -88,12 +89,15 @@ def _sorted(route: TopicRouteData) -> TopicRouteData:
 
 
 def broker_addresses(routes: Iterable[TopicRouteData]) -> dict[str, dict[int, str]]:
-    """Return the addresses of all brokers in the routes, by name and id; sorted, so that the order is repeatable."""
+    """Return the addresses of all brokers in the routes, by name and id; sorted, so that the order is repeatable.
+
+    `routes`: the latest last. The latest that has a broker counts: an older one may have a master that is gone.
+    """
     addresses: dict[str, dict[int, str]] = {}
     for route in routes:
         for broker in route.broker_datas:
-            addresses.setdefault(broker.broker_name, {}).update(broker.broker_addrs)
-    return {name: dict(sorted(addresses[name].items())) for name in sorted(addresses)}
+            addresses[broker.broker_name] = dict(sorted(broker.broker_addrs.items()))
+    return {name: addresses[name] for name in sorted(addresses)}
 
 
 def address_to_write(addresses: BrokerAddresses, broker_name: str) -> str | None:
@@ -101,10 +105,44 @@ def address_to_write(addresses: BrokerAddresses, broker_name: str) -> str | None
     return addresses.get(broker_name, {}).get(MASTER_ID)
 
 
-def address_to_read(addresses: BrokerAddresses, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
-    """Return the address to pull from: that of this replica; without it, of the next slave; else of any replica."""
+def without_master(broker_name: str, slaves: Mapping[int, str]) -> str:
+    """Describe a broker without a master, of which perhaps slaves are left."""
+    if not slaves:
+        return f"broker {broker_name} has no master in the routes"
+    shown = ", ".join(f"{broker_id} at {address}" for broker_id, address in slaves.items())
+    return (
+        f"broker {broker_name} has no master now, only slaves ({shown}): these can be read, but accept no messages, "
+        "locks or pops; wait until its master is back"
+    )
+
+
+def not_found(addresses: BrokerAddresses, topic: str, broker_name: str) -> str:
+    """Describe that the routes have no replica of a broker that can be used."""
+    if broker_name in addresses:
+        return without_master(broker_name, addresses[broker_name])
+    return f"broker {broker_name} isn't in the route of {topic}; known brokers: {', '.join(addresses) or 'none'}"
+
+
+class ReplicaAddress(NamedTuple):
+    """A broker's process that has its queues: its master (id 0) or one of its slaves."""
+
+    broker_id: int
+    address: str
+
+
+def replica_to_read(addresses: BrokerAddresses, broker_name: str, broker_id: int = MASTER_ID) -> ReplicaAddress | None:
+    """Return where to pull from: this replica; without it, the next slave; else any replica."""
     replicas = addresses.get(broker_name, {})
-    wanted = replicas.get(broker_id)
-    if wanted is None and broker_id != MASTER_ID:
-        wanted = replicas.get(broker_id + 1)
-    return wanted if wanted is not None else next(iter(replicas.values()), None)
+    address = replicas.get(broker_id)
+    if address is not None:
+        return ReplicaAddress(broker_id, address)
+    following = broker_id + 1
+    if broker_id != MASTER_ID and following in replicas:
+        return ReplicaAddress(following, replicas[following])
+    return next((ReplicaAddress(*one) for one in replicas.items()), None)
+
+
+def address_to_read(addresses: BrokerAddresses, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
+    """Return the address to pull from; see `replica_to_read`."""
+    replica = replica_to_read(addresses, broker_name, broker_id)
+    return None if replica is None else replica.address

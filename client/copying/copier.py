@@ -119,7 +119,7 @@ def _refuse_itself(source: Admin, target: Admin) -> None:
 async def _group_configs(source: Admin, names: Sequence[str]) -> list[SubscriptionGroupConfig]:
     """Return the groups' configurations in the source. All are fetched, because a query for one may create it."""
     known: dict[str, SubscriptionGroupConfig] = {}
-    for address in (await source.masters()).values() if names else ():
+    for address in (await source.readers()).values() if names else ():
         answer = await source.client.pool.ask(address, GetAllGroups(), TIMEOUT_MS)
         if answer.code == 0 and answer.body is not None:
             known = {**answer.body.subscription_group_table, **known}

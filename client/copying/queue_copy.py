@@ -89,7 +89,7 @@ async def _store(target: Admin, queue: MessageQueue, records: Records) -> int:
         for record in records
     ]  # fmt: skip
     request = ImportMessages(queue.topic, queue.queue_id, body=messages)
-    answer = await target.client.ask_broker(queue, request, TIMEOUT_MS)
+    answer = await target.client.ask_master(queue, request, TIMEOUT_MS)
     if answer.code != SUCCESS or not isinstance(answer, ImportAnswer):
         raise broker_answer(answer.code, answer.remark, f"copy to {queue}")
     return answer.queue_offset

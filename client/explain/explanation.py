@@ -4,13 +4,28 @@ from typing import Any
 
 import msgspec
 
-from staticfire.client.explain import of_members, of_messages, of_offsets, of_places, of_queues, of_topics
+from staticfire.client.explain import (
+    of_access,
+    of_members,
+    of_messages,
+    of_offsets,
+    of_places,
+    of_queues,
+    of_replicas,
+    of_topics,
+)
 from staticfire.client.explain.facts import GroupFacts, total
 from staticfire.client.explain.findings import ExplainFinding, Rule, count, look_through
 
 RULES: tuple[Rule, ...] = (
     of_topics.broken_on_purpose,
     of_topics.away,
+    of_members.refused_by_tls,
+    of_access.refused,
+    of_replicas.not_readable,
+    of_replicas.master_away,
+    of_replicas.ahead_of_replica,
+    of_replicas.replica_behind,
     of_members.nobody,
     of_topics.subscriptions,
     of_topics.not_found_yet,
@@ -39,6 +54,8 @@ RULES: tuple[Rule, ...] = (
     of_queues.retries_behind,
     of_members.idle,
     of_topics.on_some_brokers,
+    of_replicas.set_back,
+    of_replicas.read_at_slave,
     of_places.loopback,
     of_members.just_joined,
     of_queues.under_way,

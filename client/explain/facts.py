@@ -9,11 +9,20 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.lag import lag_of
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import retry_topic
+from staticfire.protocol.requests.access import RefusedAccess
 from staticfire.protocol.requests.group_state import GroupState, ResetState, WaitingState
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.journal import JournalRecord
 
 BROADCASTING = "BROADCASTING"
+
+
+class ReplicaFacts(msgspec.Struct):
+    """A queue at one replica of its broker."""
+
+    end: int
+    committed: int = -1
+    """The group's committed offset there; -1 if there is none."""
 
 
 class QueueFacts(msgspec.Struct):
@@ -31,6 +40,10 @@ class QueueFacts(msgspec.Struct):
     """Messages that its owner has pulled and that aren't done."""
     last_pull_ms: int = 0
     """The last pull or pop, by the owner's wall clock; 0 if unknown."""
+    read_at: int = 0
+    """The id of the slave that its owner pulls from; 0 for the master, or if that is unknown."""
+    replicas: dict[int, ReplicaFacts] = {}
+    """The queue at each replica of its broker, by id. Empty if the broker has no slave."""
     is_popped: bool = False
     """Whether members pop it: then no member owns it alone."""
     reset: ResetState | None = None
@@ -91,7 +104,13 @@ class GroupFacts(msgspec.Struct):
     brokers: list[str] = []
     """The brokers that responded."""
     addresses: dict[str, str] = {}
-    """The addresses of all masters, as the nameserver returns them to this client."""
+    """The addresses that are queried, as the nameserver returns them to this client: masters, or slaves without one."""
+    slaves: dict[str, dict[int, str]] = {}
+    """The addresses of slaves, by broker and id."""
+    masterless: list[str] = []
+    """The brokers of which only slaves are left."""
+    unreadable: dict[str, int] = {}
+    """The slaves that refuse pulls, among those of brokers without a master: their ids, by broker."""
     away: dict[str, str] = {}
     """The brokers that didn't respond, and why."""
     is_known: bool = True
@@ -107,6 +126,8 @@ class GroupFacts(msgspec.Struct):
     """The queues of its retry topic."""
     left: list[JournalRecord] = []
     """Members that have left, the latest last."""
+    refused_connections: list[JournalRecord] = []
+    """Connections that were closed because of TLS, the latest last. Read only if the group has no member."""
     elsewhere: list[str] = []
     """Clients of any group that connected from another machine. Read only if brokers have loopback addresses."""
     has_journal: bool = False
@@ -114,6 +135,8 @@ class GroupFacts(msgspec.Struct):
     """Whether any message has ever been delivered to the group, if there is a journal."""
     faults: list[str] = []
     """Descriptions of the rules for injected faults."""
+    refused: list[RefusedAccess] = []
+    """What brokers refused lately, to any group or producer, the newest first."""
 
     @property
     def members(self) -> list[GroupMember]:

@@ -87,9 +87,12 @@ def _moved(queue: QueueFacts) -> str:
 def illegal_offsets(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Offsets beyond the end of a queue, or before what is still stored."""
     for queue in facts.queues():
+        if queue.queue.broker_name in facts.masterless:
+            continue  # What a slave lacks its master may have: of_replicas.py.
         if queue.committed > queue.end:
             words = f"{queue.place}: {facts.group} is at {queue.committed:,}, beyond the end at {queue.end:,}"
-            words += ": the broker has lost messages, or was emptied, or an offset was set by hand"
+            words += ": the broker has lost messages, or a slave that lacked them took over, or it was emptied, or an "
+            words += "offset was set by hand"
             yield ExplainFinding("OFFSET_BEYOND_END", words, [], _reset(facts, queue))
         elif 0 <= queue.committed < queue.first:
             words = f"{queue.place}: {facts.group} is at {queue.committed:,}, and the oldest stored message is "

@@ -57,6 +57,8 @@ def not_found_yet(facts: GroupFacts) -> Iterable[ExplainFinding]:
         topic = facts.topics.get(name)
         if topic is None or not topic.queues or any(queue.owners or queue.committed >= 0 for queue in topic.queues):
             continue
+        if set(topic.brokers) <= set(facts.masterless):
+            continue  # They may wait for a master: of_replicas.py.
         words = f"no member has any queue of {name} yet, although they subscribe to it: a client that started "
         words += "before the topic existed requests its route every 30 s (pollNameServerInterval)"
         way_out = "wait half a minute; next time create topics before their consumers start: "
@@ -98,6 +100,8 @@ def forbidden(facts: GroupFacts) -> Iterable[ExplainFinding]:
 def empty(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Topics without any message."""
     for topic in facts.topics.values():
+        if topic.exists and set(topic.brokers) <= set(facts.masterless):
+            continue  # Its slaves may not know it yet: of_replicas.py.
         if topic.exists and not topic.count and not any(queue.end for queue in (*topic.queues, *topic.hidden)):
             words = f"nothing has ever been sent to {topic.name}"
             waiting = facts.waiting(topic.name, "level", "timer", "transaction")

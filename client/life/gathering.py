@@ -57,7 +57,7 @@ class LifeReader:
         Empty if neither a broker nor a trace has any.
         """
         found = await self._admin.find(text, messages_max=COPIES_MAX)
-        found += await self._among_inner(text, await self._admin.masters())
+        found += await self._among_inner(text, await self._admin.readers())
         found.sort(key=lambda message: message.stored_ms)
         ids = list(dict.fromkeys(message.message_id for message in found)) or [text]
         lives = {message_id: await self.life(message_id) for message_id in ids[-messages_max:]}
@@ -75,33 +75,33 @@ class LifeReader:
 
     async def facts(self, message_id: str) -> MessageFacts:
         """Return all facts about the message with a unique id, or about the record with an offset message id."""
-        masters = await self._admin.masters()
+        brokers = await self._admin.readers()
         found = await self._admin.find(message_id, messages_max=COPIES_MAX)
         gaps = list(found.gaps)
         if not found or found[0].get(UNIQ_KEY):
-            inner = await self._among_inner(message_id, masters)
+            inner = await self._among_inner(message_id, brokers)
             gaps += inner.gaps
             found += inner
         wanted = [one for one in found if message_id in (one.message_id, one.offset_message_id)]
-        faces, unheard = await self._clock(masters)
-        copies = [await self._copy(one, masters, unheard) for one in wanted]
+        faces, unheard = await self._clock(brokers)
+        copies = [await self._copy(one, brokers, unheard) for one in wanted]
         now_ms = faces[-1].at(self._wall_ms()) if faces else self._wall_ms()
-        ends = await self._half_ends(copies, masters)
+        ends = await self._half_ends(copies, brokers)
         return MessageFacts(message_id, copies, ends, await self._traces(message_id), faces, now_ms, gaps, unheard)
 
     def _wall_ms(self) -> int:
         return self._admin.client.machine.clock.wall_ms()
 
-    async def _among_inner(self, text: str, masters: dict[str, str]) -> FoundMessages:
-        places = [(topic, name, address) for topic in INNER_TOPICS for name, address in masters.items()]
+    async def _among_inner(self, text: str, brokers: dict[str, str]) -> FoundMessages:
+        places = [(topic, name, address) for topic in INNER_TOPICS for name, address in brokers.items()]
         wanted = LookUp(text, 0, FOREVER, COPIES_MAX)
         return await find_by_key(self._admin.client, places, wanted, LOOK_UP_TIMEOUT_MS)
 
-    async def _copy(self, message: ReceivedMessage, masters: dict[str, str], unheard: list[str]) -> StoredCopy:
+    async def _copy(self, message: ReceivedMessage, brokers: dict[str, str], unheard: list[str]) -> StoredCopy:
         topic, name = message.record.topic, message.broker_name
         if topic in INNER_TOPICS:
-            return StoredCopy(message, await self._due_ms(message, masters[name]))
-        noted = [] if name in unheard else await self._noted(message, masters[name])
+            return StoredCopy(message, await self._due_ms(message, brokers[name]))
+        noted = [] if name in unheard else await self._noted(message, brokers[name])
         return StoredCopy(message, None, await self._admin.consumption(message), noted)
 
     # -- what is asked -------------------------------------------------------------------------------------------
@@ -131,16 +131,16 @@ class LifeReader:
         # A program that only looked at the message, such as `staticfire peek`, has nothing to do with its life.
         return [record for record in records if record.group != TOOLS_GROUP]
 
-    async def _clock(self, masters: dict[str, str]) -> tuple[list[ClockFace], list[str]]:
+    async def _clock(self, brokers: dict[str, str]) -> tuple[list[ClockFace], list[str]]:
         """Return the settings of message time with their start, and the brokers without a journal."""
         unheard: list[str] = []
         sets: list[JournalRecord] = []
-        for name, address in masters.items():
+        for name, address in brokers.items():
             try:
                 sets = await read_journals(self._admin.client, {name: address}, GetJournal(kinds=CLOCK_SET), TIMEOUT_MS)
             except (BrokerAnswer, NetworkError):
                 unheard.append(name)  # If the broker is unreachable, the look-ups report it, too.
-        if sets or len(unheard) < len(masters):
+        if sets or len(unheard) < len(brokers):
             return [_face(record) for record in sets], unheard
         return await self._clock_now(), unheard
 
@@ -161,7 +161,7 @@ class LifeReader:
 
     # -- transactions --------------------------------------------------------------------------------------------
 
-    async def _half_ends(self, copies: list[StoredCopy], masters: dict[str, str]) -> dict[tuple[str, int], int]:
+    async def _half_ends(self, copies: list[StoredCopy], brokers: dict[str, str]) -> dict[tuple[str, int], int]:
         """Return when half messages without a final form were ended."""
         found: dict[tuple[str, int], int] = {}
         committed = {(one.message.broker_name, one.message.prepared_position) for one in copies if is_final(one)}
@@ -169,7 +169,7 @@ class LifeReader:
             message = copy.message
             if copy.topic != HALF_TOPIC or (message.broker_name, message.log_position) in committed:
                 continue
-            ended_ms = await self._ended_ms(message, masters[message.broker_name])
+            ended_ms = await self._ended_ms(message, brokers[message.broker_name])
             if ended_ms is not None:
                 found[message.broker_name, message.queue_offset] = ended_ms
         return found

@@ -10,7 +10,6 @@ from typing import Any
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.pop.popped import PoppedMessage
 from staticfire.protocol.batch_acks import make_entry
 from staticfire.protocol.codes import ResponseCode
@@ -126,7 +125,7 @@ class Acknowledging:
 
     async def _ask(self, queue: MessageQueue, request: Request) -> object:
         client = self._client
-        address = address_to_write(client.routes.addresses, queue.broker_name) or await client.address_to_read(queue)
+        address = await client.address_to_write(queue)
         answer = await client.pool.ask(address, request, self._timeout_ms)
         if answer.code != SUCCESS:
             what = type(request).__name__

@@ -15,7 +15,6 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.condition_check import refuse_too_old
 from staticfire.client.cluster.pull_answers import packed_address
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.cluster.subscriptions import Subscription, Subscriptions
 from staticfire.client.pop.acknowledging import Acknowledging, change_request
 from staticfire.client.pop.popped import (
@@ -260,10 +259,8 @@ class Receiving:
     async def _connection(self, target: PopTarget) -> Connection:
         """Return the connection to a broker. Raises: ConnectFailed, TopicNotFound."""
         client = self._client
-        address = address_to_write(client.routes.addresses, target.broker_name)
         try:
-            if address is None:
-                address = await client.address_to_read(MessageQueue(*target, ALL_QUEUES))
+            address = await client.address_to_write(MessageQueue(*target, ALL_QUEUES))
             return await client.pool.connection(address)
         except NetworkError:
             client.refresh_routes()

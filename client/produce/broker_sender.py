@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from staticfire.client.cluster.cluster_client import ClusterClient
-from staticfire.client.cluster.routes import address_to_write
+from staticfire.client.cluster.routes import address_to_write, without_master
 from staticfire.client.cluster.settings import ProducerSettings
 from staticfire.client.produce.backpressure import Backpressure
 from staticfire.client.produce.bundle import Bundle
@@ -256,7 +256,8 @@ class BrokerSender:
     async def _connect(self, address: str | None) -> None:
         try:
             if address is None:
-                raise ConnectFailed(f"broker {self.broker_name} has no master in the routes")
+                slaves = self._client.routes.addresses.get(self.broker_name, {})
+                raise ConnectFailed(without_master(self.broker_name, slaves))
             await self._client.pool.connection(address)
         except StaticfireError as error:
             self._blocked = False

@@ -6,7 +6,7 @@ choose from. If a change leaves no writable queue, the topic is forgotten, and t
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import publish_queues
+from staticfire.client.cluster.routes import MASTER_ID, publish_queues, without_master
 from staticfire.client.cluster.settings import ProducerSettings
 from staticfire.client.produce.backpressure import Backpressure
 from staticfire.client.produce.broker_faults import BrokerFaults
@@ -24,6 +24,16 @@ from staticfire.protocol.errors import (
 from staticfire.protocol.names import topic_fault
 from staticfire.protocol.requests.routes import TopicRouteData
 from staticfire.protocol.times import UptimeMs
+
+
+def _unwritable(route: TopicRouteData) -> str:
+    """Describe why no queue can be written."""
+    slaves = {one.broker_name: one.broker_addrs for one in route.broker_datas if MASTER_ID not in one.broker_addrs}
+    words = [without_master(name, slaves[name]) for name in sorted(slaves)]
+    perms = [f"{one.broker_name}: perm {one.perm}" for one in route.queue_datas if one.broker_name not in slaves]
+    if perms or not words:
+        words.append(f"its route contains no broker with a master and write permission ({', '.join(perms)})")
+    return "; ".join(words)
 
 
 class Destinations:
@@ -75,6 +85,9 @@ class Destinations:
             route = await self._client.routes.route_to_publish(
                 topic, settings.create_topic_key, settings.default_topic_queue_nums
             )
+            if not publish_queues(topic, route):
+                # Its brokers had no master when it was fetched.
+                route = await self._client.routes.fetch(topic)
             choice = self.choices.get(topic) or self._choose_from(topic, route)
         return choice.queues
 
@@ -82,10 +95,7 @@ class Destinations:
         plain = self._client.namespace.unwrap(topic)
         queues = publish_queues(plain, route)
         if not queues:
-            raise ClientError(
-                f"topic {topic} has no writable queue: its route contains no broker with a master and write permission "
-                f"({', '.join(f'{each.broker_name}: perm {each.perm}' for each in route.queue_datas)})"
-            )
+            raise ClientError(f"topic {topic} has no writable queue: {_unwritable(route)}")
         known = self.choices.get(topic)
         turn = known.turn if known is not None else self._client.machine.identity.random.randrange(len(queues))
         choice = self.choices[plain] = self.choices[topic] = QueueChoice(topic, queues, self.sender, turn)

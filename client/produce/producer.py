@@ -18,7 +18,6 @@ from staticfire.client.cluster.blocking import BlockingFace, blocking, on_loop, 
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import address_to_write
 from staticfire.client.cluster.settings import ProducerSettings
 from staticfire.client.produce.bundle import as_exception, checked
 from staticfire.client.produce.detector import Detector
@@ -33,7 +32,6 @@ from staticfire.client.produce.sender import Sender
 from staticfire.protocol.errors import (
     AnswerTimeout,
     ClientError,
-    ConnectFailed,
     StaticfireError,
 )
 from staticfire.protocol.messages import Message, ReceivedMessage
@@ -300,10 +298,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
 
     async def _tell(self, message: Message, chosen: MessageQueue | None) -> None:
         wire, queue = await self._open.wrap(message, chosen)
-        address = address_to_write(self.client.routes.addresses, queue.broker_name)
-        if address is None:
-            raise ConnectFailed(f"broker {queue.broker_name} has no master in the routes")
-        connection = await self.client.pool.connection(address)
+        connection = await self.client.pool.connection(await self.client.address_to_write(queue))
         writable = connection.writable()
         if writable is not None:
             await writable
@@ -321,7 +316,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         topic = self.client.namespace.wrap(topic)
         queue, request = recall_request(topic, handle, self.group)
         await self._open.queues(topic)
-        answer = await self.client.ask_broker(queue, request, self.settings.send_msg_timeout_ms)
+        answer = await self.client.ask_master(queue, request, self.settings.send_msg_timeout_ms)
         if self._tracing is not None:
             self._tracing.recalled(request, answer)
         return recalled_id(answer, queue)
@@ -383,7 +378,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         queue = next((one for one in queues if one.broker_name == request.broker_name), queues[0])
         wire, queue = await self._open.wrap(message, queue)
         asked = reply_request(single_request(wire, queue.broker_name, self.group, self.settings))
-        answer = await self.client.ask_broker(queue, asked, self.settings.send_msg_timeout_ms)
+        answer = await self.client.ask_master(queue, asked, self.settings.send_msg_timeout_ms)
         outcome = single_outcome(text_property(wire.properties, UNIQ_KEY), queue, answer)
         if isinstance(outcome, StaticfireError):
             raise outcome

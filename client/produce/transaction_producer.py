@@ -159,7 +159,7 @@ class TransactionProducer(Producer):
             sent.transaction_id, queue.topic, remark=remark,
         )  # fmt: skip
         try:
-            connection = await self.client.pool.connection(await self.client.address_to_read(queue))
+            connection = await self.client.pool.connection(await self.client.address_to_write(queue))
             if state is TransactionState.UNKNOWN:
                 connection.tell(ended)
                 return

@@ -16,13 +16,13 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.condition_check import refuse_too_old
 from staticfire.client.cluster.pull_answers import PullResult, packed_address, read_pull
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import subscribe_queues
+from staticfire.client.cluster.routes import MASTER_ID, subscribe_queues
 from staticfire.client.cluster.settings import PullSettings
 from staticfire.client.cluster.subscriptions import TAG, expected_tags
 from staticfire.client.consume.listeners.send_back import SendBacks
 from staticfire.client.consume.queues.queue_decisions import give_plain_names
 from staticfire.client.offsets.queue_offsets import QueueOffsets
-from staticfire.protocol.errors import ClientError
+from staticfire.protocol.errors import ClientError, NetworkError
 from staticfire.protocol.limits import PULL_MESSAGES_MAX
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import group_fault
@@ -97,10 +97,15 @@ class PullConsumer(ClientService):
             bname=queue.broker_name,
         )
         timeout_ms = wait_ms + self.settings.hold_margin_ms if wait_ms > 0 else self.settings.consumer_pull_timeout_ms
-        address = await self.client.address_to_read(queue, self._suggested.get(queue, 0))
-        connection = await self.client.pool.connection(address)
-        refuse_too_old(connection, expression_type)
-        answer = await connection.ask(request, timeout_ms)
+        try:
+            address = await self.client.address_to_read(queue, self._suggested.get(queue, MASTER_ID))
+            connection = await self.client.pool.connection(address)
+            refuse_too_old(connection, expression_type)
+            answer = await connection.ask(request, timeout_ms)
+        except NetworkError:
+            self._suggested.pop(queue, None)
+            self.client.refresh_routes()  # The next pull goes to another replica, if there is one.
+            raise
         result = read_pull(answer, queue, wanted, packed_address(connection.peer.address))
         self._remember(queue, result.suggested_broker_id)
         if self.client.namespace.name:

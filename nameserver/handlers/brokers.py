@@ -2,7 +2,8 @@
 
 Behaviour: routes change before the response is sent, so the next client sees what the broker was told. A broker is
 removed as soon as its connection is lost. If several brokers registered on that connection, all of them are removed
-(RocketMQ removes one of them).
+(RocketMQ removes one of them). With notifyMinBrokerIdChanged the replicas of a broker are notified when the lowest id
+among them changes.
 """
 
 from staticfire.nameserver.route_table import MASTER_ID, BrokerEntry, Registered
@@ -61,6 +62,7 @@ class BrokerHandlers:
             state.settings.delete_topic_with_broker_registration,
         )
         _log_registration(entry, registered)
+        state.notify_replicas()
         if registered is None:
             return refusal(ResponseCode.SYSTEM_ERROR, "register broker failed")
         if not registered.is_outdated and entry.broker_id == MASTER_ID:
@@ -107,6 +109,7 @@ class BrokerHandlers:
         address = self._state.filed_as(call.connection, request.broker_addr)
         if self._state.routes.unregister(request.cluster_name, request.broker_name, address):
             log.info("broker_unregistered", broker=request.broker_name, address=address)
+            self._state.notify_replicas()
         return Answer()
 
     def query_version(self, call: Call) -> Answer:
@@ -142,6 +145,7 @@ def drop_connection(state: NameserverState, connection: Connection) -> None:
         log.warning(
             "broker_lost", broker=live.entry.broker_name, address=live.entry.address, reason="connection closed"
         )
+    state.notify_replicas()
 
 
 def drop_silent_brokers(state: NameserverState) -> None:
@@ -151,3 +155,4 @@ def drop_silent_brokers(state: NameserverState) -> None:
         log.warning("broker_expired", broker=entry.broker_name, address=entry.address, expiry_ms=entry.expiry_ms)
         if isinstance(live.channel, Connection):
             live.channel.close()
+    state.notify_replicas()

@@ -106,6 +106,17 @@ class BrokerHeartbeat(Request, rename="camel"):
     heartbeat_timeout_mills: Int64 | None = None
 
 
+@request(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE)
+class NotifyMinBrokerIdChange(Request, rename="camel"):
+    """Tell a replica which replica of its broker has the lowest id now. Sent one-way by nameservers."""
+
+    min_broker_id: Int64 | None = None
+    broker_name: str | None = None
+    min_broker_addr: str | None = None
+    offline_broker_addr: str | None = None
+    ha_broker_addr: str | None = None
+
+
 class MemberGroup(msgspec.Struct, rename="camel", gc=False):
     """A broker and its replicas. RocketMQ: BrokerMemberGroup."""
 

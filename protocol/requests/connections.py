@@ -163,6 +163,8 @@ class ProcessQueueInfo(msgspec.Struct, rename="camel", gc=False):
     droped: bool = False
     last_pull_timestamp: Int64 = 0
     last_consume_timestamp: Int64 = 0
+    read_at: Int64 | msgspec.UnsetType = msgspec.UNSET
+    """Staticfire's own: the id of the slave that the queue is pulled from; unset for the master."""
 
 
 class PopQueueInfo(msgspec.Struct, rename="camel", gc=False):

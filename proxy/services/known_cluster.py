@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import MASTER_ID, publish_queues
+from staticfire.client.cluster.routes import MASTER_ID, address_to_read, publish_queues, without_master
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import (
@@ -172,7 +172,8 @@ class KnownCluster:
         """Send a request to a broker's master. Raises: NetworkError, ProtocolError."""
         address = self.address(broker_name)
         if address is None:
-            raise ConnectFailed(f"broker {broker_name} has no master in the routes")
+            slaves = self.client.routes.addresses.get(broker_name, {})
+            raise ConnectFailed(without_master(broker_name, slaves))
         return await self.client.pool.ask(address, request, timeout_ms)
 
     async def _ask_route(self, topic: str) -> TopicRouteData:
@@ -192,7 +193,8 @@ class KnownCluster:
         return config
 
     async def _ask_group(self, group: str) -> SubscriptionGroupConfig:
-        addresses = [replicas[MASTER_ID] for replicas in self.client.routes.addresses.values() if MASTER_ID in replicas]
+        known = self.client.routes.addresses
+        addresses = [at for at in (address_to_read(known, name) for name in known) if at is not None]
         if not addresses:
             raise ClientError("no broker is known yet")
         answer = await self._ask_first(addresses, GetGroupConfig(group))
@@ -204,8 +206,9 @@ class KnownCluster:
         return config
 
     async def _ask_any(self, route: TopicRouteData, request: Request) -> Answer:
-        """Send a request to the masters of a route, one by one, until one responds. Raises: NetworkError."""
-        addresses = [b.broker_addrs[MASTER_ID] for b in route.broker_datas if MASTER_ID in b.broker_addrs]
+        """Send a request to the brokers of a route, one by one, until one responds. Raises: NetworkError."""
+        known = {broker.broker_name: broker.broker_addrs for broker in route.broker_datas}
+        addresses = [at for at in (address_to_read(known, name) for name in known) if at is not None]
         return await self._ask_first(addresses, request)
 
     async def _ask_first(self, addresses: list[str], request: Request) -> Answer:
@@ -215,4 +218,4 @@ class KnownCluster:
                 return await self.client.pool.ask(address, request, ANSWER_TIMEOUT_MS)
             except NetworkError as error:
                 lost = error
-        raise lost or ConnectFailed("no broker of the route has a master")
+        raise lost or ConnectFailed("the route contains no broker")

@@ -10,7 +10,8 @@
 `staticfire simulate FILE` plays the variable `trouble` of a file; docs/troubles.md describes ten of them.
 
 - `trouble.py`: a trouble, and how it is played
-- `stage.py`: a cluster of real servers and clients, with short methods for stories
+- `stage.py`: a cluster of real servers and clients, with short methods for stories; `replica_pair.py`: a master and its
+  slave
 - `telling.py`: reads a trouble from a file; its results as a table
 """
 

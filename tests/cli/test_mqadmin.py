@@ -145,7 +145,7 @@ def test_the_cluster_is_listed_under_rocketmqs_headings(cluster: Cluster) -> Non
             2,
             "write attributes behind --attributes",
         ),
-        (["electMaster"], 2, "unknown command electMaster; the commands are updateTopic, "),
+        (["addBroker"], 2, "unknown command addBroker; the commands are updateTopic, "),
         (["topiclst"], 2, "unknown command topiclst, did you mean topicList"),
         (["queryMsgById", "-t", "Orders", "-i", "nothing"], 1, "Orders"),
         (["queryMsgByKey", "-t", "Nowhere", "-k", "k"], 1, "Nowhere"),

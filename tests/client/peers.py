@@ -81,6 +81,7 @@ class Journal:
     heartbeats: list[HeartbeatData] = field(default_factory=list)
     goodbyes: list[str | None] = field(default_factory=list)
     commits: list[tuple[int, bool]] = field(default_factory=list)  # Offset, and whether an answer was wanted.
+    pull_flags: list[int] = field(default_factory=list)
 
     @property
     def bodies(self) -> list[bytes]:
@@ -187,6 +188,7 @@ class FakeBroker(Service):
 
     def _pull(self, call: Call) -> Answer | None:
         request = call.request
+        self.journal.pull_flags.append(request.sys_flag)
         queue = self.stored.get((request.topic, request.queue_id), [])
         offsets = range(request.queue_offset, min(len(queue), request.queue_offset + request.max_msg_nums))
         slices = [

@@ -132,6 +132,7 @@ BEFORE = [
 
 DURING = [
     call("clusterList", "DefaultCluster +{broker} +0 +{address} +V5_3_3", masks=LISTED),
+    call("haStatus -b {address}", "^#MasterAddr\t{address}$", "^#SlaveNum\t0$", "^#SlaveAddr +#SlaveAckOffset +#Diff "),
     call("clusterList -m", "DefaultCluster +{broker} "),
     call("topicList -c", f"DefaultCluster +{TOPIC} +{GROUP}"),
     call("topicList", f"^{TOPIC}$", f"^%RETRY%{GROUP}$", "^TBW102$"),

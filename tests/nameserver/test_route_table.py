@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from staticfire.nameserver.min_broker_ids import MinIdChange
 from staticfire.nameserver.route_table import BrokerEntry, Registered, RouteTable
 from staticfire.protocol.requests.routes import QueueData
 from staticfire.protocol.requests.topics import DataVersion, TopicConfig
@@ -320,3 +321,35 @@ def test_queues_are_added_for_known_brokers_only(brokers: Brokers) -> None:
     assert "made" not in brokers.table.topics
     assert brokers.table.add_queues("made", queues[:1])
     assert brokers.table.topics["made"] == {"a": queues[0]}
+
+
+# -- lowest ids --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.row("P7")
+def test_replicas_must_know_when_the_lowest_id_is_lost(brokers: Brokers) -> None:
+    for broker_id in range(3):
+        brokers.register(broker_id=broker_id, address=f"10.0.0.{broker_id}:10911", enable_acting_master=True)
+    assert brokers.table.take_min_id_changes() == []
+    brokers.table.lose(brokers.channels["10.0.0.2:10911"])
+    assert brokers.table.take_min_id_changes() == []
+    brokers.table.lose(brokers.channels["10.0.0.0:10911"])
+    left = ["10.0.0.1:10911"]
+    assert brokers.table.take_min_id_changes() == [MinIdChange("a", 1, left[0], left, "10.0.0.0:10911")]
+    assert brokers.table.take_min_id_changes() == []
+
+
+@pytest.mark.row("P7")
+def test_without_an_acting_master_no_replica_needs_to_know_of_a_loss(brokers: Brokers) -> None:
+    for broker_id in range(2):
+        brokers.register(broker_id=broker_id, address=f"10.0.0.{broker_id}:10911", enable_acting_master=False)
+    brokers.table.lose(brokers.channels["10.0.0.0:10911"])
+    assert brokers.table.take_min_id_changes() == []
+
+
+@pytest.mark.row("P7")
+def test_replicas_must_know_when_a_lower_id_arrives(brokers: Brokers) -> None:
+    for broker_id in (2, 1):
+        brokers.register(broker_id=broker_id, address=f"10.0.0.{broker_id}:10911")
+    change = MinIdChange("a", 1, "10.0.0.1:10911", ["10.0.0.2:10911"], ha_address="ha of 10.0.0.1:10911")
+    assert brokers.table.take_min_id_changes() == [change]

@@ -10,8 +10,12 @@
 `step.py` is what one consists of, `exchange.py` plays them against one side, `normal.py` takes out what differs from
 run to run, `compare.py` judges. Our client's turn is `own_client.py`, with `own_pulls.py` for consumers that pull,
 `own_groups.py` for dead letters and groups, `own_pops.py` for those that pop. `own_copy.py` copies a topic from there,
+`own_dashboard.py` looks at its pages,
 `fixture_tests.py` has tests that use the fixture on it.
 `slave_answers.py` compares a slave of a real RocketMQ with ours.
+`access.py` is the same for signed requests, to a RocketMQ that checks signatures and policies.
+`replica_routes.py` lets fake masters and slaves come and go at both nameservers; `replica_requests.py` asks real ones,
+which `pair.sh` starts.
 `grpc/` is the same for gRPC: 5.3.3's proxy, and our endpoint.
 Exit code 1: there are differences without an explanation, or explanations that nothing needs any more.
 """

@@ -5,17 +5,24 @@ from typing import Any
 
 import pytest
 
+from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.protocol.requests.groups import ExponentialRetryPolicy, GroupRetryPolicy
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
+from staticfire.proxy.services.callers import Caller
 from staticfire.proxy.services.client_table import SETTINGS_WITHIN_MS
+from staticfire.proxy.services.known_cluster import KnownCluster
+from staticfire.proxy.services.routing import RouteCalls
+from staticfire.proxy.services.statuses import StatusError
 from staticfire.proxy.transport.calls import GrpcError, GrpcStatus
 from staticfire.simulation.world import SimulatedWorld
 from tests.proxy.grpc_stand import GROUP, GrpcStand, consumer_settings, producer_settings, resource, seconds
+from tests.scenarios.replica_set import MASTER, NAMESRV, ReplicaSet
 
 pytestmark = pytest.mark.row("G3")
 
 ENDPOINTS = pb.Endpoints(scheme=pb.AddressScheme.DOMAIN_NAME, addresses=[pb.Address(host="my.example", port=9999)])
 READ_WRITE, READ = pb.Permission.READ_WRITE, pb.Permission.READ
+CALLER = Caller("client", "JAVA", "5.0.7", "10.0.0.9:1", None)
 NORMAL, FIFO = pb.MessageType.NORMAL, pb.MessageType.FIFO
 
 
@@ -230,3 +237,24 @@ async def test_each_receive_waits_its_own_moment_for_the_settings(world: Simulat
     assert [message.body for message in (await second).messages] == [b"x"]
     assert world.uptime_ms - began_ms < 100  # It doesn't wait until its own limit.
     assert (await first).messages == []
+
+
+@pytest.mark.row("P7")
+async def test_a_route_names_each_queue_at_each_replica(world: SimulatedWorld) -> None:
+    """As RocketMQ's proxy: clients receive from the master only, so that there is nothing to receive without one."""
+    pair = await ReplicaSet(world).open()
+    async with ClusterClient(NAMESRV, machine=world.machine("proxy", "10.0.0.30")) as client:
+        calls = RouteCalls(KnownCluster(client))
+        route = pb.QueryRouteRequest(topic=resource("orders"), endpoints=ENDPOINTS)
+        assignment = pb.QueryAssignmentRequest(topic=resource("orders"), group=resource(GROUP), endpoints=ENDPOINTS)
+        found = await calls.query_route(route, CALLER)
+        assert [(queue.broker.id, queue.id) for queue in found.message_queues] == [(0, 0), (1, 0)]
+        received_from = (await calls.query_assignment(assignment, CALLER)).assignments
+        assert [one.message_queue.broker.id for one in received_from] == [0]
+        world.kill(MASTER)
+        await world.run_for(seconds=70)
+        found = await calls.query_route(route, CALLER)
+        assert [queue.broker.id for queue in found.message_queues] == [1]
+        with pytest.raises(StatusError, match="no readable queue"):
+            await calls.query_assignment(assignment, CALLER)
+    await pair.close()

@@ -38,8 +38,8 @@ class LockRequests:
         self._timeout_ms = timeout_ms
         self.granted_by: dict[str, str] = {}
         """The broker name of each address that has responded."""
-        # Brokers that a warning was logged for. Never iterated.
-        self._silent: set[str] = set()
+        # By broker: the reason that a warning was logged for. Never iterated.
+        self._silent: dict[str, str] = {}
 
     def address(self, broker_name: str) -> str | None:
         """Return the address of a broker's master, which grants locks."""
@@ -55,17 +55,17 @@ class LockRequests:
     async def _lock_at(self, broker_name: str, queues: list[MessageQueue], outcome: LockOutcome) -> None:
         request = wire.LockQueues(bname=broker_name, body=self._named(queues))
         try:
-            address = self.address(broker_name) or await self._client.address_to_read(queues[0])
+            address = await self._client.address_to_write(queues[0])
             answer = await self._client.pool.ask(address, request, self._timeout_ms)
             if answer.code != SUCCESS or not isinstance(answer, wire.LockAnswer):
                 raise broker_answer(answer.code, answer.remark, f"locks of {self._group} at {broker_name}")
         except StaticfireError as error:
-            if broker_name not in self._silent:
-                self._silent.add(broker_name)
+            if self._silent.get(broker_name) != str(error):
+                self._silent[broker_name] = str(error)
                 log.warning("queues_not_locked", group=self._group, broker=broker_name, reason=str(error))
             return
         self.granted_by[address] = broker_name
-        self._silent.discard(broker_name)
+        self._silent.pop(broker_name, None)
         locked = answer.body.lock_ok_mq_set if answer.body is not None else []
         granted = {MessageQueue(each.topic, each.broker_name, each.queue_id) for each in locked}
         outcome.granted |= granted

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.consume.membership.assigned_queues import AssignedQueues
 from staticfire.client.consume.queues.queue_decisions import AssignedQueue
@@ -61,5 +63,6 @@ def _queue_info(queue: AssignedQueue[Any], offsets: OffsetStore, clock: Clock) -
         cached_msg_size_in_mi_b=cache.bytes // MIB,
         droped=queue.is_dropped,
         last_pull_timestamp=wall_before_ms + queue.last_pull_ms,
+        read_at=queue.replica.read_at or UNSET,
         locked=queue.policy.is_in_order and queue.policy.is_trusted(clock.uptime_ms()),
     )

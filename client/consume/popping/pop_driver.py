@@ -107,7 +107,7 @@ class PopDriver:
     async def _connect(self, queue: PopQueue, pop: Pop) -> None:
         client = self._client
         try:
-            connection = await client.pool.connection(await client.address_to_read(queue.queue))
+            connection = await client.pool.connection(await client.address_to_write(queue.queue))
         except (NetworkError, BrokerAnswer, ProtocolError) as error:
             self.carry_out(queue, queue.pop_failed(error, self.uptime_ms()))
         else:

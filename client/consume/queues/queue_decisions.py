@@ -32,7 +32,6 @@ from typing import Generic, TypeVar
 from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.pull_answers import PullResult, PullStatus
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.client.cluster.subscriptions import Subscription
 from staticfire.client.consume.queues.consumer_state import ConsumerState
 from staticfire.client.consume.queues.instructions import (
@@ -48,6 +47,7 @@ from staticfire.client.consume.queues.instructions import (
 from staticfire.client.consume.queues.policy import Policy
 from staticfire.client.consume.queues.process_queue import ProcessQueue
 from staticfire.client.consume.queues.pull_failures import judge_failure
+from staticfire.client.consume.queues.replica_in_use import LACKING_PAUSE_MS, ReplicaInUse
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import is_retry_topic
@@ -86,7 +86,7 @@ class AssignedQueue(Generic[P]):
         self._state = state
         self._is_retry = is_retry_topic(queue.topic)  # Retries get their original topic back.
         self._asked: Subscription | None = None  # The subscription of the pull under way.
-        self._broker_id = MASTER_ID
+        self.replica = ReplicaInUse(state.group, queue)
         self._paused_until_ms: float | None = None
         self._is_full = False
         self._full_times = 0
@@ -123,7 +123,7 @@ class AssignedQueue(Generic[P]):
             self._pause(out, uptime_ms, settings.pull_error_pause_ms)
             return
         self._asked = subscription
-        out.append(Pull(self.next_offset, self._broker_id, subscription))
+        out.append(Pull(self.next_offset, self.replica.suggested, subscription))
 
     def _wait_for_room(self, out: Instructions, uptime_ms: UptimeMs, reason: str) -> None:
         self._is_full = True
@@ -162,12 +162,14 @@ class AssignedQueue(Generic[P]):
             # the messages that it skipped may be wanted.
             self._decide_pull(out, uptime_ms)
             return out
-        self._broker_id = result.suggested_broker_id
-        self.max_offset = result.max_offset
+        self.replica.suggested, self.max_offset = result.suggested_broker_id, result.max_offset
         if result.status is PullStatus.OFFSET_ILLEGAL:
             self._correct(out, result.next_offset, uptime_ms, result.is_reset)
             return out
         is_found = result.status is PullStatus.FOUND
+        if (lack := self.replica.lack(result, self.next_offset)) is not None:
+            self._pause(lack, uptime_ms, LACKING_PAUSE_MS)
+            return lack
         if is_found and result.messages:
             self._found(out, result, uptime_ms)
         else:
@@ -203,8 +205,7 @@ class AssignedQueue(Generic[P]):
             return []
         failure = judge_failure(error, self.queue, self._state, asked)
         out = failure.instructions
-        if failure.has_lost_broker:
-            self._broker_id = MASTER_ID
+        self.replica.pull_failed(failure.has_lost_broker)
         if failure.has_lost_topic:
             self._lose_topic(out, uptime_ms)
         else:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.condition_check import refuse_too_old
 from staticfire.client.cluster.pull_answers import PullResult, packed_address, read_pull
-from staticfire.client.cluster.routes import MASTER_ID, address_to_read
+from staticfire.client.cluster.routes import MASTER_ID, replica_to_read
 from staticfire.client.cluster.subscriptions import TAG
 from staticfire.client.consume.queues.consumer_state import ConsumerState
 from staticfire.client.consume.queues.instructions import (
@@ -163,13 +163,15 @@ class QueueDriver:
     def _send_pull(self, queue: Queue, pull: Pull) -> Connection | None:
         """Send a pull, and return the connection to flush; None if it must be opened first, or if the pull failed."""
         client = self._client
-        address = address_to_read(client.routes.addresses, queue.queue.broker_name, pull.broker_id)
-        connection = client.pool.open_connection(address) if address is not None else None
-        if connection is None:
+        replica = replica_to_read(client.routes.addresses, queue.queue.broker_name, pull.broker_id)
+        connection = client.pool.open_connection(replica.address) if replica is not None else None
+        if replica is None or connection is None:
             self._spawn(self._connect(queue, pull), f"connect for {queue.queue}")
             return None
         request = self._requests.get(queue) or self._new_request(queue)
-        self._fill_in(request, pull, queue, connection)
+        self._fill_in(request, pull, queue, connection, replica.broker_id)
+        if replica.broker_id != queue.replica.read_at:
+            self.carry_out(queue, queue.replica.moved_to(*replica))
         call = self._told_before(queue, pull) if self._hooks is not None else None
         try:
             if pull.subscription.tags is None:
@@ -192,14 +194,14 @@ class QueueDriver:
         else:
             self.carry_out(queue, queue.connected(self._clock.uptime_ms()))
 
-    def _fill_in(self, request: PullMessage, pull: Pull, queue: Queue, connection: Connection) -> None:
+    def _fill_in(self, request: PullMessage, pull: Pull, queue: Queue, connection: Connection, broker_id: int) -> None:
         data = pull.subscription.data
         request.queue_offset = pull.queue_offset
         way = self._state.way
         request.sys_flag = way.flags
         request.sub_version = data.sub_version if way.sends_version or data.expression_type != TAG else 0
         request.expression_type = data.expression_type
-        if pull.broker_id == MASTER_ID:
+        if broker_id == MASTER_ID:  # Offsets belong to the master. At a slave, `persist` commits while it is away.
             request.commit_offset = self._offsets.ride_along(queue.queue, connection)
             if request.commit_offset:
                 request.sys_flag |= FLAG_COMMIT_OFFSET

@@ -9,7 +9,8 @@ the 89 commands isn't here: RocketMQ's own mqadmin works with staticfire, too.
 - `frame.py`: the group, which loads a command's module when it is called; flags and requests that they share
 - `topics.py`, `groups.py`, `offsets.py`, `settings.py`: change these; `nameservers.py`: their key-value table,
   and whether producers see a broker
-- `cluster.py`: brokers and their statistics; `progress.py`: offsets and lag of groups; `members.py`: connected clients
+- `cluster.py`: brokers and their statistics; `replication.py`: their slaves;
+  `progress.py`: offsets and lag of groups; `members.py`: connected clients
 - `look_ups.py`: messages by id, key and offset; `reading.py`: messages of queues; `sending.py`: send messages
 - `tables.py`, `java_text.py`: RocketMQ's output formats; `shown_messages.py`: messages in full, and the groups that
   consumed them; `running_info.py`: a member's own report; `versions.py`: version numbers of clients

@@ -11,7 +11,7 @@ import click
 from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import GROUP, TOPIC
 from staticfire.cli.listing import asked
-from staticfire.cli.options import NAMESRV, all_flags, protocol_flag
+from staticfire.cli.options import NAMESRV, all_flags, protocol_flag, tls_flags
 from staticfire.protocol.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ COMMANDS = {
     "cluster": {
         "clusterList": "List all brokers.",
         "brokerStatus": "Show the statistics of brokers.",
+    },
+    "replication": {
+        "haStatus": "Show how far the slaves of brokers are.",
+        "getSyncStateSet": "Show the replicas of brokers that are in sync.",
+        "electMaster": "Let a slave of a broker become the master.",
     },
     "settings": {
         "getBrokerConfig": "Show all settings of brokers.",
@@ -151,7 +156,7 @@ def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
             function(AskedCluster(namesrv, protocol, given.get("topic"), given.get("group")), **given)
 
         return mqadmin.command(name)(
-            all_flags(with_cluster, option("-n", "--namesrv", "--namesrvAddr", **NAMESRV), protocol_flag)
+            all_flags(with_cluster, option("-n", "--namesrv", "--namesrvAddr", **NAMESRV), tls_flags, protocol_flag)
         )
 
     return declare

@@ -198,7 +198,7 @@ def get_consumer_config(asked: AskedCluster, group: str) -> None:
     async def work(admin: "Admin") -> None:
         found = False
         clusters = (await admin.cluster_info()).broker_addr_table
-        for name, address in (await admin.masters()).items():
+        for name, address in (await admin.readers()).items():
             # Request all groups: a request for one group by its name may create it.
             config = (await ask(admin, address, GetAllGroups())).body.subscription_group_table.get(group)
             if config is None:

@@ -110,7 +110,7 @@ def query_by_id(
 
 async def _by_id(admin: "Admin", topic: str, message_id: str) -> ReceivedMessage:
     """Return the message with an id. Raises: ClientError."""
-    found = await find_by_offset_id(admin.client, await admin.masters(), message_id, TIMEOUT_MS)
+    found = await find_by_offset_id(admin.client, await admin.readers(), message_id, TIMEOUT_MS)
     of_topic = [one for one in found or await _by_unique_id(admin, topic, message_id) if one.record.topic == topic]
     if not of_topic:
         elsewhere = f"; it belongs to topic {found[0].record.topic}" if found else ""
@@ -121,7 +121,7 @@ async def _by_id(admin: "Admin", topic: str, message_id: str) -> ReceivedMessage
 async def _by_unique_id(admin: "Admin", topic: str, message_id: str) -> FoundMessages:
     """Return the messages with a unique id, oldest first."""
     await admin.route(topic)
-    places = [(topic, name, address) for name, address in (await admin.masters()).items()]
+    places = [(topic, name, address) for name, address in (await admin.readers()).items()]
     found = await find_by_key(admin.client, places, LookUp(message_id, messages_max=UNIQUE_MAX), TIMEOUT_MS)
     return FoundMessages((one for one in found if one.message_id == message_id), found.gaps)
 

@@ -9,7 +9,7 @@ from staticfire.cli.mqadmin.frame import AskedCluster, ask, command, option, top
 from staticfire.cli.mqadmin.java_text import lines_of
 from staticfire.cli.mqadmin.running_info import info_text, same_subscriptions, stuck_lines
 from staticfire.cli.mqadmin.versions import version_text
-from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.client.admin.replica_choice import reader_of
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, UsageError
 from staticfire.protocol.requests.connections import (
@@ -59,7 +59,7 @@ async def connections_of(admin: "Admin", group: str, broker: str | None = None) 
     """Return a group's members at one broker or at all. Raises: ClientError (the group isn't online), BrokerAnswer."""
     found = ConsumerConnections()
     members: dict[str, ClientConnection] = {}
-    for address in [broker] if broker else (await admin.masters()).values():
+    for address in [broker] if broker else (await admin.readers()).values():
         try:
             answer = await ask(admin, address, GetConsumerConnections(group))
         except BrokerAnswer as refused:
@@ -88,7 +88,7 @@ def producer_connection(asked: AskedCluster, group: str, topic: str) -> None:
         members: dict[str, ClientConnection] = {}
         for broker in (await admin.route(topic)).broker_datas:
             try:
-                answer = await ask(admin, broker.broker_addrs[MASTER_ID], GetProducerConnections(group))
+                answer = await ask(admin, reader_of(broker.broker_addrs), GetProducerConnections(group))
             except BrokerAnswer:
                 continue  # This broker doesn't have the group.
             members |= {one.client_id: one for one in answer.body.connection_set}
@@ -165,7 +165,7 @@ def _write(path: str, words: str) -> str:
 async def running_info_of(admin: "Admin", group: str, client_id: str, jstack: bool = False) -> ConsumerRunningInfo:
     """Return a member's own report, through a broker that has it. Raises: BrokerAnswer, NetworkError."""
     refusal: BrokerAnswer | None = None
-    for address in (await admin.masters()).values():
+    for address in (await admin.readers()).values():
         try:
             answer = await ask(admin, address, GetConsumerRunningInfo(group, client_id, jstack))
         except BrokerAnswer as refused:

@@ -9,7 +9,7 @@ from staticfire.cli.mqadmin.java_text import parse_local
 from staticfire.cli.mqadmin.tables import offsets_text
 from staticfire.cli.options import Whole
 from staticfire.client import MessageQueue
-from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.client.cluster.routes import MASTER_ID, without_master
 from staticfire.protocol.durations import parse_moment
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.requests.offsets import SearchOffset
@@ -129,6 +129,8 @@ def clone_group_offset(asked: AskedCluster, source: str, target: str, topic: str
         await known_group(admin, source)
         copied = 0
         for broker in (await admin.route(topic)).broker_datas:
+            if MASTER_ID not in broker.broker_addrs:
+                raise ClientError(f"mqadmin: {without_master(broker.broker_name, broker.broker_addrs)}")
             answer = await ask(admin, broker.broker_addrs[MASTER_ID], GetConsumeStats(source, topic))
             for queue, state in answer.body.offset_table.items():
                 if queue.topic == topic and state.consumer_offset >= 0:

@@ -9,7 +9,7 @@ from staticfire.cli.mqadmin.java_text import lines_of
 from staticfire.cli.mqadmin.members import connections_of, running_info_of
 from staticfire.cli.mqadmin.tables import progress_text
 from staticfire.cli.mqadmin.versions import version_text
-from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.client.admin.replica_choice import reader_of
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, UsageError
 from staticfire.protocol.names import group_of_topic, is_retry_topic
 from staticfire.protocol.requests.connections import ConsumerConnections, QueryGroupsOfTopic
@@ -66,7 +66,7 @@ def consumer_progress(
 async def _progress(admin: "Admin", group: str, topic: str | None, told: bool = False) -> list[ConsumeStats]:
     """Return a group's progress on each broker. `told`: print the error of a broker that refuses."""
     found: list[ConsumeStats] = []
-    for address in (await admin.masters()).values():
+    for address in (await admin.readers()).values():
         try:
             found.append((await ask(admin, address, GetConsumeStats(group, topic))).body)
         except BrokerAnswer as refused:
@@ -129,7 +129,7 @@ def stats_all(asked: AskedCluster, active: bool, topic: str | None) -> None:
 
 
 async def _stats_rows(admin: "Admin", topic: str, active: bool) -> list[tuple[object, ...]]:
-    addresses = [one.broker_addrs[MASTER_ID] for one in (await admin.route(topic)).broker_datas]
+    addresses = [reader_of(one.broker_addrs) for one in (await admin.route(topic)).broker_datas]
     answer = await ask(admin, addresses[0], QueryGroupsOfTopic(topic))
     groups = answer.body.group_list if answer.body is not None else []
     came, came_today = await _counted(admin, addresses, "TOPIC_PUT_NUMS", topic)

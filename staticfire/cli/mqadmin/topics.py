@@ -17,7 +17,8 @@ from staticfire.cli.mqadmin.frame import (
 from staticfire.cli.mqadmin.java_text import lines_of
 from staticfire.cli.mqadmin.tables import route_table, route_text, status_text, topic_text
 from staticfire.cli.options import Whole
-from staticfire.client.cluster.routes import MASTER_ID, listed_queues
+from staticfire.client.admin.replica_choice import reader_of
+from staticfire.client.cluster.routes import listed_queues
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import group_of_topic
 from staticfire.protocol.requests.connections import QueryGroupsOfTopic
@@ -147,7 +148,7 @@ def topic_list(asked: AskedCluster, by_cluster: bool) -> None:
 async def _groups_of(admin: "Admin", topic: str) -> list[tuple[str, str, str]]:
     """Return a row for each group that consumes a topic, or one without a group."""
     first = (await admin.client.routes.look_up(topic)).broker_datas[0]
-    answer = await ask(admin, first.broker_addrs[MASTER_ID], QueryGroupsOfTopic(topic))
+    answer = await ask(admin, reader_of(first.broker_addrs), QueryGroupsOfTopic(topic))
     groups = answer.body.group_list if answer.body is not None else []
     return [(first.cluster, topic, group) for group in sorted(groups) or [""]]
 
@@ -175,7 +176,7 @@ def topic_status(asked: AskedCluster, topic: str, cluster: str | None) -> None:
         stats = []
         for broker in (await admin.client.routes.look_up(topic)).broker_datas:
             if cluster in (None, broker.cluster):
-                stats.append((await ask(admin, broker.broker_addrs[MASTER_ID], GetTopicStats(topic=topic))).body)
+                stats.append((await ask(admin, reader_of(broker.broker_addrs), GetTopicStats(topic=topic))).body)
         if not stats:
             raise ClientError(f"mqadmin: topic {topic} is on no broker of cluster {cluster}")
         click.echo(status_text(stats))
