@@ -19,7 +19,7 @@ def cluster_flags(  # house: one flag after another
 ) -> Callable[[Command], Command]:
     """Return a decorator that gives a command the parameter `flags`, a ClusterFlags. The ports are the defaults."""
 
-    def add(command: Command) -> Command:
+    def add(command: Command) -> Command:  # house: one flag after another
         @wraps(command)
         def with_flags(**given: Any) -> Any:
             namesrv = given.pop("namesrv_port")

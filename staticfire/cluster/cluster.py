@@ -44,7 +44,7 @@ COPY_TIMEOUT_S = 3_600
 NOT_RUNNING = "this cluster isn't running: use it inside `with cluster:`"
 
 
-class Cluster(ClusterFacts):
+class Cluster(ClusterFacts):  # house: a few lines for each thing that is asked of a cluster
     """A nameserver and brokers. They run inside `with` (or `async with`). Any thread may call the methods."""
 
     def __init__(  # house: what people give a cluster are its parameters

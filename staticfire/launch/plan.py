@@ -299,7 +299,8 @@ def _refuse_roles(given: GivenSettings) -> None:
     for key, value in given.settings.items():
         name = field_of(BrokerSettings, key)
         if (name == "broker_id" and value != "0") or (name == "broker_role" and value == SLAVE):
-            words = "a cluster gives its slaves their roles and ids: use --replicas N, or Cluster(replicas=N)"
+            advice = "--replicas N" if given.source.startswith("--") else "Cluster(replicas=N)"
+            words = f"a cluster gives its slaves their roles and ids: use {advice}"
             raise UsageError(f"{key}={value} ({given.source}): {words}")
 
 
