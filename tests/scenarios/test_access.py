@@ -1,27 +1,11 @@
 """Users, policies and signatures on a broker. Codes and texts are those of a running RocketMQ 5.3.3."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from staticfire.client import (
-    Admin,
-    ClientSettings,
-    ConsumeStatus,
-    Message,
-    Producer,
-    ProducerSettings,
-    PushConsumer,
-    PushSettings,
-)
-from staticfire.client.admin.access import AccessAdmin
-from staticfire.client.explain.explainer import explain_group
-from staticfire.client.settings.push_settings import ConsumeFromWhere
 from staticfire.protocol.codecs import JSON, NATIVE
 from staticfire.protocol.command import Request
-from staticfire.protocol.errors import BrokerAnswer, StaticfireError, UsageError
-from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.access import (
     AclInfo,
     CreateAcl,
@@ -55,7 +39,7 @@ from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.runtime.credentials import Credentials
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
-from tests.scenarios.stand import NAMESERVER, Stand
+from tests.scenarios.stand import Stand
 
 pytestmark = pytest.mark.row("G7")
 
@@ -335,69 +319,3 @@ async def test_policies_without_signatures(world: SimulatedWorld) -> None:
     words = "Authorization failed. Please verify your access rights and try again."
     assert await asker.told(send("orders"), None) == (16, words)
     await asker.close()
-
-
-async def lost_rights_are_explained(world: SimulatedWorld, admin: Admin, access: AccessAdmin) -> None:
-    """Take the rights of a running consumer away, one after the other."""
-    await access.set_policy("shop", "Deny", "Topic:orders", ["Sub"])
-    await world.run_for(seconds=3)
-    words = {finding.words for finding in (await explain_group(admin, "billing")).findings}
-    assert "billing's heartbeats are refused: user shop may not Sub on Topic:orders" in words
-    await access.change_user("shop", secret="other")
-    await world.run_for(seconds=3)
-    [finding, *_] = (await explain_group(admin, "billing")).findings
-    assert finding.words == "billing's heartbeats are refused: the signature of user shop is wrong"
-    await access.change_user("shop", is_enabled=False)
-    await world.run_for(seconds=3)
-    [finding, *_] = (await explain_group(admin, "billing")).findings
-    assert finding.way_out == "staticfire user change shop --enable"
-
-
-async def test_clients_work_and_a_refused_consumer_is_explained(world: SimulatedWorld) -> None:
-    asker = await judging(world, brokers=2)
-    client = ClientSettings(access_key="shop", secret_key="s3cret", heartbeat_broker_interval_ms=1_000)
-    rooted = ClientSettings(access_key="root", secret_key="r00t")
-    async with Admin(NAMESERVER, rooted, world.machine("admin", "10.0.0.8")) as admin:
-        access = AccessAdmin(admin)
-        await access.add_user("shop", "s3cret")
-        with pytest.raises(UsageError, match="exists"):
-            await access.add_user("shop", "s3cret")
-        await admin.create_topic("orders", 2)
-        await access.set_policy("shop", "Allow", "Topic:orders", ["Pub", "Sub"])
-        machine = world.machine("app", "10.0.0.20")
-        async with Producer("shop", NAMESERVER, ProducerSettings(client=client), machine) as producer:
-            for number in range(8):
-                await producer.send(Message("orders", b"%d" % number))
-            with pytest.raises((BrokerAnswer, StaticfireError), match="Topic:audit"):
-                await producer.send(Message("audit", b"x"))
-        seen: list[bytes] = []
-        settings = PushSettings(client=client, consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
-        consumer = PushConsumer("billing", NAMESERVER, settings, machine)
-        consumer.subscribe("orders")
-
-        @consumer.listener
-        async def took(messages: Sequence[ReceivedMessage], _context: object) -> ConsumeStatus:
-            seen.extend(message.body for message in messages)
-            return ConsumeStatus.CONSUME_SUCCESS
-
-        async with consumer:
-            await world.run_for(seconds=3)
-            assert seen == []
-            found = await explain_group(admin, "billing")
-            assert found.findings[0].words == "billing's heartbeats are refused: user shop may not Sub on Group:billing"
-            assert found.findings[0].way_out == "staticfire allow shop Group:billing Sub"
-            await access.set_policy("shop", "Allow", "Group:billing", ["Sub"])
-            await world.run_for(seconds=30)
-            assert sorted(seen) == [b"%d" % number for number in range(8)]
-            assert {member.access_key for member in (await admin.group("billing")).members} == {"shop"}
-            await lost_rights_are_explained(world, admin, access)
-        assert [(one.name, one.brokers) for one in await access.users()][1] == ("shop", ["broker-a", "broker-b"])
-    await asker.close()
-
-
-async def test_a_first_user_that_would_lock_its_maker_out_is_refused(world: SimulatedWorld) -> None:
-    await Stand(world).start()
-    async with Admin(NAMESERVER, machine=world.machine("admin", "10.0.0.8")) as admin:
-        with pytest.raises(UsageError, match="add a super user first"):
-            await AccessAdmin(admin).add_user("shop", "s3cret")
-        await AccessAdmin(admin).add_user("root", "r00t", is_super=True)
