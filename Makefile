@@ -42,7 +42,7 @@ $(READY): pyproject.toml setup.py constraints.txt $(wildcard protocol/_compiled*
 	fi
 	@echo "setup: installing staticfire and its tools into .venv"
 	@$(PIP) install --constraint constraints.txt setuptools
-	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev,grpc]'
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev,grpc,dashboard]'
 	@rm -rf build/lib* build/temp* build/bdist* staticfire.egg-info
 	@ln -sf '$(CURDIR)/pyspark_staticfire.py' "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@$(BIN)/python -m compileall -q '$(CURDIR)/staticfire' '$(CURDIR)'/staticfire/*/
@@ -57,12 +57,12 @@ $(FLIGHTS_DATA): $(READY)
 # Only what reads or writes with Spark depends on it: half a gigabyte, and pip builds PySpark itself.
 $(SPARK): $(READY)
 	@echo "setup: PySpark, pyarrow and pandas, about a minute the first time"
-	@$(PIP) install --constraint constraints.txt --editable '.[dev,grpc,spark]'
+	@$(PIP) install --constraint constraints.txt --editable '.[dev,grpc,dashboard,spark]'
 	@touch $@
 
 .PHONY: constraints
 constraints: $(READY) $(SPARK) ## writes constraints.txt from .venv (UPGRADE=1: move to the newest versions first)
-	@$(if $(UPGRADE),$(PIP) install --upgrade --upgrade-strategy eager --editable '.[dev,grpc,spark]')
+	@$(if $(UPGRADE),$(PIP) install --upgrade --upgrade-strategy eager --editable '.[dev,grpc,dashboard,spark]')
 	@$(BIN)/python -m tools.constraints > .venv/constraints.txt
 	@mv .venv/constraints.txt constraints.txt
 	@touch $(READY) $(SPARK)
@@ -79,7 +79,7 @@ up: $(READY) ## a cluster in the foreground (ARGS='--brokers 2' and the like; se
 	@$(BIN)/staticfire up $(ARGS)
 
 .PHONY: demo
-demo: $(READY) $(FLIGHTS_DATA) ## every flight of 2013 through a cluster and a group of three, of which one is killed (FLIGHTS=20000: fewer)
+demo: $(READY) $(FLIGHTS_DATA) ## every flight of 2013 through a cluster and a group of three, of which one is killed (FLIGHTS=20000: fewer; ARGS=--watch: in a browser)
 	@$(BIN)/python examples/flights/demo.py $(if $(FLIGHTS),--flights=$(FLIGHTS)) $(ARGS)
 
 .PHONY: pipeline
@@ -162,10 +162,17 @@ test-spark: $(SPARK) ## the data source and the jobs, in a real Spark (needs Jav
 	$(BIN)/mypy -p staticfire.pipeline -m pyspark_staticfire -p tests.pipeline
 	$(BIN)/pytest -m spark --timeout 600 tests/pipeline $(ARGS)
 
+# Looks at pages as people who see badly or use no mouse need them.
+AXE := .venv/axe-core/package
+$(AXE)/axe.min.js: $(READY)
+	@command -v npm >/dev/null || { echo "test-report: axe-core is on npm: install it (on Debian: apt-get install npm)" >&2; exit 2; }
+	@echo "setup: axe-core, by npm"
+	@mkdir -p $(dir $(AXE)) && cd $(dir $(AXE)) && npm pack --silent axe-core@4.14.1 >/dev/null && tar xzf axe-core-4.14.1.tgz
+
 .PHONY: test-report
-test-report: $(SPARK) ## the page of `make pipeline` in a headless Chromium (which root gets by apt-get)
+test-report: $(SPARK) $(AXE)/axe.min.js ## the dashboard and the page of `make pipeline` in a headless Chromium (which root gets by apt-get)
 	@bash tools/chromium.sh
-	$(BIN)/pytest -m foreign tests/pipeline/test_report_browser.py $(ARGS)
+	AXE_CORE=$(CURDIR)/$(AXE) $(BIN)/pytest -m foreign tests/pipeline/test_report_browser.py tests/dashboard $(ARGS)
 
 .PHONY: test-oracle
 test-oracle: $(READY) ## beside a real RocketMQ 5.3.3: the same requests to both, our client on it (needs a JDK and Maven)
@@ -287,6 +294,11 @@ site: $(READY) ## the pages of docs/ as a site, in .venv/site (SERVE=1: on 127.0
 .PHONY: recording
 recording: $(READY) ## writes docs/terminal.svg, the picture of README: a session on the command line
 	@$(BIN)/python -m tools.recording
+
+.PHONY: screenshots
+screenshots: $(READY) ## writes the pictures of the dashboard into docs/ (by Chromium)
+	@bash tools/chromium.sh
+	@$(BIN)/python -m tests.dashboard.screenshots
 
 .PHONY: docs
 docs: $(READY) ## writes the generated parts of docs/ (ALL=1: also those that take a quarter of a minute)

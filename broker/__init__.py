@@ -17,6 +17,7 @@ A request goes to `handlers/`, one module per family, which uses these packages 
 - `pulls/`: the response to a pull, and the pulls that wait
 - `static_topics/`: logical queues, spread over several brokers
 - `groups/`: consumers and producers, the groups' offsets, retries and dead letters
+- `access/`: users, policies and signatures
 - `clock/`: message time, and whether the consumers are at rest
 - `store/`: the log, its queues and their recovery
 - `replication/`: a master's log and state, copied by slaves

@@ -149,6 +149,7 @@ class BrokerCore(Service):
             self.waiting.restore(tables.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
             self.pops.restore()
         self._families.assignments.restore()
+        self._families.access.restore()
         tables.config_files.restored()
         find_orphan_topics(tables)
 
@@ -174,6 +175,8 @@ class BrokerCore(Service):
         self.spawn(self._client_scan_loop(), "client_scan")
         self.spawn(self._offset_loop(), "offsets")
         self.spawn(self._services.disk_watch.loop(), "disk")
+        if self._families.access.has_file:
+            self.spawn(self._families.access.watch_loop(self.pause_for), "plain_acl")
         scrubbing = Scrubbing(state.store, state.machine.clock, state.machine.workers, self.pause_for)
         self.spawn(scrubbing.loop(self.settings.scrub_bytes_per_second), "scrub")
 
@@ -202,6 +205,7 @@ class BrokerCore(Service):
     def disconnected(self, connection: Connection) -> None:
         """Drop everything that waits on a connection that was closed."""
         self._clients.disconnected(connection)
+        self._families.access.disconnected(connection)
         self.pops.disconnected(connection)
         self._pulls.disconnected()
         self._replication.disconnected(connection)

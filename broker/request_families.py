@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from staticfire.broker.groups.late_commits import LateCommits
+from staticfire.broker.handlers.access import AccessHandlers
 from staticfire.broker.handlers.assignment import AssignmentHandlers
 from staticfire.broker.handlers.clients import ClientHandlers
 from staticfire.broker.handlers.config import ConfigHandlers
@@ -104,6 +105,7 @@ class RequestFamilies:
         self.assignments = AssignmentHandlers(
             state, tables.topics, groups, tables.config_files, services.registration, surface.pool
         )
+        self.access = AccessHandlers(state, tables.config_files, surface.dispatcher, surface.connections, tables.peers)
         self._config = ConfigHandlers(state, tables.topics, services.registration, surface.pool)
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -137,7 +139,7 @@ class RequestFamilies:
         yield OffsetHandlers(state, topics, groups, self._late_commits, tables.surprises)
         yield ResetOffsetHandlers(state, topics, groups, tables.config_files, self.pulls, pops)
         yield GroupHandlers(groups, tables.config_files, pops)
-        yield GroupStateHandlers(state, topics, groups, tables.held, pops, services.waiting)
+        yield GroupStateHandlers(state, topics, groups, tables.held, pops, services.waiting, tables.peers)
         yield ConnectionHandlers(state, groups)
 
     def _of_topics(self) -> Iterator[Family]:
@@ -166,6 +168,7 @@ class RequestFamilies:
             (self.assignments.forget, self._config.forget),
         )
         yield self._config
+        yield self.access
         yield ResetHandlers(state.store, topics, groups, tables.config_files, services.pops, forget)
         yield JournalHandlers(tables.journals)
         yield FaultHandlers(state, topics, groups, tables.held, surface.dispatcher, surface.connections)

@@ -25,20 +25,32 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import refusal
 from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.protocol.requests.clock import ClockReading
+from staticfire.runtime.client_machine import connecting
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, failure
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.pool import ConnectionPool
-from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits
+from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits, ServerTls
 from staticfire.runtime.service import Service
 
 if TYPE_CHECKING:
     from staticfire.broker.replication.role_change import RoleChange
+    from staticfire.runtime.credentials import Credentials
 
 log = logger("broker")
 
 VIP_PORT_BELOW = 2
+
+
+def _own_credentials(settings: BrokerSettings) -> "Credentials | None":
+    """Return the access key for this broker's requests to other brokers. Raises: UsageError."""
+    text = settings.inner_client_authentication_credentials
+    if not text:
+        return None
+    from staticfire.runtime.credentials import Credentials  # here: most brokers that are started alone have none
+
+    return Credentials.parse_setting(text)
 
 
 class Broker(Service):
@@ -57,7 +69,10 @@ class Broker(Service):
         self._sock = sock
         self.dispatcher = Dispatcher()
         self._asked_by_nameservers = Dispatcher()
-        self._pool = ConnectionPool(machine, self._asked_by_nameservers, lost=self._lost_nameserver)
+        self._pool = ConnectionPool(
+            connecting(machine, settings), self._asked_by_nameservers, lost=self._lost_nameserver,
+            credentials=_own_credentials(settings),
+        )  # fmt: skip
         self._surface = Surface(
             self.dispatcher,
             lambda: self._server.connections,
@@ -75,7 +90,8 @@ class Broker(Service):
         self._asked_by_nameservers.take_over(core.asked_by_nameservers)
         limits = ServerLimits(settings.unfinished_frame_bytes_max, settings.unfinished_frame_ms_max)
         came = partial(core.tables.statistics.channel, CONNECT)
-        self._server = Server(machine, self.dispatcher, reach_of(settings), limits, self._disconnected, came)
+        tls = ServerTls(settings, self._refused_tls)
+        self._server = Server(machine, self.dispatcher, reach_of(settings), limits, self._disconnected, came, tls)
 
     @property
     def port(self) -> int:
@@ -107,6 +123,11 @@ class Broker(Service):
     @property
     def pops(self) -> LazyPopService:
         return self._core.pops
+
+    def _refused_tls(self, address: str, reason: str) -> None:
+        journals = self.tables.journals
+        if journals is not None and journals.events is not None:
+            journals.events.tls_refused(address, reason)
 
     # -- start and stop ------------------------------------------------------------------------------------------
 

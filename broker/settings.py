@@ -15,11 +15,11 @@ from staticfire.runtime.ranges import (
     PERIOD,
     PERIOD_OR_NONE,
     PORT,
-    SettingsValue,
     chars,
     within,
 )
 from staticfire.runtime.reach import Reach
+from staticfire.runtime.tls.settings import TlsSettings
 
 KIB, MIB = 1024, 1024 * 1024
 NAME = chars(1, 255)
@@ -29,7 +29,7 @@ REPLICAS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class BrokerSettings(SettingsValue):
+class BrokerSettings(TlsSettings):
     """One broker. Read once, passed down as a value."""
 
     # Identity
@@ -39,7 +39,6 @@ class BrokerSettings(SettingsValue):
     namesrv_addr: str = ""
     """Addresses of the nameservers, separated by semicolons. Empty: no nameserver; clients need the broker's
     address."""
-
     broker_role: str = field(default="ASYNC_MASTER", metadata={"choices": ("ASYNC_MASTER", "SYNC_MASTER", "SLAVE")})
     """A slave copies the log of the master that has its name. SYNC_MASTER waits for inSyncReplicas."""
 
@@ -81,6 +80,27 @@ class BrokerSettings(SettingsValue):
     """SQL92 subscriptions. On here, off in RocketMQ, which then rejects them."""
     dlq_perm: int = field(default=6, metadata=PERMISSION)
     """Permission of %DLQ% topics: 6 as in RocketMQ 5, or 2 (write only) as in earlier versions."""
+
+    # Access
+    authentication_enabled: bool | None = None
+    """Check signatures. Unset: as soon as there is a user. Until then, any access key is accepted, or none."""
+    authorization_enabled: bool | None = None
+    """Check policies. Unset: as soon as there is a policy."""
+    init_authentication_user: str = field(default="", metadata={"secret": True})
+    """The first super user, like {"username":"admin","password":"..."}, or a list of users. Created at the start."""
+    inner_client_authentication_credentials: str = field(default="", metadata={"secret": True})
+    """The user of the cluster's own programs, like {"accessKey":"...","secretKey":"..."}. It may do everything."""
+    authentication_whitelist: str = ""
+    """Codes of requests that need no signature, separated by commas; for gRPC, names like SendMessageRequest."""
+    authorization_whitelist: str = ""
+    """The same for policies."""
+    acl_enable: bool = False
+    """Check access as RocketMQ 4 does, by the accounts in plainAclFile. RocketMQ 5.3.3 accepts this setting and ignores
+    it."""
+    plain_acl_file: str = ""
+    """A plain_acl.yml. It is read again when it changes."""
+    old_acl_answers: bool = False
+    """Refuse with the code and the texts of RocketMQ 4."""
 
     # Messages
     max_message_size: int = field(default=4 * MIB, metadata=within(1, INT32_MAX))

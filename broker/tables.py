@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from staticfire.broker.access.peers import AccessPeers
 from staticfire.broker.clock.message_clock import FILE as CLOCK_FILE, MessageClock
 from staticfire.broker.clock.progress import ProgressTable
 from staticfire.broker.clock.quiescence import QuiescenceWatch
@@ -55,6 +56,7 @@ class BrokerTables(msgspec.Struct):
     quiescence: QuiescenceWatch
     statistics: Statistics
     surprises: Surprises
+    peers: AccessPeers
     journals: "Journals | None"
     """None if the broker keeps no journal."""
 
@@ -98,6 +100,7 @@ def make_tables(machine: Machine, settings: BrokerSettings, before: BrokerTables
         quiescence=QuiescenceWatch(topics, groups.consumers, groups.offsets, store, groups.progress),
         statistics=Statistics() if before is None else before.statistics,
         surprises=surprises,
+        peers=_access_peers(journals) if before is None else before.peers,
         journals=journals,
     )
 
@@ -128,6 +131,11 @@ def _plain_tables(
     configs: GroupTable, progress: ProgressTable
 ) -> tuple[ConsumerManager, OffsetTable, QueueLocks, RetryWatch]:
     return ConsumerManager(configs.protection_of), OffsetTable(progress.committed), QueueLocks(), RetryWatch()
+
+
+def _access_peers(journals: "Journals | None") -> AccessPeers:
+    events = None if journals is None else journals.events
+    return AccessPeers(None if events is None else events.saw_key)
 
 
 def _make_journals(machine: Machine, settings: BrokerSettings, clock: MessageClock) -> "Journals | None":

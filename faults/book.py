@@ -2,7 +2,8 @@
 
 Rules are applied in the order in which they were added. Delays add up. The first rule that ends a request (drop,
 refuse, close) is the last one applied. A rule hits if it matches the request, its time has come, it hasn't reached its
-number of hits, and its probability decides so. So `times` counts hits, not requests.
+number of hits, and its probability decides so. So `times` counts hits, not requests; `after` counts the matching
+requests before.
 """
 
 from random import Random
@@ -42,6 +43,8 @@ class ActiveRule:
         """`name`: the name of the server. It is part of the seed, so that two servers don't make the same decisions."""
         self.rule = rule
         self.hits = 0
+        self.passed = 0
+        """How many matching requests have passed because the rule begins after them."""
         self.ends_ms = UptimeMs(uptime_ms + rule.lifetime_ms) if rule.lifetime_ms else None
         self.random = Random(f"{rule.seed}/{name}")
 
@@ -58,8 +61,11 @@ class ActiveRule:
         return rule.from_ms <= message_ms and (rule.until_ms < 0 or message_ms < rule.until_ms)
 
     def hits_now(self) -> bool:
-        """Decide by the probability whether the rule hits, and count the hit."""
+        """Decide by the number of earlier requests and the probability whether the rule hits, and count the hit."""
         rule = self.rule
+        if self.passed < rule.after:
+            self.passed += 1
+            return False
         if (rule.times and self.hits >= rule.times) or (
             rule.probability < 1 and self.random.random() >= rule.probability
         ):

@@ -67,7 +67,7 @@ _ACTION_WORDS = {
 }
 _WHOM = ("code", "client", "group", "topic", "queue", "address", "language", "direction")
 _HOW = ("jitter", "remark")
-_CHANCE = ("probability", "seed", "times", "from", "until")
+_CHANCE = ("probability", "seed", "after", "times", "from", "until")
 WORDS = ("broker", *_WHOM, *_ACTION_WORDS, *_HOW, *_CHANCE, "lifetime")
 """All words that a user can write."""
 
@@ -104,8 +104,8 @@ def checked(rule: FaultRule) -> FaultRule:
     if not (math.isfinite(rule.probability) and 0 < rule.probability <= 1):
         raise UsageError(f"probability={rule.probability}: it must be a number above 0, up to 1")
     numbers = {
-        "times": rule.times, "lifetime": rule.lifetime_ms, "delay": rule.delay_ms, "jitter": rule.jitter_ms,
-        "from": rule.from_ms, "until": rule.until_ms,
+        "after": rule.after, "times": rule.times, "lifetime": rule.lifetime_ms, "delay": rule.delay_ms,
+        "jitter": rule.jitter_ms, "from": rule.from_ms, "until": rule.until_ms,
     }  # fmt: skip
     lowest = {"until": -1}  # -1: the rule has no end.
     wrong = next((name for name, number in numbers.items() if number < lowest.get(name, 0)), None)
@@ -277,6 +277,8 @@ def _chance(words: Mapping[str, object]) -> dict[str, Any]:
             raise UsageError(f"probability={words['probability']}: it must be a number above 0, up to 1") from None
     if "seed" in words:
         fields["seed"] = _whole("seed", words["seed"], SEED_MAX)
+    if "after" in words:
+        fields["after"] = _whole("after", words["after"], NUMBER_MAX)
     if "times" in words:
         fields["times"] = _whole("times", words["times"], NUMBER_MAX, least=1)
     for word in ("from", "until"):

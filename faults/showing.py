@@ -51,6 +51,8 @@ def _how_often(rule: FaultRule) -> list[str]:
     words = []
     if rule.probability < 1:
         words.append(f"with probability {rule.probability:g}")
+    if rule.after:
+        words.append(f"after {rule.after:,} of them")
     if rule.times:
         words.append("once" if rule.times == 1 else f"{rule.times:,} times")
     if rule.from_ms:

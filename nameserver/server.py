@@ -11,6 +11,7 @@ import socket
 from staticfire.nameserver.clock_owner import ClockOwner
 from staticfire.nameserver.handlers import add_handlers
 from staticfire.nameserver.handlers.brokers import drop_connection, drop_silent_brokers
+from staticfire.nameserver.handlers.refused import RefusedConnections
 from staticfire.nameserver.kv_config import KVConfig
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.nameserver.state import KV_CONFIG_FILE, NameserverState
@@ -20,7 +21,7 @@ from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.folders import sync_folders_above
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import FolderLock, Machine
-from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits
+from staticfire.runtime.server import IDLE_MS_MAX, Server, ServerLimits, ServerTls
 from staticfire.runtime.service import Service
 from staticfire.runtime.state_file import read_state_file
 
@@ -39,6 +40,7 @@ class Nameserver(Service):
         self.state = NameserverState(
             machine, settings or NameserverSettings(), machine.clock.uptime_ms(), clock, self.spawn
         )
+        refused = RefusedConnections(self.state)
         self.dispatcher = Dispatcher()
         self._server = Server(
             machine,
@@ -47,11 +49,12 @@ class Nameserver(Service):
                 self.state.settings.unfinished_frame_bytes_max, self.state.settings.unfinished_frame_ms_max
             ),
             lost=self._lost,
+            tls=ServerTls(self.state.settings, refused.note),
         )
         self._is_stopping = False
         self._sock = sock
         self._folder_lock: FolderLock | None = None
-        add_handlers(self.dispatcher, self.state, lambda: self._server.connections)
+        add_handlers(self.dispatcher, self.state, lambda: self._server.connections, refused)
 
     @property
     def port(self) -> int:

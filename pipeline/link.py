@@ -17,7 +17,8 @@ from staticfire.pipeline.options import Protocol, SourceOptions
 from staticfire.pipeline.sink_options import SinkOptions
 from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.protocol.times import UptimeMs
-from staticfire.runtime.live import live_machine
+from staticfire.runtime.client_machine import client_machine
+from staticfire.runtime.tls.settings import TlsClient
 
 T = TypeVar("T")
 
@@ -28,12 +29,24 @@ ROUTE_POLL_MS = 3_600_000
 class ClusterLink:
     """A client for one cluster. Any thread but the link's own may call the methods."""
 
-    def __init__(self, name_server: str, protocol: Protocol) -> None:
+    def __init__(
+        self,
+        name_server: str,
+        protocol: Protocol,
+        tls: TlsClient | None = None,
+        access_key: str = "",
+        secret_key: str = "",
+    ) -> None:
         self._name_server = name_server
-        self._machine = live_machine()
+        self._machine = client_machine(tls)
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="staticfire-link", daemon=True).start()
-        settings = ClientSettings(protocol=protocol, poll_name_server_interval_ms=ROUTE_POLL_MS)
+        settings = ClientSettings(
+            protocol=protocol,
+            poll_name_server_interval_ms=ROUTE_POLL_MS,
+            access_key=access_key,
+            secret_key=secret_key,
+        )
         self._client = self._wait(self._open(settings))
 
     async def _open(self, settings: ClientSettings) -> ClusterClient:
@@ -63,14 +76,14 @@ class ClusterLink:
             raise SourceUnreachable(f"nameServer={self._name_server}: {error}") from None
 
 
-_links: dict[tuple[str, Protocol], ClusterLink] = {}
+_links: dict[tuple[str, Protocol, TlsClient | None, str, str], ClusterLink] = {}
 _lock = threading.Lock()
 
 
 def link_to(options: SourceOptions | SinkOptions) -> ClusterLink:
     """Return this process's link to the cluster of a query."""
     with _lock:
-        key = (options.name_server, options.protocol)
+        key = (options.name_server, options.protocol, options.tls, options.access_key, options.secret_key)
         link = _links.get(key)
         if link is None:
             link = _links[key] = ClusterLink(*key)

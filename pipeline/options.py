@@ -7,7 +7,7 @@ doesn't matter. Every error contains the option, its value and what is allowed.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from staticfire.pipeline.expressions import EVERYTHING, TAG, SourceExpression, parse_expression
 from staticfire.pipeline.offsets import EARLIEST, LATEST, GivenOffsets, parse_offsets, parse_times
@@ -15,6 +15,7 @@ from staticfire.pipeline.topic_pattern import TopicPattern, parse_pattern
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import TOOLS_GROUP, group_fault, topic_fault
 from staticfire.runtime.addresses import parse_addresses
+from staticfire.runtime.tls.settings import TlsClient, tls_client
 
 # Messages per pull. A broker returns fewer if they are larger than 256 KiB in total; RocketMQ's default limit is 32.
 PULL_BATCH_SIZE = 1_024
@@ -59,16 +60,25 @@ class SourceOptions:
     pull_timeout_ms: int = PULL_TIMEOUT_MS
     reconnect_timeout_ms: int = RECONNECT_TIMEOUT_MS
     include_properties: bool = False
+    tls: TlsClient | None = None
+    access_key: str = ""
+    """The user in whose name requests are signed."""
+    secret_key: str = field(default="", repr=False)
     given: frozenset[str] = field(default_factory=frozenset)
     """The names of the options that were set, to refuse those that don't apply to a kind of query."""
 
 
+TLS_NAMES = (
+    "tls.enable", "tls.client.trustCertPath", "tls.client.authServer", "tls.client.certPath", "tls.client.keyPath",
+    "tls.client.keyPassword",
+)  # fmt: skip
+"""RocketMQ's names for TLS, of source and sink. The paths are those of files on each worker."""
 NAMES = (
     "nameServer", "subscribe", "subscribePattern", "topic", "startingOffsets", "endingOffsets", "startingTimestamp",
     "endingTimestamp", "startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy",
     "maxOffsetsPerTrigger", "minPartitions", "failOnDataLoss", "expression", "expressionType", "subExpression",
     "pushDownFilters", "pullBatchSize", "pullsInFlight", "pullTimeoutMs", "reconnectTimeoutMs", "protocol",
-    "includeProperties", "group",
+    "includeProperties", "group", "accessKey", "secretKey", *TLS_NAMES,
 )  # fmt: skip
 _STRATEGY = "startingOffsetsByTimestampStrategy"
 _NOT_OPTIONS = {
@@ -106,6 +116,8 @@ def parse_options(options: Mapping[str, str], environment: Mapping[str, str]) ->
         pull_timeout_ms=read.integer("pullTimeoutMs", 1) or PULL_TIMEOUT_MS,
         reconnect_timeout_ms=read.integer("reconnectTimeoutMs", 1) or RECONNECT_TIMEOUT_MS,
         include_properties=read.boolean("includeProperties", False),
+        tls=tls_of(given),
+        **keys_of(given),
         given=frozenset(given),
     )
     for name, boundary in (
@@ -116,6 +128,14 @@ def parse_options(options: Mapping[str, str], environment: Mapping[str, str]) ->
     ):
         _check_topics_of(name, boundary, parsed)
     return parsed
+
+
+def keys_of(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options accessKey and secretKey, by the names of fields. Raises: UsageError (one is missing)."""
+    keys = {"access_key": given.get("accessKey", ""), "secret_key": given.get("secretKey", "")}
+    if bool(keys["access_key"]) != bool(keys["secret_key"]):
+        raise UsageError("accessKey and secretKey belong together: give both, or none")
+    return keys
 
 
 def check_for_batch(options: SourceOptions) -> None:
@@ -192,6 +212,12 @@ def _topics(given: Mapping[str, str]) -> tuple[str, ...]:
         if fault is not None:
             raise UsageError(f"{name}={given[name]}: {topic!r} can't be a topic: {fault}")
     return topics
+
+
+def tls_of(given: Mapping[str, str]) -> TlsClient | None:
+    """Return how connections use TLS; None: as the environment says. Raises: UsageError."""
+    wanted = {name: given[name] for name in TLS_NAMES if name in given}
+    return tls_client(wanted) if wanted else None
 
 
 def group_of(given: Mapping[str, str], default: str) -> str:

@@ -1,12 +1,22 @@
 """The options of the sink, parsed once into a frozen value. Pure. Names are those of the source and of Kafka's sink."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
-from staticfire.pipeline.options import OptionReader, Protocol, group_of, known_options, name_server_of
+from staticfire.pipeline.options import (
+    TLS_NAMES,
+    OptionReader,
+    Protocol,
+    group_of,
+    keys_of,
+    known_options,
+    name_server_of,
+    tls_of,
+)
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import topic_fault
+from staticfire.runtime.tls.settings import TlsClient
 
 PRODUCER_GROUP = "SPARK_SINK"
 # The limit for a row, including all retries.
@@ -17,7 +27,7 @@ ROWS_PER_SEND_MAX, SENDS_IN_FLIGHT_MAX = 65_536, 64
 
 NAMES = (
     "nameServer", "topic", "protocol", "group", "failOnError", "sendTimeoutMs", "rowsPerSend", "sendsInFlight",
-    "rowIds", "checkpointLocation",
+    "rowIds", "checkpointLocation", "accessKey", "secretKey", *TLS_NAMES,
 )  # fmt: skip
 _NOT_OPTIONS = {
     "path": "save() and start() accept no path: use the option topic",
@@ -43,6 +53,10 @@ class SinkOptions:
     sends_in_flight: int = SENDS_IN_FLIGHT
     row_ids: bool = True
     """Whether each message has a property that identifies its row and run."""
+    tls: TlsClient | None = None
+    access_key: str = ""
+    """The user in whose name requests are signed."""
+    secret_key: str = field(default="", repr=False)
 
 
 def parse_sink_options(options: Mapping[str, str], environment: Mapping[str, str]) -> SinkOptions:
@@ -59,6 +73,8 @@ def parse_sink_options(options: Mapping[str, str], environment: Mapping[str, str
         rows_per_send=read.integer("rowsPerSend", 1, ROWS_PER_SEND_MAX) or ROWS_PER_SEND,
         sends_in_flight=read.integer("sendsInFlight", 1, SENDS_IN_FLIGHT_MAX) or SENDS_IN_FLIGHT,
         row_ids=read.boolean("rowIds", True),
+        tls=tls_of(given),
+        **keys_of(given),
     )
 
 

@@ -4,7 +4,9 @@ Commands:
 
 - `command.py`: how a request and its response are declared; `requests/`: all requests, by family
 - `codecs/`: headers and bodies as bytes, one module per codec byte
-- `frame_reader.py`: the frames of one connection, bytes in and calls out
+- `frame_reader.py`: the frames of one connection, bytes in and calls out; `first_bytes.py`: the protocol of its first
+  bytes
+- `signatures.py`: signatures of requests with an access key
 - `codes.py`, `limits.py`, `remarks.py`: RocketMQ's codes, limits and texts, and a few of our own
 - `errors.py`: every exception of staticfire, by what the caller can do about it; `documentation.py`: addresses of pages
 

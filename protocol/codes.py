@@ -186,6 +186,10 @@ class RequestCode(IntEnum):
     GET_REPLICATION = 9063
     CONTROL_REPLICATION = 9064
     CHANGE_ROLE = 9065
+    SIGN_IN = 9070
+    JUDGE_CALL = 9071
+    GET_ACCESS = 9072
+    ACCESS_CHANGED = 9073
 
 
 class ResponseCode(IntEnum):

@@ -11,7 +11,7 @@ Bytes that aren't a frame raise ProtocolError. Then the connection must be close
 unknown.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple, cast
@@ -30,6 +30,7 @@ from staticfire.protocol.codecs import (
     MakeCall,
     Offer,
     Offers,
+    RequestWatch,
     SendRuns,
     codec_for,
 )
@@ -38,6 +39,7 @@ from staticfire.protocol.codecs.hot_native import HotNativeRequests, HotTable, r
 from staticfire.protocol.codes import ResponseCode, name_of_request
 from staticfire.protocol.command import REQUESTS, Answer, refusal
 from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.first_bytes import TLS_FIRST, PlainText, recognise
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 
 Handler = Callable[[Any], Answer | None]
@@ -47,6 +49,7 @@ FastPath = Callable[[bytes, int, int, list[Called], int], int]
 """Reads requests from a range of bytes; appends up to so many calls (0: all) and returns where it stopped."""
 # Length, codec, header length.
 HEAD_BYTES = 8
+_ACCESS_KEY = b'"AccessKey"'
 _HEAD = Struct(">II").unpack_from
 _LENGTH_MAX = FRAME_BYTES_MAX - 4
 _SYSTEM_ERROR = int(ResponseCode.SYSTEM_ERROR)
@@ -68,18 +71,6 @@ class AnswerFrame(NamedTuple):
     body: bytes
 
 
-def answers_in(data: bytes) -> Iterator[AnswerFrame]:
-    """Yield the responses in complete frames that we wrote ourselves."""
-    at = 0
-    while at < len(data):
-        length, word = _HEAD(data, at)
-        codec, body_at = codec_for(word >> 24), at + HEAD_BYTES + (word & 0xFFFFFF)
-        yield AnswerFrame(
-            codec, codec.decode_envelope(data[at + HEAD_BYTES : body_at]), data[body_at : at + 4 + length]
-        )
-        at += 4 + length
-
-
 class Routes:
     """The handlers by request code, shared by all readers of a server or client."""
 
@@ -92,6 +83,8 @@ class Routes:
         self.runs: SendRuns | None = None
         """Takes plain sends all at once, before calls are made for the rest. None if there is nothing that does so, and
         under a guard."""
+        self.watch: RequestWatch | None = None
+        """Judges requests, or notes their access keys."""
         self._offered: SendRuns | None = None
         self._guard: Guard | None = None
         self._unguarded: dict[int, Handler] = {}
@@ -173,6 +166,8 @@ class FrameReader:
         self._given_back: list[Called] = []
         self._wanted_bytes = HEAD_BYTES
         self._is_recognised = False
+        self.needs_tls = False
+        """Whether plain text is refused."""
         # The reason why nothing more can be read.
         self._ended_by = ""
         self._native = HotNativeRequests(codec_for(NATIVE), routes.hot, routes, make_call, source)
@@ -214,13 +209,27 @@ class FrameReader:
         """Buffer bytes; return whether there may be a complete frame now."""
         self._pieces.append(data)
         self.unread_bytes += len(data)
-        return self.unread_bytes >= self._wanted_bytes
+        if self.unread_bytes >= self._wanted_bytes:
+            return True
+        # The first byte alone shows that a peer speaks TLS.
+        return not self._is_recognised and self._pieces[0][:1] in TLS_FIRST
+
+    def read_slowly(self) -> None:
+        """Read the next request part by part, even if it is like the last one."""
+        self._fast_path, self._offer = _nothing_is_alike, None
 
     def clear(self) -> None:
         """Drop the data that hasn't been read."""
         self._pieces.clear()
         self._given_back.clear()
         self._at, self.unread_bytes, self._wanted_bytes = 0, 0, HEAD_BYTES
+
+    def take_first(self) -> bytes:
+        """Return the first bytes of a connection, because they aren't frames but TLS. The frames will be inside."""
+        data = b"".join(self._pieces)
+        self.clear()
+        self.needs_tls = False
+        return data
 
     def give_back(self, calls: list[Called]) -> None:
         """Return these calls from the next `calls` again, because they aren't handled yet."""
@@ -255,6 +264,8 @@ class FrameReader:
         try:
             if end and not self._is_recognised:
                 recognise(data)
+                if self.needs_tls:
+                    raise PlainText("plain text on an enforcing port: turn TLS on in the client (tls.server.mode)")
                 self._is_recognised = True
             if self._offer is not None:
                 at = offers.make(self._offer, data, at, stop)
@@ -298,6 +309,13 @@ class FrameReader:
             return self._answered, AnswerFrame(codec, envelope, data[body_at:stop])
         self.codec = codec
         self._json.forget()
+        watch = self._routes.watch
+        if watch is not None and watch.is_judging:
+            self.read_slowly()  # Each request needs its header.
+            body = data[body_at:stop]
+            return watch.judged(envelope, body, self._read_request(codec, envelope, body))
+        if watch is not None and codec.number != NATIVE and _ACCESS_KEY in (envelope.fields or b""):
+            watch.saw_key(self._source, envelope.fields or b"")
         is_native = codec.number == NATIVE
         if is_native and envelope.flag == 0 and envelope.remark is None:
             if envelope.code not in self._routes.known:
@@ -368,22 +386,6 @@ def _refuses(code: int, words: str) -> Handler:
 
 def _refuse(answer: Answer, _call: Any) -> Answer:
     return answer
-
-
-def recognise(data: bytes) -> None:
-    """Refuse the first bytes of a connection if they belong to another protocol. Raises: ProtocolError.
-
-    A frame is shorter than 16 MiB, so its first byte is 0 (or 1). Any other first byte isn't RocketMQ remoting.
-    """
-    if data[0] <= 1:
-        return
-    if data[:2] == b"\x16\x03":
-        raise ProtocolError("these bytes are TLS; this port speaks plain TCP: turn useTLS off in the client")
-    if b"PRI * HTTP/2".startswith(data[:12]):
-        raise ProtocolError("these bytes are HTTP/2, probably of a 5.x gRPC client: use the gRPC port, usually 8081")
-    if data.split(b" ", 1)[0] in (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"CONNECT", b"PATCH"):
-        raise ProtocolError("these bytes are HTTP: use the port of the control endpoint, usually 8082")
-    raise ProtocolError(f"these bytes are not a frame: {data[:16].hex(' ')}")
 
 
 def _ignore(_call: Any) -> None:

@@ -6,9 +6,9 @@ async with Proxy(live_machine(), ProxySettings(grpc_server_port=0, namesrv_addr=
 
 import socket
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.settings import ClientSettings
 from staticfire.protocol.errors import UsageError, os_words
 from staticfire.proxy.services.service import MessagingService
 from staticfire.proxy.settings import ProxySettings
@@ -18,10 +18,17 @@ from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.service import Service
 
-if TYPE_CHECKING:
-    from ssl import SSLContext
-
 log = logger("proxy")
+
+
+def _client_settings(settings: ProxySettings) -> ClientSettings:
+    """Return the settings of the client that the endpoint is. Raises: UsageError."""
+    text, tls = settings.inner_client_authentication_credentials, settings.as_client()
+    if not text:
+        return ClientSettings.signing(None, tls)
+    from staticfire.runtime.credentials import Credentials  # imported here: most endpoints have no key
+
+    return ClientSettings.signing(Credentials.parse_setting(text), tls)
 
 
 class Proxy(Service):
@@ -34,7 +41,7 @@ class Proxy(Service):
         super().__init__()
         self._settings = settings or ProxySettings()
         self._sock = sock
-        self._client = ClusterClient(self._settings.namesrv_addr, machine=machine)
+        self._client = ClusterClient(self._settings.namesrv_addr, _client_settings(self._settings), machine)
         self._messaging = MessagingService(self._client, self._settings.min_invisible_time_mills_for_recv)
         limits = TransportLimits(
             request_bytes_max=self._settings.grpc_max_inbound_message_size,
@@ -42,7 +49,7 @@ class Proxy(Service):
             unfinished_bytes_max=self._settings.unfinished_request_bytes_max,
             connections_max=self._settings.connections_max,
         )
-        self._endpoint = GrpcEndpoint(machine, self._messaging.methods(), limits, self._make_tls)
+        self._endpoint = GrpcEndpoint(machine, self._messaging.methods(), limits, self._settings)
         self._parts = AsyncExitStack()
 
     @property
@@ -75,9 +82,3 @@ class Proxy(Service):
         while True:
             await self.pause_for(LOOK_MS)
             self._endpoint.look()
-
-    def _make_tls(self) -> "SSLContext":
-        # Imported here, because OpenSSL costs 10 ms and 3 MiB, and the library that makes the certificate even more.
-        from staticfire.proxy.transport.certificate import server_context
-
-        return server_context([name.strip() for name in self._settings.tls_names.split(",") if name.strip()])

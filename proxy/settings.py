@@ -5,7 +5,8 @@ On the command line and in a configuration file the same names stand in camel ca
 
 from dataclasses import dataclass, field
 
-from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PORT, SettingsValue, within
+from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PORT, within
+from staticfire.runtime.tls.settings import TlsSettings
 
 # How long a received message may be invisible. RocketMQ: maxInvisibleTimeMills, 12 hours.
 INVISIBLE_MS_MAX = 43_200_000
@@ -14,7 +15,7 @@ BODY_BYTES_MAX = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ProxySettings(SettingsValue):
+class ProxySettings(TlsSettings):
     """One endpoint. Read once, passed down as a value."""
 
     namesrv_addr: str = "127.0.0.1:9876"
@@ -25,9 +26,11 @@ class ProxySettings(SettingsValue):
     """0.0.0.0: every address of this machine, including IPv6 if there is any."""
     grpc_server_port: int = field(default=8081, metadata=PORT)
     """The port for TLS and plain text; the first byte of a connection decides. 0: any free port."""
-    tls_names: str = ""
-    """Host names and addresses of the certificate, separated by commas, in addition to localhost, 127.0.0.1 and ::1.
-    Only for clients that check it; most of RocketMQ's don't."""
+
+    # Access
+    inner_client_authentication_credentials: str = field(default="", metadata={"secret": True})
+    """The endpoint's own access key for brokers that check signatures, like {"accessKey":"...","secretKey":"..."}.
+    Brokers need the same setting."""
 
     # What clients may ask for
     min_invisible_time_mills_for_recv: int = field(default=10_000, metadata=within(0, INVISIBLE_MS_MAX))

@@ -7,8 +7,10 @@ Connections:
 
 - `connection.py`: handles the requests of frames and sends responses; `dispatcher.py`: the handler of each request
 - `pending_answers.py`: our requests that wait for a response, each until its deadline
+- `credentials.py`: an access key with its secret; `local_keys.py`: that of a cluster of this user
 - `unfinished.py`: incomplete frames, over all connections
 - `server.py`: ports that accept connections; `pool.py`: connections that this process opened
+- `tls/`: TLS on both; `client_machine.py`: a machine whose connections speak it
 - `addresses.py`, `reach.py`: addresses as users write them, and the address that peers must use
 - `ports.py`: sockets that one process binds and another one serves; `port_holder.py`: which program has a port
 

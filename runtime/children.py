@@ -17,7 +17,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.exit_codes import EXIT_USAGE
@@ -55,6 +55,8 @@ class ChildPlan:
     sock: socket.socket
     temporary: str = ""
     """The child's temporary folder. The child removes it if we were killed and can't."""
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    """The settings that nobody may see, by their environment variables."""
 
 
 class Child:
@@ -143,7 +145,8 @@ class Children:
                 arguments = ["--settings", json.dumps(dict(plan.settings)), "--listen-fd", str(plan.sock.fileno())]
                 if plan.temporary:
                     arguments += ["--temporary", plan.temporary]
-                process, ours = start_process(plan.module, "--parent-fd", arguments, self._stdout, [plan.sock.fileno()])
+                fds = [plan.sock.fileno()]
+                process, ours = start_process(plan.module, "--parent-fd", arguments, self._stdout, fds, plan.secrets)
         finally:
             plan.sock.close()
         child = self._children[plan.name] = Child(plan.name, process, ours)
@@ -299,7 +302,7 @@ class Children:
 
 def _tell_plan(link: socket.socket, plan: ChildPlan) -> None:
     """Send a process that was started early what it must serve."""
-    told = {"settings": dict(plan.settings), "temporary": plan.temporary}
+    told = {"settings": dict(plan.settings), "temporary": plan.temporary, "secrets": dict(plan.secrets)}
     try:
         socket.send_fds(link, [json.dumps(told).encode() + b"\n"], [plan.sock.fileno()])
     except OSError:

@@ -7,6 +7,7 @@ and its own name. A number may have a unit only if the field's name contains one
 
 import functools
 import types
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from enum import Enum
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -35,6 +36,18 @@ def non_defaults(settings: Any) -> dict[str, str]:
         if value != default_of(one):
             given[one.name] = text_of(value)
     return given
+
+
+def without_secrets(cls: type, given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return settings without those that the list of processes must not show, and these as environment variables."""
+    secret = secret_names(cls)
+    public = {name: text for name, text in given.items() if name not in secret}
+    return public, {variable_of(name): text for name, text in given.items() if name in secret}
+
+
+def secret_names(cls: type) -> frozenset[str]:
+    """Return the fields whose values must not be shown."""
+    return frozenset(one.name for one in fields(cls) if one.metadata.get("secret"))
 
 
 def field_of(cls: type, key: str) -> str | None:

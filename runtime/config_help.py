@@ -8,7 +8,7 @@ import ast
 import inspect
 import itertools
 import textwrap
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import get_type_hints
 
 from staticfire.runtime.config import default_of, key_of, text_of, variable_of, what_it_takes
@@ -46,7 +46,8 @@ def example_toml(cls: type) -> str:
     for setting in describe(cls):
         lines += [f"# {line}" for line in setting.text.splitlines()]
         plain = setting.takes == "true or false" or setting.takes.startswith(("a whole number", "a number"))
-        lines += [f"# {setting.key} = {setting.default if plain else _quoted(setting.default)}", ""]
+        key = _quoted(setting.key) if "." in setting.key else setting.key  # A bare dot would make it a table.
+        lines += [f"# {key} = {setting.default if plain else _quoted(setting.default)}", ""]
     return "\n".join(lines)
 
 
@@ -56,11 +57,12 @@ def _quoted(text: str) -> str:
 
 def _texts_of(cls: type) -> dict[str, str]:
     """Return the docstring below each field in the source code."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
     texts: dict[str, str] = {}
-    for above, below in itertools.pairwise(body):
-        is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
-        if isinstance(above, ast.AnnAssign) and isinstance(above.target, ast.Name) and is_text:
-            texts[above.target.id] = inspect.cleandoc(str(below.value.value))  # type: ignore[attr-defined]
+    for each in reversed([each for each in cls.__mro__ if is_dataclass(each)]):
+        tree = ast.parse(textwrap.dedent(inspect.getsource(each)))
+        body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
+        for above, below in itertools.pairwise(body):
+            is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+            if isinstance(above, ast.AnnAssign) and isinstance(above.target, ast.Name) and is_text:
+                texts[above.target.id] = inspect.cleandoc(str(below.value.value))  # type: ignore[attr-defined]
     return texts

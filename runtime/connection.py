@@ -28,6 +28,7 @@ from staticfire.protocol.command import Answer, Request, declaration_of, refusal
 from staticfire.protocol.errors import AnswerTimeout, ConnectionLost, ProtocolError
 from staticfire.protocol.frame_reader import AnswerFrame, FrameReader, Peer
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
+from staticfire.protocol.requests.access import SignIn
 from staticfire.runtime.addresses import format_address, plain_host
 from staticfire.runtime.dispatcher import Call, Dispatcher, Handler, failure
 from staticfire.runtime.log import logger
@@ -65,6 +66,9 @@ class Owner(Protocol):
     def left_unfinished(self, connection: "Connection", unread_bytes: int, is_new: bool) -> None:
         """A read ended in the middle of a frame, a new one or the same as before. 0 bytes: the frame is complete."""
 
+    def takes_over(self, connection: "Connection", error: ProtocolError) -> bool:
+        """Return whether it handles bytes that aren't a frame: the beginning of TLS. Otherwise they are rejected."""
+
 
 class Connection(asyncio.Protocol):  # house: one state, as the file says
     """One connection. A `Server` or a client's pool creates it; other objects hold a reference."""
@@ -88,6 +92,8 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         self.born_host = b""
         """The peer's packed address: the born host of the messages that it sends."""
         self.client_id: str | None = None
+        self.signed_in: SignIn | None = None
+        """The access key of the peer's requests, if it sent one for the whole connection."""
         self.was_heard = True
         """Whether any data was received since this was last reset; see Server.close_idle."""
         self.closed: asyncio.Future[None] | None = None
@@ -103,10 +109,17 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         self._is_unfinished = False
         self._when_taken: list[Callable[[], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
+        # The transport itself, which an outlet or TLS may cover.
+        self._wire: asyncio.Transport | None = None
+        self._rejected_for = ""
 
     @property
     def peer(self) -> Peer:
         return self._reader.peer
+
+    def read_slowly(self) -> None:
+        """Have the next request judged by `Routes.watch`, if it judges."""
+        self._reader.read_slowly()
 
     @property
     def codec(self) -> Codec:
@@ -123,7 +136,8 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         host, port = (transport.get_extra_info("peername") or ("?", 0))[:2]
         self._reader.peer = Peer(format_address(plain_host(host), port))
         # This is set after the peer, because an outlet that replaces the transport reads the peer.
-        self.transport = self._dispatcher.outlet(self, cast(asyncio.Transport, transport))
+        self._wire = cast(asyncio.Transport, transport)
+        self.transport = self._dispatcher.outlet(self, self._wire)
         self._loop = asyncio.get_running_loop()
         self._pending = PendingAnswers(self._loop, self._expired)
         self.closed = self._loop.create_future()
@@ -133,8 +147,18 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         if self._owner is not None:
             self._owner.connected(self)
 
+    def require_tls(self) -> None:
+        """Refuse plain text: nothing of it is handled."""
+        self._reader.needs_tls = True
+
+    def begin_tls(self, cover: Callable[[asyncio.Transport, bytes], asyncio.Transport]) -> None:
+        """Receive and send through TLS from now on. `cover` gets the transport and the first bytes."""
+        if self._wire is not None:
+            first = self._reader.take_first()
+            self.transport = self._dispatcher.outlet(self, cover(self._wire, first))
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self.transport = None
+        self.transport = self._wire = None
         if self._dispatcher.heard_last is self:
             self._dispatcher.heard_last = None
         self._reader.clear()
@@ -145,11 +169,16 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             self.closed.set_result(None)
         if self._owner is not None:
             self._owner.disconnected(self)
+        if isinstance(exc, ProtocolError):
+            self._rejected_for = str(exc)
         for pending in self._pending.take_all() if self._pending is not None else ():
-            self._tell(
-                pending,
-                ConnectionLost(f"connection to {self.peer.address} lost before the response to {pending.asked}"),
-            )
+            words = f"connection to {self.peer.address} lost before the response to {pending.asked}"
+            self._tell(pending, ConnectionLost(self._with_reason(words)))
+
+    def _with_reason(self, words: str) -> str:
+        failure = None if self.transport is None else self.transport.get_extra_info("tls_failure")
+        reason = self._rejected_for or failure
+        return f"{words}: {reason}" if reason else words
 
     def pause_writing(self) -> None:
         if self._loop is not None and self._paused is None:
@@ -220,7 +249,8 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
                 self._settle()
         except ProtocolError as error:
             self._settle()
-            self.reject(str(error))
+            if self._owner is None or not self._owner.takes_over(self, error):
+                self.reject(str(error))
             return
         self._bursting = False
         if reader.unread_bytes or self._is_unfinished:
@@ -384,7 +414,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         with a future.
         """
         if self.transport is None or self.transport.is_closing() or self._pending is None:
-            raise ConnectionLost(f"not connected to {self.peer.address}")
+            raise ConnectionLost(self._with_reason(f"not connected to {self.peer.address}"))
         declaration = declaration_of(type(request))
         self._opaque = opaque = (self._opaque + 1) & 0x7FFFFFFF
         frame = self.codec.encode_request(request, opaque, False)
@@ -420,6 +450,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
 
     def reject(self, words: str) -> None:
         """Close the connection because of what the peer sent."""
+        self._rejected_for = words
         log.warning("connection_rejected", peer=self.peer.address, reason=words)
         self.close()
 

@@ -13,7 +13,7 @@ import msgspec
 
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import Unparsable, field_named, field_of, key_of, parse_value, text_of
-from staticfire.runtime.ranges import shown
+from staticfire.runtime.ranges import hidden, shown
 
 S = TypeVar("S")
 
@@ -34,7 +34,7 @@ class Change(msgspec.Struct, Generic[S], frozen=True):
 
 def as_properties(settings: Any) -> dict[str, str]:
     """Return all settings under the names that users write."""
-    return {key_of(one): text_of(getattr(settings, one.name)) for one in fields(settings)}
+    return {key_of(one): hidden(one, text_of(getattr(settings, one.name))) for one in fields(settings)}
 
 
 def change_settings(settings: S, properties: Mapping[str, str], live: Collection[str] | None = None) -> Change[S]:
@@ -50,7 +50,12 @@ def change_settings(settings: S, properties: Mapping[str, str], live: Collection
             complaints.append(f"{shown(key)}={shown(text)}: {_why_unknown(key)}")
             continue
         try:
-            value = parse_value(text.strip(), type(settings), field_named(type(settings), name))
+            field = field_named(type(settings), name)
+            if field.metadata.get("secret"):
+                if text != hidden(field, text_of(getattr(settings, name))):
+                    complaints.append(f"{key}: it is a secret, and is read only at the start")
+                continue
+            value = parse_value(text.strip(), type(settings), field)
         except Unparsable as wrong:
             complaints.append(f"{key}={shown(text)}: it must be {wrong}")
             continue

@@ -1,22 +1,24 @@
 """Load the settings of a program: flag > environment (STATICFIRE_<NAME>) > file > default.
 
-A file is TOML if its name ends in .toml; otherwise it has RocketMQ's `key=value` lines. Anything that isn't understood
-is an error that states the fix, because a silently ignored setting can cost hours. A program reads only its own
-settings from the environment. `staticfire/launch/environment.py` finds misspelt ones, because it has the settings of
-all programs.
+A file is TOML if its name ends in .toml; a .yml is RocketMQ 4's plain_acl.yml; otherwise it has RocketMQ's `key=value`
+lines. Anything that isn't understood is an error that states the fix, because a silently ignored setting can cost
+hours. A program reads only its own settings from the environment. `staticfire/launch/environment.py` finds misspelt
+ones, because it has the settings of all programs.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import Unparsable, field_named, field_of, key_of, parse_value, text_of, variable_of
-from staticfire.runtime.ranges import shown
+from staticfire.runtime.ranges import HIDDEN, shown
 
 S = TypeVar("S")
 
 TOML = ".toml"
+YAML = (".yml", ".yaml")
 ENVIRONMENT = "the environment"
 
 
@@ -39,7 +41,7 @@ def load_settings(
     """
     values: dict[str, Any] = {}
     sources = [(file or "", _read_file(file))] if file else []
-    if file and tell is not None and not file.endswith(TOML):
+    if file and tell is not None and not file.endswith((TOML, *YAML)):
         # Imported here because most starts read no file.
         from staticfire.runtime.foreign_conf import understood
 
@@ -60,7 +62,8 @@ def load_settings(
                 values[name] = parse_value(text, cls, field_named(cls, name))
             except Unparsable as wrong:
                 given_as = variable_of(key) if place == ENVIRONMENT else key
-                words = f"{given_as}={shown(text)} ({place}) is not a value for this setting: it must be {wrong}"
+                value = HIDDEN if field_named(cls, name).metadata.get("secret") else shown(text)
+                words = f"{given_as}={value} ({place}) is not a value for this setting: it must be {wrong}"
                 raise UsageError(words) from None
     return cls(**values)
 
@@ -71,6 +74,9 @@ def _from_environment(cls: type, environment: Mapping[str, str]) -> dict[str, st
 
 
 def _read_file(path: str) -> dict[str, str]:
+    if path.endswith(YAML):
+        # RocketMQ's only file in YAML is plain_acl.yml. The broker reads it.
+        return {"aclEnable": "true", "plainAclFile": os.path.abspath(path)}
     try:
         with open(path, "rb") as file:
             # Bytes in a broker.conf that aren't UTF-8 are normally in a comment.

@@ -11,10 +11,13 @@ import asyncio
 import random
 import socket
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from staticfire.protocol.times import MessageMs, UptimeMs
 from staticfire.runtime.reach import Surroundings
+
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
 
 T = TypeVar("T")
 Bytes = bytes | bytearray | memoryview
@@ -97,6 +100,9 @@ class File(Protocol):
 
     def read_unmapped(self, position: int, size: int) -> bytes:
         """Like `read`, but with a call, so it is safe for any content. Raises: OSError with the path in `filename`."""
+
+    def data_end(self) -> int:
+        """Return a position from which on the file is known to read as zeros; at most its size. It reads nothing."""
 
     def sync(self) -> None:
         """Sync all written data to the disk; the name of a new file needs `Files.sync_folder`.
@@ -252,6 +258,8 @@ class Identity(NamedTuple):
     random: random.Random
     utc_offset_ms: int = 0
     """The offset of the machine's time zone when the process started."""
+    credentials: "Credentials | None" = None
+    """The access key for connections that have no other one."""
     memory_bytes: int = 16 * 1024**3
     """The machine's memory."""
 

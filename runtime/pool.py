@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from staticfire.protocol.codecs import NATIVE, codec_for
+from staticfire.protocol.codecs import JSON, NATIVE, codec_for
 from staticfire.protocol.command import Answer, Request
-from staticfire.protocol.errors import ConnectFailed, os_words
+from staticfire.protocol.errors import ConnectFailed, ProtocolError, os_words
 from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.machine import Machine
+
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
 
 A = TypeVar("A", bound=Answer)
 Heard = Callable[[str, Connection], None]
@@ -29,11 +32,18 @@ class ConnectionPool:
         codec_byte: int = NATIVE,
         connected: Heard | None = None,
         lost: Heard | None = None,
+        credentials: "Credentials | None" = None,
     ) -> None:
-        """`connected` and `lost` are called with the address and the connection that was opened or closed."""
+        """`connected` and `lost` are called with the address and the connection that was opened or closed.
+
+        `credentials`: the access key for requests; by default that of the machine, if it has one.
+        """
         self._machine = machine
         self._dispatcher = dispatcher or Dispatcher()
+        self._credentials = credentials or machine.identity.credentials
         self._codec = codec_for(codec_byte)
+        if self._credentials is not None and codec_byte == JSON:
+            self._codec = self._credentials.codec()
         self._open: dict[str, Connection] = {}
         self._attempts: dict[str, asyncio.Task[Connection]] = {}
         self._closed = False
@@ -75,6 +85,9 @@ class ConnectionPool:
             reason = os_words(error)
             raise ConnectFailed(f"connect to {address} failed: {reason.removeprefix(f'{address}: ')}") from None
         self._open[address] = connection
+        if self._credentials is not None and self._codec.number == NATIVE:
+            # Before any other request. Nameservers ignore it.
+            connection.tell(self._credentials.sign_in(f"{self._machine.identity.random.getrandbits(128):032x}"))
         if self._heard_connected is not None:
             self._heard_connected(address, connection)
         return connection
@@ -86,6 +99,9 @@ class ConnectionPool:
     def left_unfinished(self, connection: Connection, unread_bytes: int, is_new: bool) -> None:
         # A server may take its time; each request has a deadline.
         pass
+
+    def takes_over(self, connection: Connection, error: ProtocolError) -> bool:
+        return False  # A server never begins TLS.
 
     def disconnected(self, connection: Connection) -> None:
         for address, held in list(self._open.items()):

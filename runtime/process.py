@@ -28,6 +28,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from staticfire.protocol.errors import StaticfireError, StorageError, UsageError, os_words
+from staticfire.runtime.config import secret_names, variable_of
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_STOPPED, EXIT_USAGE
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.live.descriptors import raise_limit
@@ -62,6 +63,8 @@ class Launch(NamedTuple):
     listen_fd: int | None = None
     parent_fd: int | None = None
     temporary: str = ""
+    secrets: dict[str, str] = {}  # noqa: RUF012 (it is never changed)
+    """Settings that nobody may see, by their environment variables."""
 
 
 def run_program(program: Program[Any], arguments: Sequence[str]) -> int:
@@ -70,7 +73,9 @@ def run_program(program: Program[Any], arguments: Sequence[str]) -> int:
         launch = read_arguments(arguments)
         if launch is None:
             return EXIT_STOPPED
-        settings = load_settings(program.settings, launch.settings, {}, None)
+        secrets = {variable_of(name) for name in secret_names(program.settings)}
+        environment = {name: text for name, text in {**os.environ, **launch.secrets}.items() if name in secrets}
+        settings = load_settings(program.settings, launch.settings, environment, None)
         asyncio.run(_serve(program, settings, launch))
     except (UsageError, CantStart) as error:
         print(f"staticfire {program.name}: {error}", file=sys.stderr)
@@ -122,7 +127,7 @@ def _receive_plan(early_fd: int) -> Launch | None:
     finally:
         link.detach()
     plan = msgspec.json.decode(data)
-    return Launch(plan["settings"], fds[0], early_fd, plan["temporary"])
+    return Launch(plan["settings"], fds[0], early_fd, plan["temporary"], plan["secrets"])
 
 
 class CantStart(StaticfireError):

@@ -17,6 +17,8 @@ INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 TEXT_CHARS_MAX = 4_096
 # How much of a wrong value or of an unknown name an error message shows, so that the message is one line.
 SHOWN_CHARS_MAX = 100
+HIDDEN = "******"
+"""What is shown instead of a secret. A setting with one has `metadata={"secret": True}`."""
 
 
 class SettingsValue:
@@ -33,10 +35,16 @@ class SettingsValue:
         return hash(tuple(self._values().items()))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._values().items())})"
+        shown_values = {each.name: hidden(each, repr(getattr(self, each.name))) for each in fields(self)}  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in shown_values.items())})"
 
     def _values(self) -> dict[str, Any]:
         return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+
+
+def hidden(one: "Field[Any]", text: str) -> str:
+    """Return a setting's text as others may see it: stars for a password, however long it is."""
+    return HIDDEN if one.metadata.get("secret") and text not in ("", "''") else text
 
 
 def within(low: float, high: float, **more: Any) -> dict[str, Any]:

@@ -40,6 +40,9 @@ class SampledCounter:
     def sample(self, uptime_ms: UptimeMs, turn: int) -> None:
         """Take a sample. Before the first sample of a list, a zero is added, one period earlier."""
         now = Sample(uptime_ms, self.value, self.times)
+        if turn % _HOUR_SAMPLES and self._minute:
+            self._minute.append(now)  # Nearly always: the other lists get one sample in sixty at most.
+            return
         rows = ((self._minute, 1), (self._hour, _HOUR_SAMPLES), (self._day, _DAY_SAMPLES))
         for samples, every in rows:
             if not samples:

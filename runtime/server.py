@@ -7,10 +7,13 @@ settings give another one.
 import asyncio
 import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from staticfire.protocol.codecs import NATIVE, codec_for
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.first_bytes import PlainText, TlsHello
 from staticfire.protocol.hosts import pack_host
 from staticfire.protocol.message_ids import offset_id_prefix
 from staticfire.runtime.addresses import Address, parse_address
@@ -20,7 +23,11 @@ from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Listener, Machine
 from staticfire.runtime.reach import Reach
 from staticfire.runtime.service import Pause
+from staticfire.runtime.tls.settings import DISABLED, ENFORCING, TlsSettings
 from staticfire.runtime.unfinished import UnfinishedFrames
+
+if TYPE_CHECKING:
+    from staticfire.runtime.tls.port import TlsPort
 
 log = logger("server")
 
@@ -29,6 +36,8 @@ ANY_IPV4, ANY_IPV6 = "0.0.0.0", "::"
 IDLE_MS_MAX = 120_000
 # How often to check for frames that are incomplete for too long.
 SLOW_LOOK_MS = 5_000
+# A TLS alert, unexpected_message: the response to plain text where only TLS is accepted. Our clients know it.
+ALERT = b"\x15\x03\x03\x00\x02\x02\x0a"
 # Above this number, new connections are closed at once.
 CONNECTIONS_MAX = 50_000
 
@@ -42,6 +51,14 @@ class ServerLimits(msgspec.Struct, frozen=True):
     """The maximum time from a frame's first byte to its last. The sender has given up long before."""
 
 
+class ServerTls(msgspec.Struct, frozen=True):
+    """TLS at the ports of a server."""
+
+    settings: TlsSettings
+    refused: Callable[[str, str], None] = lambda address, reason: None
+    """Called with the peer's address and the reason, when a connection is closed because of TLS."""
+
+
 class Server:
     """Accepts connections on one or more ports, and closes all of them when it is closed."""
 
@@ -53,8 +70,9 @@ class Server:
         limits: ServerLimits | None = None,
         lost: Callable[[Connection], None] | None = None,
         came: Callable[[Connection], None] | None = None,
+        tls: ServerTls | None = None,
     ) -> None:
-        """`came` is called with each accepted connection, `lost` with each closed one."""
+        """`came` is called with each accepted connection, `lost` with each closed one. `tls`: None for plain text."""
         limits = limits or ServerLimits()
         self._machine = machine
         self._unfinished: UnfinishedFrames[Connection] = UnfinishedFrames(
@@ -63,6 +81,9 @@ class Server:
         self._has_unfinished = asyncio.Event()
         self._lost = lost
         self._came = came
+        self._tls = tls
+        self._tls_port: TlsPort | None = None
+        self._needs_tls = tls is not None and tls.settings.tls_server_mode == ENFORCING
         self._dispatcher = dispatcher
         self._reach = reach or Reach()
         self._listeners: list[Listener] = []
@@ -72,7 +93,9 @@ class Server:
         """The main port: that of the first listener."""
 
     async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
-        """Accept connections at this address, too; return the port. Raises: OSError."""
+        """Accept connections at this address, too; return the port. Raises: OSError, UsageError (TLS)."""
+        if self._tls is not None and not self._tls.settings.makes_certificate:
+            self._open_tls()
         listener = await self._machine.network.listen(self._accept, host, port, sock)
         self._listeners.append(listener)
         if self.port == 0:
@@ -91,7 +114,50 @@ class Server:
         return port
 
     def _accept(self) -> Connection:
-        return Connection(self._dispatcher, codec_for(NATIVE), accepting=True, owner=self)
+        connection = Connection(self._dispatcher, codec_for(NATIVE), accepting=True, owner=self)
+        if self._needs_tls:
+            connection.require_tls()
+        return connection
+
+    # -- TLS -----------------------------------------------------------------------------------------------------
+
+    def takes_over(self, connection: Connection, error: ProtocolError) -> bool:
+        """Begin TLS, or refuse what tls.server.mode doesn't allow."""
+        if self._tls is None or not isinstance(error, TlsHello | PlainText):
+            return False
+        if isinstance(error, PlainText):
+            if connection.transport is not None:
+                connection.transport.write(ALERT)
+            self._refuse_tls(connection, str(error))
+        elif self._tls.settings.tls_server_mode == DISABLED:
+            self._refuse_tls(connection, "TLS on a port where tls.server.mode=disabled: turn useTLS off in the client")
+        else:
+            port, address = self._open_tls(), connection.peer.address
+            connection.begin_tls(lambda wire, first: port.admit(connection, wire, address, first))
+        return True
+
+    def _refuse_tls(self, connection: Connection, reason: str) -> None:
+        connection.close()
+        self._refused_tls(connection.peer.address, reason)
+
+    def _open_tls(self) -> "TlsPort":
+        """Return the part that speaks TLS. Raises: UsageError (a file that can't be used)."""
+        if self._tls_port is None:
+            # Imported here, because OpenSSL costs 10 ms and 3 MiB.
+            from staticfire.runtime.tls.port import TlsContexts, TlsPort
+
+            assert self._tls is not None
+            contexts = TlsContexts(self._tls.settings, self._machine.workers)
+            contexts.check()
+            self._tls_port = TlsPort(contexts, self._refused_tls)
+        return self._tls_port
+
+    def _refused_tls(self, address: str, reason: str) -> None:
+        log.warning("tls_refused", peer=address, reason=reason)
+        assert self._tls is not None
+        self._tls.refused(address, reason)
+
+    # -- connections ---------------------------------------------------------------------------------------------
 
     def connected(self, connection: Connection) -> None:
         if len(self.connections) >= CONNECTIONS_MAX:
@@ -156,6 +222,8 @@ class Server:
     async def close(self) -> None:
         """Close the ports and the connections, and wait until they are closed."""
         await self.stop_accepting()
+        if self._tls_port is not None:
+            self._tls_port.close()
         ends = []
         for connection in list(self.connections):
             connection.close()

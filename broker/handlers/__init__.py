@@ -10,6 +10,7 @@
   `member_notices.py`: notifies members to rebalance
 - `connections.py`: lists of clients, and requests passed on to a client; `group_state.py`: the whole state of a group
 - `topics.py`, `groups.py`, `config.py`: changes by administrators; `queues.py`: finds a queue without creating it
+- `access.py`: users and policies, and what clients say about themselves
 - `queries.py`: finds messages by key, id and position
 - `statistics.py`, `runtime_info.py`: figures; `metrics.py`: figures for Prometheus; `journal.py`: reads the journal;
   `faults.py`: fault rules

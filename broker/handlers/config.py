@@ -44,6 +44,10 @@ LIVE = frozenset(
     {
         "access_message_in_memory_max_ratio",
         "answer_newer_subscription_unfiltered",
+        "authentication_enabled",
+        "authentication_whitelist",
+        "authorization_enabled",
+        "authorization_whitelist",
         "auto_create_subscription_group",
         "auto_create_topic_enable",
         "broker_heartbeat_interval",
@@ -79,6 +83,7 @@ LIVE = frozenset(
         "max_transfer_bytes_on_message_in_memory",
         "max_transfer_count_on_message_in_memory",
         "notify_consumer_ids_changed_enable",
+        "old_acl_answers",
         "offset_check_in_slave",
         "pop_dead_letters",
         "pop_from_retry_probability",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from staticfire.broker.access.peers import AccessPeers
 from staticfire.broker.groups.consumers import ConsumerGroup
 from staticfire.broker.groups.findings import findings_of
 from staticfire.broker.groups.tables import GroupTables
@@ -42,6 +43,7 @@ class GroupStateHandlers:
         held: HeldPulls,
         pops: LazyPopService,
         waiting: WaitingMessages,
+        peers: AccessPeers,
     ) -> None:
         self._state = state
         self._pops = pops
@@ -49,6 +51,7 @@ class GroupStateHandlers:
         self._groups = groups
         self._held_pulls = held
         self._messages = waiting
+        self._peers = peers
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handler."""
@@ -86,7 +89,7 @@ class GroupStateHandlers:
         for member in group.channel_info_table.values():
             yield MemberState(
                 member.client_id, member.counts, member.in_order, wall_before_ms + member.joined_ms,
-                wall_before_ms + member.last_seen_ms,
+                wall_before_ms + member.last_seen_ms, self._peers.key_of(member.connection),
             )  # fmt: skip
 
     def _locks(self, group: str) -> Iterator[LockState]:

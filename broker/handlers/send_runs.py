@@ -13,6 +13,8 @@ Behaviour
   the responses are parsed again and replaced.
 """
 
+from collections.abc import Iterator
+from struct import Struct
 from typing import Any
 
 from staticfire.broker.handlers.transactions import ended
@@ -30,12 +32,13 @@ from staticfire.protocol.codecs.hot_native import sent_forms
 from staticfire.protocol.command import Answer, answer_shape
 from staticfire.protocol.compiled import Packed, TakenSends, TakenTransactions, Twin
 from staticfire.protocol.errors import BrokerAnswer, StorageError
-from staticfire.protocol.frame_reader import AnswerFrame, Peer, answers_in
+from staticfire.protocol.frame_reader import HEAD_BYTES, AnswerFrame, Peer
 from staticfire.protocol.requests.send import ManyResult, SendAnswer, SendManyAnswer
 from staticfire.runtime.connection import Connection
 
 # How many templates for responses are kept: one for each address under which clients reach the broker.
 FORMS_KEPT_MAX = 64
+_head = Struct(">II").unpack_from
 # A message with this property waits for no slave, so it is handled alone.
 NO_WAIT, NO_WAIT_IN_JSON = b"WAIT\x01false", b"WAIT\\u0001false"
 
@@ -178,6 +181,18 @@ class SendRunHandler:
             answer = self._sending.not_stored()
             return ManyResult(answer.code, result.queue_id, -1, -1, answer.remark or "")
         return ManyResult(OUTCOME_CODE[outcome], result.queue_id, result.queue_offset, result.log_position)
+
+
+def answers_in(data: bytes) -> Iterator[AnswerFrame]:
+    """Yield the responses in complete frames that we wrote ourselves."""
+    at = 0
+    while at < len(data):
+        length, word = _head(data, at)
+        codec, body_at = codec_for(word >> 24), at + HEAD_BYTES + (word & 0xFFFFFF)
+        yield AnswerFrame(
+            codec, codec.decode_envelope(data[at + HEAD_BYTES : body_at]), data[body_at : at + 4 + length]
+        )
+        at += 4 + length
 
 
 # The fields in the header of a response to the end of a transaction: in JSON, and in the native codec.

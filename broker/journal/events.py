@@ -129,6 +129,12 @@ class EventJournal:
         """A group without an offset begins in a queue. -1: the client chooses the place, as in `wanted`."""
         self._say(kinds.BEGAN, "", group, topic, queue_id, offset, consumeFromWhere=wanted)
 
+    # -- access --------------------------------------------------------------------------------------------------
+
+    def saw_key(self, client: str, access_key: str) -> None:
+        """A client used an access key for the first time on its connection."""
+        self._say(kinds.KEY_SEEN, client, accessKey=access_key)
+
     # -- messages ------------------------------------------------------------------------------------------------
 
     def sent_back(self, sent: SentBack) -> None:
@@ -157,6 +163,10 @@ class EventJournal:
     def started(self, address: str, version: int) -> None:
         """The broker began to listen."""
         self._say(kinds.STARTED, address=address, version=version)
+
+    def tls_refused(self, address: str, reason: str) -> None:
+        """A connection was closed, because its TLS failed, or because it spoke TLS or plain text where it must not."""
+        self._say(kinds.TLS_REFUSED, address, reason=reason)
 
     def forgotten(self) -> None:
         """All messages, topics, groups and offsets were removed."""

@@ -118,7 +118,7 @@ def _damage(segments: Segments, position: int, end_position: int, reason: str) -
 
 def next_whole(segments: Segments, position: int, end_position: int | None = None) -> int | None:
     """Return the position of the first whole record or blank at or after a position. Raises: OSError."""
-    for segment, at, window in _windows(segments, position, _HEAD_BYTES - 1):
+    for segment, at, window in _windows(segments, position, _HEAD_BYTES - 1, skips_holes=True):
         if end_position is not None and segment.start + at >= end_position:
             return None
         for match in _HEADS.finditer(window):
@@ -155,19 +155,26 @@ def _misplaced(segments: Segments, position: int) -> list[tuple[str, int]]:
 def _dirty_end(segments: Segments, position: int) -> int:
     """Return the end of the last nonzero byte from a position on; the position itself if there is none."""
     dirty_end = position
-    for segment, at, window in _windows(segments, position):
+    for segment, at, window in _windows(segments, position, skips_holes=True):
         if not is_zeros(window):  # Almost every window of a segment that isn't full is.
             dirty_end = segment.start + at + len(window.rstrip(b"\0"))
     return dirty_end
 
 
-def _windows(segments: Segments, position: int, overlap_bytes: int = 0) -> Iterator[tuple[Segment, int, bytes]]:
-    """Read everything from a position on: segment, index in it, bytes. The overlap keeps items at a border whole."""
+def _windows(
+    segments: Segments, position: int, overlap_bytes: int = 0, skips_holes: bool = False
+) -> Iterator[tuple[Segment, int, bytes]]:
+    """Read everything from a position on: segment, index in it, bytes. The overlap keeps items at a border whole.
+
+    `skips_holes`: the zeros after the last data of a segment aren't read. A segment is 1 GiB, and most of it is a hole.
+    """
     for segment in segments.all:
         if segment.end <= position:
             continue
         file = segments.file_of(segment)
         at, end = max(0, position - segment.start), segment.end - segment.start
+        if skips_holes:
+            end = min(end, file.data_end())
         while at < end and (window := read_readable(file, at, min(WINDOW_BYTES + overlap_bytes, end - at))):
             yield segment, at, window
             at += min(WINDOW_BYTES, len(window))

@@ -1,5 +1,6 @@
 """Administration: clusters, topics, groups, key-value configuration. RocketMQ: DefaultMQAdminExt."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -49,6 +50,7 @@ from staticfire.protocol.requests.routes import (
     PutKVConfig,
     TopicRouteData,
 )
+from staticfire.protocol.requests.statistics import GetTopicStats
 from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig, TopicConfig, UpdateTopic
 from staticfire.runtime.machine import Machine
 
@@ -251,17 +253,20 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
 
     async def dead_letters(self) -> dict[str, int]:
         """Return the number of dead letters by group. Groups without dead letters are left out."""
-        counts: dict[str, int] = {}
-        for topic in await self.topics():
-            group = group_of_topic(topic)
-            if group is None or not is_dead_letter_topic(topic):
-                continue
-            for queues in (await self.route(topic)).queue_datas:
-                for queue_id in range(queues.read_queue_nums):
-                    queue = MessageQueue(topic, queues.broker_name, queue_id)
-                    count = await self.max_offset(queue) - await self.min_offset(queue)
-                    counts[group] = counts.get(group, 0) + count
-        return {group: count for group, count in sorted(counts.items()) if count}
+        dead = {group_of_topic(topic): topic for topic in await self.topics() if is_dead_letter_topic(topic)}
+        masters = await self.masters()
+        found = await asyncio.gather(*(self._stored(topic, masters) for topic in dead.values()))
+        counts = {group: count for group, count in zip(dead, found, strict=True) if group is not None and count}
+        return dict(sorted(counts.items()))
+
+    async def _stored(self, topic: str, masters: Mapping[str, str]) -> int:
+        """Return how many messages brokers have of a topic. Those without the topic have none."""
+        stored = 0
+        for name, address in masters.items():
+            answer = await self.client.pool.ask(address, GetTopicStats(topic, name), self._timeout_ms)
+            if answer.code == SUCCESS and answer.body is not None:
+                stored += sum(ends.max_offset - ends.min_offset for ends in answer.body.offset_table.values())
+        return stored
 
     # -- messages ------------------------------------------------------------------------------------------------
 

@@ -11,12 +11,14 @@ that topic. Before each one, its broker is queried by unique id whether the mess
 interrupted resend continues where it was, even if its broker was killed and lost the last offsets.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
 from staticfire.client.admin.dead_letters import DeadLetter, LetterPlace
+from staticfire.client.admin.letter_pages import LetterRange, chosen_part, letter_range
 from staticfire.client.admin.resend_targets import ResendTargets
 from staticfire.client.admin.resending import LeftLetter, ResendInterrupted, ResendReport, resent_request
 from staticfire.client.cluster.blocking import BlockingFace, blocking, iterating
@@ -91,15 +93,31 @@ class DeadLetterQueue(ClientService):
         """Return the number of dead letters."""
         return sum(span.end - span.first for span in await self._spans())
 
-    async def letters(self, limit: int = 1_000, newest: bool = False) -> list[DeadLetter]:
-        """Return the oldest dead letters, or the newest, in the order in which they died."""
+    async def letters(self, limit: int = 1_000, newest: bool = False, skip: int = 0) -> list[DeadLetter]:
+        """Return the oldest dead letters, or the newest, in the order in which they died.
+
+        `skip`: leave out this many first.
+        """
         found: list[DeadLetter] = []
-        for span in await self._spans():
-            start = max(span.first, span.end - limit) if newest else span.first
-            async for letter in self._read(span, start, min(span.end, start + limit)):
+        spans = [span for span in await self._spans() if span.end > span.first]
+        ends = [(span.first, span.end) for span in spans]
+        begin, count = chosen_part(sum(end - first for first, end in ends), limit, skip, newest)
+        if not spans or not count:
+            return found
+        if newest and not skip:
+            part = LetterRange([max(first, end - limit) for first, end in ends], -count, count)
+        else:
+            part = await letter_range(ends, begin, count, lambda time_ms: self._offsets_at(spans, time_ms))
+        for span, start in zip(spans, part.starts, strict=True):
+            async for letter in self._read(span, start, min(span.end, start + max(0, part.skip) + limit)):
                 found.append(letter)
         found.sort(key=lambda letter: (letter.died_ms, letter.place))
-        return found[-limit:] if newest else found[:limit]
+        return found[part.skip :] if part.skip < 0 else found[part.skip : part.skip + part.wanted]
+
+    async def _offsets_at(self, spans: Sequence[_Span], time_ms: int) -> list[int]:
+        """Return the offset of the first letter of each queue that died at this time or later."""
+        asked = (self._reader.search_offset(span.queue, time_ms) for span in spans)
+        return list(await asyncio.gather(*asked))
 
     async def read(self) -> AsyncIterator[DeadLetter]:
         """Yield all current dead letters, queue by queue, however many."""

@@ -130,6 +130,7 @@ class GroupSurvey:
                 member = members.get(state.client_id)
                 if member is not None:
                     member.counts = member.counts and state.counts
+                    member.access_key = member.access_key or state.access_key
                     member.in_order = state.in_order if member.in_order is None else member.in_order
         return findings
 

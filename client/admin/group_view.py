@@ -81,6 +81,8 @@ class GroupMember(msgspec.Struct, rename="camel"):
     """How fast it is, by topic."""
     silence: str = ""
     """Why it didn't report its state."""
+    access_key: str = ""
+    """The access key of its requests, if it uses one."""
 
     def tell(self, info: ConsumerRunningInfo) -> None:
         """Add the member's running info."""

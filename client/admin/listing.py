@@ -1,6 +1,7 @@
 """Lists all topics and all consumer groups of a cluster."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
@@ -11,22 +12,29 @@ from staticfire.protocol.errors import TopicNotFound
 from staticfire.protocol.names import group_of_topic, is_system_group, is_system_topic, reply_topic
 from staticfire.protocol.requests.statistics import GetTopicStats
 
-# How many groups are surveyed at the same time: each survey queries all brokers and all members.
+# How many topics or groups are looked at at the same time: a survey of a group queries all brokers and all members.
 AT_ONCE_MAX = 8
 
 
-async def list_topics(admin: Admin, all_of_them: bool = False) -> list[dict[str, Any]]:
-    """Return name, brokers, queues and stored messages of each topic.
+async def list_topics(
+    admin: Admin, all_of_them: bool = False, names: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Return name, brokers, queues and stored messages of each topic, or of those with these names.
 
     `all_of_them`: include RocketMQ's own topics, retries and dead letters. Raises: NetworkError, BrokerAnswer.
     """
-    lines = []
-    for name in await (admin.topics() if all_of_them else own_topics(admin)):
-        try:
-            lines.append(await _topic(admin, name))
-        except TopicNotFound:
-            continue  # It was deleted meanwhile.
-    return lines
+    if names is None:
+        names = await (admin.topics() if all_of_them else own_topics(admin))
+    turns = asyncio.Semaphore(AT_ONCE_MAX)
+
+    async def line(name: str) -> dict[str, Any] | None:
+        async with turns:
+            try:
+                return await _topic(admin, name)
+            except TopicNotFound:
+                return None  # It was deleted meanwhile.
+
+    return [one for one in await asyncio.gather(*map(line, names)) if one is not None]
 
 
 async def own_topics(admin: Admin) -> list[str]:
@@ -51,10 +59,17 @@ async def _topic(admin: Admin, name: str) -> dict[str, Any]:
     return {"topic": name, "brokers": len(route.queue_datas), "queues": queues, "messages": messages}
 
 
-async def list_groups(admin: Admin, all_of_them: bool = False) -> list[dict[str, Any]]:
-    """Return name, members, lag, dead letters and warnings of each group. `all_of_them`: include RocketMQ's own groups.
+async def own_groups(admin: Admin) -> list[str]:
+    """Return the groups of users: none of RocketMQ's own."""
+    return [name for name in await admin.groups() if not is_system_group(name)]
 
-    Raises: NetworkError, BrokerAnswer.
+
+async def list_groups(
+    admin: Admin, all_of_them: bool = False, names: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Return name, members, lag, dead letters and warnings of each group, or of those with these names.
+
+    `all_of_them`: include RocketMQ's own groups. Raises: NetworkError, BrokerAnswer.
     """
     replicas = replicas_of(await admin.cluster_info())
     brokers = readers_among(replicas)
@@ -72,5 +87,6 @@ async def list_groups(admin: Admin, all_of_them: bool = False) -> list[dict[str,
             "warnings": len(one.warnings) + lost,
         }
 
-    names = [name for name in await admin.groups() if all_of_them or not is_system_group(name)]
+    if names is None:
+        names = await (admin.groups() if all_of_them else own_groups(admin))
     return await asyncio.gather(*map(line, names))

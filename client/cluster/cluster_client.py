@@ -27,6 +27,7 @@ from staticfire.client.cluster.wakeup import Wakeup
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ConnectFailed
 from staticfire.protocol.times import MessageMs
+from staticfire.runtime.client_machine import client_machine, with_client
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.log import logger
@@ -34,6 +35,7 @@ from staticfire.runtime.loop_thread import LoopThread, refuse_in_event_loop
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import Service
+from staticfire.runtime.tls.settings import tls_client
 
 log = logger("client")
 
@@ -41,6 +43,18 @@ T = TypeVar("T")
 
 # The minimum time between two rounds of route requests, however many sends fail meanwhile.
 REFRESH_GAP_MS = 1_000
+
+
+def _pool(
+    settings: ClientSettings,
+    machine: Machine,
+    dispatcher: Dispatcher,
+    came: Callable[[str, Connection], None],
+    lost: Callable[[str, Connection], None],
+) -> ConnectionPool:
+    """Return the connections of a client: with its protocol, its access key, through TLS or not."""
+    through = with_client(machine, tls_client(settings.tls))
+    return ConnectionPool(through, dispatcher, settings.codec_byte, came, lost, settings.credentials)
 
 
 class ClusterClient(Service):
@@ -58,12 +72,10 @@ class ClusterClient(Service):
         self.namespace = Namespace(self.settings.namespace)
         """The namespace of the topics and groups of this client's producers and consumers."""
         self._own_machine = machine is None
-        self.machine = machine or _live_machine()
+        self.machine = machine or client_machine()
         self.dispatcher = Dispatcher()
         """The handlers for brokers' requests to this client."""
-        self.pool = ConnectionPool(
-            self.machine, self.dispatcher, self.settings.codec_byte, self._connected, self._disconnected
-        )
+        self.pool = _pool(self.settings, self.machine, self.dispatcher, self._connected, self._disconnected)
         self.nameservers = Nameservers(
             namesrv,
             self.pool,
@@ -302,10 +314,3 @@ def client_id(settings: ClientSettings, machine: Machine) -> str:
         instance = f"{machine.identity.pid}#{machine.identity.random.getrandbits(48)}"
     unit = f"@{settings.unit_name}" if settings.unit_name else ""
     return f"{settings.client_ip or machine.identity.host_ip}@{instance}{unit}"
-
-
-def _live_machine() -> Machine:
-    """Import the real machine only when it is used: a simulation has its own."""
-    from staticfire.runtime.live import live_machine
-
-    return live_machine()

@@ -1,7 +1,8 @@
 """Settings of clients: frozen values with RocketMQ's defaults. RocketMQ: ClientConfig, DefaultMQProducer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from staticfire.protocol.codecs import JSON, NATIVE
 from staticfire.protocol.errors import UsageError
@@ -15,6 +16,10 @@ from staticfire.protocol.limits import (
 )
 from staticfire.protocol.names import TRACE_TOPIC
 from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PERIOD_OR_NONE, check_ranges, within
+from staticfire.runtime.tls.settings import TlsClient, tls_client
+
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
 
 # There are this many unique ids per millisecond, and all messages posted in one tick have the same millisecond.
 PENDING_MESSAGES_MAX = 65_536
@@ -66,11 +71,41 @@ class ClientSettings:
     """
     avoid_broker_ms: int = field(default=2_000, metadata=PERIOD_OR_NONE)
     """How long other brokers are preferred to one that couldn't be reached."""
+    tls: bool | TlsClient | Mapping[str, Any] = False
+    """True: use TLS and accept every server. A TlsClient, or a dictionary with RocketMQ's names like
+    tls.client.trustCertPath, says what is verified. RocketMQ: useTLS, tls.enable.
+    """
+    access_key: str = ""
+    """The user in whose name requests are signed. Unset: ROCKETMQ_ACCESS_KEY in the environment. RocketMQ:
+    SessionCredentials."""
+    secret_key: str = field(default="", repr=False)
+    """The secret of the access key. Unset: ROCKETMQ_SECRET_KEY in the environment."""
+    security_token: str = field(default="", repr=False)
+    """A token of a cloud: it is signed and sent, and brokers don't check it."""
 
     def __post_init__(self) -> None:
         check_ranges(self)
+        tls_client(self.tls)
+        if bool(self.access_key) != bool(self.secret_key):
+            raise UsageError("access_key and secret_key belong together: give both, or none")
         if self.protocol not in ("staticfire", "rocketmq"):
             raise UsageError(f'protocol={self.protocol!r} is unknown; known are "staticfire" and "rocketmq"')
+
+    @classmethod
+    def signing(cls, credentials: "Credentials | None", tls: TlsClient | None = None) -> "ClientSettings":
+        """Return the default settings with an access key, and with TLS unless `tls` is None."""
+        if credentials is None:
+            return cls(tls=tls or False)
+        return cls(access_key=credentials.access_key, secret_key=credentials.secret_key, tls=tls or False)
+
+    @property
+    def credentials(self) -> "Credentials | None":
+        """The access key with its secret, if they are given."""
+        if not self.access_key:
+            return None
+        from staticfire.runtime.credentials import Credentials  # imported here: most clients have no key
+
+        return Credentials.of(self.access_key, self.secret_key, self.security_token)
 
     @property
     def codec_byte(self) -> int:

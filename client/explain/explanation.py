@@ -4,13 +4,24 @@ from typing import Any
 
 import msgspec
 
-from staticfire.client.explain import of_members, of_messages, of_offsets, of_places, of_queues, of_replicas, of_topics
+from staticfire.client.explain import (
+    of_access,
+    of_members,
+    of_messages,
+    of_offsets,
+    of_places,
+    of_queues,
+    of_replicas,
+    of_topics,
+)
 from staticfire.client.explain.facts import GroupFacts, total
 from staticfire.client.explain.findings import ExplainFinding, Rule, count, look_through
 
 RULES: tuple[Rule, ...] = (
     of_topics.broken_on_purpose,
     of_topics.away,
+    of_members.refused_by_tls,
+    of_access.refused,
     of_replicas.not_readable,
     of_replicas.master_away,
     of_replicas.ahead_of_replica,

@@ -9,6 +9,7 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.lag import lag_of
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import retry_topic
+from staticfire.protocol.requests.access import RefusedAccess
 from staticfire.protocol.requests.group_state import GroupState, ResetState, WaitingState
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.journal import JournalRecord
@@ -125,6 +126,8 @@ class GroupFacts(msgspec.Struct):
     """The queues of its retry topic."""
     left: list[JournalRecord] = []
     """Members that have left, the latest last."""
+    refused_connections: list[JournalRecord] = []
+    """Connections that were closed because of TLS, the latest last. Read only if the group has no member."""
     elsewhere: list[str] = []
     """Clients of any group that connected from another machine. Read only if brokers have loopback addresses."""
     has_journal: bool = False
@@ -132,6 +135,8 @@ class GroupFacts(msgspec.Struct):
     """Whether any message has ever been delivered to the group, if there is a journal."""
     faults: list[str] = []
     """Descriptions of the rules for injected faults."""
+    refused: list[RefusedAccess] = []
+    """What brokers refused lately, to any group or producer, the newest first."""
 
     @property
     def members(self) -> list[GroupMember]:

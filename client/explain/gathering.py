@@ -28,9 +28,18 @@ from staticfire.protocol.errors import BrokerAnswer, NetworkError, TopicNotFound
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import TOOLS_GROUP, is_dead_letter_topic, is_retry_topic, pop_retry_topic, retry_topic
 from staticfire.protocol.pop_handles import RETRY, RETRY_V2
+from staticfire.protocol.requests.access import GetAccess
 from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.protocol.requests.groups import GetAllGroups
-from staticfire.protocol.requests.journal import DELIVERED, JOINED, LEFT, GetJournal, JournalRecord
+from staticfire.protocol.requests.journal import (
+    DELIVERED,
+    JOINED,
+    LEFT,
+    TLS_REFUSED,
+    GetJournal,
+    JournalAnswer,
+    JournalRecord,
+)
 from staticfire.protocol.requests.statistics import GetTopicStats
 
 TOPICS_MAX = 50
@@ -70,7 +79,11 @@ class FactsReader:
         named = [*self._wanted, *facts.subscribed(), *self._topics_known(), *at_slaves]
         topics = list(dict.fromkeys(named))[:TOPICS_MAX]
         await asyncio.gather(
-            self._states(topics), *(self._topic(topic) for topic in topics), self._retries(topics), self._faults()
+            self._states(topics),
+            *(self._topic(topic) for topic in topics),
+            self._retries(topics),
+            self._faults(),
+            self._access(),
         )
         await compare_replicas(self._client, replicas, facts, self._timeout_ms)
         self._resets()
@@ -112,6 +125,12 @@ class FactsReader:
         for name, answer in (await self._ask_all(self._brokers, request)).items():
             if answer.code == SUCCESS and answer.body is not None:
                 self._facts.states[name] = answer.body
+
+    async def _access(self) -> None:
+        """Add what brokers refused; RocketMQ's don't tell that."""
+        for answer in (await self._ask_all(self._brokers, GetAccess())).values():
+            if answer.code == SUCCESS and answer.body is not None:
+                self._facts.refused += answer.body.refused
 
     def _resets(self) -> None:
         """Add the resets of the group by administrators."""
@@ -208,6 +227,8 @@ class FactsReader:
         try:
             facts.left = await self._events(GetJournal(kinds=LEFT, group=facts.group))
             facts.has_journal = True
+            if not facts.members:
+                await self._refused()
             if local_brokers(facts) and not facts.members:
                 joined = await self._events(GetJournal(kinds=JOINED))
                 addresses = {str(one.details.get("address", "")): one.client for one in joined}
@@ -223,6 +244,19 @@ class FactsReader:
             facts.delivered = any(queue.backlog for queue in facts.queues()) or await self._was_delivered()
         except BrokerAnswer:
             facts.has_journal = False  # A RocketMQ, or a broker without a journal.
+
+    async def _refused(self) -> None:
+        """Read which connections nameservers and brokers have refused: their clients can't become members."""
+        facts, wanted = self._facts, GetJournal(kinds=TLS_REFUSED)
+        facts.refused_connections = await self._events(wanted)
+        for address in self._client.nameservers.addresses:
+            try:
+                answer = await self._client.pool.ask(address, wanted, self._timeout_ms)
+            except NetworkError:
+                continue
+            if answer.code == SUCCESS and isinstance(answer, JournalAnswer) and answer.body is not None:
+                facts.refused_connections += answer.body.records
+        facts.refused_connections.sort(key=lambda one: one.real_ms)
 
     async def _events(self, wanted: GetJournal) -> list[JournalRecord]:
         return await read_journals(self._client, self._brokers, wanted, self._timeout_ms)

@@ -33,12 +33,32 @@ NOTES_AMONG_WARNINGS = {
     "FLAPPING_MEMBERS": f"let new members wait until they are stable (stableTimeMs): {page('groups')}",
     "QUEUES_WITH_SEVERAL_OWNERS": "check again in some seconds; if the problem stays, two clients use the same id",
 }
+# How long after a refusal it may explain that a group has no member. Clients try again every few seconds.
+REFUSED_MS_MAX = 120_000
+# How many reasons of refusals are shown.
+REASONS_MAX = 3
 TOLD_OTHERWISE = {"SILENT_MEMBER"}
+
+
+def refused_by_tls(facts: GroupFacts) -> Iterable[ExplainFinding]:
+    """There is no member, and clients were refused a moment ago because of TLS, or because of plain text."""
+    recent = [one for one in facts.refused_connections if facts.wall_ms - one.real_ms <= REFUSED_MS_MAX]
+    if facts.members or not recent:
+        return
+    latest = {str(one.details.get("reason", "")): one for one in recent}
+    when = ago(facts.wall_ms - recent[-1].real_ms)
+    words = f"{count(len(recent), 'connection')} of clients closed because of TLS, the last one {when}"
+    evidence = [f"{one.client} at {one.broker}: {reason}" for reason, one in list(latest.items())[-REASONS_MAX:]]
+    yield ExplainFinding(
+        "TLS_REFUSED", words, evidence, f"one of them may be a consumer of {facts.group}: {page('security')}"
+    )
 
 
 def nobody(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """No member has ever been there, or none is now."""
     group = facts.group
+    if any(one.group == group for one in facts.refused):
+        return  # Its consumers were refused, which has its own finding.
     if not facts.is_known:
         similar = f"; is it {named(facts.similar)}?" if facts.similar else ""
         words = f"no broker knows a group {group}: no consumer of that name has ever connected{similar}"

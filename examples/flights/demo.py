@@ -14,8 +14,10 @@ had done and not reported comes again, so duplicates are possible: at least once
 import argparse
 import asyncio
 import os
+import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -180,8 +182,8 @@ def table_of(outcome: Outcome) -> Table:
     return table
 
 
-def run(flights: list[Flight], console: Console) -> Outcome:
-    """Play the demo against a cluster of its own."""
+def run(flights: list[Flight], console: Console, watch: bool = False) -> Outcome:
+    """Play the demo against a cluster of its own. `watch`: say where to look at it, and keep it until Ctrl-C."""
     began_s = time.monotonic()
     bars = [TextColumn("{task.description:10}"), BarColumn(None), MofNCompleteColumn(), TimeElapsedColumn()]
     with (
@@ -190,21 +192,40 @@ def run(flights: list[Flight], console: Console) -> Outcome:
         Progress(*bars, console=console) as progress,
     ):
         console.print(f"nameserver {cluster.namesrv}, 2 brokers, ready in {time.monotonic() - began_s:.2f} s")
-        return asyncio.run(Demo(cluster.namesrv, Path(folder), flights, progress).play())
+        if watch:
+            console.print(f"demo: look at it: {cluster.control}/ui/groups/{GROUP}", highlight=False, soft_wrap=True)
+        outcome = asyncio.run(Demo(cluster.namesrv, Path(folder), flights, progress).play())
+        if watch:
+            progress.stop()
+            stay(cluster, console)
+        return outcome
+
+
+def stay(cluster: Cluster, console: Console) -> None:
+    """Keep the cluster, with its dead letters, until Ctrl-C or SIGTERM."""
+    console.print(
+        f"demo: the dead letters: {cluster.control}/ui/dlq/{GROUP}; Ctrl-C ends it", highlight=False, soft_wrap=True
+    )
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    ended.wait()
 
 
 def main() -> int:
     """Run the demo; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--flights", type=int, default=FLIGHTS_MAX, help="how many of them (default: all)")
-    flights = min(parser.parse_args().flights, FLIGHTS_MAX)
+    parser.add_argument("--watch", action="store_true", help="show it in a browser, and keep the cluster until Ctrl-C")
+    given = parser.parse_args()
+    flights = min(given.flights, FLIGHTS_MAX)
     if flights < 1:
         parser.error(f"--flights {flights}: at least one has to fly")
     console = Console()
     os.environ.setdefault("STATICFIRE_LOG_LEVEL", "error")  # A desk is lost on purpose.
     began_s = time.monotonic()
     try:
-        outcome = run(list(read_flights(flights)), console)
+        outcome = run(list(read_flights(flights)), console, given.watch)
     except DataMissing as missing:
         print(f"demo: {missing}", file=sys.stderr)
         return 2

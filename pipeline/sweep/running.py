@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from staticfire.pipeline.sweep.plan import SweepRun
 from staticfire.simulation.runs.measures import RunMeasures, RunMeter
-from staticfire.simulation.runs.play import Play, play
+from staticfire.simulation.runs.play import Play, freeze_for_good, play
 from staticfire.simulation.runs.seeds import made_for
 from staticfire.simulation.runs.swarm import maker_of
 from staticfire.simulation.workload.loading import WorkloadMaker
@@ -56,6 +56,7 @@ class SweepRunner:
         """Run the rows of a partition; yield each when it is done. `mapInArrow` calls this."""
         import pyarrow as pa
 
+        freeze_for_good()
         schema = _arrow_schema(self.names)
         for batch in batches:
             for row in batch.to_pylist():

@@ -5,6 +5,7 @@
 - `native.py`, 2: msgpack; staticfire's own programs
 - `json.py`, 0: JSON headers, RocketMQ's JSON bodies and binary records; RocketMQ's remoting clients
 - `rocketmq.py`, 1: the same in a binary header; remoting clients with ROCKETMQ_SERIALIZE_TYPE=ROCKETMQ
+- `signing.py`, 0: the same with signed requests, for clients with an access key
 
 All of them are generic over the declarations in `protocol.requests`. `hot_native.py` and `hot_json.py` have
 hand-written code for the few frequent commands, in the same formats. For any bytes, a codec raises `ProtocolError` or
@@ -25,6 +26,7 @@ from staticfire.protocol.codecs.codec import (
     MakeCall,
     Offer,
     Offers,
+    RequestWatch,
     SendRuns,
     SendRunsInUse,
 )
@@ -47,6 +49,7 @@ __all__ = [
     "MakeCall",
     "Offer",
     "Offers",
+    "RequestWatch",
     "SendRuns",
     "SendRunsInUse",
     "codec_for",

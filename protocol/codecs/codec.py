@@ -86,6 +86,20 @@ MakeCall: TypeAlias = Callable[[Any, int, bool, Codec, Any], Any]
 """Makes a call from: request, opaque, whether it is one-way, codec, and the source of the reader."""
 
 
+class RequestWatch(Protocol):
+    """Sees requests with their headers, before they are handled."""
+
+    @property
+    def is_judging(self) -> bool:
+        """Whether each request must be judged."""
+
+    def judged(self, envelope: Envelope, body: bytes, called: Called) -> Called:
+        """Return what replaces a handler and its call."""
+
+    def saw_key(self, source: Any, fields: bytes) -> None:
+        """Note a request with an access key in its header fields. It isn't like the last one of its connection."""
+
+
 class SendRuns(Protocol):
     """Takes adjacent plain sends all at once, as bytes, if possible."""
 

@@ -105,9 +105,14 @@ class JsonCodec(Codec):
 
     def encode_request(self, request: Request, opaque: int, oneway: bool) -> bytes:
         declaration = declaration_of(type(request))
-        fields = fields_text(declaration.request, request)
+        body = write_body(request.body, b"")
+        fields = self.finished(fields_text(declaration.request, request), body)
         flag = ONEWAY_FLAG if oneway else 0
-        return _frame(declaration.code, opaque, flag, request.remark, fields, write_body(request.body, b""))
+        return _frame(declaration.code, opaque, flag, request.remark, fields, body)
+
+    def finished(self, fields: dict[str, str], body: bytes) -> dict[str, str]:
+        """Return the header fields of a request. A client with an access key adds its signature here."""
+        return fields
 
     def encode_answer(self, answer: Answer, opaque: int, store_host: bytes = b"") -> bytes:
         shape = answer_shape(type(answer))

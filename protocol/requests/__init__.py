@@ -8,6 +8,7 @@
 - `topics.py`, `static_topics.py`, `groups.py`, `config.py`: what administrators create and configure
 - `queries.py`: messages by key, id and position; `statistics.py`: statistics
 - `reset_offset.py`, `upkeep.py`: how administrators move offsets and clean up
+- `access.py`: users, policies and access keys
 - `reply.py`: replies to messages, forwarded to the requesting client; `transactions.py`: the end of half messages;
   `recall.py`: recalled messages
 - `clock.py`, `reset.py`, `snapshots.py`, `journal.py`, `group_state.py`, `faults.py`: message time, an emptied broker,
@@ -16,6 +17,7 @@
 """
 
 from staticfire.protocol.requests import (  # noqa: F401 (imported for their declarations)
+    access,
     assignment,
     brokers,
     clients,

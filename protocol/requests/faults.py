@@ -41,6 +41,8 @@ class FaultRule(msgspec.Struct, rename="camel", gc=False, frozen=True, omit_defa
     skew_ms: Int64 = 0
     probability: float = 1.0
     seed: Int64 = 0
+    after: Int64 = 0
+    """How many matching requests pass before the first hit."""
     times: Int64 = 0
     """The maximum number of hits; 0: no limit."""
     lifetime_ms: Int64 = 0

@@ -22,6 +22,8 @@ class MemberState(msgspec.Struct, rename="camel", gc=False):
     """Whether it consumes in order, if that is known."""
     joined_ms: Int64 = 0
     last_seen_ms: Int64 = 0
+    access_key: str = ""
+    """The access key of its requests, if it uses one."""
 
 
 class LockState(msgspec.Struct, rename="camel", gc=False):

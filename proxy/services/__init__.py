@@ -1,6 +1,7 @@
 """What the endpoint does for each call. RocketMQ: the activities of its proxy, in cluster mode.
 
 - `service.py`: builds the parts; `callers.py`: the client of a call; `statuses.py`: how calls end
+- `access.py`: whether a client may do it, which brokers decide
 
 The calls:
 
@@ -18,6 +19,7 @@ What the calls use, independent of gRPC calls:
 
 Pure:
 
+- `access_needs.py`: what each call needs, and what it says about its user
 - `names.py`, `sent_messages.py`, `message_types.py`: checks, and what is stored
 - `message_groups.py`: the queue of a message group
 - `received_messages.py`, `packed_answers.py`, `popped.py`, `receipts.py`: messages for clients, and receipt handles

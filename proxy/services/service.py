@@ -11,6 +11,8 @@ from google.protobuf.message import Message
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
+from staticfire.proxy.proto.rocketmq_v2_pb2 import Status
+from staticfire.proxy.services.access import CallAccess, checked, checked_commands, checked_stream
 from staticfire.proxy.services.acknowledging import AckCalls
 from staticfire.proxy.services.background import Background
 from staticfire.proxy.services.callers import answered
@@ -46,6 +48,7 @@ class MessagingService(Service):
         """`invisible_ms_min`: the shortest invisible time of a receive."""
         super().__init__()
         self._cluster = cluster = KnownCluster(client)
+        self._access = CallAccess(client)
         self._background = background = Background()
         self.clients = ClientTable()
         time = MessageTime(client)
@@ -69,31 +72,44 @@ class MessagingService(Service):
         await self._background.close()
         await self._cluster.close()
 
+    def _unary(self, request: type[Any], response: type[Any], handle: Callable[..., Awaitable[Any]]) -> Method:
+        """Return a method whose failures are responses with a status."""
+
+        def failed(status: Status) -> Any:
+            return response(status=status)
+
+        return unary(request, checked(self._access, answered(handle, failed), failed))
+
     def methods(self) -> Methods:
         """Return the methods by path."""
         methods = {
-            "QueryRoute": _unary(pb.QueryRouteRequest, pb.QueryRouteResponse, self._routing.query_route),
-            "QueryAssignment": _unary(
+            "QueryRoute": self._unary(pb.QueryRouteRequest, pb.QueryRouteResponse, self._routing.query_route),
+            "QueryAssignment": self._unary(
                 pb.QueryAssignmentRequest, pb.QueryAssignmentResponse, self._routing.query_assignment
             ),
-            "SendMessage": _unary(pb.SendMessageRequest, pb.SendMessageResponse, self._sending.send),
-            "ReceiveMessage": server_stream(pb.ReceiveMessageRequest, self._receiving.receive),
-            "AckMessage": _unary(pb.AckMessageRequest, pb.AckMessageResponse, self._acknowledging.ack),
-            "ChangeInvisibleDuration": _unary(
+            "SendMessage": self._unary(pb.SendMessageRequest, pb.SendMessageResponse, self._sending.send),
+            "ReceiveMessage": server_stream(
+                pb.ReceiveMessageRequest, checked_stream(self._access, self._receiving.receive, _receive_failed)
+            ),
+            "AckMessage": self._unary(pb.AckMessageRequest, pb.AckMessageResponse, self._acknowledging.ack),
+            "ChangeInvisibleDuration": self._unary(
                 pb.ChangeInvisibleDurationRequest, pb.ChangeInvisibleDurationResponse, self._acknowledging.change
             ),
-            "ForwardMessageToDeadLetterQueue": _unary(
+            "ForwardMessageToDeadLetterQueue": self._unary(
                 pb.ForwardMessageToDeadLetterQueueRequest,
                 pb.ForwardMessageToDeadLetterQueueResponse,
                 self._acknowledging.forward,
             ),
-            "EndTransaction": _unary(pb.EndTransactionRequest, pb.EndTransactionResponse, self._transactions.end),
-            "RecallMessage": _unary(pb.RecallMessageRequest, pb.RecallMessageResponse, self._transactions.recall),
-            "Heartbeat": _unary(pb.HeartbeatRequest, pb.HeartbeatResponse, self._presence.heartbeat),
-            "NotifyClientTermination": _unary(
+            "EndTransaction": self._unary(pb.EndTransactionRequest, pb.EndTransactionResponse, self._transactions.end),
+            "RecallMessage": self._unary(pb.RecallMessageRequest, pb.RecallMessageResponse, self._transactions.recall),
+            "Heartbeat": self._unary(pb.HeartbeatRequest, pb.HeartbeatResponse, self._presence.heartbeat),
+            "NotifyClientTermination": self._unary(
                 pb.NotifyClientTerminationRequest, pb.NotifyClientTerminationResponse, self._presence.terminated
             ),
-            "Telemetry": bidi(pb.TelemetryCommand, self._telemetry.telemetry),
+            "Telemetry": bidi(
+                pb.TelemetryCommand,
+                checked_commands(self._access, self._telemetry.telemetry, lambda one: pb.TelemetryCommand(status=one)),
+            ),
             "PullMessage": _not_built(pb.PullMessageRequest),
             "UpdateOffset": _not_built(pb.UpdateOffsetRequest),
             "GetOffset": _not_built(pb.GetOffsetRequest),
@@ -102,9 +118,8 @@ class MessagingService(Service):
         return {f"{SERVICE}/{name}": method for name, method in methods.items()}
 
 
-def _unary(request: type[Any], response: type[Any], handle: Callable[..., Awaitable[Any]]) -> Method:
-    """Return a method whose failures are responses with a status."""
-    return unary(request, answered(handle, lambda status: response(status=status)))
+def _receive_failed(status: Status) -> Message:
+    return pb.ReceiveMessageResponse(status=status)
 
 
 def _not_built(request: type[Message]) -> Method:

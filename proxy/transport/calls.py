@@ -144,6 +144,10 @@ Methods = Mapping[str, Method]
 """Methods by their full path: `/apache.rocketmq.v2.MessagingService/QueryRoute`."""
 
 
+StreamHandler: TypeAlias = Callable[[Any, GrpcCall], AsyncIterator[Any]]
+"""A handler whose responses are a stream."""
+
+
 def unary(request_type: type[R], handler: Callable[[R, GrpcCall], Awaitable[Message]]) -> Method:
     """Return a method with one request and one response."""
     return Method(CallKind.UNARY, request_type, handler)

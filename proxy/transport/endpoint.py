@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from staticfire.proxy.transport.calls import CallKind, GrpcStatus, Methods
@@ -13,9 +14,10 @@ from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Clock, Listener, Machine
 from staticfire.runtime.server import ANY_IPV4, ANY_IPV6
+from staticfire.runtime.tls.settings import NO_AUTH, TlsSettings
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
+    from staticfire.runtime.tls.port import ContextOrError, TlsContexts
 
 log = logger("grpc")
 
@@ -23,22 +25,17 @@ log = logger("grpc")
 LOOK_MS = 5_000
 STOPPING = "the endpoint is stopping"
 
-TlsSource = Callable[[], "SSLContext"]
-"""Makes the TLS context; it may block."""
-
 
 class GrpcEndpoint:
     """Serves gRPC methods on one port."""
 
     def __init__(
-        self, machine: Machine, methods: Methods, limits: TransportLimits | None = None, tls: TlsSource | None = None
+        self, machine: Machine, methods: Methods, limits: TransportLimits | None = None, tls: TlsSettings | None = None
     ) -> None:
-        """`tls`: None if TLS isn't served."""
         self._machine = machine
-        self._tls_source = tls
-        self._tls: SSLContext | None = None
-        self._tls_task: asyncio.Task[None] | None = None
-        self._when_tls: list[Callable[[], None]] = []
+        # RocketMQ's gRPC endpoint never asks clients for a certificate.
+        self._tls = replace(tls or TlsSettings(), tls_server_need_client_auth=NO_AUTH)
+        self._tls_contexts: TlsContexts | None = None
         self._listeners: list[Listener] = []
         self._entrances: dict[Entrance, None] = {}  # In the order in which they were opened.
         # Connections whose protocol isn't recognised yet, the oldest first.
@@ -72,7 +69,9 @@ class GrpcEndpoint:
         return self._queued_bytes
 
     async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
-        """Accept connections at an address; 0.0.0.0 includes all addresses of IPv6. Raises: OSError."""
+        """Accept connections at an address; 0.0.0.0 includes all addresses of IPv6. Raises: OSError, UsageError."""
+        if not self._tls.makes_certificate:
+            self._open_tls()
         network = self._machine.network
         listener = await network.listen(self._entrance, host, port, sock)
         self._listeners.append(listener)
@@ -156,30 +155,22 @@ class GrpcEndpoint:
     def _connections(self) -> list[GrpcConnection]:
         return [entrance.grpc for entrance in self._entrances if entrance.grpc is not None]
 
-    def tls_context(self) -> "SSLContext | None":
-        return self._tls
+    @property
+    def tls_mode(self) -> str:
+        return self._tls.tls_server_mode
 
-    def when_tls_is_ready(self, act: Callable[[], None]) -> None:
-        self._when_tls.append(act)
-        if self._tls_task is None:
-            self._tls_task = asyncio.get_running_loop().create_task(self._make_tls(), name="grpc_certificate")
+    def when_tls_is_ready(self, act: "Callable[[ContextOrError], None]") -> None:
+        self._open_tls().when_ready(act)
 
-    async def _make_tls(self) -> None:
-        """Make the certificate when the first client uses TLS, because most runs never need it."""
-        assert self._tls_source is not None
-        try:
-            self._tls = await self._machine.workers.run(self._tls_source)
-        except (OSError, ImportError) as error:
-            log.error("grpc_without_tls", reason=str(error))
-            self._tls_task = None
-            self._when_tls.clear()
-            for entrance in list(self._entrances):
-                if entrance.grpc is None:
-                    entrance.refuse(f"TLS: creating a certificate failed: {error}")
-            return
-        waiting, self._when_tls = self._when_tls, []
-        for act in waiting:
-            act()
+    def _open_tls(self) -> "TlsContexts":
+        if self._tls_contexts is None:
+            # Imported here, because OpenSSL costs 10 ms and 3 MiB.
+            from staticfire.runtime.tls.port import TlsContexts
+
+            contexts = TlsContexts(self._tls, self._machine.workers, ["h2"])
+            contexts.check()
+            self._tls_contexts = contexts
+        return self._tls_contexts
 
     # -- periodic checks -----------------------------------------------------------------------------------------
 
@@ -217,8 +208,8 @@ class GrpcEndpoint:
     async def close(self) -> None:
         """Close the port, let unary calls finish, end the streams, and wait until all connections are closed."""
         await self.stop_accepting()
-        if self._tls_task is not None:
-            self._tls_task.cancel()
+        if self._tls_contexts is not None:
+            self._tls_contexts.close()
         grpc = self._connections()
         for each in grpc:
             each.leave(words=STOPPING)

@@ -7,17 +7,17 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
-from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.errors import ProtocolError, UsageError
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.transport.first_bytes import Speaks, recognise
 from staticfire.proxy.transport.grpc_connection import GrpcConnection, Shared
 from staticfire.runtime.addresses import Address, format_address, plain_host
 from staticfire.runtime.log import logger
+from staticfire.runtime.tls.settings import DISABLED, ENFORCING
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
-
-    from staticfire.proxy.transport.tls import TlsSession
+    from staticfire.runtime.tls.port import ContextOrError
+    from staticfire.runtime.tls.session import TlsSession
 
 log = logger("grpc")
 
@@ -38,11 +38,12 @@ class Porch(Shared, Protocol):
 
     def gone(self, entrance: "Entrance") -> None: ...
 
-    def tls_context(self) -> "SSLContext | None":
-        """Return the TLS context, None if it isn't made yet."""
+    @property
+    def tls_mode(self) -> str:
+        """Which of TLS and plain text is accepted."""
 
-    def when_tls_is_ready(self, act: Callable[[], None]) -> None:
-        """Make the TLS context, and call `act` when it is ready."""
+    def when_tls_is_ready(self, act: "Callable[[ContextOrError], None]") -> None:
+        """Call `act` with the TLS context, when there is one."""
 
 
 class Entrance(asyncio.Protocol):
@@ -113,9 +114,15 @@ class Entrance(asyncio.Protocol):
             self._send(speaker.answer)
             self.refuse(speaker.words)
         elif speaker.speaks is Speaks.HTTP_2 or self._tls is not None:
+            if self._tls is None and self._porch.tls_mode == ENFORCING:
+                self.refuse("plain text on an enforcing port: turn TLS on in the client (tls.server.mode)")
+                return
             self._begin_grpc()
+        elif self._porch.tls_mode == DISABLED:
+            self.refuse("TLS on a port where tls.server.mode=disabled: turn it off in the client (enableSsl, useSSL)")
         else:
-            self._begin_tls()
+            self._receive = self._keep
+            self._porch.when_tls_is_ready(self._begin_tls)
 
     def _begin_grpc(self) -> None:
         self.grpc = GrpcConnection(self._porch, self.peer, self)
@@ -127,15 +134,13 @@ class Entrance(asyncio.Protocol):
 
     # -- TLS -----------------------------------------------------------------------------------------------------
 
-    def _begin_tls(self) -> None:
-        context = self._porch.tls_context()
-        if context is None:
-            self._receive = self._keep
-            self._porch.when_tls_is_ready(self._begin_tls)
-            return
+    def _begin_tls(self, context: "ContextOrError") -> None:
         if self._is_closing:
             return
-        from staticfire.proxy.transport.tls import TlsSession  # imported here, because plain text doesn't need OpenSSL
+        if isinstance(context, UsageError):
+            self.refuse(str(context))
+            return
+        from staticfire.runtime.tls.session import TlsSession  # imported here, because plain text doesn't need OpenSSL
 
         self._tls = TlsSession(context)
         self._receive = self._receive_tls

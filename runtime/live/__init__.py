@@ -4,7 +4,7 @@
 - `network.py`: TCP; `listener.py`: a port that accepts connections; `surroundings.py`: the networks of this machine
 - `descriptors.py`: how file descriptors are reserved
 - `files.py`: folders and whole files; `file.py`: one open file; `file_system_sync.py`: one sync for many files;
-  `copying.py`: copies
+  `copying.py`: copies; `holes.py`: the parts of a sparse file that have data
 - `workers.py`: threads for blocking functions; `daemon_threads.py`: threads for functions that may never end
 - `identity.py`: the identity of this process
 

@@ -1,9 +1,9 @@
-"""Copy files and folders and keep the holes of sparse files: a log segment is 1 GiB, of which a test writes 1 KB."""
+"""Copy files and folders and keep the holes of sparse files."""
 
-import errno
 import os
 
 from staticfire.runtime.live.file import sync_folder
+from staticfire.runtime.live.holes import data_parts
 
 PIECE_BYTES = 64 * 1024 * 1024
 
@@ -27,7 +27,7 @@ def _copy_file(path: str, target: str, is_durable: bool) -> int:
         copied = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:
             size = os.fstat(source).st_size
-            count = sum(_copy_part(source, copied, start, end) for start, end in _parts(source, size))
+            count = sum(_copy_part(source, copied, start, end) for start, end in data_parts(source, size))
             os.ftruncate(copied, size)
             if is_durable:
                 os.fsync(copied)
@@ -39,23 +39,6 @@ def _copy_file(path: str, target: str, is_durable: bool) -> int:
         raise
     finally:
         os.close(source)
-
-
-def _parts(descriptor: int, size: int) -> list[tuple[int, int]]:
-    """Return the parts of a file that aren't holes, as (start, end)."""
-    parts, at = [], 0
-    while at < size:
-        try:
-            start = os.lseek(descriptor, at, os.SEEK_DATA)
-        except OSError as error:
-            # Only a hole is left.
-            if error.errno == errno.ENXIO:
-                break
-            # This file system doesn't support holes.
-            return [(0, size)]
-        at = os.lseek(descriptor, start, os.SEEK_HOLE)
-        parts.append((start, at))
-    return parts
 
 
 def _copy_part(source: int, target: int, start: int, end: int) -> int:

@@ -53,6 +53,12 @@ class PlainFile:
             error.filename = self._path
             raise
 
+    def data_end(self) -> int:
+        from staticfire.runtime.live.holes import data_parts  # Only a start after a kill needs it.
+
+        parts = data_parts(self._descriptor, self.size())
+        return parts[-1][1] if parts else 0
+
     def sync(self) -> None:
         if not self._is_durable:
             return

@@ -6,8 +6,12 @@ import random
 import socket
 import struct
 import time
+from typing import TYPE_CHECKING
 
 from staticfire.runtime.machine import Identity
+
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
 
 LOOPBACK = "127.0.0.1"
 # An address for documentation (RFC 5737). "Connecting" a UDP socket to it only selects the local address of the route.
@@ -24,8 +28,18 @@ def live_identity() -> Identity:
         host_ip=host_ip(),
         random=random.Random(),
         utc_offset_ms=time.localtime().tm_gmtoff * 1000,
+        credentials=_credentials(),
         memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
     )
+
+
+def _credentials() -> "Credentials | None":
+    """Return the access key in the environment, if there is one. Raises: UsageError (a part of it is missing)."""
+    if "ROCKETMQ_ACCESS_KEY" not in os.environ and "ROCKETMQ_SECRET_KEY" not in os.environ:
+        return None
+    from staticfire.runtime.credentials import Credentials  # imported here: most processes have none
+
+    return Credentials.of_environment(os.environ)
 
 
 def host_ip() -> str:

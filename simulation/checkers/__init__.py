@@ -7,7 +7,7 @@
   members that leave
 - `dead_letters.py`: after how many retries; `copies.py`: the number of stored retries and dead letters
 - `lateness.py`: nothing is late without a fault; `returning.py`: nor are redeliveries; `asking.py`: nor are transaction
-  checks, and no send fails; `busy.py`: whether members have time
+  checks, and no send fails; `busy.py`: whether members have time; `full_queues.py`: whether they take more messages
 - `placing.py`: the queue of delayed and half messages; when half messages are set aside
 - `popping.py`: who has a popped message, and for how long
 - `filters.py`: groups with filters

@@ -2,6 +2,7 @@
 
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
+    GoneForGood,
     NotSettled,
     RunEvent,
     SendAcknowledged,
@@ -19,10 +20,13 @@ TRANSACTION_TIME_OUT_MS, TRANSACTION_CHECK_MS = 6_000, 30_000
 
 
 class AskedInTime(Checker):
-    """A transaction that its producer hasn't ended is checked by the broker after its timeout."""
+    """A transaction that its producer hasn't ended is checked by the broker after its timeout.
+
+    If all machines of a program are gone for good, no producer can be asked about its transactions.
+    """
 
     promise = "a broker checks an open transaction within its time-out and one check interval"
-    hears = (SendBegan, SendAcknowledged, TransactionEnded, *TROUBLE, Settled, NotSettled)
+    hears = (SendBegan, SendAcknowledged, TransactionEnded, GoneForGood, *TROUBLE, Settled, NotSettled)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -37,6 +41,7 @@ class AskedInTime(Checker):
         self._ended: set[str] = set()
         self._open: dict[str, SendAcknowledged] = {}
         self._fellows = fellows_of(workload)
+        self._gone: set[str] = set()
 
     def see(self, event: RunEvent) -> None:
         match event:
@@ -52,16 +57,24 @@ class AskedInTime(Checker):
                 sent = self._open.pop(name, None)
                 if sent is not None:
                     self._check(sent, at_ms)
+            case GoneForGood(who=who):
+                self._gone.add(who)
+                for name in [name for name in self._open if self._gone.issuperset(self._fellows_at(name))]:
+                    del self._open[name]
             case _:
                 for name in [name for name, sent in self._open.items() if self._check(sent, event.at_ms)]:
                     del self._open[name]
                 self._calm.see(event)
 
+    def _fellows_at(self, name: str) -> tuple[str, ...]:
+        """Return the machines that can be asked about a message's transaction."""
+        return self._fellows.get(name.partition("/")[0], ())
+
     def _check(self, sent: SendAcknowledged, at_ms: int) -> bool:
         """Return whether a transaction should have been checked earlier; report it."""
         if at_ms <= sent.at_ms + self._takes_ms:
             return False
-        machines = (sent.place[0], "nameserver", "", *self._fellows.get(sent.name.partition("/")[0], ()))
+        machines = (sent.place[0], "nameserver", "", *self._fellows_at(sent.name))
         late_ms = at_ms - max(sent.at_ms, self._calm.excused_until(machines)) - self._takes_ms
         if late_ms <= 0:
             return False

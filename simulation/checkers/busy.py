@@ -3,6 +3,7 @@
 from math import inf
 
 from staticfire.simulation.checkers.events import CallBegan, CallEnded, ProcessEnded, QueuePlace, RunEvent
+from staticfire.simulation.checkers.full_queues import FullQueues
 from staticfire.simulation.workload.description import Group, Workload
 
 # RocketMQ: consumeThreadMin.
@@ -14,7 +15,7 @@ POP_INVISIBLE_MS = 60_000
 
 
 class BusyMembers:
-    """The running calls, and until when each group had no free thread."""
+    """The running calls, and until when each group had no free thread or no room for more messages of a queue."""
 
     def __init__(self, workload: Workload) -> None:
         self._calls: dict[int, CallBegan] = {}
@@ -22,6 +23,7 @@ class BusyMembers:
         self._free_ms: dict[str, float] = {}
         self._queue_free_ms: dict[tuple[str, QueuePlace], float] = {}
         """For ordered groups: until when the other messages of a queue had to wait."""
+        self._full = FullQueues(workload)
         self._threads = {group.name: _threads(group) for group in workload.groups}
         self._groups = {group.name: group for group in workload.groups}
 
@@ -29,6 +31,7 @@ class BusyMembers:
         """Note the start of a listener's call."""
         self._calls[call.call] = call
         self._running[call.member] = self._running.get(call.member, 0) + 1
+        self._full.began(call)
         if call.is_ordered:
             self._queue_free_ms[call.group, call.place] = inf
 
@@ -38,6 +41,7 @@ class BusyMembers:
         if began is None:
             return None
         group = self._groups[began.group]
+        self._full.ended(began, ended.at_ms)
         if self._running[began.member] >= self._threads[group.name]:
             invisible_ms = group.settings.get("pop_invisible_time_ms", POP_INVISIBLE_MS) if group.popped else 0
             self._free_ms[group.name] = max(self._free_ms.get(group.name, 0), ended.at_ms + invisible_ms)
@@ -47,7 +51,8 @@ class BusyMembers:
         return began
 
     def see(self, event: RunEvent) -> None:
-        """Remove the calls of a member that is gone."""
+        """Note which members run. Remove the calls of a member that is gone."""
+        self._full.see(event)
         if isinstance(event, ProcessEnded) and self._running.pop(event.who, 0):
             for number, call in list(self._calls.items()):
                 if call.member == event.who:
@@ -56,12 +61,14 @@ class BusyMembers:
                         self._queue_free_ms[call.group, call.place] = event.at_ms
 
     def until(self, group: Group, place: QueuePlace | None) -> float:
-        """Return until when some member had no thread for another message of a queue; infinity: one has none now."""
+        """Return until when a member had no thread or no room for another message of a queue; infinity: still."""
         threads = self._threads[group.name]
         if any(self._running.get(member, 0) >= threads for member in group.member_names):
             return inf
-        queue_free_ms = self._queue_free_ms.get((group.name, place), 0) if place else 0
-        return max(self._free_ms.get(group.name, 0), queue_free_ms)
+        free_ms = self._free_ms.get(group.name, 0)
+        if place is None:
+            return free_ms
+        return max(free_ms, self._queue_free_ms.get((group.name, place), 0), self._full.until(group, place))
 
 
 def _threads(group: Group) -> int:

@@ -150,8 +150,8 @@ class Lateness(Checker):
 class ArrivesInTime(Lateness):
     """A message is delivered to each group at once when it is stored, due or committed.
 
-    A delay is excused while all threads of a member are busy, or while another message of its ordered queue is
-    consumed. Groups with filters aren't checked.
+    A delay is excused while all threads of a member are busy, while another message of its ordered queue is consumed,
+    or while members have more messages of the queue than their threshold. Groups with filters aren't checked.
     """
 
     promise = "each message is delivered to each group that is not busy within 0.5 s, or 1.5 s after it is due"

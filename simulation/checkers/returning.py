@@ -1,7 +1,7 @@
 """Messages that failed, or weren't acknowledged, are redelivered in time: neither early nor late."""
 
 from staticfire.protocol.delay_levels import DELAY_LEVELS_DEFAULT, DelayLevels, retry_level
-from staticfire.simulation.checkers.events import CallBegan, CallEnded, Seen
+from staticfire.simulation.checkers.events import CallBegan, CallEnded, QueuePlace, Seen
 from staticfire.simulation.checkers.lateness import Lateness, Waiting, is_pushed
 from staticfire.simulation.checkers.unrest import SHARED_ANEW_MS
 from staticfire.simulation.workload.description import Group, Workload
@@ -22,7 +22,8 @@ class RetriedInTime(Lateness):
     """A failed message is redelivered after the delay of its level, not before, and soon after.
 
     Ordered groups retry at once; ReturnsInTime checks popping ones. A message that failed and couldn't be sent back is
-    consumed again from the same place, which isn't a retry. A user's listener may set another level.
+    consumed again from the same place, with a higher count, also if it was a retry itself. That isn't a retry: the next
+    one has the delay that the stored count gives it. A user's listener may set another level.
     """
 
     promise = "a failed message is redelivered after the delay of its level, within 0.6 s"
@@ -32,23 +33,27 @@ class RetriedInTime(Lateness):
         text = str(workload.brokers.settings.get("message_delay_level", DELAY_LEVELS_DEFAULT))
         self._levels = DelayLevels.parse(text)
         self._first: dict[tuple[str, str, int], int] = {}
+        self._stored: dict[tuple[str, str, QueuePlace, int], int] = {}
+        """How often a message had been redelivered when it first came from a place."""
 
     def ended(self, began: CallBegan, ended: CallEnded) -> None:
         group = self.groups[began.group]
         if ended.is_success or group.ordered or group.popped or group.listener is not None or not is_pushed(group):
             return
         for seen in began.messages:
-            if not 0 <= group.retries_max <= seen.reconsume_times:
-                key = (began.group, seen.name, seen.reconsume_times)
-                self._first.setdefault(key, ended.at_ms)
-                due_ms = ended.at_ms + self._delay_ms(seen.reconsume_times) + LEVELS_SCAN_MS
-                what = f"retry {seen.reconsume_times + 1} of {seen.name}"
-                self.expect(began.group, (seen.name, seen.reconsume_times + 1), Waiting(what, due_ms))
+            times = self._stored.get((began.group, seen.name, began.place, seen.offset), seen.reconsume_times)
+            if not 0 <= group.retries_max <= times:
+                self._first.setdefault((began.group, seen.name, times), ended.at_ms)
+                due_ms = ended.at_ms + self._delay_ms(times) + LEVELS_SCAN_MS
+                self.expect(began.group, (seen.name, times + 1), Waiting(f"retry {times + 1} of {seen.name}", due_ms))
 
     def _delay_ms(self, reconsume_times: int) -> int:
         return self._levels.delay_ms(self._levels.clamp(retry_level(reconsume_times)))
 
     def came(self, call: CallBegan, seen: Seen) -> None:
+        source = (call.group, seen.name, call.place, seen.offset)
+        if self._stored.setdefault(source, seen.reconsume_times) != seen.reconsume_times:
+            return
         before = (call.group, seen.name, seen.reconsume_times - 1)
         if not seen.is_retry or before not in self._first:
             return

@@ -1,6 +1,7 @@
 """A member of a group in the simulated world: the real push consumer, with a listener that records its calls."""
 
 import itertools
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -56,6 +57,8 @@ class MemberListener:
         self._calls = itertools.count(1)
         self.reached: dict[str, dict[QueuePlace, int]] = {}
         """For each member that gets all messages: the offset after what it has consumed, by queue."""
+        self.running: Counter[str] = Counter()
+        """The number of running calls by group, including those of killed members."""
         self._told: set[str] = set()
         """Groups whose invalid listener was reported."""
 
@@ -119,6 +122,7 @@ class MemberListener:
             calls.append(next(self._calls))
             who = seat.machine.identity.host_name
             record.note(CallBegan(clock.uptime_ms(), calls[-1], group.name, who, place, seen, group.ordered))
+        self.running[group.name] += 1
         is_success = False
         try:
             await self._pause(chance.randint(*group.takes_ms))
@@ -131,6 +135,7 @@ class MemberListener:
                 record.note(WentWrong(clock.uptime_ms(), seat.machine.identity.host_name, f"its listener: {error}"))
             raise
         finally:
+            self.running[group.name] -= 1
             for call in calls:
                 record.note(CallEnded(clock.uptime_ms(), call, is_success))
 

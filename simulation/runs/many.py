@@ -1,6 +1,5 @@
 """Runs many seeds in a few processes: each run uses one core and shares nothing."""
 
-import gc
 import multiprocessing
 import os
 import signal
@@ -17,7 +16,7 @@ from itertools import chain, islice
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED
 from staticfire.simulation.runs.outcome import RunOutcome
-from staticfire.simulation.runs.play import Play, play
+from staticfire.simulation.runs.play import Play, freeze_for_good, play
 from staticfire.simulation.runs.swarm import maker_of
 from staticfire.simulation.workload.loading import WorkloadMaker
 
@@ -93,9 +92,7 @@ def _begin(path: str, changes: Mapping[str, str] | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="waits for the parent's end", daemon=True).start()
     _makers.append(maker_of(path, changes))
-    gc.collect()
-    # Once for all runs: looking at all modules before each run takes a tenth of the time of a short one.
-    gc.freeze()
+    freeze_for_good()
 
 
 def _end_with_parent() -> None:

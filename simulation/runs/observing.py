@@ -84,10 +84,10 @@ class Observer:
                 self._cluster.record.note(OffsetSeen(now_ms, group, (name, topic, queue_id), offset, end, life, is_own))
 
     def _look_at_locks(self) -> None:
-        """Record the holders of the queues of ordered groups."""
+        """Record the holders of the queues of ordered groups whose listeners run: nothing else needs a lock."""
         cluster = self._cluster
         for group in cluster.workload.groups:
-            for name, broker in self._up() if group.ordered else ():
+            for name, broker in self._up() if group.ordered and cluster.listener.running[group.name] else ():
                 now_ms = broker.state.machine.clock.uptime_ms()
                 holders = {
                     (queue.topic, queue.queue_id): cluster.member_of(lock.client_id)

@@ -159,7 +159,8 @@ class SendingProgram(Service):
                 return
             result = await self._sent(message, name)
             self._acknowledged(name, result)
-            await self._perhaps_recall(name, result)
+            if self._description.recalls:
+                await self._perhaps_recall(name, result)
         except StaticfireError as error:
             self._failed(name, error)
         finally:

@@ -55,6 +55,10 @@ class SimulatedFile:
             position = disk.on_read(self._path, position, size, is_map)
         return self._inode.read(position, size)
 
+    def data_end(self) -> int:
+        self._require_open()
+        return len(self._inode.content)
+
     def sync(self) -> None:
         self._require_open()
         self._files.history.record(self._files.process.name, "syncs", self._path)

@@ -65,6 +65,8 @@ class JumpingLoop(asyncio.BaseEventLoop):
 
     def __init__(self, hours_max: float = HOURS_MAX) -> None:
         super().__init__()
+        # asyncio calls this for each new future and task, so it is a function of C that returns False.
+        self.get_debug = bool  # type: ignore[method-assign]  # house: asyncio reads it
         self.uptime_ns = 0
         self.hours_max = hours_max
         self.stuck: SimulationStuck | None = None
@@ -89,25 +91,23 @@ class JumpingLoop(asyncio.BaseEventLoop):
     def call_at(
         self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        return self.call_at_ns(self._late(round(when * 1e9)), callback, *args, context=context)
+        when_ns = round(when * 1e9)
+        if self._jitter_ns and PROCESS.get() is not None:
+            when_ns += int(self._chance() * self._jitter_ns)
+        return self.call_at_ns(when_ns, callback, *args, context=context)
 
     def call_later(
         self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
         when_ns = self.uptime_ns + round(delay * 1e9)
-        if self._jitter_ns:
-            when_ns = self._late(when_ns)
+        if self._jitter_ns and PROCESS.get() is not None:
+            when_ns += int(self._chance() * self._jitter_ns)
         return self.call_at_ns(when_ns, callback, *args, context=context)
 
     def jitter_timers(self, ms: float, chance: Random) -> None:
         """Let the timers of processes fire late from now on, by a random time up to `ms`, as in an operating system."""
         self._jitter_ns = round(ms * 1e6)
         self._chance = chance.random
-
-    def _late(self, when_ns: int) -> int:
-        if not self._jitter_ns or PROCESS.get() is None:
-            return when_ns
-        return when_ns + int(self._chance() * self._jitter_ns)
 
     def call_at_ns(
         self, when_ns: int, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None

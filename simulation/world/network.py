@@ -9,9 +9,9 @@ import asyncio
 import errno
 import os
 import socket
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 
 from staticfire.runtime.reach import Surroundings
 from staticfire.simulation.world.chance import source_of_chance
@@ -48,6 +48,7 @@ class SimulatedListener:
         self.place = place
         self.factory = factory
         self._network = network
+        self._backlog: deque[SimulatedTransport] = deque()
 
     def __repr__(self) -> str:
         return f"listener of {self.process.name} at {self.place}"
@@ -69,10 +70,36 @@ class SimulatedListener:
         """Return whether the process has no file descriptors left."""
         return self.process.name in self._network.full
 
-    def later(self, accept: Callable[[], object]) -> None:
-        """Try again after a second, as asyncio does; meanwhile the connection waits in the backlog."""
+    def accept(self, transport: SimulatedTransport) -> None:
+        """Give a connection to the process; without descriptors, it waits in the backlog.
+
+        The backlog is a queue, as the kernel's: a connection never overtakes an older one.
+        """
+        if not self.is_full and not self._backlog:
+            self._hand_over(transport)
+            return
+        self._backlog.append(transport)
+        if len(self._backlog) == 1:
+            self._accept_later()
+
+    def _accept_later(self) -> None:
+        """Try again after a second, as asyncio does."""
         loop = self._network.loop
-        loop.call_at_ns(loop.uptime_ns + ACCEPT_AGAIN_NS, accept, context=WIRE)
+        loop.call_at_ns(loop.uptime_ns + ACCEPT_AGAIN_NS, self._accept_waiting, context=WIRE)
+
+    def _accept_waiting(self) -> None:
+        if self.is_full:
+            self._accept_later()
+            return
+        while self._backlog:
+            self._hand_over(self._backlog.popleft())
+
+    def _hand_over(self, transport: SimulatedTransport) -> None:
+        """Open a connection in the process; if it doesn't listen any more, reset the connection."""
+        if self.is_listening:
+            transport.call_in_process(lambda: transport.open(self.factory()))
+        else:
+            transport.close_socket(End.RESET)
 
     async def close(self) -> None:
         if self.is_listening:
@@ -241,7 +268,7 @@ class ProcessNetwork:
         if listener is None:
             raise _network_error(errno.ECONNREFUSED, host, port)
         client, server = network.pair(process, listener, place)
-        client.outgoing.carry(_accept, listener, server)
+        client.outgoing.carry(listener.accept, server)
         opened = network.loop.create_future()
         client.call_in_process(_open, client, factory(), opened)
         try:
@@ -273,16 +300,6 @@ def _open(transport: SimulatedTransport, protocol: asyncio.Protocol, opened: asy
     finally:
         if not opened.done():
             opened.set_result(None)
-
-
-def _accept(listener: SimulatedListener, transport: SimulatedTransport) -> None:
-    """Give a connection to its listener; if the listener is gone, reset the connection."""
-    if listener.is_full:
-        listener.later(partial(_accept, listener, transport))
-    elif listener.is_listening:
-        transport.call_in_process(lambda: transport.open(listener.factory()))
-    else:
-        transport.close_socket(End.RESET)
 
 
 def _network_error(number: int, host: str, port: int) -> OSError:

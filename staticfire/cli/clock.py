@@ -110,11 +110,11 @@ def _moved(namesrv: str, move: "Callable[[ClusterClock], Awaitable[ClockReport]]
     import asyncio
 
     from staticfire.client.admin.clock import ClusterClock
-    from staticfire.runtime.live import live_machine
+    from staticfire.runtime.client_machine import client_machine
     from staticfire.runtime.pool import ConnectionPool
 
     async def on_a_connection() -> "ClockReport":
-        machine = live_machine()
+        machine = client_machine()
         pool = ConnectionPool(machine)
         try:
             return await move(ClusterClock(pool, namesrv))

@@ -9,7 +9,7 @@ import click
 from staticfire.cli.options import Command, Whole, all_flags, as_settings, compat_flag, settings_flags
 from staticfire.cli.stand import ClusterFlags
 from staticfire.launch.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
-from staticfire.launch.places import FAILOVERS, WantedCluster, WantedControl
+from staticfire.launch.places import FAILOVERS, WantedCluster, WantedControl, WantedUser
 from staticfire.launch.plan import HOST
 from staticfire.protocol.errors import UsageError
 
@@ -19,7 +19,7 @@ def cluster_flags(  # house: one flag after another
 ) -> Callable[[Command], Command]:
     """Return a decorator that gives a command the parameter `flags`, a ClusterFlags. The ports are the defaults."""
 
-    def add(command: Command) -> Command:
+    def add(command: Command) -> Command:  # house: one flag after another
         @wraps(command)
         def with_flags(**given: Any) -> Any:
             namesrv = given.pop("namesrv_port")
@@ -36,6 +36,7 @@ def cluster_flags(  # house: one flag after another
                 file=given.pop("file"),
                 listen=given.pop("listen"),
                 compat=given.pop("compat"),
+                users=tuple(user_of(text) for text in given.pop("users")),
             )
             return command(flags=ClusterFlags(wanted, _wanted_control(given, control_port)), **given)
 
@@ -66,10 +67,26 @@ def cluster_flags(  # house: one flag after another
             *_control_flags(control_port),
             click.option("--dir", "directory", metavar="DIR", help="Data folder. [default: a temporary folder]"),
             settings_flags,
+            _user_flag,
             compat_flag,
         )  # fmt: skip
 
     return add
+
+
+_user_flag = click.option(
+    "--user", "users", multiple=True, metavar="NAME:SECRET",
+    help="Create a user, and check the signature of each request; may be repeated. The first may do everything, the "
+        "others what `staticfire allow` allows.",
+)  # fmt: skip
+
+
+def user_of(text: str) -> WantedUser:
+    """Return the user of a flag. Raises: UsageError."""
+    name, separator, secret = text.partition(":")
+    if not separator or not name.strip() or not secret.strip():
+        raise UsageError("--user must be written as NAME:SECRET, for example --user admin:secret")
+    return WantedUser(name.strip(), secret)
 
 
 def _grpc_port(given: int | None, is_unwanted: bool, default: int) -> int | None:

@@ -12,6 +12,7 @@ from staticfire.runtime.signals import hold_stops_back
 COMMANDS = {
     "up": "Start a cluster in the foreground.",
     "run": "Run a command with a temporary cluster: free ports, a temporary folder, removed at the end.",
+    "chaos": "Run a command under faults that RocketMQ may have, and check that it keeps its promises.",
     "nameserver": "Start one nameserver in the foreground.",
     "broker": "Start one broker in the foreground.",
     "proxy": "Start one gRPC endpoint, for RocketMQ 5's clients, in the foreground.",
@@ -28,15 +29,21 @@ COMMANDS = {
     "dlq": "Dead letters: list, export, resend.",
     "journal": "Show what happened on the brokers, or which requests they received.",
     "fault": "Fault injection: add, list, remove faults.",
+    "user": "Users, whose access keys clients sign with: add, list, change, remove.",
+    "allow": "Allow a user something: to send to a topic, to consume as a group.",
+    "deny": "Deny a user something that another policy allows.",
     "replication": "Show masters and slaves, and how far each slave is behind; hold, release or delay a copy.",
     "failover": "Let a slave take over from its master, with or without losing messages.",
+    "member": "Join a group as a member that consumes nothing, then leave: a rebalance.",
     "clock": "Message time: show, freeze, advance, scale, skip.",
     "simulate": "Simulate whole clusters on virtual time, from seeds, and check that all promises hold.",
     "pipeline": "Spark jobs: topics to Parquet, reports.",
     "mqadmin": "Administer the cluster with the commands and flags of RocketMQ's mqadmin.",
     "copy": "Copy a topic, and offsets of its groups, from a real cluster to this one.",
+    "dashboard": "Show the dashboard of a running cluster, also of a RocketMQ.",
     "snapshot": "Save the state of the whole cluster under a name, and restore it.",
     "reset": "Delete all messages, topics, groups and offsets.",
+    "certificates": "Make certificates for TLS: a CA, a server, a client.",
 }
 STAYING = ("up", "run", "nameserver", "broker", "proxy", "mqnamesrv", "mqbroker", "mqproxy")
 """Commands that start processes or become one. They hold stop signals back until they can handle them: see

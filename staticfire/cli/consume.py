@@ -230,9 +230,9 @@ async def _consume(
 
     from staticfire.cli.stay import signals_call
     from staticfire.client import Admin, PushConsumer
-    from staticfire.runtime.live import live_machine
+    from staticfire.runtime.client_machine import client_machine
 
-    machine = live_machine()
+    machine = client_machine()
     try:
         consumer = PushConsumer(group, namesrv, settings, machine)
         for topic in topics:

@@ -5,15 +5,19 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from staticfire.cluster.fault_rules import ClusterFaults
 from staticfire.faults.actions import ACTIONS
 from staticfire.faults.parsing import parse_fault
 from staticfire.launch.plan import CONTROL_PORT
 from staticfire.protocol.errors import ClientError, UsageError
-from staticfire.runtime.live import live_machine
+from staticfire.runtime.client_machine import client_machine
 from staticfire.runtime.pool import ConnectionPool
+from staticfire.runtime.tls.settings import TlsClient, environment_tls
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 T = TypeVar("T")
 
@@ -66,7 +70,7 @@ class ControlClient:
         return await self._straight(lambda faults: faults.clear())
 
     async def _straight(self, ask: Callable[[ClusterFaults], Awaitable[T]]) -> T:
-        machine = live_machine()
+        machine = client_machine()
         pool = ConnectionPool(machine)
         try:
             return await ask(ClusterFaults(pool, self._namesrv))
@@ -96,18 +100,39 @@ class ControlClient:
             token = os.environ.get(TOKEN_VARIABLE, "")
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             request = urllib.request.Request(self._url + path, body, headers, method=method)
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=self._tls()) as answer:
                 told: dict[str, Any] = json.load(answer)
                 return told
         except urllib.error.HTTPError as error:
             kind = ClientError if error.code == HTTP_NOT_FOUND else UsageError
             raise kind(_words(error)) from None
         except (OSError, ValueError) as error:
-            raise ClientError(f"the control endpoint {self._url} doesn't respond: {error}") from None
+            reason = _tls_words(error) or str(error)
+            raise ClientError(f"the control endpoint {self._url} doesn't respond: {reason}") from None
+
+    def _tls(self) -> "SSLContext | None":
+        """Return how to verify an https endpoint: as --tls and --tls-trust say, otherwise by the system's CAs."""
+        if not self._url.startswith("https:"):
+            return None
+        from staticfire.runtime.tls.contexts import client_context  # imported here, because few commands need OpenSSL
+
+        return client_context(environment_tls() or TlsClient(auth_server=True))
 
 
 async def _as_json(faults: ClusterFaults, words: Mapping[str, Any]) -> dict[str, Any]:
     return (await faults.add(words)).as_json()
+
+
+def _tls_words(error: Exception) -> str:
+    """Describe a failure of TLS; empty if it is another failure."""
+    reason = getattr(error, "reason", None)
+    if not type(reason).__name__.startswith("SSL"):
+        return ""
+    import ssl  # imported here, because few commands need OpenSSL
+
+    from staticfire.runtime.tls.failures import failure_words
+
+    return f"TLS: {failure_words(reason, is_server=False)}" if isinstance(reason, ssl.SSLError) else ""
 
 
 def _words(error: urllib.error.HTTPError) -> str:

@@ -99,6 +99,7 @@ def _rule_flags(command: Command) -> Command:
         OPTION("--kill", is_flag=True, help="Kill the process (SIGKILL). Removing the rule starts it again."),
         OPTION("--probability", metavar="P", help="Probability of each hit: above 0, up to 1."),
         OPTION("--seed", metavar="N", help="Seed for --probability: the same seed repeats the same series of hits."),
+        OPTION("--after", metavar="N", help="Let this number of matching requests pass first, on each server."),
         OPTION("--times", metavar="N", help="Stop after this number of hits; each server counts its own."),
         OPTION("--lifetime", metavar="DURATION", help="Remove the rule automatically after this time."),
         OPTION("--from", "from_", metavar="TIME", help="Only at this message time or later."),

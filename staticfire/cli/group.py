@@ -60,9 +60,12 @@ def _show(view: "GroupView", console: "Console") -> None:
 
 
 def _members_table(view: "GroupView") -> "Table":
-    table = _table("member", "from", "language", "listens", "wants", "queues", "cached", "ok/s", "failed/s", "RT ms")
+    names = ["member", "from", "language", "listens", "wants", "queues", "cached", "ok/s", "failed/s", "RT ms"]
+    has_keys = any(member.access_key for member in view.members)
+    table = _table(*names, *(["key"] if has_keys else []))
     for member in view.members:
-        add_row(table, _member_cells(view.group, member))
+        keys = [member.access_key or "-"] if has_keys else []
+        add_row(table, [*_member_cells(view.group, member), *keys])
     return table
 
 

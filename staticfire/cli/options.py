@@ -1,5 +1,6 @@
 """Flags that several commands share."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -80,7 +81,22 @@ def _known_target(_: click.Context, __: click.Parameter, value: str | None) -> s
 def _not_empty(_: click.Context, __: click.Parameter, value: str) -> str:
     if not value.strip():
         raise UsageError("--namesrv is empty; write host:port, for example 127.0.0.1:9876")
+    sign_as_owner(value)
     return value
+
+
+def sign_as_owner(namesrv: str) -> None:
+    """Have this process sign as the cluster's own user, if this user has started that cluster and names no other key.
+
+    All clients of the process take their key from the environment.
+    """
+    if "ROCKETMQ_ACCESS_KEY" in os.environ:
+        return
+    from staticfire.runtime.local_keys import read_key  # here, since few commands connect to a cluster
+
+    own = read_key(namesrv)
+    if own is not None:
+        os.environ["ROCKETMQ_ACCESS_KEY"], os.environ["ROCKETMQ_SECRET_KEY"] = own.access_key, own.secret_key
 
 
 NAMESRV: dict[str, Any] = {
@@ -94,8 +110,34 @@ NAMESRV: dict[str, Any] = {
 
 
 def namesrv_flag(command: Command) -> Command:
-    """Add `--namesrv`."""
-    return click.option("-n", "--namesrv", **NAMESRV)(command)
+    """Add `--namesrv`, and the flags of TLS."""
+    return click.option("-n", "--namesrv", **NAMESRV)(tls_flags(command))
+
+
+def tls_flags(command: Command) -> Command:
+    """Add `--tls` and `--tls-trust`. They have the effect of environment variables, so that all clients see them."""
+    return all_flags(
+        command,
+        click.option(
+            "--tls", is_flag=True, expose_value=False, callback=_speak_tls,
+            help="Use TLS. The server isn't verified. [env: STATICFIRE_TLS_ENABLE=true]",
+        ),
+        click.option(
+            "--tls-trust", metavar="FILE", expose_value=False, callback=_trust,
+            help="Use TLS, and verify the server: PEM file of its CA. [env: STATICFIRE_TLS_CLIENT_TRUST_CERT_PATH]",
+        ),
+    )  # fmt: skip
+
+
+def _speak_tls(_: click.Context, __: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted:
+        os.environ["STATICFIRE_TLS_ENABLE"] = "true"
+
+
+def _trust(_: click.Context, __: click.Parameter, path: str | None) -> None:
+    if path:
+        os.environ["STATICFIRE_TLS_ENABLE"] = "true"
+        os.environ["STATICFIRE_TLS_CLIENT_TRUST_CERT_PATH"] = path
 
 
 def protocol_flag(command: Command) -> Command:

@@ -64,6 +64,8 @@ def _run_command(stand: Stand, command: tuple[str, ...]) -> int:
         environment["STATICFIRE_CONTROL_TOKEN"] = stand.control.token
     if (endpoint := stand.cluster.plan.grpc_endpoint) is not None:
         environment["ROCKETMQ_ENDPOINT"] = endpoint
+    if stand.cluster.client_tls is not None:
+        environment["STATICFIRE_TLS_ENABLE"] = "true"
     try:
         process = subprocess.Popen(command, env=environment)
     except FileNotFoundError:

@@ -106,10 +106,10 @@ async def _send(
     as_json: bool,
 ) -> int:
     from staticfire.client import Producer
-    from staticfire.runtime.live import live_machine
+    from staticfire.runtime.client_machine import client_machine
 
     report, last = _Report(as_json), None
-    machine = live_machine()
+    machine = client_machine()
     try:
         async with Producer(GROUP, namesrv, settings, machine) as producer:
             with counted("sent", None if body is None else count) as tell_more:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from staticfire.launch.environment import check_environment
-from staticfire.runtime.config import non_defaults
+from staticfire.runtime.config import non_defaults, without_secrets
 from staticfire.runtime.config_help import describe, example_toml
 from staticfire.runtime.live_settings import as_properties
 from staticfire.runtime.loading import load_settings
@@ -42,7 +42,10 @@ def settings_of(
         defaults = compat_settings(compat)
         for line in told(compat):
             tell(line)
-    return non_defaults(load_settings(cls, overrides, os.environ, file, tell=tell, defaults=defaults))
+    settings = load_settings(cls, overrides, os.environ, file, tell=tell, defaults=defaults)
+    public, secrets = without_secrets(cls, non_defaults(settings))
+    os.environ.update(secrets)  # The server reads them there: the list of processes must not show them.
+    return public
 
 
 def become(module: str, settings: Mapping[str, str], temporary: str = "") -> NoReturn:

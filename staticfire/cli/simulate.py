@@ -202,10 +202,12 @@ def _one(played: _Played, text: str, trace: bool, shrink: bool) -> int:
 
 def _shrink(played: _Played, outcome: "RunOutcome") -> None:
     """Find the smallest run that fails in the same way; print it as a test."""
+    from staticfire.simulation.runs.play import freeze_for_good
     from staticfire.simulation.runs.shrinking import Shrinker, as_scenario
 
     click.echo("simulate: searching for the smallest set of faults with which it fails", err=True)
     shrinker = Shrinker(played.maker(), outcome, played.hours)
+    freeze_for_good()
     smallest = shrinker.shrink()
     faults = f"{len(smallest.strikes)} of {len(outcome.strikes)} faults"
     click.echo(f"simulate: {faults} are enough, found in {shrinker.tries} tries; as a test:\n")

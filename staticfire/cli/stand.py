@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from staticfire.launch.places import FLAGS, WantedCluster, WantedControl, url_of
+from staticfire.launch.plan import HOST
 from staticfire.launch.processes import ProcessCluster
 from staticfire.runtime.ports import listen_near, listen_on, port_of
 from staticfire.runtime.signals import SignalInbox, StopAsked
 from staticfire.runtime.spawning import EarlyStart
+from staticfire.runtime.tls.settings import ENFORCING
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Stand:
 
     @property
     def control_url(self) -> str:
-        return url_of(port_of(self.control_socket), self.control.host)
+        is_tls = self.cluster.tls.tls_server_mode == ENFORCING
+        return url_of(port_of(self.control_socket), self.control.host, is_tls)
 
 
 @contextmanager
@@ -64,12 +67,26 @@ def standing(
         control_socket = _listen_for_control(flags.control)
         ended_badly: list[str] = []
         try:
-            with _running_cluster(flags.wanted, stdout, signals, early, ended_badly, later) as cluster:
+            running = _running_cluster(flags.wanted, stdout, signals, early, ended_badly, later)
+            with running as cluster, _owners_key(cluster):
                 yield Stand(cluster, control_socket, signals, flags.control, ended_badly)
         finally:
             control_socket.close()
     finally:
         signals.close()
+
+
+@contextmanager
+def _owners_key(cluster: ProcessCluster) -> Iterator[None]:
+    """Let the commands of this user sign as the cluster's own user while it runs."""
+    from staticfire.runtime.local_keys import remove_key, write_key  # here, after the processes were started
+
+    own = cluster.credentials
+    path = "" if own is None else write_key(cluster.plan.nameservers[0].listen_port, own)
+    try:
+        yield
+    finally:
+        remove_key(path)
 
 
 def _listen_for_control(control: WantedControl) -> socket.socket:
@@ -97,6 +114,11 @@ def _running_cluster(
     later: Sequence[str],
 ) -> Iterator[ProcessCluster]:
     cluster = ProcessCluster.prepare(wanted, stdout, signals, early)
+    if wanted.listen != HOST:
+        from staticfire.launch.exposure import exposure  # here, since few starts need it
+
+        if words := exposure(cluster.plan, wanted.listen):
+            tell(words)
     try:
         cluster.start(later)
         if number := signals.take_stop():

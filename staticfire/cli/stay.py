@@ -31,7 +31,7 @@ def _failing_over(stand: Stand) -> AbstractAsyncContextManager[None]:
         return nullcontext()
     from staticfire.launch.failover_loop import failing_over  # here, since few starts need it
 
-    return failing_over(stand.cluster.namesrv)
+    return failing_over(stand.cluster)
 
 
 async def until_stopped(stand: Stand) -> int:

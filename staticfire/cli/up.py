@@ -4,6 +4,7 @@ import click
 
 from staticfire.cli.cluster_flags import cluster_flags
 from staticfire.cli.stand import ClusterFlags, Stand, standing, tell
+from staticfire.control.dashboard_place import dashboard_is_installed
 from staticfire.launch.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
 from staticfire.launch.plan import BROKER_PORT, CONTROL_PORT, GRPC_PORT, NAMESRV_PORT, PROXY
 from staticfire.protocol.errors import UsageError
@@ -31,7 +32,8 @@ def up(flags: ClusterFlags, grpc_later: bool) -> int:
     `consume`, `clock` and `mqadmin`. ROCKETMQ_ENDPOINT is the address for RocketMQ 5's gRPC clients (with or without
     TLS); it needs staticfire[grpc] and is absent with --no-grpc. With --grpc-later the line doesn't wait for it, and a
     second line shows it: ready ROCKETMQ_ENDPOINT=127.0.0.1:8081. CONTROL serves GET /health, POST /reset,
-    POST /clock/advance?by=2h; GET / lists the rest.
+    POST /clock/advance?by=2h; GET / lists the rest. In a browser, the same address shows the dashboard, if
+    staticfire[dashboard] is installed.
 
     Ctrl-C or SIGTERM stops the cluster (exit code 0); brokers write their data first. The data is in a temporary
     folder, which is removed at the end, unless you give --dir. Exit code 125: a process of the cluster died, and the
@@ -54,6 +56,8 @@ def up(flags: ClusterFlags, grpc_later: bool) -> int:
             for name in later:
                 stand.cluster.start_late(name)
                 say(f"ready ROCKETMQ_ENDPOINT={stand.cluster.plan.grpc_endpoint}")
+            if dashboard_is_installed():
+                tell(f"dashboard {stand.control_url}/")
             if not grpc_is_installed():
                 tell(f"the gRPC endpoint for RocketMQ 5's clients is off; to install it: {HOW_TO_GET_IT}")
             exit_code = _stay(stand)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from staticfire.cluster.cluster import Cluster
     from staticfire.cluster.cluster_dead_letters import AwaitedDeadLetters
     from staticfire.cluster.cluster_faults import AwaitedFaults
+    from staticfire.cluster.cluster_users import AwaitedUsers
 
 
 class AsyncClock(Face[RunningClock]):
@@ -73,6 +74,13 @@ class AsyncCluster(ClusterFacts):
         from staticfire.cluster.cluster_faults import AwaitedFaults
 
         return AwaitedFaults(self)
+
+    @property
+    def users(self) -> "AwaitedUsers":
+        """Users: `await cluster.users.add("shop", "s3cret")`, `.allow("shop", "Topic:orders", "Pub,Sub")`, `.all()`."""
+        from staticfire.cluster.cluster_users import AwaitedUsers
+
+        return AwaitedUsers(self)
 
     @property
     def nameserver(self) -> "AsyncClusterProcess":

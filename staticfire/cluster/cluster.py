@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from staticfire.cluster.cluster_clock import BlockingClock
     from staticfire.cluster.cluster_dead_letters import BlockingDeadLetters
     from staticfire.cluster.cluster_faults import BlockingFaults
+    from staticfire.cluster.cluster_users import BlockingUsers
     from staticfire.launch.embedded import EmbeddedCluster
 
 Isolation = Literal["thread", "process"]
@@ -43,7 +44,7 @@ COPY_TIMEOUT_S = 3_600
 NOT_RUNNING = "this cluster isn't running: use it inside `with cluster:`"
 
 
-class Cluster(ClusterFacts):
+class Cluster(ClusterFacts):  # house: a few lines for each thing that is asked of a cluster
     """A nameserver and brokers. They run inside `with` (or `async with`). Any thread may call the methods."""
 
     def __init__(  # house: what people give a cluster are its parameters
@@ -59,6 +60,7 @@ class Cluster(ClusterFacts):
         control_hosts: Sequence[str] = (),
         nameservers: int = 1,
         compat: str | None = None,
+        users: Mapping[str, str] | None = None,
         replicas: int = 0,
         failover: str = "manual",
     ) -> None:
@@ -83,6 +85,9 @@ class Cluster(ClusterFacts):
         `compat`: "rocketmq-5.3.3" turns off every difference from that version that can be turned off
         (docs/compatibility.md).
 
+        `users`: names and secrets of users; the first may do everything, the others what `.users.allow` allows. With
+        users, brokers check the signature of each request (docs/access.md).
+
         `replicas`: the number of slaves of each broker, which copy its log. They are `broker(name).replica(1)` and so
         on; docs/replication.md describes them.
 
@@ -99,6 +104,10 @@ class Cluster(ClusterFacts):
             from staticfire.launch.compat import check_target
 
             check_target(compat)
+        if users is not None:
+            from staticfire.cluster.cluster_users import wanted_users
+
+            wanted = replace(wanted, users=wanted_users(users))
         if failover not in FAILOVERS:
             raise UsageError(f"failover={failover!r} is unknown; use {' or '.join(map(repr, FAILOVERS))}")
         self._wanted = replace(wanted, compat=compat, failover=failover)
@@ -138,6 +147,13 @@ class Cluster(ClusterFacts):
         from staticfire.cluster.cluster_faults import BlockingFaults
 
         return BlockingFaults(self)
+
+    @property
+    def users(self) -> "BlockingUsers":
+        """Users: `.add("shop", "s3cret")`, `.allow("shop", "Topic:orders", "Pub,Sub")`, `.deny(...)`, `.all()`."""
+        from staticfire.cluster.cluster_users import BlockingUsers
+
+        return BlockingUsers(self)
 
     @property
     def aio(self) -> "AsyncCluster":
@@ -249,7 +265,7 @@ class Cluster(ClusterFacts):
             if self._wanted.failover == "auto":
                 from staticfire.launch.failover_loop import failing_over  # here, since few clusters need it
 
-                await self._stack.enter_async_context(failing_over(self._running.cluster.namesrv))
+                await self._stack.enter_async_context(failing_over(self._running.cluster))
         except BaseException:
             await self._stack.aclose()
             raise

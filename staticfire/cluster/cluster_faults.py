@@ -76,7 +76,7 @@ class BlockingFaults(ClusterFaultsFace):
         The parameters are the words of `staticfire fault add`. Which requests or servers: `code`, `client`, `group`,
         `topic`, `queue`, `broker`, `address`, `language`, `direction`. Which fault: one of `delay`, `drop`, `answer`,
         `close`, `corrupt`, `bandwidth`, `duplicate`, `skew`, `partition`, `read_only`, `disk_full`, `freeze`, `kill`.
-        How often: `probability`, `seed`, `times`, `lifetime`, `from_`, `until`.
+        How often: `probability`, `seed`, `after`, `times`, `lifetime`, `from_`, `until`.
         Raises: UsageError, ClientError, BrokerAnswer, NetworkError.
         """
         return BlockingFault(self, self._add(words))

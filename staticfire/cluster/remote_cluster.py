@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from staticfire.cluster.cluster_calls import Face
-from staticfire.runtime.live import live_machine
+from staticfire.runtime.client_machine import client_machine
 from staticfire.runtime.loop_thread import LoopThread
 from staticfire.runtime.pool import ConnectionPool
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from staticfire.launch.process_faults import ProcessFaults
+    from staticfire.runtime.credentials import Credentials
 
 
 class RemotePlace:
@@ -25,6 +26,8 @@ class RemotePlace:
     process_faults: "ProcessFaults | None" = None
     addresses: "Mapping[str, str] | None" = None
     replica_addresses: "Mapping[str, str] | None" = None
+    credentials: "Credentials | None" = None
+    """None: those of the environment."""
 
     def __init__(self, namesrv: str) -> None:
         self.namesrv = namesrv
@@ -39,7 +42,7 @@ class RemoteRunning:
     @asynccontextmanager
     async def pool(self) -> AsyncIterator[ConnectionPool]:
         """Open connections for one call only."""
-        machine = live_machine()
+        machine = client_machine()
         pool = ConnectionPool(machine)
         try:
             yield pool

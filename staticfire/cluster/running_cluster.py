@@ -14,10 +14,12 @@ from staticfire.launch.plan import HOST, PROXY
 from staticfire.launch.processes import ProcessCluster
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.ports import listen_on, port_of
+from staticfire.runtime.tls.settings import ENFORCING
 
 if TYPE_CHECKING:
     from staticfire.broker.groups.retries import SentBack
     from staticfire.client import Admin, ClientConnection
+    from staticfire.client.admin.access import AccessAdmin
     from staticfire.client.admin.group_view import GroupView
     from staticfire.client.admin.journal import JournalRecords
     from staticfire.client.admin.replicas import Failover, ReplicaAdmin
@@ -152,7 +154,8 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
 
         wish = CopyWish(topic, [groups] if isinstance(groups, str) else list(groups), since_ms, until_ms, limit)
         settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words, or it is refused
-        async with Admin(source, settings) as there, Admin(self.cluster.namesrv) as here:
+        own = ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
+        async with Admin(source, settings) as there, Admin(self.cluster.namesrv, own) as here:
             return await copy_topic(there, here, wish)
 
     # -- snapshots -----------------------------------------------------------------------------------------------
@@ -291,24 +294,35 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
         """Start the control endpoint; return its URL. `hosts`: more host names under which it accepts requests."""
         sock = listen_on(HOST, 0, PARAMETERS.ports)
         await self._stack.enter_async_context(ControlPort(self.cluster, sock, WantedControl(names=hosts)))
-        return url_of(port_of(sock))
+        return url_of(port_of(sock), is_tls=self.cluster.tls.tls_server_mode == ENFORCING)
 
     @asynccontextmanager
     async def pool(self) -> "AsyncIterator[ConnectionPool]":
         """Open connections for one call only."""
-        from staticfire.runtime.live import live_machine
+        from staticfire.runtime.client_machine import client_machine
         from staticfire.runtime.pool import ConnectionPool
 
-        machine = live_machine()
-        pool = ConnectionPool(machine)
+        machine = client_machine(self.cluster.client_tls)
+        pool = ConnectionPool(machine, credentials=self.cluster.credentials)
         try:
             yield pool
         finally:
             await pool.close()
             await machine.workers.close()
 
-    async def _asked(self, ask: "Callable[[Admin], Awaitable[T]]") -> T:
-        from staticfire.client import Admin
+    @asynccontextmanager
+    async def access(self) -> "AsyncIterator[AccessAdmin]":
+        """Open connections for one change of users or policies."""
+        from staticfire.client import Admin, ClientSettings
+        from staticfire.client.admin.access import AccessAdmin
 
-        async with Admin(self.cluster.namesrv) as admin:
+        settings = ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
+        async with Admin(self.cluster.namesrv, settings) as admin:
+            yield AccessAdmin(admin)
+
+    async def _asked(self, ask: "Callable[[Admin], Awaitable[T]]") -> T:
+        from staticfire.client import Admin, ClientSettings
+
+        settings = ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
+        async with Admin(self.cluster.namesrv, settings) as admin:
             return await ask(admin)

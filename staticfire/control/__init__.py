@@ -1,6 +1,7 @@
 """The control endpoint: tests inspect and control a cluster over HTTP.
 
-- `port.py`: opens the endpoint; `site.py`: serves requests; `half_requests.py`: closes incomplete requests
+- `port.py`: opens the endpoint; `site.py`: serves requests; `half_requests.py`: closes incomplete requests; `tls.py`:
+  TLS on the same port
 - `access.py`, `hosts.py`: which requests are accepted; `view.py`: the interface of a cluster
 - `routes.py`: how a route is declared; `asked.py`: the cluster as its handlers see it; `all_routes.py`: all routes
 - `openapi.py`: the description of all routes, for programs and for people
@@ -9,5 +10,9 @@
 - `metrics.py`: for Prometheus; `messages.py`: topics and messages; `group.py`: consumer groups
 - `topic_changes.py`, `group_changes.py`: create, change and delete topics and groups; `sending.py`: send a message
 - `clock.py`: message time; `dlq.py`: dead letters; `journal.py`: recorded events and requests
-- `faults.py`: fault injection; `replication.py`: masters and slaves
+- `faults.py`: fault injection; `users.py`: users and policies; `replication.py`: masters and slaves
+- `overview.py`: the cluster in one response; `brokers.py`: brokers and their load; `topic_facts.py`: one topic;
+  `clients.py`: producers and members; `offset_changes.py`: reset offsets; `timed_messages.py`: messages by time
+- `listed.py`: pages of long lists; `refusals.py`: errors and their status; `remote_view.py`: a cluster elsewhere
+- `dashboard_place.py`: where the pages for people are; `login_cookie.py`: the cookie of their login
 """

@@ -9,6 +9,7 @@ import hmac
 import ipaddress
 
 from staticfire.control.hosts import LOOPBACK_NAMES, KnownHosts, is_cross_site
+from staticfire.control.login_cookie import cookie_until, is_logged_in
 from staticfire.protocol.errors import UsageError
 
 TOKEN_CHARS_MIN = 8
@@ -81,3 +82,15 @@ class Access:
         if not hmac.compare_digest(given[len(BEARER) :].strip().encode("utf-8", "replace"), self._token):
             return "the token is wrong"
         return ""
+
+    def why_page_locked(self, authorization: str | None, cookie: str | None, now_ms: int) -> str:
+        """Return why a page is refused, or "": pages also accept the cookie of a login. `now_ms`: the wall clock."""
+        if not self._token or is_logged_in(self._token.decode(), cookie, now_ms):
+            return ""
+        return self.why_locked("", authorization)
+
+    def cookie_for(self, token: str, until_ms: int) -> str | None:
+        """Return the cookie for a login with this token; None if it is the wrong one, or none is needed."""
+        if not self._token or self.why_locked("", f"{BEARER}{token}"):
+            return None
+        return cookie_until(self._token.decode(), until_ms)

@@ -1,6 +1,8 @@
 """All routes, in the order of the documentation. The first three describe the endpoint itself."""
 
 from staticfire.control import (
+    brokers,
+    clients,
     clock,
     cluster,
     dlq,
@@ -10,10 +12,15 @@ from staticfire.control import (
     journal,
     messages,
     metrics,
+    offset_changes,
+    overview,
     putting_back,
     replication,
     sending,
+    timed_messages,
     topic_changes,
+    topic_facts,
+    users,
 )
 from staticfire.control.openapi import describe, page
 from staticfire.control.routes import HTML, ControlCall, Reply, Route
@@ -46,16 +53,23 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/docs", "this description as a page", _docs, kind=HTML),
     Route("GET", "/openapi.json", "this description for programs: OpenAPI", _description),
     *cluster.ROUTES,
+    *overview.ROUTES,
+    *brokers.ROUTES,
     *metrics.ROUTES,
     *messages.ROUTES,
+    *topic_facts.ROUTES,
     *topic_changes.ROUTES,
+    *timed_messages.ROUTES,
     *sending.ROUTES,
     *group.ROUTES,
     *group_changes.ROUTES,
+    *offset_changes.ROUTES,
+    *clients.ROUTES,
     *dlq.ROUTES,
     *clock.ROUTES,
     *putting_back.ROUTES,
     *replication.ROUTES,
     *faults.ROUTES,
+    *users.ROUTES,
     *journal.ROUTES,
 )

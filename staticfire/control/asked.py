@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from staticfire.client import Admin
+from staticfire.client import Admin, ClientSettings
 from staticfire.client.admin.clock import ClusterClock
 from staticfire.client.admin.replicas import ReplicaAdmin
 from staticfire.cluster.fault_rules import ClusterFaults
@@ -21,6 +21,10 @@ class ControlledCluster:
     url: str
     """The URL of the endpoint."""
     needs_token: bool
+    client_settings: ClientSettings = field(default_factory=ClientSettings)
+    """How clients of it connect: with which protocol, through TLS or not."""
+    why_read_only: str = ""
+    """Why only reading is allowed; empty: everything is."""
 
     @property
     def namesrv(self) -> str:
@@ -46,5 +50,5 @@ class ControlledCluster:
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[Admin]:
         """Open connections for one request only."""
-        async with Admin(self.view.namesrv) as admin:
+        async with Admin(self.view.namesrv, self.client_settings) as admin:
             yield admin

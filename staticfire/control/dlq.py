@@ -8,17 +8,19 @@ Behaviour
 - 404 for an unknown group or letter, 400 for unreadable values, 409 for a resend that a broker interrupted.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import msgspec
 
-from staticfire.client import DeadLetterQueue, ResendInterrupted, ResendReport
+from staticfire.client import DeadLetter, DeadLetterQueue, ResendInterrupted, ResendReport
 from staticfire.control.routes import LINES, ControlCall, Parameter, Reply, Route, read_body
 from staticfire.protocol.errors import ClientError, UsageError
 
 LETTERS_SHOWN = 20
 LETTERS_SHOWN_MAX = 10_000
+# How many letters are read for a search, which no broker can do.
+SEARCHED_MAX = 2_000
 
 
 class ResendOrder(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -42,11 +44,28 @@ async def letters(asked: ControlCall) -> Reply:
     group = asked.place["group"]
     try:
         async with _queue(asked) as queue:
-            found = await queue.letters(asked.query.get("max", LETTERS_SHOWN), newest=asked.query.get("last", False))
+            found = await _chosen(queue, asked.query)
             shown = [one.as_json() for one in found]
             return Reply({"group": group, "count": await queue.count(), "letters": shown})
     except ClientError as error:
         return _not_found(error)
+
+
+async def _chosen(queue: DeadLetterQueue, query: Mapping[str, Any]) -> list[DeadLetter]:
+    """Return the wanted letters. A search looks at the oldest or newest SEARCHED_MAX."""
+    limit, newest, skip = query.get("max", LETTERS_SHOWN), query.get("last", False), query.get("skip", 0)
+    text = query.get("match", "").lower()
+    if not text:
+        return await queue.letters(limit, newest=newest, skip=skip)
+    found = [one for one in await queue.letters(SEARCHED_MAX, newest=newest) if text in _searched(one)]
+    return found[max(0, len(found) - skip - limit) : len(found) - skip] if newest else found[skip : skip + limit]
+
+
+def _searched(one: DeadLetter) -> str:
+    """Return the text of a letter in which a search looks."""
+    message = one.message
+    words = [one.id, one.origin_topic or "", message.message_id, message.tags or "", *message.keys]
+    return " ".join([*words, message.body.decode("utf-8", "replace")]).lower()
 
 
 async def letter(asked: ControlCall) -> Reply:
@@ -97,7 +116,7 @@ def report_as_json(report: ResendReport) -> dict[str, Any]:
 
 def _queue(asked: ControlCall) -> DeadLetterQueue:
     """Return the queue of the group in the path. Raises: ClientError (invalid name)."""
-    return DeadLetterQueue(asked.place["group"], asked.cluster.namesrv)
+    return DeadLetterQueue(asked.place["group"], asked.cluster.namesrv, asked.cluster.client_settings)
 
 
 def _not_found(error: ClientError) -> Reply:
@@ -115,6 +134,8 @@ ROUTES = (
         (
             Parameter("max", "how many", "integer", 1, LETTERS_SHOWN_MAX),
             Parameter("last", "the newest instead of the oldest", "boolean"),
+            Parameter("skip", "leave out this many first", "integer"),
+            Parameter("match", f"only letters with this text in id, topic, tag, keys or body, of {SEARCHED_MAX}"),
         ),
         refusals=_NO_GROUP,
     ),

@@ -4,16 +4,19 @@ GET /groups lists them. GET /group/billing returns what `staticfire group billin
 /explain/billing returns what `staticfire explain billing --json` prints, for any name.
 """
 
-from staticfire.client.admin.listing import list_groups
+from staticfire.client.admin.listing import list_groups, own_groups
+from staticfire.control.listed import list_parameters, listed
 from staticfire.control.routes import ControlCall, Parameter, Reply, Route
 
 ALL_OF_THEM = Parameter("all", "with RocketMQ's own", "boolean")
 
 
 async def show_all(asked: ControlCall) -> Reply:
-    """Return all groups."""
+    """Return all groups, or a page of them."""
     async with asked.cluster.admin() as admin:
-        return Reply({"groups": await list_groups(admin, asked.query.get("all", False))})
+        names = await (admin.groups() if asked.query.get("all", False) else own_groups(admin))
+        found = await listed(names, asked.query, lambda some: list_groups(admin, names=some), "group")
+    return Reply({"groups": found.pop("rows"), **(found if asked.query.keys() - {"all"} else {})})
 
 
 async def show(asked: ControlCall) -> Reply:
@@ -34,7 +37,7 @@ async def explain(asked: ControlCall) -> Reply:
 ROUTES = (
     Route(
         "GET", "/groups", "all consumer groups: members, lag, dead letters; ?all=1: with RocketMQ's own",
-        show_all, (ALL_OF_THEM,),
+        show_all, (ALL_OF_THEM, *list_parameters(("group", "members", "lag", "deadLetters"))),
     ),
     Route(
         "GET", "/group/{group}", "a consumer group: members, their queues, lag, rates, problems", show,

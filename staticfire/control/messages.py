@@ -11,12 +11,13 @@ from typing import Any
 
 import msgspec
 
-from staticfire.client import MessageQueue, PullConsumer, ReceivedMessage
+from staticfire.client import MessageQueue, PullConsumer, PullSettings, ReceivedMessage
 from staticfire.client.admin.admin import FOREVER
-from staticfire.client.admin.listing import list_topics
+from staticfire.client.admin.listing import list_topics, own_topics
 from staticfire.client.admin.peek import peek_messages
 from staticfire.client.life.gathering import LifeReader
 from staticfire.control.journal import QUEUE_MAX
+from staticfire.control.listed import list_parameters, listed
 from staticfire.control.routes import ControlCall, Parameter, Reply, Route, did_you_mean
 from staticfire.message_fields import message_fields, standing_fields
 from staticfire.protocol.durations import MOMENT_FORMS, parse_moment
@@ -27,9 +28,11 @@ SHOWN, SHOWN_MAX, FOUND_MAX = 20, 1_000, 64
 
 
 async def topics(asked: ControlCall) -> Reply:
-    """Return all topics."""
+    """Return all topics, or a page of them."""
     async with asked.cluster.admin() as admin:
-        return Reply({"topics": await list_topics(admin, asked.query.get("all", False))})
+        names = await (admin.topics() if asked.query.get("all", False) else own_topics(admin))
+        found = await listed(names, asked.query, lambda some: list_topics(admin, names=some), "topic")
+    return Reply({"topics": found.pop("rows"), **(found if asked.query.keys() - {"all"} else {})})
 
 
 async def peek(asked: ControlCall) -> Reply:
@@ -38,7 +41,8 @@ async def peek(asked: ControlCall) -> Reply:
     offset, is_last = query.get("offset"), query.get("last", False)
     if is_last and offset is not None:
         raise UsageError("last and offset exclude each other")
-    async with PullConsumer(TOOLS_GROUP, asked.cluster.namesrv) as consumer:
+    settings = PullSettings(client=asked.cluster.client_settings)
+    async with PullConsumer(TOOLS_GROUP, asked.cluster.namesrv, settings) as consumer:
         try:
             queues = await consumer.queues(topic)
         except TopicNotFound as error:
@@ -46,9 +50,9 @@ async def peek(asked: ControlCall) -> Reply:
                 hint = did_you_mean(topic, await admin.topics())
             return Reply({"error": f"{error.remark}{hint}", "code": "TOPIC_NOT_EXIST"}, 404)
         chosen = _chosen(queues, query.get("broker") or None, query.get("queue"))
-        shown = query.get("max", SHOWN), query.get("tags") or "*"
-        found = await peek_messages(consumer, chosen, shown[0], offset=offset, last=is_last, tags=shown[1])
-    return Reply({"topic": topic, "messages": [_shown(one) for one in found]})
+        messages_max, tags = query.get("max", SHOWN), query.get("tags") or "*"
+        found = await peek_messages(consumer, chosen, messages_max, offset=offset, last=is_last, tags=tags)
+    return Reply({"topic": topic, "messages": [shown(one) for one in found]})
 
 
 def _chosen(queues: list[MessageQueue], broker_name: str | None, queue_id: int | None) -> list[MessageQueue]:
@@ -71,22 +75,27 @@ async def find(asked: ControlCall) -> Reply:
         lives = {message_id: await reader.life(message_id) for message_id in {one.message_id for one in messages}}
         if not messages and not query:
             lives = await reader.lives(text)  # It may wait for its delay, or be a half message of a transaction.
-        shown = [{**_shown(one), "groups": standing_fields(await admin.consumption(one))} for one in messages]
+        found = [{**shown(one), "groups": standing_fields(await admin.consumption(one))} for one in messages]
     if not messages and not lives:
         return Reply({"error": f"no message has the id or key {text}", "notes": list(messages.gaps)}, 404)
     told = {message_id: [msgspec.to_builtins(event) for event in life.events] for message_id, life in lives.items()}
     notes = [*messages.gaps, *(note for life in lives.values() for note in life.notes)]
-    return Reply({"messages": shown, "lives": told, "notes": list(dict.fromkeys(notes))})
+    return Reply({"messages": found, "lives": told, "notes": list(dict.fromkeys(notes))})
 
 
-def _shown(message: ReceivedMessage) -> dict[str, Any]:
+def shown(message: ReceivedMessage) -> dict[str, Any]:
+    """Return a message ready for JSON."""
     return {**message_fields(message), "offsetMessageId": message.offset_message_id}
 
 
 ROUTES = (
     Route(
         "GET", "/topics", "all topics: brokers, queues, messages; ?all=1: with RocketMQ's own, retries, dead letters",
-        topics, (Parameter("all", "with RocketMQ's own, retries and dead letters", "boolean"),),
+        topics,
+        (
+            Parameter("all", "with RocketMQ's own, retries and dead letters", "boolean"),
+            *list_parameters(("topic", "queues", "messages")),
+        ),
     ),
     Route(
         "GET", "/peek/{topic}", "messages of a topic, unchanged: ?max=20 &last=1 &broker= &queue= &offset= &tags=",

@@ -27,6 +27,8 @@ PLACES = {
     "letter": "a dead letter: broker/queue/offset, like broker-a/0/17",
     "number": "the number of a fault rule",
     "name": "the name of a snapshot",
+    "client": "the id of a client",
+    "user": "the name of a user, which is its access key",
     "slave": "the name of a slave, like broker-a-1",
     "broker": "the name of a broker",
 }

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import msgspec
 
-from staticfire.client import Message, Producer, by_hash
+from staticfire.client import Message, Producer, ProducerSettings, by_hash
 from staticfire.control.routes import ControlCall, Reply, Route, read_body
 from staticfire.message_fields import sent_fields
 from staticfire.protocol.durations import DURATION_FORMS, MOMENT_FORMS, parse_duration, parse_moment
@@ -56,7 +56,8 @@ async def send(asked: ControlCall) -> Reply:
     wanted: NewMessage = read_body(asked.body, NewMessage, FORMS)
     message = wanted.message(asked.place["topic"])
     selector = by_hash if wanted.order_key else None
-    async with Producer(GROUP, asked.cluster.namesrv) as producer:
+    settings = ProducerSettings(client=asked.cluster.client_settings)
+    async with Producer(GROUP, asked.cluster.namesrv, settings) as producer:
         try:
             result = await producer.send(message, selector=selector, key=wanted.order_key or None)
         except TopicNotFound as error:

@@ -4,7 +4,8 @@ Behaviour: every response is JSON, including errors. Only this module turns an e
 unknown path gets the list of paths, a wrong method the right one, a page of another site or an unknown host name 403, a
 missing token 401 (access.py). An internal error is a 500 with its message. Bytes that aren't HTTP get a 400 and one
 line in the log. A request that isn't complete in time gets a 408, and its connection is closed (half_requests.py).
-Not done: dashboard.
+Pages for people are below /ui (staticfire/dashboard), which the first request for one loads. A browser that opens /
+gets there.
 """
 
 import asyncio
@@ -12,35 +13,32 @@ import json
 import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from staticfire.client.admin.creating import ExistsAlready
+from staticfire.client import ClientSettings
 from staticfire.control.access import Access
 from staticfire.control.all_routes import ROUTES, paths
 from staticfire.control.asked import ControlledCluster
+from staticfire.control.dashboard_place import DASHBOARD, wants_page
 from staticfire.control.half_requests import HALF_REQUEST_S, HalfRequests
+from staticfire.control.refusals import refusal
 from staticfire.control.routes import LINES, ControlCall, Reply, Route, did_you_mean
+from staticfire.control.tls import TlsDoor
 from staticfire.control.view import ClusterView
 from staticfire.launch.places import url_of
-from staticfire.protocol.codes import ResponseCode, name_of_response
-from staticfire.protocol.errors import (
-    BrokerAnswer,
-    ClientError,
-    ClockBusy,
-    GroupNotFound,
-    NotAtRest,
-    StaticfireError,
-    SystemBusy,
-    TopicNotFound,
-    UsageError,
-)
+from staticfire.protocol.errors import StaticfireError, UsageError
+from staticfire.runtime.client_machine import with_client
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Listener
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.ports import port_of
+from staticfire.runtime.tls.settings import tls_client
+
+if TYPE_CHECKING:
+    from staticfire.dashboard.site import Dashboard
 
 log = logger("control")
 
@@ -48,8 +46,6 @@ REASON_CHARS_MAX = 200
 # How long responses that are in progress may take when the cluster stops.
 CLOSE_TIMEOUT_S = 1.0
 BODY_BYTES_MAX = 1024 * 1024
-# Response codes of servers for requests with invalid content.
-WRONG_WORDS = frozenset({ResponseCode.INVALID_PARAMETER, ResponseCode.MESSAGE_ILLEGAL})
 
 Served = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -57,20 +53,40 @@ Served = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class ControlSite:
     """Serves one cluster over HTTP."""
 
-    def __init__(self, cluster: ClusterView, access: Access) -> None:
+    def __init__(
+        self,
+        cluster: ClusterView,
+        access: Access,
+        settings: ClientSettings | None = None,
+        why_read_only: str = "",
+    ) -> None:
+        """`settings`: how to connect to the cluster. `why_read_only`: why only reading is allowed, if so."""
         self._cluster = cluster
         self._access = access
+        self._settings = settings or ClientSettings.signing(cluster.credentials, cluster.client_tls)
+        self._why_read_only = why_read_only
         self._machine = live_machine()
-        self._pool = ConnectionPool(self._machine)
+        self._pool = ConnectionPool(
+            with_client(self._machine, tls_client(self._settings.tls)), codec_byte=self._settings.codec_byte,
+            credentials=self._settings.credentials,
+        )  # fmt: skip
+        self._tls = TlsDoor(cluster.tls, self._machine.workers)
+        self._dashboard: Dashboard | None = None
         self._runner: web.AppRunner | None = None
         self._half_requests: HalfRequests | None = None
         self._listener: Listener | None = None
 
     async def open(self, sock: socket.socket) -> None:
         """Serve requests at a listening socket."""
-        cluster = ControlledCluster(self._cluster, self._pool, url_of(port_of(sock)), self._access.needs_token)
+        cluster = ControlledCluster(
+            self._cluster, self._pool, url_of(port_of(sock), is_tls=self._tls.is_needed), self._access.needs_token,
+            self._settings, self._why_read_only,
+        )  # fmt: skip
         app = web.Application(middlewares=[self._timed, self._errors_as_json], client_max_size=BODY_BYTES_MAX)
         app.add_routes([web.route(one.method, one.path, _served(one, cluster)) for one in ROUTES])
+        app.add_routes(
+            [web.route("*", path, self._pages_of(cluster)) for path in (DASHBOARD, f"{DASHBOARD}/{{rest:.*}}")]
+        )
         complaints_log = logging.Logger("control", logging.WARNING)
         complaints_log.addHandler(_OneLine())
         self._runner = web.AppRunner(app, access_log=None, logger=complaints_log, shutdown_timeout=CLOSE_TIMEOUT_S)
@@ -78,16 +94,31 @@ class ControlSite:
         assert self._runner.server is not None
         self._half_requests = HalfRequests(self._runner.server)
         host, port = sock.getsockname()[:2]
-        self._listener = await self._machine.network.listen(self._half_requests, host, port, sock)
+        self._listener = await self._machine.network.listen(self._tls.door(self._half_requests), host, port, sock)
 
     async def close(self) -> None:
         """Stop serving, and close the connections to the cluster."""
+        if self._dashboard is not None:
+            await self._dashboard.close()
         if self._listener is not None:
             await self._listener.close()
+        self._tls.close()
         if self._runner is not None:
             await self._runner.cleanup()
         await self._pool.close()
         await self._machine.workers.close()
+
+    def _pages_of(self, cluster: ControlledCluster) -> Served:
+        """Return the function that serves pages. The first request loads them."""
+
+        async def serve(request: web.Request) -> web.StreamResponse:
+            if self._dashboard is None:
+                from staticfire.dashboard.site import Dashboard
+
+                self._dashboard = Dashboard(cluster, self._access, self._machine)
+            return await self._dashboard.serve(request)
+
+        return serve
 
     @web.middleware
     async def _timed(self, request: web.Request, handler: Served) -> web.StreamResponse:
@@ -102,7 +133,11 @@ class ControlSite:
         origin = request.headers.get("Origin")
         if words := self._access.why_foreign(request.headers.getall("Host", []), origin, address):
             return _json(403, {"error": f"{asked}: {words}"})
-        if words := self._access.why_locked(request.path, request.headers.get("Authorization")):
+        if wants_page(request.method, request.path, request.headers.get("Accept", "")):
+            return web.Response(status=302, headers={"Location": f"{DASHBOARD}/", "Vary": "Accept"})
+        # Pages check it themselves, since they may also have the cookie of a login.
+        is_page = f"{request.path}/".startswith(f"{DASHBOARD}/")
+        if not is_page and (words := self._access.why_locked(request.path, request.headers.get("Authorization"))):
             answer = _json(401, {"error": f"{asked}: {words}"})
             answer.headers["WWW-Authenticate"] = "Bearer"
             return answer
@@ -121,7 +156,7 @@ class ControlSite:
         except ConnectionError as error:  # The client has disconnected.
             return _json(400, {"error": f"{asked}: {error}"})
         except StaticfireError as error:
-            return _refusal(asked, error)
+            return _json(*refusal(asked, error))
         except Exception as error:  # An internal error concerns one request only.  # noqa: BLE001
             log.error("control_failed", asked=asked, error=repr(error))
             return _json(500, {"error": f"{asked}: {type(error).__name__}: {error}"})
@@ -131,6 +166,8 @@ def _served(route: Route, cluster: ControlledCluster) -> Served:
     """Return the function that aiohttp calls for a route."""
 
     async def serve(request: web.Request) -> web.StreamResponse:
+        if route.method != "GET" and cluster.why_read_only:
+            return _json(403, {"error": cluster.why_read_only})
         body = await _body(request)
         if body.strip() and route.body is None:
             raise UsageError("it takes no body; its parameters belong into the address, after a question mark")
@@ -170,21 +207,6 @@ async def _sent(request: web.Request, reply: Reply) -> web.StreamResponse:
     if isinstance(content, str):
         return web.Response(status=reply.status, text=content, content_type=reply.kind, charset="utf-8")
     return _json(reply.status, content)
-
-
-def _refusal(asked: str, error: StaticfireError) -> web.Response:
-    """Return the response for an exception of a handler."""
-    if isinstance(error, UsageError | ClientError):
-        return _json(409 if isinstance(error, ExistsAlready) else 400, {"error": str(error)})
-    if not isinstance(error, BrokerAnswer):
-        return _json(502, {"error": f"{asked}: {error}"})
-    if isinstance(error, NotAtRest | ClockBusy | SystemBusy):
-        status = 409
-    elif isinstance(error, GroupNotFound | TopicNotFound):
-        status = 404
-    else:
-        status = 400 if error.code in WRONG_WORDS else 502
-    return _json(status, {"error": error.remark, "code": name_of_response(error.code)})
 
 
 def _alike(path: str) -> str:

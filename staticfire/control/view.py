@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from staticfire.launch.process_faults import ProcessFaults
+    from staticfire.runtime.credentials import Credentials
+    from staticfire.runtime.tls.settings import TlsClient, TlsSettings
 
 
 class ClusterView(Protocol):
@@ -14,8 +16,20 @@ class ClusterView(Protocol):
         """The nameserver's address. With several: all, separated by semicolons."""
 
     @property
+    def client_tls(self) -> "TlsClient | None":
+        """How clients must speak TLS; None: they may speak plain text."""
+
+    @property
+    def tls(self) -> "TlsSettings":
+        """The settings of TLS at its ports, which the control endpoint uses, too."""
+
+    @property
     def addresses(self) -> dict[str, str]:
         """The address of each broker by its name."""
+
+    @property
+    def credentials(self) -> "Credentials | None":
+        """The access key of the cluster's own programs."""
 
     @property
     def replica_addresses(self) -> dict[str, str]:

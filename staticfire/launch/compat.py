@@ -1,5 +1,7 @@
 """`--compat rocketmq-5.3.3`: behave as that RocketMQ as far as staticfire can, and list what remains different.
 
+`--compat rocketmq-4.9` is the same, and refuses as RocketMQ 4's access control does.
+
 differences.toml has every difference that a user may notice. Those with a setting are turned off. A value that the user
 sets explicitly has priority. docs/compatibility.md is generated from the same file.
 """
@@ -11,8 +13,10 @@ from importlib.resources import files
 from staticfire.protocol.documentation import page
 from staticfire.protocol.errors import UsageError
 
-ROCKETMQ = "rocketmq-5.3.3"
-TARGETS = (ROCKETMQ,)
+ROCKETMQ, ROCKETMQ_4 = "rocketmq-5.3.3", "rocketmq-4.9"
+TARGETS = (ROCKETMQ, ROCKETMQ_4)
+ONLY_IN_4 = {"oldAclAnswers": "true"}
+"""Settings that turn differences from RocketMQ 4 off, in addition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +47,16 @@ def check_target(compat: str | None) -> None:
 def compat_settings(compat: str | None) -> Mapping[str, str]:
     """Return the settings that turn differences off; none if `compat` is None. Raises: UsageError."""
     check_target(compat)
-    return {} if compat is None else {one.setting: one.value for one in differences() if one.setting}
+    if compat is None:
+        return {}
+    switched = {one.setting: one.value for one in differences() if one.setting}
+    return {**switched, **ONLY_IN_4} if compat == ROCKETMQ_4 else switched
 
 
 def told(compat: str) -> list[str]:
     """Return lines for the user: the changed settings, then one line for each remaining difference."""
     found = differences()
-    switched = " ".join(f"{one.setting}={one.value}" for one in found if one.setting)
+    switched = " ".join(f"{setting}={value}" for setting, value in compat_settings(compat).items())
     rest = [one for one in found if not one.setting]
     return [
         f"as {compat}: {switched}",

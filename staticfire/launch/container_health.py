@@ -29,6 +29,9 @@ HTTP_2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
 # The type of the frame that an HTTP/2 server sends first.
 SETTINGS = 4
 VIP_PORT_BELOW = 2
+ENFORCING = "enforcing"
+# A part of the control endpoint's response to plain text where only TLS is accepted.
+ONLY_TLS = b"takes only TLS"
 DEFAULT_BROKER = "broker-a"
 OWN_ADDRESS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
@@ -76,31 +79,32 @@ def check(module: str, settings: dict[str, str]) -> None:
     host = settings.get("listen_host", "")
     port_name = "grpc_server_port" if module == PROXY else "listen_port"
     host, port = OWN_ADDRESS.get(host, host), int(settings.get(port_name, DEFAULT_PORTS[module]))
+    is_tls = settings.get("tls_server_mode") == ENFORCING
     if module == PROXY:
-        greet(host, port)
+        greet(host, port, is_tls)
         return
     if module == CLUSTER:
         ask_control(port)
         return
-    ask(host, port, CLUSTER_INFO if module == NAMESERVER else RUNTIME_INFO)
+    ask(host, port, CLUSTER_INFO if module == NAMESERVER else RUNTIME_INFO, is_tls)
     if module == NAMESERVER:
         return
     if settings.get("vip_port_enable", "true") == "true":
-        connect(host, port - VIP_PORT_BELOW).close()
+        connect(host, port - VIP_PORT_BELOW, is_tls).close()
     name = settings.get("broker_name", DEFAULT_BROKER)
     for address in settings.get("namesrv_addr", "").replace(",", ";").split(";"):
         if not address.strip():
             continue
         names_host, _, names_port = address.strip().rpartition(":")
-        known = ask(names_host.strip("[]"), int(names_port), CLUSTER_INFO)
+        known = ask(names_host.strip("[]"), int(names_port), CLUSTER_INFO, is_tls)
         if f'"brokerName":{json.dumps(name)}'.encode() not in known:
             raise NotReady(f"{name} isn't registered at {address}")
 
 
-def ask(host: str, port: int, code: int) -> bytes:
+def ask(host: str, port: int, code: int, is_tls: bool = False) -> bytes:
     """Send a request without fields; return the body of the response. Raises: NotReady."""
     header = json.dumps({"code": code, "language": "OTHER", "version": 0, "opaque": 1, "flag": 0}).encode()
-    with connect(host, port) as connection:
+    with connect(host, port, is_tls) as connection:
         try:
             connection.sendall(struct.pack(">II", 4 + len(header), len(header)) + header)
             with connection.makefile("rb") as answer:
@@ -114,9 +118,9 @@ def ask(host: str, port: int, code: int) -> bytes:
     return frame[header_bytes & 0xFFFFFF :]
 
 
-def ask_control(port: int) -> None:
+def ask_control(port: int, is_tls: bool = False) -> None:
     """Query the health of a whole cluster. Raises: NotReady."""
-    with connect("127.0.0.1", port) as connection:
+    with connect("127.0.0.1", port, is_tls) as connection:
         token = os.environ.get("STATICFIRE_CONTROL_TOKEN", "")
         allowed = f"Authorization: Bearer {token}\r\n" if token else ""
         try:
@@ -125,13 +129,15 @@ def ask_control(port: int) -> None:
                 head, _, body = answer.read().partition(b"\r\n\r\n")
         except OSError as error:
             raise NotReady(f"127.0.0.1:{port} doesn't respond: {error}") from None
-    if head.split()[1:2] != [b"200"]:
+    if ONLY_TLS in body and not is_tls:
+        ask_control(port, is_tls=True)
+    elif head.split()[1:2] != [b"200"]:
         raise NotReady(f"the cluster isn't ready: {body.decode(errors='replace')}")
 
 
-def greet(host: str, port: int) -> None:
+def greet(host: str, port: int, is_tls: bool = False) -> None:
     """Start an HTTP/2 connection to a gRPC endpoint. Raises: NotReady."""
-    with connect(host, port) as connection:
+    with connect(host, port, is_tls) as connection:
         try:
             connection.sendall(HTTP_2_HELLO)
             answer = connection.recv(9)
@@ -141,17 +147,32 @@ def greet(host: str, port: int) -> None:
         raise NotReady(f"{host}:{port} doesn't speak HTTP/2")
 
 
-def connect(host: str, port: int) -> socket.socket:
-    """Open a connection. Raises: NotReady."""
+def connect(host: str, port: int, is_tls: bool = False) -> socket.socket:
+    """Open a connection. `is_tls`: with TLS; the server isn't verified. Raises: NotReady."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     connection = socket.socket(family, socket.SOCK_STREAM)
     connection.settimeout(TIMEOUT_S)
     try:
         connection.connect((host, port))
+        if is_tls:
+            connection = with_tls(connection)
     except OSError as error:
         connection.close()
         raise NotReady(f"can't connect to {host}:{port}: {error}") from None
     return connection
+
+
+def with_tls(connection: socket.socket) -> socket.socket:
+    """Return the connection with TLS, and the certificate of the environment if there is one. Raises: OSError."""
+    import ssl  # here, since few containers need it
+
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    if certificate := os.environ.get("STATICFIRE_TLS_CLIENT_CERT_PATH"):
+        context.load_cert_chain(certificate, os.environ.get("STATICFIRE_TLS_CLIENT_KEY_PATH"))
+    return context.wrap_socket(connection)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from staticfire.broker.groups.retries import SentBack
 from staticfire.broker.server import Broker
@@ -15,6 +15,10 @@ from staticfire.nameserver.server import Nameserver
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
 from staticfire.runtime.service import Service
+from staticfire.runtime.tls.settings import TlsClient, TlsSettings
+
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
 
 log = logger("cluster")
 
@@ -36,8 +40,23 @@ class EmbeddedCluster:
         return self.plan.namesrv
 
     @property
+    def tls(self) -> TlsSettings:
+        """The settings of TLS at its ports."""
+        return self.plan.nameservers[0]
+
+    @property
+    def client_tls(self) -> TlsClient | None:
+        """How clients must speak TLS; None: they may speak plain text."""
+        return self.plan.client_tls
+
+    @property
     def addresses(self) -> dict[str, str]:
         return self.plan.addresses
+
+    @property
+    def credentials(self) -> "Credentials | None":
+        """The access key of the cluster's own programs."""
+        return self.plan.credentials
 
     @property
     def replica_addresses(self) -> dict[str, str]:

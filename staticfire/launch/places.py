@@ -1,5 +1,6 @@
 """The folder and the listening ports that a cluster needs before it starts."""
 
+import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from staticfire.launch.temporary_folder import TemporaryFolder
 
 PORT_MAX = 65_535
+OWN_USER, OWN_SECRET_BYTES = "staticfire", 16
+"""The user of the cluster's own programs. Each start makes a new secret."""
 
 
 FAILOVERS = ("manual", "auto")
@@ -50,6 +53,20 @@ FLAGS = Words(
 PARAMETERS = Words(
     "stop it, or give another namesrv_port= or broker_port= (0: any free port)", "directory=", "settings="
 )
+
+
+@dataclass(frozen=True)
+class WantedUser:
+    """A user to create at the start."""
+
+    name: str
+    secret: str = field(repr=False)
+    kind: str = ""
+    """Super or Normal. Unset: the first user is a super user, the others aren't."""
+
+    def as_json(self) -> dict[str, str]:
+        """Return the user as the setting initAuthenticationUser has it."""
+        return {"username": self.name, "password": self.secret, **({"userType": self.kind} if self.kind else {})}
 
 
 @dataclass(frozen=True)
@@ -91,6 +108,8 @@ class WantedCluster:
     nameservers: int = 1
     compat: str | None = None
     """The RocketMQ version to behave like; see compat.py."""
+    users: tuple["WantedUser", ...] = ()
+    """Users to create at the start; the first is a super user."""
     replicas: int = 0
     """The number of slaves of each broker."""
     failover: str = "manual"
@@ -104,6 +123,14 @@ class WantedCluster:
         from staticfire.launch.compat import compat_settings  # here, since few starts need it
 
         return compat_settings(self.compat)
+
+    def access_settings(self) -> dict[str, str]:
+        """Return the settings for the user of the cluster's own programs, and for the users."""
+        own = {"accessKey": OWN_USER, "secretKey": os.urandom(OWN_SECRET_BYTES).hex()}  # noqa: TID251 (a secret that no seed may repeat)
+        settings = {"innerClientAuthenticationCredentials": json.dumps(own)}
+        if self.users:
+            settings["initAuthenticationUser"] = json.dumps([user.as_json() for user in self.users])
+        return settings
 
     @classmethod
     def of_parameters(  # house: what people give a cluster are its parameters
@@ -220,9 +247,9 @@ class Ports:
             self._sockets.popitem()[1].close()
 
 
-def url_of(port: int, host: str = HOST) -> str:
-    """Return the URL of the control endpoint as seen from this machine."""
-    return f"http://{format_address(host_from_here(host), port)}"
+def url_of(port: int, host: str = HOST, is_tls: bool = False) -> str:
+    """Return the URL of the control endpoint as seen from this machine. `is_tls`: it takes nothing else."""
+    return f"{'https' if is_tls else 'http'}://{format_address(host_from_here(host), port)}"
 
 
 def describe_cluster(plan: ClusterPlan, folder: ClusterFolder, pids: Mapping[str, int | None]) -> dict[str, Any]:

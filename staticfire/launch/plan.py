@@ -6,7 +6,7 @@ Pure: the code that carries out the plan binds the ports and creates the folders
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from string import ascii_lowercase
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from staticfire.broker.settings import BrokerSettings
 from staticfire.nameserver.settings import NameserverSettings
@@ -15,6 +15,10 @@ from staticfire.proxy.settings import ProxySettings
 from staticfire.runtime.addresses import each_address, format_address
 from staticfire.runtime.config import field_of, variable_of
 from staticfire.runtime.loading import ENVIRONMENT, load_settings
+from staticfire.runtime.tls.settings import TlsClient
+
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
 
 HOST = "127.0.0.1"
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
@@ -64,6 +68,8 @@ class GivenSettings:
     source: str = "--set"
     compat: Mapping[str, str] = field(default_factory=dict)
     """Settings that replace a cluster's own defaults, to turn off differences from RocketMQ."""
+    access: Mapping[str, str] = field(default_factory=dict)
+    """Settings of access that the cluster makes itself: the user of its own programs, and users of parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,11 @@ class ClusterPlan:
         return self.brokers[0].namesrv_addr
 
     @property
+    def client_tls(self) -> TlsClient | None:
+        """How this program's own clients speak TLS; None: plain text."""
+        return self.nameservers[0].as_client()
+
+    @property
     def nameserver_addresses(self) -> dict[str, str]:
         """The address of each nameserver by its name."""
         names = nameserver_names(len(self.nameservers))
@@ -96,6 +107,16 @@ class ClusterPlan:
     def addresses(self) -> dict[str, str]:
         """The address of each broker by its name."""
         return {broker.broker_name: format_address(self.host, broker.listen_port) for broker in self.brokers}
+
+    @property
+    def credentials(self) -> "Credentials | None":
+        """The access key of the cluster's own programs."""
+        text = self.brokers[0].inner_client_authentication_credentials
+        if not text:
+            return None
+        from staticfire.runtime.credentials import Credentials  # here, since it isn't needed to start processes
+
+        return Credentials.parse(text)
 
     @property
     def grpc_endpoint(self) -> str | None:
@@ -201,7 +222,7 @@ def plan_cluster(
         _load(NameserverSettings, given, _nameserver_place(directory, listen, name, port))
         for name, port in zip(nameserver_names(len(namesrv_ports)), namesrv_ports, strict=True)
     ]
-    defaults = {**STAND_DEFAULTS, **given.compat}
+    defaults = {**STAND_DEFAULTS, **given.compat, **given.access}
     if slave_ports and not given.compat:
         defaults |= REPLICA_DEFAULTS
     brokers = [
@@ -215,7 +236,9 @@ def plan_cluster(
     ]
     for broker in (*brokers, *replicas):
         _refuse_unusable(broker)
-    proxy = None if grpc_port is None else _load(ProxySettings, given, _proxy_place(listen, grpc_port, namesrv))
+        _check_access(broker, given.access)
+    own = {key: text for key, text in given.access.items() if field_of(ProxySettings, key)}
+    proxy = None if grpc_port is None else _load(ProxySettings, given, _proxy_place(listen, grpc_port, namesrv), own)
     return ClusterPlan(directory, tuple(nameservers), tuple(brokers), tuple(replicas), proxy, host)
 
 
@@ -238,6 +261,19 @@ def _refuse_unusable(broker: BrokerSettings) -> None:
     if not all(letter.isalnum() or letter in _OF_HOSTS for letter in broker.broker_ip1):
         words = "clients can't connect to this host; write an IP address or a host name"
         raise UsageError(f"brokerIP1={broker.broker_ip1!r}: {words}")
+
+
+def _check_access(broker: BrokerSettings, own: Mapping[str, str]) -> None:
+    """Refuse invalid users before anything is started. Raises: UsageError, without a secret."""
+    text = broker.inner_client_authentication_credentials
+    if text and text not in own.values():
+        from staticfire.runtime.credentials import Credentials  # here, since most clusters make their own
+
+        Credentials.parse_setting(text)
+    if broker.init_authentication_user or broker.acl_enable:
+        from staticfire.broker.access.desk import check_settings  # here, since most clusters have no users
+
+        check_settings(broker)
 
 
 def _refuse_places(given: GivenSettings) -> None:
@@ -263,7 +299,8 @@ def _refuse_roles(given: GivenSettings) -> None:
     for key, value in given.settings.items():
         name = field_of(BrokerSettings, key)
         if (name == "broker_id" and value != "0") or (name == "broker_role" and value == SLAVE):
-            words = "a cluster gives its slaves their roles and ids: use --replicas N, or Cluster(replicas=N)"
+            advice = "--replicas N" if given.source.startswith("--") else "Cluster(replicas=N)"
+            words = f"a cluster gives its slaves their roles and ids: use {advice}"
             raise UsageError(f"{key}={value} ({given.source}): {words}")
 
 

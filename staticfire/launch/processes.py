@@ -26,13 +26,15 @@ from staticfire.launch.plan import (
 )
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
-from staticfire.runtime.config import non_defaults
+from staticfire.runtime.config import non_defaults, without_secrets
 from staticfire.runtime.exit_codes import EXIT_USAGE
 from staticfire.runtime.signals import SignalInbox
 from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM, EarlyStart
+from staticfire.runtime.tls.settings import TlsClient, TlsSettings
 
 if TYPE_CHECKING:
     from staticfire.launch.process_faults import ProcessFaults
+    from staticfire.runtime.credentials import Credentials
 
 
 class ProcessCluster:
@@ -73,8 +75,23 @@ class ProcessCluster:
         return self.plan.namesrv
 
     @property
+    def tls(self) -> TlsSettings:
+        """The settings of TLS at its ports."""
+        return self.plan.nameservers[0]
+
+    @property
+    def client_tls(self) -> TlsClient | None:
+        """How clients must speak TLS; None: they may speak plain text."""
+        return self.plan.client_tls
+
+    @property
     def addresses(self) -> dict[str, str]:
         return self.plan.addresses
+
+    @property
+    def credentials(self) -> "Credentials | None":
+        """The access key of the cluster's own programs."""
+        return self.plan.credentials
 
     @property
     def replica_addresses(self) -> dict[str, str]:
@@ -177,8 +194,9 @@ class ProcessCluster:
         module = modules.get(name, BROKER_PROGRAM)
         # The gRPC endpoint stores nothing on disk.
         temporary = f"{self.folder.path}/{name}" if self.folder.temporary and name != PROXY else ""
-        settings = non_defaults(self.plan.settings_of(name))
-        plan = ChildPlan(name, module, settings, self._ports.hand_over(name), temporary)
+        planned = self.plan.settings_of(name)
+        settings, secrets = without_secrets(type(planned), non_defaults(planned))
+        plan = ChildPlan(name, module, settings, self._ports.hand_over(name), temporary, secrets)
         return self.children.spawn(plan)
 
     def _wait_ready(self, *children: Child) -> None:
@@ -211,8 +229,9 @@ def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, Cluster
     told: dict[str, None] = {}
     check_environment(os.environ, told.setdefault)
     given = GivenSettings(
-        wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings, wanted.compat_settings
-    )
+        wanted.settings, os.environ, wanted.file, told.setdefault, wanted.words.settings, wanted.compat_settings,
+        wanted.access_settings(),
+    )  # fmt: skip
 
     def planned(folder: str, ports: list[int]) -> ClusterPlan:
         grpc_port = ports[last_broker] if wanted.grpc_port is not None else None

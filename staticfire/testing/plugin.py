@@ -11,6 +11,7 @@ as they were when it failed: `failures.py`.
 """
 
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from staticfire.testing.target import StandTarget
 
 _FAILURE_REPORT: "pytest.StashKey[FailureReport]" = pytest.StashKey()
+_NO_CALL = SimpleNamespace(params={})
+_PASSED: "pytest.StashKey[bool]" = pytest.StashKey()
+"""Whether the test's own lines have passed. `weather.py` needs it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,18 +58,48 @@ def _rocketmq_targets() -> "Iterator[dict[str, StandTarget | RealTarget]]":
 
 
 @pytest.fixture
+def _rocketmq_weather(request: pytest.FixtureRequest) -> str | None:
+    """The weather of this test: `calm`, or a seed; None for a test without the marker's parameter `chaos`."""
+    return getattr(request, "param", None)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Repeat a test with `@pytest.mark.rocketmq(chaos=...)` for each seed."""
+    marker = metafunc.definition.get_closest_marker("rocketmq")
+    if marker is not None and "chaos" in marker.kwargs:
+        from staticfire.testing.weather import parametrize
+
+        parametrize(metafunc)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let a test's run in calm weather be the first of its runs, in whatever order another plugin has put them."""
+    if any("_rocketmq_weather" in getattr(item, "callspec", _NO_CALL).params for item in items):
+        from staticfire.testing.weather import calm_first
+
+        calm_first(items)
+
+
+@pytest.fixture
 def rocketmq(
-    request: pytest.FixtureRequest, _rocketmq_targets: "dict[str, StandTarget | RealTarget]"
+    request: pytest.FixtureRequest,
+    _rocketmq_targets: "dict[str, StandTarget | RealTarget]",
+    _rocketmq_weather: str | None,
 ) -> "Iterator[RocketMQ]":
     """A RocketMQ cluster for this test: empty, with running message time. See `staticfire.testing.RocketMQ`."""
     from staticfire.protocol.lazy_names import CollectionPaused
 
     with CollectionPaused():
-        from staticfire.protocol.errors import StaticfireError
+        from staticfire.protocol.errors import StaticfireError, UsageError
         from staticfire.testing.target import target_of
 
     try:
         parameters = _parameters(request)
+        if _rocketmq_weather is not None:
+            from staticfire.testing.weather import weather, without_chaos
+
+            parameters = without_chaos(parameters)
         key = repr(sorted(parameters.items()))
         if key not in _rocketmq_targets:
             target = target_of(parameters, request.config.getoption("--rocketmq-target"))
@@ -79,7 +113,14 @@ def rocketmq(
 
     request.node.stash[_FAILURE_REPORT] = report = FailureReport(cluster)
     with observed(report):
-        yield cluster
+        if _rocketmq_weather is None:
+            yield cluster
+        else:
+            try:
+                with weather(request, cluster, _rocketmq_weather, lambda: request.node.stash.get(_PASSED, False)):
+                    yield cluster
+            except UsageError as error:
+                pytest.fail(f"rocketmq: {error}", pytrace=False)
     cluster.close()
 
 
@@ -110,6 +151,8 @@ def _parameters(request: pytest.FixtureRequest) -> Mapping[str, Any]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     """Add the state of the consumer groups to the report of a failed test, and place a skip at the test."""
+    if call.when == "call" and "_rocketmq_weather" in getattr(item, "fixturenames", ()):
+        item.stash[_PASSED] = call.excinfo is None
     if call.excinfo is None or "rocketmq" not in getattr(item, "fixturenames", ()):
         return (yield)
     from staticfire.testing.failures import forget_our_frames, place_of_skip

@@ -36,7 +36,8 @@ class StandTarget:
             self._cluster.reset()
         self._is_fresh = False
         thread, running = self._cluster._behind()
-        core = RunningRocketMQ(running.cluster.namesrv, "staticfire", "", self._cluster.deaths)
+        cluster = running.cluster
+        core = RunningRocketMQ(cluster.namesrv, "staticfire", "", self._cluster.deaths, cluster.client_tls)
         return RocketMQ(thread, core, self._cluster)
 
     def _mend(self) -> None:

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from staticfire.broker.handlers.send_runs import answers_in
 from staticfire.protocol import compiled
 from staticfire.protocol.codecs import JSON, NATIVE, codec_for
 from staticfire.protocol.command import Request
 from staticfire.protocol.errors import StorageError
-from staticfire.protocol.frame_reader import answers_in
 from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
 from staticfire.protocol.requests.offsets import GetMaxOffset
 from staticfire.protocol.requests.send import SendBatch, SendMany, SendMessage, SendMessageV2

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from staticfire.broker.handlers.send_runs import answers_in
 from staticfire.broker.transactions import ending
 from staticfire.broker.transactions.open_halves import RECENT_MAX
 from staticfire.protocol import compiled
 from staticfire.protocol.codecs import JSON, NATIVE, codec_for
 from staticfire.protocol.command import answer_shape
-from staticfire.protocol.frame_reader import answers_in
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.names import OP_HALF_TOPIC
 from staticfire.protocol.requests.send import SendAnswer

@@ -100,9 +100,9 @@ class Up:
         return self.ended()
 
     def ended(self) -> tuple[int, str]:
-        """Wait for its end; return exit code and stderr."""
+        """Wait for its end; return exit code and stderr, without the dashboard's address, which every `up` prints."""
         _, err = self.process.communicate(timeout=TIMEOUT_S)
-        return self.process.returncode, err
+        return self.process.returncode, re.sub(r"^staticfire: dashboard http://\S+\n", "", err, flags=re.MULTILINE)
 
 
 def get(url: str, method: str = "GET", **headers: str) -> tuple[int, Any]:

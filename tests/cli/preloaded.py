@@ -93,11 +93,11 @@ def serve(link: socket.socket) -> list[str] | None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake)
     while True:
-        ready = select.select([link, ended], [], [])[0]
+        ready = select.select([link.fileno(), ended], [], [])[0]
         if ended in ready:
             os.read(ended, 4096)
             _report_ended(running)
-        if link not in ready:
+        if link.fileno() not in ready:
             continue
         request, fds, _, _ = socket.recv_fds(link, REQUEST_BYTES_MAX, DESCRIPTORS)
         if not request:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from staticfire.launch import container_health
-from staticfire.launch.container_health import BROKER, CLUSTER, NAMESERVER, NotReady, check, running_servers
+from staticfire.launch.container_health import BROKER, CLUSTER, NAMESERVER, PROXY, NotReady, check, running_servers
 from tests.cli.commands import Up
 
 pytestmark = pytest.mark.row("E2")
@@ -42,6 +42,20 @@ def test_a_whole_cluster_is_asked_at_its_control_endpoint() -> None:
         check(CLUSTER, {"listen_port": port})
     with pytest.raises(NotReady, match="can't connect to"):
         check(CLUSTER, {"listen_port": port})
+
+
+def test_servers_that_take_only_tls_are_asked_with_it() -> None:
+    only_tls = ["--set", "tls.server.mode=enforcing"]
+    ports = ["--namesrv-port", "0", "--broker-port", "0", "--control-port", "0"]
+    with Up("up", *ports, *only_tls, ready="ready ") as cluster:
+        for module, name in ((NAMESERVER, "NAMESRV_ADDR"), (PROXY, "ROCKETMQ_ENDPOINT")):
+            port = cluster.told(name).rpartition(":")[2]
+            key = "grpc_server_port" if module == PROXY else "listen_port"
+            settings = {"listen_host": "127.0.0.1", key: port}
+            check(module, {**settings, "tls_server_mode": "enforcing"})
+            with pytest.raises(NotReady):
+                check(module, settings)
+        check(CLUSTER, {"listen_port": cluster.told("CONTROL").rpartition(":")[2]})
 
 
 def test_a_port_on_which_nobody_listens_is_not_ready() -> None:

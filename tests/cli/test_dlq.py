@@ -200,7 +200,7 @@ def test_the_control_endpoint_sends_them_again(cluster: Cluster) -> None:
     [
         ("dlq/nobody", 404, "no broker knows group nobody"),
         ("dlq/billing?max=0", 400, "max=0: a whole number is needed, 1 to 10000"),
-        ("dlq/billing?first=1", 400, "'first' is unknown here; there are last, max"),
+        ("dlq/billing?first=1", 400, "'first' is unknown here; there are last, match, max, skip"),
         ("dlq/billing/letters/broker-a/0/9", 404, "ends before 3"),
         ("dlq/nobody/export", 404, "no broker knows group nobody"),
     ],

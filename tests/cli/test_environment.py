@@ -1,11 +1,13 @@
 """What is said of variables that look like settings and are none."""
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from staticfire.launch.environment import NO_SETTINGS, check_environment
+from staticfire.launch.plan import PROGRAMS
 from staticfire.protocol.errors import UsageError
 from tests.cli.commands import FREE_PORTS, ROOT, Up, call, one_line
 
@@ -72,7 +74,8 @@ def test_every_variable_that_the_program_reads_is_known() -> None:
     packages = ("staticfire", "broker", "client", "faults", "nameserver", "pipeline", "protocol", "proxy", "runtime")
     sources = [path for package in packages for path in Path(ROOT, package).rglob("*.py")]
     read = {name for path in sources for name in re.findall(r"\bSTATICFIRE_([A-Z_]+)", path.read_text())}
-    assert read - constants == NO_SETTINGS
+    settings = {one.name.upper() for cls in PROGRAMS for one in fields(cls)}
+    assert read - constants - settings == NO_SETTINGS
 
 
 @pytest.mark.parametrize("command", ["up", "run", "broker", "nameserver", "mqbroker"])

@@ -164,3 +164,24 @@ async def test_who_writes_to_a_lost_connection_is_told_at_once_who_only_waits_is
     near.transport.write(b"anybody?")
     await near.until_event("lost")
     assert isinstance(near.error, ConnectionResetError)
+
+
+async def test_connections_that_waited_for_descriptors_are_accepted_in_their_order(world: SimulatedWorld) -> None:
+    """What a client sent before it gave up is read before what it sends later: an old request never comes last."""
+    near, far = world.machine("a", host=A), world.machine("b", host=B)
+    doorman = await listen(far, B)
+    world.network.full.add("b")
+    callers: list[Recorder] = []
+    for number in range(5):
+        callers.append(await connect(near, B, doorman.listener.port))
+        callers[-1].transport.write(b"%d" % number)
+        callers[-1].transport.close()
+        await world.run_for(ms=300)
+    assert doorman.guests == []
+    world.network.full.discard("b")
+    callers.append(await connect(near, B, doorman.listener.port))
+    callers[-1].transport.write(b"5")
+    await world.run_for(seconds=2)
+    assert [guest.received for guest in doorman.guests] == [b"%d" % number for number in range(6)]
+    await close(callers[-1], doorman.guests[-1])
+    await doorman.listener.close()

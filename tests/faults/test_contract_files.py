@@ -96,6 +96,18 @@ async def test_truncating_empties_the_rest_of_a_mapped_file(stand: Stand) -> Non
     file.close()
 
 
+async def test_a_file_knows_where_its_data_end(stand: Stand, map_bytes: int) -> None:
+    file = stand.machine.files.open(f"{stand.folder}/log", map_bytes)
+    assert file.data_end() == 0
+    file.write(300_000, b"0123456789")
+    end = file.data_end()
+    assert 300_010 <= end <= max(map_bytes, 300_010), "at least what was written, at most the file's size"
+    assert not file.read_unmapped(end, MAP_BYTES).strip(b"\0")
+    file.truncate(5)
+    assert file.data_end() <= max(map_bytes, 5)
+    file.close()
+
+
 async def test_a_closed_file_refuses_everything(stand: Stand, map_bytes: int) -> None:
     file = stand.machine.files.open(f"{stand.folder}/log", map_bytes)
     file.close()

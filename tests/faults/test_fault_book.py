@@ -162,3 +162,19 @@ def test_each_message_of_a_bundle_is_a_send_of_its_own() -> None:
     assert list(bench.judge(MANY).refused) == [0]
     assert bench.judge(MANY) is None
     assert bench.hits() == [3]
+
+
+def test_rule_lets_its_number_of_matching_requests_pass_first() -> None:
+    book = RuleBook("broker-a")
+    book.add(rule(code="SEND_MESSAGE", topic="orders", after=2, times=1), UptimeMs(0))
+    requests = [SEND, PULL, SEND, SEND, SEND]
+    hits = [book.judge("request", subject(one), UptimeMs(0), MessageMs(0)) is not None for one in requests]
+    assert hits == [False, False, False, True, False]
+
+
+def test_rule_counts_the_messages_of_a_bundle_that_pass_first() -> None:
+    book = RuleBook("broker-a")
+    book.add(parse_fault({"topic": "orders", "answer": "SYSTEM_BUSY", "after": 1, "times": 1}).rule, UptimeMs(0))
+    ruling = book.judge("request", subject(MANY), UptimeMs(0), MessageMs(0))
+    assert ruling is not None
+    assert list(ruling.refused) == [2]

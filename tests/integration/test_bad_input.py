@@ -24,7 +24,6 @@ HEADER = b'{"code":30,"opaque":5,"extFields":{"topic":"t","queueId":"0"}}'
 GARBAGE = {
     "zeros": (b"\x00" * 64, "a frame of 0 bytes"),
     "HTTP": (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "these bytes are HTTP:"),
-    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 100, "these bytes are TLS;"),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "these bytes are HTTP/2"),
     "SSH": (b"SSH-2.0-OpenSSH_9.2\r\n", "these bytes are not a frame"),
     "another codec": (struct.pack(">II", 4 + len(HEADER), 9 << 24 | len(HEADER)) + HEADER, "codec 9 is unknown"),

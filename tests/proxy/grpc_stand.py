@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import Message as PbMessage
 
 from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.settings import ClientSettings
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig, UpdateGroup
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.protocol.times import UptimeMs
@@ -34,6 +35,7 @@ class GrpcStand:
         self.world = world
         self.cluster = Stand(world, brokers, **settings)
         self.streams: list[Stream] = []
+        self.client_settings = ClientSettings()
         self._beside: list[asyncio.Task[Any]] = []
 
     async def start(self) -> "GrpcStand":
@@ -43,7 +45,7 @@ class GrpcStand:
 
     async def start_proxy(self) -> None:
         self.machine = self.world.machine("proxy", "10.0.0.30")
-        self.client = ClusterClient(NAMESERVER, machine=self.machine)
+        self.client = ClusterClient(NAMESERVER, self.client_settings, self.machine)
         await self.client.__aenter__()
         self.service = MessagingService(self.client)
         await self.service.__aenter__()

@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.proxy.transport.certificate import server_context
 from staticfire.proxy.transport.endpoint import GrpcEndpoint
 from staticfire.runtime.live import live_machine
+from staticfire.runtime.tls.contexts import server_context
+from staticfire.runtime.tls.settings import TlsSettings
 from tests.proxy.h2_client import EchoService, H2Client, a_send
 
 pytestmark = pytest.mark.row("G3")
@@ -20,7 +21,7 @@ HOST = "127.0.0.1"
 @pytest_asyncio.fixture
 async def endpoint() -> AsyncIterator[GrpcEndpoint]:
     machine = live_machine()
-    endpoint = GrpcEndpoint(machine, EchoService().methods, tls=server_context)
+    endpoint = GrpcEndpoint(machine, EchoService().methods)
     await endpoint.listen(HOST, 0)
     yield endpoint
     await endpoint.close()
@@ -88,7 +89,7 @@ async def test_spoilt_tls_is_a_line_in_the_log(endpoint: GrpcEndpoint, capfd: py
 
 
 def test_a_client_cant_have_a_session_negotiated_again() -> None:
-    assert server_context().options & ssl.OP_NO_RENEGOTIATION
+    assert server_context(TlsSettings()).options & ssl.OP_NO_RENEGOTIATION
 
 
 async def test_the_end_of_a_session_is_announced(endpoint: GrpcEndpoint) -> None:

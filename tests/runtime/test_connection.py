@@ -9,7 +9,7 @@ import pytest
 from staticfire.protocol.codecs import JSON, NATIVE, codec_for
 from staticfire.protocol.command import REQUESTS, Answer, Request
 from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ConnectionLost, ProtocolError
-from staticfire.protocol.frame_reader import recognise
+from staticfire.protocol.first_bytes import recognise
 from staticfire.protocol.requests.clients import NotifyConsumerIdsChanged
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset, OffsetAnswer
 from staticfire.protocol.requests.send import SendMessageV2

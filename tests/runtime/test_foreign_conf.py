@@ -70,9 +70,11 @@ def test_rocketmqs_names_count_in_files_flags_and_updates(tmp_path: Path, line: 
 
 
 def test_what_means_nothing_here_is_told_in_one_line(tmp_path: Path) -> None:
-    conf = Conf(tmp_path, "haListenPort=10912\naclEnable=true\nstorePathCommitLog=/store/commitlog\n")
+    conf = Conf(tmp_path, "haListenPort=10912\nauthenticationStrategy=x\nstorePathCommitLog=/store/commitlog\n")
     assert conf.settings == BrokerSettings()
-    assert conf.told == ["settings of RocketMQ that have no effect here: aclEnable, haListenPort, storePathCommitLog"]
+    assert conf.told == [
+        "settings of RocketMQ that have no effect here: authenticationStrategy, haListenPort, storePathCommitLog"
+    ]
 
 
 def test_a_name_that_nobody_knows_is_told_with_the_likely_one(tmp_path: Path) -> None:

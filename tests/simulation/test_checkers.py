@@ -1,11 +1,13 @@
 """What excuses what: events as a run has them, and what checkers say to them."""
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 import pytest
 
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
 from staticfire.simulation.checkers import Checker
+from staticfire.simulation.checkers.checker import EVENTS_AT_ONCE, Checkers
 from staticfire.simulation.checkers.delivery import NothingLost, ReachesAll, TransactionsKept
 from staticfire.simulation.checkers.events import (
     CallBegan,
@@ -21,6 +23,7 @@ from staticfire.simulation.checkers.events import (
     Seen,
     SendAcknowledged,
     SendBegan,
+    TrafficEnded,
     TransactionEnded,
 )
 from staticfire.simulation.checkers.offsets import BeginsWhereItStands, OffsetsGrow
@@ -209,3 +212,24 @@ def test_what_was_consumed_in_time_comes_no_more(ended_ms: int, between: list[Ru
 def test_what_is_due_after_the_end_waits_and_is_not_lost(due_ms: int, end: list[RunEvent], is_lost: bool) -> None:
     sent = [SendBegan(1, "later", "orders", due_ms), SendAcknowledged(2, "later", PLACE, 0, 100)]
     assert bool(said(NothingLost(SYNC), [*BEGINNING, *sent, *end])) is is_lost
+
+
+def test_checkers_get_all_events_in_order_though_many_at_once() -> None:
+    class Keeps(Checker):
+        hears = (CallEnded,)
+        got: ClassVar[list[int]] = []
+
+        def see(self, event: RunEvent) -> None:
+            self.got.append(event.at_ms)
+
+    class Fails(Checker):
+        def see(self, event: RunEvent) -> None:
+            if event.at_ms == EVENTS_AT_ONCE + 5:
+                raise ValueError("it fails here")
+
+    checkers = Checkers(ASYNC, [Fails, Keeps])
+    for at_ms in range(2 * EVENTS_AT_ONCE + 10):
+        checkers.see(CallEnded(at_ms, 1, True) if at_ms % 2 else TrafficEnded(at_ms))
+    failed = checkers.finish()
+    assert Keeps.got == list(range(1, 2 * EVENTS_AT_ONCE + 10, 2))
+    assert [each.at_ms for each in failed] == [EVENTS_AT_ONCE + 5]

@@ -10,6 +10,7 @@ from staticfire.simulation.checkers.events import (
     CallEnded,
     FaultBegan,
     FaultEnded,
+    GoneForGood,
     NotSettled,
     ProcessBegan,
     ProcessEnded,
@@ -34,6 +35,14 @@ PULLED = Workload(
 )
 SLOW = Workload([Topic("orders")], groups=[Group("billing", "orders", settings={"consume_threads": 1})])
 POPPED = Workload([Topic("orders")], groups=[Group("billing", "orders", popped=True)])
+FULL = Workload(
+    [Topic("orders")],
+    [Producers("orders", name="web")],
+    groups=[Group("billing", "orders", members=2, popped=True, settings={"pop_threshold_for_queue": 2})],
+)
+FULL_PULLED = Workload(
+    FULL.topics, FULL.producers, groups=[Group("billing", "orders", 2, settings={"pull_threshold_for_queue": 2})]
+)
 PAID = Workload([Topic("orders")], producers=[Producers("orders", name="web")])
 PLACE = ("broker-a", "orders", 0)
 RETRIES = ("broker-a", "%RETRY%billing", 0)
@@ -101,9 +110,49 @@ def test_a_member_without_a_free_thread_has_no_time() -> None:
     assert said(ArrivesInTime(PULLED), after(*busy, came(70_100)))
 
 
+def at_work(member: str, first: int, place: tuple[str, str, int], *ends_ms: int) -> list[RunEvent]:
+    """A member gets messages of a queue at 60 s, one per call; these are the times at which it has consumed them."""
+    events: list[RunEvent] = []
+    for number, end_ms in enumerate(ends_ms, first):
+        seen = Seen(f"web-1/{number}", number, 0, False)
+        events += [CallBegan(60_000, number, "billing", member, place, (seen,)), CallEnded(end_ms, number, True)]
+    return events
+
+
+@pytest.mark.parametrize(
+    ("workload", "one", "other", "came_ms", "is_said"),
+    [
+        (FULL, (60_900, 60_900, 60_900), (60_700, 60_700, 60_900), 61_150, False),
+        (FULL, (60_900, 60_900, 60_900), (60_700, 60_700, 60_900), 61_250, True),
+        (FULL, (62_000, 62_000, 62_000), (60_700, 62_000), 60_550, True),
+        (FULL_PULLED, (60_900, 60_900, 60_900), (), 61_350, False),
+        (FULL_PULLED, (60_900, 60_900, 60_900), (), 61_450, True),
+        (FULL_PULLED, (60_900, 60_900), (), 60_550, True),
+    ],
+    ids=["both are full", "one had room", "one has always room", "its owner is full", "it had room", "and always"],
+)
+def test_a_member_with_more_messages_than_its_threshold_takes_no_more(
+    workload: Workload, one: Sequence[int], other: Sequence[int], came_ms: int, is_said: bool
+) -> None:
+    place = ("broker-a", "orders", 1) if workload is FULL else PLACE
+    full = [*at_work("billing-1", 10, place, *one), *at_work("billing-2", 20, place, *other)]
+    assert bool(said(ArrivesInTime(workload), after(*sent(60_010), *full, came(came_ms)))) is is_said
+
+
 @pytest.mark.parametrize(("at_ms", "words"), [(62_900, "100 ms early"), (63_100, ""), (64_000, "late")])
 def test_a_retry_comes_when_its_level_says(at_ms: int, words: str) -> None:
     heard = said(RetriedInTime(PULLED), after(came(60_000), CallEnded(60_000, 1, False), came(at_ms, 2, RETRIES, 1)))
+    assert [words in each for each in heard] == [True] * bool(words)
+
+
+@pytest.mark.parametrize(("at_ms", "words"), [(67_900, "100 ms early"), (78_100, ""), (79_000, "late")])
+def test_a_retry_that_could_not_be_sent_back_keeps_its_level(at_ms: int, words: str) -> None:
+    """It is consumed again from its place after 5 s each time, with a higher count that only the member knows."""
+    events: list[RunEvent] = [came(60_000), CallEnded(60_000, 1, False)]
+    for times, ms in enumerate((63_000, 68_000, 73_000), 1):
+        events += [came(ms, 1 + times, RETRIES, times), CallEnded(ms, 1 + times, False)]
+    sent_back = CallBegan(at_ms, 5, "billing", "billing-1", RETRIES, (Seen("web-1/1", 1, 2, True),))
+    heard = said(RetriedInTime(PULLED), after(*events, sent_back))
     assert [words in each for each in heard] == [True] * bool(words)
 
 
@@ -128,6 +177,15 @@ def test_a_popped_message_comes_again_in_time(has_failed: bool, again_ms: int, i
 def test_an_open_transaction_is_asked_about(asked_ms: int, is_said: bool) -> None:
     half = [SendBegan(58_000, "web-1/1", "orders", is_half=True), SendAcknowledged(58_000, "web-1/1", PLACE, 0, 0)]
     assert bool(said(AskedInTime(PAID), after(*half, TransactionEnded(asked_ms, "web-1/1", True)))) is is_said
+
+
+@pytest.mark.parametrize(("clients", "is_said"), [(1, False), (2, True)], ids=["the only one", "one of two"])
+def test_a_program_that_is_gone_for_good_can_not_be_asked(clients: int, is_said: bool) -> None:
+    workload = Workload([Topic("orders")], producers=[Producers("orders", clients=clients, name="web")])
+    half = [SendBegan(58_000, "web-1/1", "orders", is_half=True), SendAcknowledged(58_000, "web-1/1", PLACE, 0, 0)]
+    gone = [FaultBegan(60_000, "kill producer", "web-1"), GoneForGood(60_000, "web-1"),
+            FaultEnded(60_000, "kill producer", "web-1")]  # fmt: skip
+    assert bool(said(AskedInTime(workload), after(*half, *gone, Settled(500_000)))) is is_said
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import click
 from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import GROUP, TOPIC
 from staticfire.cli.listing import asked
-from staticfire.cli.options import NAMESRV, all_flags, protocol_flag
+from staticfire.cli.options import NAMESRV, all_flags, protocol_flag, tls_flags
 from staticfire.protocol.errors import UsageError
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def command(name: str) -> Callable[[Callable[..., None]], click.Command]:
             function(AskedCluster(namesrv, protocol, given.get("topic"), given.get("group")), **given)
 
         return mqadmin.command(name)(
-            all_flags(with_cluster, option("-n", "--namesrv", "--namesrvAddr", **NAMESRV), protocol_flag)
+            all_flags(with_cluster, option("-n", "--namesrv", "--namesrvAddr", **NAMESRV), tls_flags, protocol_flag)
         )
 
     return declare

@@ -1,11 +1,13 @@
-"""TLS on a connection whose first bytes were already read, without input and output of its own.
+"""One TLS session, without input and output of its own: bytes in, plain text and bytes out.
 
-asyncio can't start TLS after it has delivered bytes, so the session is driven here: bytes in, plain text and bytes out.
+asyncio can't start TLS after it has delivered bytes, and a server decides by the first byte, so the session is driven
+here. It also works where asyncio was imported without OpenSSL, and in a simulated network.
 """
 
 import ssl
 
 from staticfire.protocol.errors import ProtocolError
+from staticfire.runtime.tls.failures import failure_words
 
 READ_BYTES = 64 * 1024
 
@@ -15,11 +17,13 @@ class TlsFailed(ProtocolError):
 
 
 class TlsSession:
-    """The server side of one TLS session."""
+    """One side of a session."""
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    def __init__(self, context: ssl.SSLContext, is_server: bool = True, host: str | None = None) -> None:
+        """`host`: the name of the server, for a client."""
+        self._is_server = is_server
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._session = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._session = context.wrap_bio(self._incoming, self._outgoing, server_side=is_server, server_hostname=host)
         self.is_open = False
         """The handshake is complete."""
 
@@ -36,11 +40,10 @@ class TlsSession:
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLZeroReturnError:
-            pass  # The client has sent close_notify; the end of the connection follows.
+            pass  # The peer has sent close_notify; the end of the connection follows.
         except ssl.SSLError as error:
-            reason = (error.reason or str(error)).lower().replace("_", " ")
-            raise TlsFailed(f"TLS: {reason}{_way_out(reason)}") from None
-        return b"".join(plain)
+            raise TlsFailed(f"TLS: {failure_words(error, self._is_server)}") from None
+        return plain[0] if len(plain) == 1 else b"".join(plain)
 
     def send(self, data: bytes) -> None:
         """Encrypt data; `to_send` returns the result."""
@@ -49,7 +52,7 @@ class TlsSession:
             view = view[self._session.write(view) :]
 
     def to_send(self) -> bytes:
-        """Return the encrypted bytes for the client."""
+        """Return the encrypted bytes for the peer."""
         return self._outgoing.read()
 
     def end(self) -> None:
@@ -57,15 +60,9 @@ class TlsSession:
         try:
             self._session.unwrap()
         except ssl.SSLError:
-            pass  # The client hasn't sent its close_notify yet, and we close without waiting for it.
+            pass  # The peer hasn't sent its close_notify yet, and we close without waiting for it.
 
-
-def _way_out(reason: str) -> str:
-    if "unknown ca" in reason or "certificate" in reason:
-        return (
-            "; the client checks certificates, and this one was created at the start: use its file as the root "
-            "certificate, or turn TLS off"
-        )
-    if "http request" in reason or "wrong version" in reason or "version too low" in reason:
-        return "; TLS 1.2 or later is required"
-    return ""
+    @property
+    def ssl_object(self) -> ssl.SSLObject:
+        """OpenSSL's object, with the version, the cipher and the peer's certificate."""
+        return self._session

@@ -1,0 +1,12 @@
+"""Who a client is, and what it may do. RocketMQ: module auth (ACL 2.0), and the older module acl (ACL 1.0).
+
+Pure, apart from `gate.py`, which the dispatcher calls with each request once access is judged.
+
+- `resources.py`: names with a type, like `Topic:orders`, and patterns of them; `policies.py`: what policies decide
+- `users.py`: users and their secrets; `book.py`: users and policies together, as they are kept on disk
+- `needs.py`: what each request needs: the permission table
+- `judging.py`: is the signature right, and may the user do it; `refusals.py`: which requests were refused lately
+- `plain_acl.py`, `plain_file.py`: the rules of RocketMQ 4 (plain_acl.yml)
+- `gate.py`: applies all this to requests; `administration.py`: requests that change users and policies;
+  `peers.py`: which client uses which access key; `desk.py`: all of it together
+"""

@@ -1,0 +1,144 @@
+"""The users and policies of a broker, and their form on the disk. Pure: a listener saves them.
+
+Each change increases the version, so whatever was decided before counts no longer. RocketMQ keeps the same in two
+RocksDB folders. RocketMQ: AuthenticationMetadataManager, AuthorizationMetadataManager.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from staticfire.broker.access.policies import CUSTOM, DEFAULT, DENY, Acl, PolicyEntries, PolicyEntry, PolicyVerdict
+from staticfire.broker.access.resources import Pattern, Resource, pattern_of
+from staticfire.broker.access.users import User
+from staticfire.protocol.requests.access import EntryInfo, PolicyInfo
+
+FILE = "access.json"
+USERS_MAX = 10_000
+# The number of decisions that are remembered. They are forgotten with each change.
+DECISIONS_MAX = 100_000
+
+
+class AccessBook:
+    """Users by name, and their policies."""
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed` is called after each change."""
+        self.users: dict[str, User] = {}
+        self.acls: dict[str, Acl] = {}
+        self.version = 0
+        self._changed = changed
+        self._decisions: dict[tuple[str, Resource, frozenset[str], str], PolicyVerdict] = {}
+
+    def user(self, name: str) -> User | None:
+        """Return a user; None if there is none of that name."""
+        return self.users.get(name)
+
+    def put_user(self, user: User) -> None:
+        """Add a user, or replace it."""
+        self.users[user.username] = user
+        self.touch()
+
+    def remove_user(self, name: str) -> bool:
+        """Remove a user and its policies; return whether it existed."""
+        is_known = self.users.pop(name, None) is not None
+        self.acls.pop(name, None)
+        if is_known:
+            self.touch()
+        return is_known
+
+    def is_last_super(self, name: str) -> bool:
+        """Return whether no other super user can sign in."""
+        user = self.users.get(name)
+        if user is None or not user.is_super:
+            return False
+        return not any(one.is_super and one.is_enabled for one in self.users.values() if one.username != name)
+
+    def put_entries(self, name: str, policy_type: str, entries: list[PolicyEntry]) -> None:
+        """Add entries to the policies of a user. An entry about the same resource is replaced as a whole."""
+        acl = self.acls.setdefault(name, Acl())
+        acl.policies[policy_type].put(entries)
+        self.touch()
+
+    def remove_entry(self, name: str, policy_type: str, pattern: Pattern) -> None:
+        """Remove what the policies of a user say about a pattern, if anything."""
+        acl = self.acls[name]
+        acl.policies[policy_type].remove(pattern)
+        if not acl:
+            del self.acls[name]
+        self.touch()
+
+    def remove_acl(self, name: str) -> None:
+        """Remove all policies of a user."""
+        del self.acls[name]
+        self.touch()
+
+    def decide(self, name: str, resource: Resource, actions: frozenset[str], source: str) -> PolicyVerdict:
+        """Return whether the policies of a user permit one of the actions. Hot path."""
+        key = (name, resource, actions, source)
+        verdict = self._decisions.get(key)
+        if verdict is None:
+            acl = self.acls.get(name) or _NO_POLICIES
+            verdict = acl.decide(resource, actions, source)
+            if len(self._decisions) >= DECISIONS_MAX:
+                self._decisions.clear()
+            self._decisions[key] = verdict
+        return verdict
+
+    def touch(self) -> None:
+        """Note a change."""
+        self.version += 1
+        self._decisions.clear()
+        self._changed()
+
+    def snapshot(self) -> bytes:
+        """Return the content of access.json."""
+        saved = {
+            "users": [self.users[name] for name in sorted(self.users)],
+            "acls": {name: policies_of(self.acls[name]) for name in sorted(self.acls)},
+        }
+        return msgspec.json.format(msgspec.json.encode(saved), indent=1)
+
+    def restore(self, data: bytes) -> None:
+        """Restore from access.json. Raises: msgspec.MsgspecError, ValueError (it is invalid)."""
+        saved = msgspec.json.decode(data, type=_Saved)
+        acls: dict[str, Acl] = {}
+        for name, policies in saved.acls.items():
+            acls[name] = acl = Acl()
+            for policy in policies:
+                kind = DEFAULT if policy.policy_type == DEFAULT else CUSTOM
+                acl.policies[kind] = PolicyEntries(map(entry_of, policy.entries or ()))
+        self.users = {user.username: user for user in saved.users}
+        self.acls = acls
+        self.version += 1
+        self._decisions.clear()
+
+
+def entry_of(info: EntryInfo) -> PolicyEntry:
+    """Return the entry that was saved. Raises: ValueError."""
+    pattern = pattern_of(info.resource or "")
+    if pattern is None:
+        raise ValueError(f"the resource {info.resource!r} is invalid")
+    return PolicyEntry(pattern, tuple(info.actions or ()), tuple(info.source_ips or ()), info.decision or DENY)
+
+
+def policies_of(acl: Acl, resource_filter: str = "") -> list[PolicyInfo]:
+    """Return the policies as they are saved and sent; with a filter, only entries whose resource contains it."""
+    found = []
+    for kind, policy in acl.policies.items():
+        entries = [_info(entry) for entry in policy if resource_filter in entry.pattern.text]
+        if entries:
+            found.append(PolicyInfo(kind, entries))
+    return found
+
+
+def _info(entry: PolicyEntry) -> EntryInfo:
+    return EntryInfo(entry.pattern.text, list(entry.actions), list(entry.sources) or None, entry.decision)
+
+
+class _Saved(msgspec.Struct, rename="camel"):
+    users: list[User] = []
+    acls: dict[str, list[PolicyInfo]] = {}
+
+
+_NO_POLICIES = Acl()

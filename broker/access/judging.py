@@ -1,0 +1,211 @@
+"""Is a request's signature right, and may its user do what it wants? Pure, apart from the settings that it is given.
+
+The order of the checks is RocketMQ's: the key, the user, the signature; then each need of the request. RocketMQ:
+DefaultAuthenticationProvider, DefaultAuthorizationProvider, PlainPermissionManager.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from staticfire.broker.access.book import AccessBook
+from staticfire.broker.access.needs import NEEDS, Need
+from staticfire.broker.access.plain_acl import PlainAcl
+from staticfire.broker.access.refusals import (
+    ADMIN_ONLY,
+    DISABLED,
+    NO_KEY,
+    NOT_PERMITTED,
+    UNKNOWN,
+    UNREADABLE,
+    WRONG_SIGNATURE,
+    AccessRefusal,
+)
+from staticfire.broker.access.resources import CLUSTER, Resource
+from staticfire.broker.access.users import SUPER, User
+from staticfire.protocol.signatures import is_same
+
+GRPC_PACKAGE = "apache.rocketmq.v2."
+
+
+class SignedBy(NamedTuple):
+    """What a request says about its user, and how to check that."""
+
+    access_key: str
+    signature: str
+    expected: Callable[[str], str]
+    """Returns the right signature for a secret."""
+    is_silent: bool = False
+    """Whether the request has no header fields at all, so that RocketMQ only checks signatures, not policies."""
+    problem: str = ""
+    """Why they can't be read."""
+
+
+class AccessSwitches(msgspec.Struct, frozen=True):
+    """The settings that decide whether requests are judged. None: as soon as there is a user, or a policy."""
+
+    authentication: bool | None = None
+    authorization: bool | None = None
+    unsigned_codes: frozenset[str] = frozenset()
+    """Codes, or names of gRPC messages, of requests that need no signature."""
+    unauthorized_codes: frozenset[str] = frozenset()
+    """The same, for policies."""
+
+
+class AccessJudge:
+    """Decides about requests, by users and policies, and by a file of RocketMQ 4 if there is one."""
+
+    def __init__(self, book: AccessBook, cluster: str, inner: User | None) -> None:
+        """`inner`: the user of the cluster's own programs. It isn't in the book, and nothing can remove it."""
+        self._book = book
+        self._cluster = cluster
+        self._inner = inner
+        self.switches = AccessSwitches()
+        self.plain: PlainAcl | None = None
+        """The accounts of a plain_acl.yml."""
+
+    @property
+    def is_authenticating(self) -> bool:
+        """Whether signatures are checked."""
+        wanted = self.switches.authentication
+        return (bool(self._book.users) or self.plain is not None) if wanted is None else wanted
+
+    @property
+    def is_authorizing(self) -> bool:
+        """Whether policies are checked."""
+        wanted = self.switches.authorization
+        return (bool(self._book.acls) or self.plain is not None) if wanted is None else wanted
+
+    @property
+    def is_judging(self) -> bool:
+        """Whether anything is checked."""
+        return self.is_authenticating or self.is_authorizing
+
+    def user(self, name: str) -> User | None:
+        """Return the user that a name means."""
+        if self._inner is not None and name == self._inner.username:
+            return self._inner
+        found = self._book.user(name)
+        if found is None and self.plain is not None:
+            return self.plain.book.user(name)
+        return found
+
+    def _is_plain(self, name: str) -> bool:
+        """Return whether the rules of RocketMQ 4 apply to a user: it is only in the file, or there is only the file."""
+        is_inner = self._inner is not None and name == self._inner.username
+        return self.plain is not None and not is_inner and self._book.user(name) is None
+
+    def judge(self, code: int, request: Any, by: SignedBy, source: str) -> AccessRefusal | None:
+        """Return why a remoting request is refused; None: it isn't. `request` is None if it can't be read."""
+        if self._is_plain(by.access_key):
+            return self._judge_plain(code, request, by, source)
+        refused = self._check(str(code), code, by, source)
+        if refused is not None or not self.is_authorizing or str(code) in self.switches.unauthorized_codes:
+            return refused
+        table = NEEDS.get(code)
+        try:
+            needs = () if table is None else tuple(table(request, self._cluster))
+        except (AttributeError, TypeError):
+            return AccessRefusal(UNREADABLE, code, by.access_key, source)
+        return self._check_needs(code, needs, by, source)
+
+    def judge_call(self, name: str, needs: Sequence[Need], by: SignedBy, source: str) -> AccessRefusal | None:
+        """Return why the call of a gRPC client is refused; None: it isn't."""
+        if self._is_plain(by.access_key):
+            assert self.plain is not None
+            refused = self._check_plain(0, by, source)
+            return refused if refused or self._passes(by, source) else self._check_needs(0, needs, by, source)
+        full_name = GRPC_PACKAGE + name
+        if {name, full_name}.isdisjoint(self.switches.unsigned_codes):
+            refused = self._check(name, 0, by, source)
+            if refused is not None:
+                return refused
+        if not self.is_authorizing or not {name, full_name}.isdisjoint(self.switches.unauthorized_codes):
+            return None
+        return self._check_needs(0, needs, by, source)
+
+    def _check(self, named: str, code: int, by: SignedBy, source: str) -> AccessRefusal | None:
+        """Check key, user and signature."""
+        if not self.is_authenticating or named in self.switches.unsigned_codes:
+            return None
+        if by.problem:
+            return AccessRefusal(UNREADABLE, code, source=source, detail=by.problem)
+        if not by.access_key:
+            return AccessRefusal(NO_KEY, code, source=source)
+        user = self.user(by.access_key)
+        if user is None:
+            return AccessRefusal(UNKNOWN, code, by.access_key, source)
+        if not user.is_enabled:
+            return AccessRefusal(DISABLED, code, by.access_key, source)
+        if not is_same(by.signature, by.expected(user.password)):
+            return AccessRefusal(WRONG_SIGNATURE, code, by.access_key, source)
+        return None
+
+    def _check_needs(self, code: int, needs: Sequence[Need], by: SignedBy, source: str) -> AccessRefusal | None:
+        if not by.access_key and by.is_silent:
+            return None
+        if not by.access_key:
+            return AccessRefusal(NO_KEY, code, source=source, is_unsigned=True)
+        user = self.user(by.access_key)
+        if user is None:
+            return AccessRefusal(UNKNOWN, code, by.access_key, source, is_unsigned=True)
+        if user.user_type == SUPER:
+            return None
+        book = self._book
+        if self._is_plain(by.access_key) and self.plain is not None:
+            book = self.plain.book
+        for resource, actions in needs:
+            verdict = book.decide(user.username, resource, actions, source)
+            if not verdict.is_allowed:
+                return AccessRefusal(
+                    NOT_PERMITTED, code, user.username, source, resource, actions, verdict.reason, verdict.is_default
+                )
+        return None
+
+    # -- RocketMQ 4 ----------------------------------------------------------------------------------------------
+
+    def _judge_plain(self, code: int, request: Any, by: SignedBy, source: str) -> AccessRefusal | None:
+        assert self.plain is not None
+        if self._passes_all(source):
+            return None
+        refused = self._check_plain(code, by, source)
+        if refused is not None or self._passes(by, source):
+            return refused
+        user = self.user(by.access_key)
+        assert user is not None
+        if self.plain.is_trace(code, request) or user.is_super:
+            return None
+        if self.plain.needs_admin(code):
+            return AccessRefusal(
+                ADMIN_ONLY,
+                code,
+                by.access_key,
+                source,
+                Resource(CLUSTER, self._cluster),
+                detail="only an admin account may do this.",
+            )
+        try:
+            needs = tuple(self.plain.needs(code, request))
+        except (AttributeError, TypeError):
+            return AccessRefusal(UNREADABLE, code, by.access_key, source)
+        return self._check_needs(code, needs, by, source)
+
+    def _check_plain(self, code: int, by: SignedBy, source: str) -> AccessRefusal | None:
+        """Check key, account and signature in the order of RocketMQ 4."""
+        if self._passes_all(source):
+            return None
+        if not by.access_key:
+            return AccessRefusal(NO_KEY, code, source=source)
+        user = self.user(by.access_key)
+        if user is None:
+            return AccessRefusal(UNKNOWN, code, by.access_key, source)
+        if not self._passes(by, source) and not is_same(by.signature, by.expected(user.password)):
+            return AccessRefusal(WRONG_SIGNATURE, code, by.access_key, source)
+        return None
+
+    def _passes_all(self, source: str) -> bool:
+        return self.plain is not None and self.plain.welcomes(source)
+
+    def _passes(self, by: SignedBy, source: str) -> bool:
+        return self.plain is not None and (self.plain.welcomes(source) or self.plain.welcomes(source, by.access_key))

@@ -1,0 +1,93 @@
+"""What is known about the access of connected clients: which keys they use, and which of them are gRPC endpoints.
+
+A key is noted once for each connection, also while any key is accepted. A replaced core takes this over.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from staticfire.protocol.codecs import Called, Envelope
+from staticfire.protocol.requests.access import AccessChanged, KeyInUse
+from staticfire.runtime.connection import Connection
+
+KEYS_OF_CONNECTION_MAX = 16
+Screen = Callable[[Envelope, bytes, Called], Called]
+
+
+class AccessPeers:
+    """The access keys of the open connections."""
+
+    def __init__(self, tell: Callable[[str, str], None] | None) -> None:
+        """`tell` is called with client and key when a connection first uses the key."""
+        self._keys: dict[Connection, list[str]] = {}
+        self._tell = tell
+        self._screen: Screen | None = None
+        self.followers: dict[Connection, None] = {}
+        """gRPC endpoints that have asked for a decision. They are notified when users or policies change."""
+
+    def note(self, connection: Connection, access_key: str) -> None:
+        """Note that a client uses a key."""
+        keys = self._keys.get(connection)
+        if keys is None:
+            keys = self._keys[connection] = []
+        if access_key in keys or len(keys) >= KEYS_OF_CONNECTION_MAX:
+            return
+        keys.append(access_key)
+        if self._tell is not None:
+            self._tell(connection.client_id or connection.peer.address, access_key)
+
+    # -- a `RequestWatch` ----------------------------------------------------------------------------------------
+
+    @property
+    def is_judging(self) -> bool:
+        """Whether requests are judged."""
+        return self._screen is not None
+
+    def judge_with(self, screen: "Screen | None") -> None:
+        """Judge each request from now on; None: stop that."""
+        self._screen = screen
+
+    def judged(self, envelope: Envelope, body: bytes, called: Called) -> Called:
+        """See `RequestWatch`."""
+        return called if self._screen is None else self._screen(envelope, body, called)
+
+    def saw_key(self, source: Any, fields: bytes) -> None:
+        """See `RequestWatch`."""
+        found = access_key_in(fields)
+        if found:
+            self.note(source, found)
+
+    def key_of(self, connection: Connection) -> str:
+        """Return the access key that a client used first; "" if it uses none."""
+        return next(iter(self._keys.get(connection, ())), "")
+
+    def disconnected(self, connection: Connection) -> None:
+        """Forget a connection."""
+        self._keys.pop(connection, None)
+        self.followers.pop(connection, None)
+
+    def tell_followers(self) -> None:
+        """Notify gRPC endpoints that what they know about access may be outdated."""
+        for connection in self.followers:
+            if connection.is_open:
+                connection.tell(AccessChanged())
+
+    def in_use(self, is_known: Callable[[str], bool | None]) -> list[KeyInUse]:
+        """Return who uses which key now."""
+        return [
+            KeyInUse(key, connection.client_id or connection.peer.address, is_known(key))
+            for connection, keys in self._keys.items()
+            for key in keys
+        ]
+
+
+def access_key_in(fields: bytes) -> str:
+    """Return the access key in header fields; "" if there is none that can be read."""
+    import msgspec  # here, since few brokers ever see a key
+
+    try:
+        found = msgspec.json.decode(fields)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
+    value = found.get("AccessKey") if isinstance(found, dict) else None
+    return value if isinstance(value, str) else ""

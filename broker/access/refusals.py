@@ -1,0 +1,128 @@
+"""A refusal: why a request is refused, in the words of RocketMQ 5 or 4; and the refusals of the last time, for explain.
+
+Pure. RocketMQ's clients show refusals badly: a refused consumer starts without an error and gets nothing. So a broker
+remembers whom it refused what.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from staticfire.broker.access.needs import group_of_retry
+from staticfire.broker.access.resources import GROUP, Resource
+from staticfire.protocol.codes import ResponseCode, name_of_request
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.requests.access import RefusedAccess
+
+NO_KEY, UNKNOWN, DISABLED, WRONG_SIGNATURE = "no access key", "unknown user", "disabled user", "wrong signature"
+NOT_PERMITTED, ADMIN_ONLY, UNREADABLE = "not permitted", "needs a super user", "unreadable request"
+# How many different refusals are remembered.
+KEPT_MAX = 1_000
+_ACL_1 = "org.apache.rocketmq.acl.common.AclException: "
+
+
+class AccessRefusal(NamedTuple):
+    """Why a request is refused."""
+
+    reason: str
+    code: int
+    """The request code."""
+    user: str = ""
+    source: str = ""
+    resource: Resource | None = None
+    actions: frozenset[str] = frozenset()
+    detail: str = ""
+    """What the policies said."""
+    is_default: bool = False
+    """Whether only default policies said something."""
+    is_unsigned: bool = False
+    """Whether signatures aren't checked, only policies."""
+
+    def answer(self, is_old: bool) -> Answer:
+        """Return the response. `is_old`: that of RocketMQ 4."""
+        if is_old:
+            return refusal(ResponseCode.SYSTEM_ERROR, _ACL_1 + self._old_words())
+        return refusal(ResponseCode.NO_PERMISSION, self.words())
+
+    def words(self) -> str:
+        """Return the text of RocketMQ 5."""
+        match self.reason:
+            case _ if self.reason == NO_KEY and self.is_unsigned:
+                return "Authorization failed. Please verify your access rights and try again."
+            case _ if self.reason == NO_KEY:
+                return "username cannot be null."
+            case _ if self.reason == UNKNOWN:
+                return f"User:{self.user} {'' if self.is_unsigned else 'is '}not found."
+            case _ if self.reason == DISABLED:
+                return f"User:{self.user} is disabled."
+            case _ if self.reason == WRONG_SIGNATURE:
+                return "check signature failed."
+            case _ if self.reason == UNREADABLE:
+                return self.detail or "parse authorization context error."
+        named = "" if self.resource is None else self.resource.text
+        return f"User:{self.user} has no permission to access {named} from {self.source}, {self.detail}"
+
+    def _old_words(self) -> str:
+        """Return the text of RocketMQ 4."""
+        if self.reason == NO_KEY:
+            return "No accessKey is configured"
+        if self.reason in (UNKNOWN, DISABLED):
+            return f"No acl config for {self.user}"
+        if self.reason == WRONG_SIGNATURE:
+            return f"Check signature failed for accessKey={self.user}"
+        if self.reason == ADMIN_ONLY:
+            return f"Need admin permission for request code={self.code}, but accessKey={self.user} is not"
+        kind = "group" if self.resource is not None and self.resource.kind == GROUP else "topic"
+        default = "default " if self.is_default else ""
+        return f"No {default}permission for {kind}:{'' if self.resource is None else self.resource.name}"
+
+
+class AccessRefusals:
+    """The different refusals of the last time, with how often each was repeated."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], RefusedAccess] = {}
+
+    def note(
+        self, one: AccessRefusal, client: str, groups: Iterable[str], name: str, wall_ms: int
+    ) -> RefusedAccess | None:
+        """Note a refusal for each group that the request is about; return it if it is new."""
+        new = None
+        for group in groups:
+            key = (one.code, name, one.user, client, group, one.resource, one.reason, one.detail)
+            found = self._kept.pop(key, None)
+            if found is None:
+                resource = "" if one.resource is None else one.resource.text
+                new = found = RefusedAccess(
+                    name or name_of_request(one.code), one.user, client, group, resource, sorted(one.actions),
+                    one.reason, 0, wall_ms, wall_ms,
+                )  # fmt: skip
+            found.count += 1
+            found.last_ms = wall_ms
+            # The last one is the newest, so the first one is dropped if there are too many.
+            self._kept[key] = found
+            if len(self._kept) > KEPT_MAX:
+                del self._kept[next(iter(self._kept))]
+        return new
+
+    def of_group(self, group: str) -> list[RefusedAccess]:
+        """Return what was refused to a group, the newest first; to all groups and producers if the name is empty."""
+        return [one for one in reversed(self._kept.values()) if not group or one.group == group]
+
+    def forget(self) -> None:
+        """Forget all, because users or policies have changed."""
+        self._kept.clear()
+
+
+def groups_of(request: object, resource: Resource | None) -> list[str]:
+    """Return the groups that a request is about, for whoever asks what was refused to a group."""
+    body = getattr(request, "body", None)
+    consumers = getattr(body, "consumer_data_set", None)
+    if consumers:
+        return [one.group_name for one in consumers]
+    for holder in (request, body):
+        for field in ("consumer_group", "group", "group_name", "dest_group"):
+            if found := getattr(holder, field, None):
+                return [str(found)]
+    if owner := group_of_retry(str(getattr(request, "topic", ""))):
+        return [owner]
+    return [resource.name if resource is not None and resource.kind == GROUP else ""]

@@ -1,0 +1,179 @@
+"""Asks a broker whether a gRPC client may do what it wants. RocketMQ: AuthenticationPipeline, AuthorizationPipeline.
+
+The endpoint keeps neither users nor policies: it passes on what a call's metadata says, and what the call needs. So a
+change counts from the next call on (in RocketMQ, after up to 20 s), and no secret leaves the brokers. While brokers
+judge nothing, no call is passed on: a broker notifies the endpoint when that changes.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, TypeVar, cast
+
+from google.protobuf.message import Message
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import SUCCESS, Answer
+from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.requests.access import JudgeAnswer, JudgeCall, JudgedCall
+from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetClusterInfo
+from staticfire.proxy.proto.rocketmq_v2_pb2 import Code, Status
+from staticfire.proxy.services.access_needs import NO_MESSAGE, is_empty_send, needs_of, presented_by
+from staticfire.proxy.services.callers import CLIENT_ID
+from staticfire.proxy.services.statuses import status_of
+from staticfire.proxy.transport.calls import GrpcCall, StreamHandler
+from staticfire.runtime.dispatcher import Call
+
+A = TypeVar("A", bound=Message)
+"""A handler whose responses are a stream."""
+TIMEOUT_MS = 3_000
+
+
+class CallAccess:
+    """Decides about calls, by what brokers say."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+        self.is_open = False
+        """Whether brokers are known to judge nothing at present."""
+        self._is_judging = False
+        client.dispatcher.handle(RequestCode.ACCESS_CHANGED, self._changed)
+        client.broker_lost.append(self._lost)
+
+    async def refused(self, request: Message, call: GrpcCall) -> Status | None:
+        """Return the status of a refusal; None if the client may do it."""
+        presented = presented_by(call.metadata)
+        judged = JudgedCall(
+            presented.access_key,
+            presented.signed_text,
+            presented.signature,
+            call.peer[0],
+            type(request).__name__,
+            call.metadata.get(CLIENT_ID, ""),
+            needs_of(request),
+            presented.problem,
+        )
+        try:
+            answer = await self._ask(JudgeCall(body=judged))
+        except NetworkError as error:
+            return status_of(error)
+        if answer is None or answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            # No broker can be reached, so there is nothing to protect; or they are RocketMQ's, which judge themselves.
+            self.is_open = answer is not None
+            return None
+        if answer.code != SUCCESS:
+            self._is_judging = True
+            return Status(code=Code.UNAUTHORIZED, message=answer.remark or "")
+        self._is_judging = isinstance(answer, JudgeAnswer) and answer.is_judging
+        self.is_open = not self._is_judging
+        if self._is_judging and is_empty_send(request):
+            return Status(code=Code.UNAUTHORIZED, message=NO_MESSAGE)
+        return None
+
+    async def _ask(self, request: JudgeCall) -> Answer | None:
+        """Return the response of the first broker that responds; None if none does and none has judged so far.
+
+        Raises: NetworkError.
+        """
+        lost: NetworkError | None = None
+        for address in await self._masters():
+            try:
+                return await self._client.pool.ask(address, request, TIMEOUT_MS)
+            except NetworkError as error:
+                lost = error
+        if self._is_judging:
+            raise lost or NetworkError("no broker can be reached to check the client's access")
+        return None
+
+    async def _masters(self) -> list[str]:
+        """Return the addresses of brokers: those of known routes, otherwise what the nameserver says."""
+        known = [replicas[MASTER_ID] for replicas in self._client.routes.addresses.values() if MASTER_ID in replicas]
+        if known:
+            return sorted(known)
+        try:
+            answer = await self._client.nameservers.ask(GetClusterInfo())
+        except NetworkError:
+            return []
+        if not isinstance(answer, ClusterInfoAnswer) or answer.body is None:
+            return []
+        brokers = answer.body.broker_addr_table.values()
+        return sorted(one.broker_addrs[MASTER_ID] for one in brokers if MASTER_ID in one.broker_addrs)
+
+    def _changed(self, _: Call) -> Answer:
+        self.is_open = False
+        return Answer()
+
+    def _lost(self, _: str) -> None:
+        """A broker is gone; it may come back with other users."""
+        self.is_open = False
+
+
+def checked(
+    access: CallAccess, handle: Callable[[Any, GrpcCall], Awaitable[A]], refused: Callable[[Status], A]
+) -> Callable[[Any, GrpcCall], Awaitable[A]]:
+    """Return a handler that handles only what the client may do. `refused`: makes the response otherwise."""
+
+    async def handler(request: Any, call: GrpcCall) -> A:
+        if not access.is_open:
+            status = await access.refused(request, call)
+            if status is not None:
+                return refused(status)
+        return await handle(request, call)
+
+    return handler
+
+
+def checked_stream(
+    access: CallAccess,
+    handle: StreamHandler,
+    refused: Callable[[Status], Message],
+) -> StreamHandler:
+    """The same for a call whose responses are a stream: a refusal is one response, and the stream ends well."""
+
+    async def after_check(request: Any, call: GrpcCall) -> AsyncIterator[Any]:
+        status = await access.refused(request, call)
+        if status is not None:
+            yield refused(status)
+            return
+        # Closed together with this one, because it takes back what its client didn't read.
+        async with aclosing(_closable(handle(request, call))) as responses:
+            async for response in responses:
+                yield response
+
+    def handler(request: Any, call: GrpcCall) -> AsyncIterator[Any]:
+        return handle(request, call) if access.is_open else after_check(request, call)
+
+    return handler
+
+
+def checked_commands(
+    access: CallAccess,
+    handle: StreamHandler,
+    refused: Callable[[Status], Message],
+) -> StreamHandler:
+    """The same for a call in which both sides stream: each request is checked, and the first refusal ends the call."""
+
+    async def handler(requests: AsyncIterator[Any], call: GrpcCall) -> AsyncIterator[Any]:
+        refusals: list[Status] = []
+
+        async def permitted() -> AsyncIterator[Any]:
+            async for request in requests:
+                status = None if access.is_open else await access.refused(request, call)
+                if status is not None:
+                    refusals.append(status)
+                    return
+                yield request
+
+        async with aclosing(_closable(handle(permitted(), call))) as responses:
+            async for response in responses:
+                yield response
+        if refusals:
+            yield refused(refusals[0])
+
+    return handler
+
+
+def _closable(responses: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+    """Return the responses of a handler, which is an async generator."""
+    return cast(AsyncGenerator[Any, None], responses)

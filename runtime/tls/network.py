@@ -1,0 +1,77 @@
+"""A network whose connections to others speak TLS. Ports stay as they are: a server decides by the first byte."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from ssl import SSLContext
+
+from staticfire.runtime.machine import Listener, Network
+from staticfire.runtime.reach import Surroundings
+from staticfire.runtime.tls.contexts import client_context, signature
+from staticfire.runtime.tls.layer import TLS_FAILURE, TlsLayer
+from staticfire.runtime.tls.session import TlsFailed, TlsSession
+from staticfire.runtime.tls.settings import TlsClient
+
+NO_WORDS = "disconnected during the handshake"
+HINT = (
+    "the server closed the connection during the handshake, as a port without TLS does (tls.server.mode=disabled): "
+    "turn TLS off, or use a port that speaks it"
+)
+
+
+class TlsNetwork:
+    """Connects through TLS."""
+
+    def __init__(self, network: Network, tls: TlsClient) -> None:
+        self.plain = network
+        """The network without TLS."""
+        self._tls = tls
+        self._context: SSLContext | None = None
+        self._seen: tuple[object, ...] = ()
+
+    async def listen(
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int, sock: socket.socket | None = None
+    ) -> Listener:
+        return await self.plain.listen(factory, host, port, sock)
+
+    async def connect(
+        self, factory: Callable[[], asyncio.Protocol], host: str, port: int, timeout_ms: int
+    ) -> asyncio.Transport:
+        """Connect, and return when the handshake is complete. Raises: OSError, TimeoutError, UsageError."""
+        session = TlsSession(self._current_context(), is_server=False, host=host)
+        loop = asyncio.get_running_loop()
+        opened: asyncio.Future[None] = loop.create_future()
+
+        def settled(_: TlsLayer, failed: TlsFailed | None) -> None:
+            if not opened.done():
+                opened.set_result(None) if failed is None else opened.set_exception(failed)
+
+        layer = TlsLayer(factory(), settled)
+        until_s = loop.time() + timeout_ms / 1_000
+        await self.plain.connect(lambda: layer, host, port, timeout_ms)
+        try:
+            layer.begin(session)
+            async with asyncio.timeout_at(until_s):
+                await opened
+            if (refusal := layer.get_extra_info(TLS_FAILURE)) is not None:
+                raise refusal  # It came right behind the handshake: the server rejects our certificate.
+        except TlsFailed as failed:
+            words = f"TLS: {HINT}" if NO_WORDS in str(failed) else str(failed)
+            raise ConnectionError(f"{host}:{port}: {words}") from None
+        except BaseException as error:
+            layer.abort()
+            if isinstance(error, TimeoutError):
+                words = f"{host}:{port}: TLS: the handshake isn't complete within {timeout_ms} ms"
+                raise TimeoutError(f"{words}; the server may be busy, or speak no TLS") from None
+            raise
+        return layer
+
+    def _current_context(self) -> SSLContext:
+        tls = self._tls
+        seen = signature([path for path in (tls.trust_cert_path, tls.cert_path, tls.key_path) if path])
+        if self._context is None or seen != self._seen:
+            self._context, self._seen = client_context(tls), seen
+        return self._context
+
+    def surroundings(self) -> Surroundings:
+        return self.plain.surroundings()

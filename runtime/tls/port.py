@@ -1,0 +1,152 @@
+"""TLS at the ports of one server: which connections may use what, the certificate, the limits of handshakes.
+
+Behaviour: the certificate is made, by a worker, when the first client speaks TLS; clients wait for it meanwhile. Files
+are looked at again at each handshake, so a renewed certificate is served from the next connection on; open connections
+keep theirs. If the new files can't be used, the old certificate stays, and one line in the log says why. RocketMQ looks
+every 500 ms, and loads only if both certificate and key have changed.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from ssl import SSLContext
+from typing import NamedTuple
+
+from staticfire.protocol.errors import UsageError
+from staticfire.runtime.log import logger
+from staticfire.runtime.machine import Workers
+from staticfire.runtime.tls.contexts import server_context, signature
+from staticfire.runtime.tls.layer import TlsLayer
+from staticfire.runtime.tls.session import TlsFailed, TlsSession
+from staticfire.runtime.tls.settings import TlsSettings
+
+log = logger("tls")
+
+# The number of connections whose handshake isn't complete. With one more, the oldest of them is closed. OpenSSL takes
+# 45 KiB for each, so that all together take less than 20 MiB.
+HANDSHAKES_MAX = 320
+# The time from the first byte of a client to the end of its handshake.
+HANDSHAKE_MS_MAX = 10_000
+
+ContextOrError = SSLContext | UsageError
+Refused = Callable[[str, str], None]
+"""Called with the address and the reason of each connection that is closed because of TLS."""
+
+
+class TlsContexts:
+    """The context of a server, made when it is first needed, and made again when its files have changed."""
+
+    def __init__(self, settings: TlsSettings, workers: Workers, alpn: Sequence[str] = ()) -> None:
+        self._settings = settings
+        self._workers = workers
+        self._alpn = alpn
+        self._context: SSLContext | None = None
+        self._making: asyncio.Task[None] | None = None
+        self._waiting: list[Callable[[ContextOrError], None]] = []
+        own = settings.makes_certificate
+        self._paths = () if own else (
+            settings.tls_server_cert_path, settings.tls_server_key_path, settings.tls_server_trust_cert_path,
+        )  # fmt: skip
+        self._seen: tuple[object, ...] = ()
+
+    def check(self) -> None:
+        """Load the files, if there are any, because a wrong one must prevent the start. Raises: UsageError."""
+        if self._paths:
+            self._seen = signature(self._paths)
+            self._context = server_context(self._settings, self._alpn)
+
+    def when_ready(self, act: Callable[[ContextOrError], None]) -> None:
+        """Call `act` with the context, or with the reason why there is none: now, or when it is made."""
+        if self._context is not None:
+            self._look_again()
+            act(self._context)
+            return
+        self._waiting.append(act)
+        if self._making is None:
+            self._making = asyncio.get_running_loop().create_task(self._make(), name="tls_certificate")
+
+    def _look_again(self) -> None:
+        """Load the files if they have changed."""
+        if not self._paths or (seen := signature(self._paths)) == self._seen:
+            return
+        self._seen = seen
+        try:
+            self._context = server_context(self._settings, self._alpn)
+        except UsageError as error:
+            reason = f"{error}; the certificate from before is served until both files fit"
+            log.error("tls_not_reloaded", reason=reason)
+        else:
+            log.info("tls_reloaded", certificate=self._settings.tls_server_cert_path)
+
+    async def _make(self) -> None:
+        outcome: ContextOrError
+        try:
+            outcome = self._context = await self._workers.run(server_context, self._settings, self._alpn)
+        except UsageError as error:
+            outcome = error
+        except OSError as error:
+            outcome = UsageError(f"TLS: making a certificate failed: {error}")
+        self._making = None
+        waiting, self._waiting = self._waiting, []
+        for act in waiting:
+            act(outcome)
+
+    def close(self) -> None:
+        """Stop making a certificate."""
+        if self._making is not None:
+            self._making.cancel()
+
+
+class Handshake(NamedTuple):
+    """One that isn't complete."""
+
+    address: str
+    deadline: asyncio.TimerHandle
+
+
+class TlsPort:
+    """Puts layers between connections and their transports."""
+
+    def __init__(self, contexts: TlsContexts, refused: Refused) -> None:
+        self._contexts = contexts
+        self._refused = refused
+        self._handshakes: OrderedDict[TlsLayer, Handshake] = OrderedDict()
+
+    def admit(
+        self, inner: asyncio.Protocol, wire: asyncio.Transport, address: str, first: bytes, is_connected: bool = True
+    ) -> TlsLayer:
+        """Begin TLS on a connection whose first bytes are `first`; return the transport of its protocol.
+
+        `is_connected`: whether its protocol was connected before; otherwise it is when the handshake is complete.
+        """
+        if len(self._handshakes) >= HANDSHAKES_MAX:
+            next(iter(self._handshakes)).fail(
+                f"TLS: {HANDSHAKES_MAX} handshakes are incomplete, and this is the oldest"
+            )
+        layer = TlsLayer(inner, self._settled, self._greeted, is_connected)
+        deadline = asyncio.get_running_loop().call_later(HANDSHAKE_MS_MAX / 1_000, self._expired, layer)
+        self._handshakes[layer] = Handshake(address, deadline)
+        layer.take_over(wire, first)
+        return layer
+
+    def _greeted(self, layer: TlsLayer) -> None:
+        def begin(context: ContextOrError) -> None:
+            if isinstance(context, UsageError):
+                layer.fail(str(context))
+            else:
+                layer.begin(TlsSession(context))
+
+        self._contexts.when_ready(begin)
+
+    def _expired(self, layer: TlsLayer) -> None:
+        layer.fail(f"TLS: the handshake is incomplete after {HANDSHAKE_MS_MAX // 1_000} s")
+
+    def _settled(self, layer: TlsLayer, failed: TlsFailed | None) -> None:
+        handshake = self._handshakes.pop(layer)
+        handshake.deadline.cancel()
+        if failed is not None:
+            self._refused(handshake.address, str(failed))
+
+    def close(self) -> None:
+        """Stop making a certificate; the connections are closed by their owners."""
+        self._contexts.close()

@@ -1,0 +1,90 @@
+"""Reads the brokers' journals while a program runs, so that little is lost when a broker is killed."""
+
+from collections.abc import Iterable, Mapping
+
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.names import SYSTEM_GROUPS
+from staticfire.protocol.requests import journal as kinds
+from staticfire.protocol.requests.journal import GetJournal, JournalAnswer, JournalPage, JournalRecord
+from staticfire.runtime.pool import ConnectionPool
+
+PAGE_RECORDS = 2_000
+TIMEOUT_MS = 3_000
+EVENTS = ",".join(
+    (
+        kinds.STARTED, kinds.JOINED, kinds.LEFT, kinds.SUBSCRIBED, kinds.LOCKED, kinds.UNLOCKED, kinds.DELIVERED,
+        kinds.SENT_BACK, kinds.DIED, kinds.RESET_OFFSET, kinds.BEGAN, kinds.TOOK_OVER,
+    )
+)  # fmt: skip
+REQUESTS = ",".join(
+    (
+        "SEND_MESSAGE", "SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE", "SEND_MANY", "UPDATE_CONSUMER_OFFSET", "PULL_MESSAGE",
+        "LITE_PULL_MESSAGE", "POP_MESSAGE", "ACK_MESSAGE", "BATCH_ACK_MESSAGE", "CHANGE_MESSAGE_INVISIBLETIME",
+        "LOCK_BATCH_MQ", "END_TRANSACTION", "CONSUMER_SEND_MSG_BACK", "HEART_BEAT",
+    )
+)  # fmt: skip
+
+
+class JournalTails:
+    """What was read so far of all brokers' journals, in the order of the brokers' clocks."""
+
+    def __init__(self, pool: ConnectionPool, addresses: Mapping[str, str], ignored: Iterable[str] = ()) -> None:
+        """`ignored`: ids of clients that aren't the program's."""
+        self._pool = pool
+        self._addresses = dict(addresses)
+        self._next: dict[tuple[str, bool], int] = {}
+        self._ignored = set(ignored)
+        self.events: list[JournalRecord] = []
+        self.requests: list[JournalRecord] = []
+        self.gaps: set[str] = set()
+        """The brokers whose journal has lost records: what isn't in it may have happened."""
+
+    async def read_events(self) -> None:
+        """Read the events since the last time. A broker that doesn't answer is read the next time."""
+        for broker in self._addresses:
+            self.events += await self._read(broker, is_requests=False)
+
+    async def read(self) -> None:
+        """Read events and requests since the last time."""
+        await self.read_events()
+        for broker in self._addresses:
+            self.requests += await self._read(broker, is_requests=True)
+
+    def forget(self) -> None:
+        """Leave out everything that was read so far."""
+        self.events, self.requests = [], []
+
+    def restarted(self, broker: str) -> None:
+        """Note that a broker is killed: its next process begins a new journal."""
+        self.gaps.add(broker)
+        for is_requests in (False, True):
+            self._next.pop((broker, is_requests), None)
+
+    def in_order(self) -> tuple[list[JournalRecord], list[JournalRecord]]:
+        """Return events and requests by time."""
+        return sorted(self.events, key=_when), sorted(self.requests, key=_when)
+
+    async def _read(self, broker: str, is_requests: bool) -> list[JournalRecord]:
+        found: list[JournalRecord] = []
+        wanted = REQUESTS if is_requests else EVENTS
+        key, is_end = (broker, is_requests), False
+        while not is_end:
+            first = self._next.get(key, 1)
+            request = GetJournal(requests=is_requests, first_number=first, records_max=PAGE_RECORDS, kinds=wanted)
+            try:
+                answer = await self._pool.ask(self._addresses[broker], request, TIMEOUT_MS)
+            except NetworkError:
+                return found
+            if answer.code != SUCCESS or not isinstance(answer, JournalAnswer):
+                return found
+            page: JournalPage = answer.body or JournalPage()
+            if page.dropped:
+                self.gaps.add(broker)
+            found += [one for one in page.records if one.client not in self._ignored and one.group not in SYSTEM_GROUPS]
+            self._next[key], is_end = page.next_number, page.is_end
+        return found
+
+
+def _when(record: JournalRecord) -> int:
+    return record.real_ms

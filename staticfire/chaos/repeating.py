@@ -1,0 +1,69 @@
+"""A failing run as one command, and as a test with fixed rules. Pure."""
+
+import json
+import shlex
+from collections.abc import Sequence
+
+from staticfire.chaos.broken import Broken
+from staticfire.chaos.strikes import CLIENT, MEMBER, PlannedFault
+
+
+def as_command(flags: Sequence[str], seed: int, strikes: Sequence[PlannedFault], command: Sequence[str]) -> str:
+    """Return the command that runs the program under these faults of a seed. `flags`: all others that matter."""
+    faults = [f"--faults {','.join(str(one.number) for one in strikes)}"] if strikes else []
+    return " ".join(["staticfire chaos", f"--seed {seed}", *faults, *flags, "--", shlex.join(command)])
+
+
+def as_test(seed: int, strikes: Sequence[PlannedFault], broken: Sequence[Broken], command: Sequence[str]) -> str:
+    """Return the source code of a test that repeats a run with fixed rules."""
+    rules = [f"    {one.call}" for one in strikes if one.begin is None]
+    later = [line for one in strikes if one.begin is not None for line in _later(one)]
+    promise = str(broken[0]).replace("\\", "\\\\").replace('"', "'") if broken else ""
+    imports = (
+        ["import os", "import subprocess", ""] if not later else ["import os", "import subprocess", "import time", ""]
+    )
+    body = [
+        '    environment = {**os.environ, "NAMESRV_ADDR": cluster.namesrv}',
+        *rules,
+        f"    program = subprocess.Popen({json.dumps(list(command))}, env=environment)",
+        *later,
+        "    assert program.wait(timeout=120) == 0",
+    ]
+    return "\n".join(
+        [
+            *imports,
+            "import pytest",
+            "",
+            "",
+            '@pytest.mark.rocketmq(isolation="process")',
+            f"def test_seed_{seed}(rocketmq):",
+            f'    """{promise}"""',
+            "    cluster = rocketmq.cluster",
+            *body,
+            "",
+        ]
+    )
+
+
+def _later(strike: PlannedFault) -> list[str]:
+    """Return the lines for a fault that begins in the middle of a run."""
+    begin = strike.begin
+    assert begin is not None
+    if begin.group:
+        waits = f'while len(cluster.journal("delivered", group={begin.group!r})) <= {begin.count}:'
+    else:
+        waits = f'while len(cluster.requests("SEND_MESSAGE_V2", topic={begin.topic!r})) <= {begin.count}:'
+    lines = [f"    {waits}", "        time.sleep(0.03)"]
+    if strike.how == MEMBER:
+        member = f'["staticfire", "member", {strike.group!r}, "--stay", "{strike.stay_ms}ms"]'
+        lines += [f"    {strike.call}"] if strike.words else []
+        return [*lines, f"    subprocess.run({member}, env=environment, check=True)"]
+    if strike.how == CLIENT:
+        return [*lines, f"    client = cluster.members({strike.group!r})[0].client_id", f"    {_of_client(strike)}"]
+    return [*lines, f"    {strike.call}"]
+
+
+def _of_client(strike: PlannedFault) -> str:
+    words = dict(strike.words)
+    _, _, broker = str(words["partition"]).partition("/")
+    return f'cluster.faults.add(partition=f"{{client}}/{broker}", lifetime={words["lifetime"]!r})'

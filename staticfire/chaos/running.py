@@ -1,0 +1,218 @@
+"""One run of the program: a new cluster, the faults of a plan, and what the brokers saw.
+
+The program is a process group of its own, so that nothing of it is left running, and its output goes to a file.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING
+
+from staticfire.chaos.evidence import Evidence
+from staticfire.chaos.journals import JournalTails
+from staticfire.chaos.member import CLIENT_ID
+from staticfire.chaos.stored import StoredMessages, read_left, read_stored
+from staticfire.chaos.strikes import PlannedFault
+from staticfire.chaos.striking import Striking
+from staticfire.cluster.cluster import Cluster
+from staticfire.protocol.errors import StaticfireError
+from staticfire.runtime.live import live_machine
+from staticfire.runtime.pool import ConnectionPool
+from staticfire.runtime.service import pause_between_looks
+
+if TYPE_CHECKING:
+    from staticfire.cluster.async_cluster import AsyncCluster
+
+# How long a program has to stop after SIGTERM.
+STOP_S = 5.0
+LOOK_MS = 20
+SETTLE_LOOK_MS = 250
+OUTPUT_BYTES_MAX = 64 * 1024
+SETTINGS = {
+    # All requests of a run are evidence.
+    "recordedRequestsBytesMax": str(256 * 1024 * 1024),
+    # A lost end of a transaction is checked while the program still runs.
+    "transactionTimeOut": "2000",
+    "transactionCheckInterval": "1000",
+}
+
+
+@dataclass(frozen=True)
+class TriedProgram:
+    """What is run, and how."""
+
+    command: tuple[str, ...]
+    limit_s: float
+    settle_s: float = 10.0
+    at_rest: str = ""
+    """A condition as a shell command: it runs after the program, while the cluster still does."""
+    brokers: int = 1
+    namesrv_port: int = 0
+    broker_port: int = 0
+    grpc: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+    shows_output: bool = False
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    """The environment of the program, to which the addresses of the cluster are added."""
+
+
+class Stopped(Exception):
+    """The user has stopped all runs."""
+
+
+async def run_program(program: TriedProgram, strikes: Sequence[PlannedFault], stop: asyncio.Event) -> Evidence:
+    """Run the program once on a new cluster. Raises: Stopped, StaticfireError (the cluster failed), OSError."""
+    cluster = Cluster(
+        program.brokers,
+        {**SETTINGS, **program.settings},
+        isolation="process",
+        namesrv_port=program.namesrv_port,
+        broker_port=program.broker_port,
+        grpc=program.grpc,
+    )
+    async with cluster as running:
+        machine = live_machine()
+        pool = ConnectionPool(machine)
+        try:
+            return await ProgramRun(
+                program, running, JournalTails(pool, running.addresses, [CLIENT_ID]), strikes, stop
+            ).evidence()
+        finally:
+            await pool.close()
+            await machine.workers.close()
+
+
+class ProgramRun:
+    """One run on a cluster that is ready."""
+
+    def __init__(
+        self,
+        program: TriedProgram,
+        cluster: "AsyncCluster",
+        journals: JournalTails,
+        strikes: Sequence[PlannedFault],
+        stop: asyncio.Event,
+    ) -> None:
+        self._program = program
+        self._cluster = cluster
+        self._journals = journals
+        self._striking = Striking(cluster, journals, strikes)
+        self._stop = stop
+        self._clock = live_machine().clock
+
+    async def evidence(self) -> Evidence:
+        await self._striking.prepare()
+        with tempfile.TemporaryFile() as output:
+            began_ms = self._clock.wall_ms()
+            process = subprocess.Popen(  # noqa: ASYNC220 (it takes milliseconds, and the cluster has its own thread)
+                self._program.command,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=None if self._program.shows_output else output,
+                stderr=None if self._program.shows_output else subprocess.STDOUT,
+                start_new_session=True,
+            )
+            watch = asyncio.create_task(self._striking.watch())
+            left: dict[tuple[str, str], int] = {}
+            try:
+                exit_code = await self._wait(process)
+                await self._striking.finish()
+                if exit_code is None and not self._stop.is_set():
+                    left = await self._settled()
+            finally:
+                watch.cancel()
+                await asyncio.gather(watch, return_exceptions=True)
+                await self._end(process)
+            if self._stop.is_set():
+                raise Stopped
+            return await self._gathered(exit_code, began_ms, left, output)
+
+    async def _wait(self, process: "subprocess.Popen[bytes]") -> int | None:
+        """Wait for the program's end; return its exit code, or None at the limit."""
+        until_ms = self._clock.uptime_ms() + self._program.limit_s * 1_000
+        while process.poll() is None:
+            if self._stop.is_set() or self._clock.uptime_ms() >= until_ms:
+                return None
+            await pause_between_looks(LOOK_MS)
+        return process.returncode
+
+    async def _end(self, process: "subprocess.Popen[bytes]") -> None:
+        """End the program and everything that it has started."""
+        until_ms = self._clock.uptime_ms() + STOP_S * 1_000
+        _signal(process, signal.SIGTERM)
+        while process.poll() is None and self._clock.uptime_ms() < until_ms:
+            await pause_between_looks(LOOK_MS)
+        _signal(process, signal.SIGKILL)
+        process.wait()
+
+    def _environment(self) -> dict[str, str]:
+        environment = {
+            **self._program.environment,
+            "NAMESRV_ADDR": self._cluster.namesrv,
+            "STATICFIRE_CONTROL": self._cluster.control,
+        }
+        if self._program.grpc:
+            environment["ROCKETMQ_ENDPOINT"] = self._cluster.grpc_endpoint
+        return environment
+
+    # -- what the brokers saw ------------------------------------------------------------------------------------
+
+    async def _settled(self) -> dict[tuple[str, str], int]:
+        """Wait until the groups of a program that still runs have consumed everything, or the settling time is over."""
+        until_ms = self._clock.uptime_ms() + self._program.settle_s * 1_000
+        while True:
+            left = await self._left()
+            if not any(left.values()) or self._stop.is_set() or self._clock.uptime_ms() >= until_ms:
+                return left
+            await pause_between_looks(SETTLE_LOOK_MS)
+
+    async def _left(self) -> dict[tuple[str, str], int]:
+        """Return how many messages of each topic a group hasn't committed, for groups that commit offsets."""
+        await self._journals.read()
+        events, requests = self._journals.in_order()
+        evidence = Evidence(events, requests, StoredMessages(), None)
+        committing = {group for group, _ in evidence.claimed}
+        pairs = sorted({(group, place.topic) for group, place in evidence.deliveries if group in committing})
+        return await read_left(self._cluster.namesrv, pairs)
+
+    async def _gathered(
+        self, exit_code: int | None, began_ms: int, left: dict[tuple[str, str], int], output: IO[bytes]
+    ) -> Evidence:
+        ended_ms = self._clock.wall_ms()
+        at_rest = await self._at_rest() if self._program.at_rest else None
+        await self._journals.read()
+        events, requests = self._journals.in_order()
+        stored = await self._stored()
+        return Evidence(
+            events, requests, stored, exit_code, began_ms, ended_ms, self._striking.struck,
+            frozenset(self._journals.gaps), left, at_rest, _tail(output),
+        )  # fmt: skip
+
+    async def _stored(self) -> StoredMessages:
+        try:
+            return await read_stored(self._cluster.namesrv)
+        except StaticfireError as error:
+            return StoredMessages(unread={"": str(error)})
+
+    async def _at_rest(self) -> int:
+        process = await asyncio.create_subprocess_shell(self._program.at_rest, env=self._environment())
+        return await process.wait()
+
+
+def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+    """Send a signal to the program's process group, which may outlive the program."""
+    try:
+        os.killpg(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # Nothing of it is left.
+
+
+def _tail(output: IO[bytes]) -> str:
+    """Return the end of the program's output."""
+    size = output.seek(0, os.SEEK_END)
+    output.seek(max(0, size - OUTPUT_BYTES_MAX))
+    return output.read().decode("utf-8", "replace")

@@ -1,0 +1,167 @@
+"""All runs of one command: first in calm weather, then one for each seed, then the shrinking of what failed."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from staticfire.chaos.broken import Broken
+from staticfire.chaos.each import Each, check_each, no_match, undecided
+from staticfire.chaos.evidence import Evidence
+from staticfire.chaos.promises import check
+from staticfire.chaos.running import Stopped, TriedProgram, run_program
+from staticfire.chaos.sends import unsent
+from staticfire.chaos.shrinking import RUNS_MAX, shrunk
+from staticfire.chaos.strikes import PlannedFault
+from staticfire.chaos.usage import Usage, learn
+from staticfire.chaos.weather import plan
+
+# A seed may take so much longer than the calm run: a frozen broker alone takes 20 s.
+SLOWER, EXTRA_S = 5, 120
+WANTED = ("skipped",)
+"""Promises that a program may break on purpose, by a seek. Then it breaks them in calm weather, too."""
+AGAIN = 2
+"""How often a failing seed is run again, to see whether it fails each time."""
+
+
+@dataclass(frozen=True)
+class WantedTrial:
+    """What the user wants to be tried."""
+
+    program: TriedProgram
+    weather: str = "mild"
+    only: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    each: tuple[Each, ...] = ()
+    faults: tuple[int, ...] = ()
+    """Only these faults of a plan, by number; empty: all."""
+    runs_max: int = RUNS_MAX
+    """How many runs the shrinking may take; 0: none."""
+
+
+@dataclass
+class SeedResult:
+    """What came of one seed."""
+
+    seed: int
+    plan: list[PlannedFault]
+    evidence: Evidence
+    broken: list[Broken]
+    fails: int = 0
+    tries: int = 1
+    smallest: list[PlannedFault] = field(default_factory=list)
+    shrink_runs: int = 0
+    undecided: int = 0
+
+    @property
+    def missed(self) -> list[PlannedFault]:
+        """The faults that hit nothing."""
+        return [struck.strike for struck in self.evidence.struck if not struck.hits]
+
+
+@dataclass
+class Calm:
+    """The run without faults."""
+
+    evidence: Evidence
+    usage: Usage
+    broken: list[Broken]
+    problem: str = ""
+    """Why nothing else is tried; empty if it is."""
+
+    @property
+    def is_service(self) -> bool:
+        """Whether the program doesn't end by itself."""
+        return self.evidence.exit_code is None
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Says which promises a run has broken."""
+
+    each: tuple[Each, ...] = ()
+
+    def calm(self, evidence: Evidence) -> tuple[list[Broken], str]:
+        """Return the promises that the calm run has broken, and why nothing else is tried; "" if it is."""
+        if problem := self._problem(evidence):
+            return [], problem
+        broken = [one for one in check(evidence, None) if one.promise not in WANTED]
+        for each in self.each:
+            broken += check_each(each, evidence)
+        return broken, "a promise is broken without any fault" if broken else ""
+
+    def _problem(self, evidence: Evidence) -> str:
+        if evidence.exit_code:
+            return f"the command fails without any fault: exit code {evidence.exit_code}"
+        if learn(evidence.events, evidence.requests, ()).is_empty:
+            return "no topic was used, so nothing can be tested; does it connect to NAMESRV_ADDR?"
+        for each in self.each:
+            if (why := no_match(each, evidence)) is not None:
+                return f"--each '{each}' matches nothing: {why}"
+        return ""
+
+    def seed(self, evidence: Evidence, calm: Evidence) -> list[Broken]:
+        """Return the promises that a run under faults has broken."""
+        wanted = {(one.promise, one.subject) for one in check(calm, None) if one.promise in WANTED}
+        broken = [one for one in check(evidence, calm) if (one.promise, one.subject) not in wanted]
+        broken += unsent(evidence, calm)
+        for each in self.each:
+            broken += check_each(each, evidence)
+        return broken
+
+
+class Session:
+    """The runs of one command. `stop`: set when the user wants no more."""
+
+    def __init__(self, wanted: WantedTrial, stop: asyncio.Event) -> None:
+        self.wanted = wanted
+        self._stop = stop
+        self._judge = Verdicts(wanted.each)
+
+    async def calm(self) -> Calm:
+        """Run the program without faults. Raises: Stopped, StaticfireError, OSError."""
+        evidence = await run_program(self.wanted.program, [], self._stop)
+        brokers = {record.broker for record in evidence.events}
+        usage = learn(evidence.events, evidence.requests, brokers)
+        broken, problem = self._judge.calm(evidence)
+        calm = Calm(evidence, usage, broken, problem)
+        if not calm.problem and not calm.is_service:
+            limit_s = min(self.wanted.program.limit_s, evidence.seconds * SLOWER + EXTRA_S)
+            self.wanted = replace(self.wanted, program=replace(self.wanted.program, limit_s=limit_s))
+        return calm
+
+    def plan(self, seed: int, usage: Usage) -> list[PlannedFault]:
+        """Return the faults of a seed that the user wants."""
+        wanted = self.wanted
+        strikes = plan(seed, usage, wanted.weather, wanted.only, wanted.never)
+        return [one for one in strikes if not wanted.faults or one.number in wanted.faults]
+
+    async def seed(self, seed: int, calm: Calm) -> SeedResult:
+        """Run the program under the faults of a seed. Raises: as `calm`."""
+        strikes = self.plan(seed, calm.usage)
+        evidence = await run_program(self.wanted.program, strikes, self._stop)
+        broken = self._judge.seed(evidence, calm.evidence)
+        result = SeedResult(seed, strikes, evidence, broken, int(bool(broken)))
+        result.undecided = sum(undecided(each, evidence) for each in self.wanted.each)
+        return result
+
+    async def again(self, result: SeedResult, calm: Calm) -> None:
+        """Run a failing seed again, to see how often it fails. Raises: as `calm`."""
+        for _ in range(AGAIN):
+            evidence = await run_program(self.wanted.program, result.plan, self._stop)
+            result.tries += 1
+            result.fails += bool(self._judge.seed(evidence, calm.evidence))
+
+    async def shrink(self, result: SeedResult, calm: Calm, told: Callable[[int], object]) -> None:
+        """Look for fewer faults with which the same promise is broken. Raises: as `calm`."""
+        kinds = {one.kind for one in result.broken}
+
+        async def fails(strikes: Sequence[PlannedFault]) -> bool:
+            told(len(strikes))
+            evidence = await run_program(self.wanted.program, strikes, self._stop)
+            return bool(kinds & {one.kind for one in self._judge.seed(evidence, calm.evidence)})
+
+        result.smallest = result.plan
+        result.smallest, result.shrink_runs = await shrunk(result.evidence.struck, fails, self.wanted.runs_max)
+
+
+__all__ = ["Calm", "SeedResult", "Session", "Stopped", "WantedTrial"]

@@ -1,0 +1,181 @@
+"""The output of `staticfire chaos`: text for people, or with `--json` one object per run. Pure, except for `say`."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from staticfire.chaos.broken import Broken
+from staticfire.chaos.repeating import as_command, as_test
+from staticfire.chaos.session import Calm, SeedResult, WantedTrial
+from staticfire.chaos.strikes import PlannedFault
+from staticfire.chaos.usage import Usage
+from staticfire.chaos.weather import impossible
+
+OUTPUT_LINES = 20
+Say = Callable[[str], object]
+
+
+def flags_of(wanted: WantedTrial) -> list[str]:
+    """Return the flags that repeat a run, besides its seed and its faults."""
+    import shlex
+
+    flags = [f"--weather {wanted.weather}"] if wanted.weather != "mild" else []
+    flags += [f"--only {','.join(wanted.only)}"] if wanted.only else []
+    flags += [f"--never {','.join(wanted.never)}"] if wanted.never else []
+    flags += [f"--each {shlex.quote(str(each))}" for each in wanted.each]
+    flags += [f"--at-rest {shlex.quote(wanted.program.at_rest)}"] if wanted.program.at_rest else []
+    flags += [f"--brokers {wanted.program.brokers}"] if wanted.program.brokers > 1 else []
+    return flags + [f"--set {shlex.quote(f'{name}={value}')}" for name, value in wanted.program.settings.items()]
+
+
+class Telling:
+    """Text for people."""
+
+    def __init__(self, wanted: WantedTrial, say: Say) -> None:
+        self._wanted = wanted
+        self._say = say
+
+    def calm(self, calm: Calm) -> None:
+        ended = "was stopped at the limit" if calm.is_service else "exit code 0"
+        if calm.problem:
+            self._say(f"calm weather: {calm.problem}")
+            self._show_broken(calm.broken)
+            if calm.evidence.exit_code:
+                self._show_output(calm.evidence.output)
+            self._say("nothing else was tried")
+            return
+        self._say(f"calm weather: {ended} after {calm.evidence.seconds:.1f} s; it uses {used(calm.usage)}")
+        if calm.is_service:
+            self._say("  it doesn't end by itself: each run takes --limit, and exit codes aren't compared")
+        for kind in impossible(calm.usage, self._wanted.only):
+            self._say(f"  {kind} can't hit anything here: the command doesn't use what it needs")
+
+    def plan(self, seed: int, strikes: Sequence[PlannedFault]) -> None:
+        self._say(f"# seed {seed}")
+        for strike in strikes:
+            self._say(strike.command)
+
+    def shrinking(self, faults: int) -> None:
+        self._say(f"  again with {faults} fault{'s' * (faults != 1)}")
+
+    def seed(self, result: SeedResult) -> None:
+        faults = f"{len(result.plan) - len(result.missed)} of {len(result.plan)} faults hit"
+        verdict = "BROKEN" if result.broken else "kept"
+        self._say(f"seed {result.seed}: {verdict} after {result.evidence.seconds:.1f} s, {faults}")
+        for struck in result.evidence.struck:
+            if not struck.hits:
+                why = struck.problem or "what it waits for didn't come"
+                self._say(f"  didn't hit: {struck.strike.command} ({why})")
+        if result.undecided:
+            self._say(f"  {result.undecided} message(s) were still open at the end: nothing is concluded from them")
+        self._show_broken(result.broken)
+        if any(one.promise == "exit" for one in result.broken):
+            self._show_output(result.evidence.output)
+
+    def failed(self, result: SeedResult) -> None:
+        """Tell how often a seed fails, with which faults, and how to repeat it."""
+        command = self._wanted.program.command
+        if result.tries > 1:
+            self._say(f"  it failed {result.fails} of {result.tries} times")
+        smallest = result.smallest or result.plan
+        if result.shrink_runs:
+            self._say(f"  {len(smallest)} of {len(result.plan)} faults are enough ({result.shrink_runs} runs):")
+        for strike in smallest:
+            self._say(f"    {strike.command}")
+        self._say(f"  repeat: {as_command(flags_of(self._wanted), result.seed, smallest, command)}")
+        self._say("  as a test:")
+        for line in as_test(result.seed, smallest, result.broken, command).splitlines():
+            self._say(f"    {line}".rstrip())
+
+    def end(self, results: Sequence[SeedResult], is_stopped: bool) -> None:
+        broken = [result for result in results if result.broken]
+        hits = sum(len(result.plan) - len(result.missed) for result in results)
+        stopped = "stopped: " if is_stopped else ""
+        verdict = (
+            f"{len(broken)} of {len(results)} seeds broke a promise" if broken else f"{len(results)} seeds, all kept"
+        )
+        self._say(f"{stopped}{verdict}; {hits} faults hit")
+        if results and not hits:
+            self._say("no fault has hit anything, so nothing was tested")
+
+    def _show_broken(self, broken: Sequence[Broken]) -> None:
+        for one in broken:
+            self._say(f"  {one}")
+            for line in one.evidence:
+                self._say(f"    {line}")
+
+    def _show_output(self, output: str) -> None:
+        lines = output.splitlines()[-OUTPUT_LINES:]
+        if lines:
+            self._say("  the end of its output:")
+        for line in lines:
+            self._say(f"    | {line}")
+
+
+class TellingJson:
+    """One JSON object for each run."""
+
+    def __init__(self, wanted: WantedTrial, say: Say) -> None:
+        self._wanted = wanted
+        self._say = say
+
+    def _print(self, **fields: Any) -> None:
+        self._say(json.dumps(fields, ensure_ascii=False))
+
+    def calm(self, calm: Calm) -> None:
+        groups = {name: dict(group.topics) for name, group in calm.usage.groups.items()}
+        self._print(
+            run="calm", exitCode=calm.evidence.exit_code, seconds=round(calm.evidence.seconds, 3),
+            sends=dict(calm.usage.sends), groups=groups, broken=as_json(calm.broken), problem=calm.problem,
+        )  # fmt: skip
+
+    def plan(self, seed: int, strikes: Sequence[PlannedFault]) -> None:
+        self._print(run="plan", seed=seed, faults=[one.command for one in strikes])
+
+    def shrinking(self, faults: int) -> None:
+        """Nothing: only results are printed."""
+
+    def seed(self, result: SeedResult) -> None:
+        """Nothing: `failed` or `end` prints the whole result."""
+        if not result.broken:
+            self._print(**self._fields(result))
+
+    def failed(self, result: SeedResult) -> None:
+        command = self._wanted.program.command
+        smallest = result.smallest or result.plan
+        self._print(
+            **self._fields(result), failed=result.fails, tries=result.tries,
+            enough=[one.command for one in smallest],
+            repeat=as_command(flags_of(self._wanted), result.seed, smallest, command),
+        )  # fmt: skip
+
+    def end(self, results: Sequence[SeedResult], is_stopped: bool) -> None:
+        self._print(run="all", seeds=len(results), broken=sum(bool(one.broken) for one in results), stopped=is_stopped)
+
+    def _fields(self, result: SeedResult) -> dict[str, Any]:
+        faults = [
+            {"command": one.strike.command, "hits": one.hits, "problem": one.problem} for one in result.evidence.struck
+        ]
+        return {
+            "run": "seed", "seed": result.seed, "exitCode": result.evidence.exit_code,
+            "seconds": round(result.evidence.seconds, 3), "faults": faults, "broken": as_json(result.broken),
+            "undecided": result.undecided,
+        }  # fmt: skip
+
+
+def as_json(broken: Sequence[Broken]) -> list[dict[str, Any]]:
+    """Return broken promises for JSON."""
+    return [
+        {
+            "promise": one.promise, "subject": one.subject, "words": one.words, "evidence": list(one.evidence),
+            "messageIds": list(one.message_ids),
+        }
+        for one in broken
+    ]  # fmt: skip
+
+
+def used(usage: Usage) -> str:
+    """Return what a program uses, in words."""
+    groups = [f"{name} ({', '.join(sorted(group.topics)) or 'no message'})" for name, group in usage.groups.items()]
+    topics = f"topics {', '.join(usage.topics)}"
+    return f"{topics}; groups {', '.join(groups)}" if groups else topics

@@ -1,0 +1,82 @@
+"""`staticfire allow` and `deny`: what a user may do. RocketMQ: policies of ACL 2.0."""
+
+from typing import Any, NamedTuple
+
+import click
+
+from staticfire.cli.options import Command, all_flags, namesrv_flag, protocol_flag
+from staticfire.cli.user import on_brokers
+from staticfire.protocol.documentation import page
+from staticfire.protocol.errors import UsageError
+
+OPTION = click.option
+
+
+def policy_flags(command: Command) -> Command:
+    """Add the flags and arguments of `allow` and `deny`."""
+    return all_flags(
+        command,
+        namesrv_flag,
+        protocol_flag,
+        OPTION(
+            "--from", "sources", metavar="IP,IP", default="",
+            help="Only for requests from these addresses or networks, like 10.0.0.0/8.",
+        ),
+        OPTION("--default", "is_default", is_flag=True, help="Counts only where no other policy of the user matches."),
+        OPTION("--remove", is_flag=True, help="Remove what the user's policies say about the resource."),
+        click.argument("name", metavar="USER"),
+        click.argument("resource"),
+        click.argument("actions", default=""),
+    )  # fmt: skip
+
+
+@click.command(epilog=f"More about access: {page('access')}")
+@policy_flags
+def allow(**given: Any) -> None:
+    """Allow USER some ACTIONS on a RESOURCE, from the next request on.
+
+    ACTIONS are Pub (send), Sub (consume), Create, Update, Delete, Get, List, or All. RESOURCE is Topic:NAME or
+    Group:NAME, where NAME may end in *; Cluster:NAME; or * for everything. A consumer needs Sub on its topic and on its
+    group. As soon as there is a policy, brokers check what users may do; super users may do everything.
+
+    \b
+    Examples:
+        staticfire allow shop Topic:orders Pub,Sub
+        staticfire allow shop 'Group:billing*' Sub
+        staticfire allow shop Topic:orders --remove
+    """
+    set_policy("Allow", WantedPolicy(**given))
+
+
+class WantedPolicy(NamedTuple):
+    """What `allow` or `deny` was given."""
+
+    namesrv: str
+    protocol: str
+    sources: str
+    is_default: bool
+    remove: bool
+    name: str
+    resource: str
+    actions: str
+
+
+def set_policy(decision: str, wanted: WantedPolicy) -> None:
+    """Set or remove a policy. Raises: UsageError."""
+    from staticfire.client.admin.access import actions_of, resource_of
+
+    about, name, is_default = resource_of(wanted.resource), wanted.name, wanted.is_default
+    place = wanted.namesrv, wanted.protocol
+    if wanted.remove:
+        if wanted.actions or wanted.sources:
+            raise UsageError("--remove takes a user and a resource, and nothing else")
+        on_brokers(*place, lambda access: access.remove_policy(name, about, is_default))
+        click.echo(f"removed the policy of {name} about {about}")
+        return
+    if not wanted.actions:
+        raise UsageError(f"{decision.lower()}: give the actions: staticfire {decision.lower()} {name} {about} Pub,Sub")
+    words = actions_of(wanted.actions)
+    sources = [one.strip() for one in wanted.sources.split(",") if one.strip()]
+    on_brokers(*place, lambda access: access.set_policy(name, decision, about, words, sources, is_default))
+    verb = "may" if decision == "Allow" else "may not"
+    click.echo(f"{name} {verb} {', '.join(words)} on {about}{' from ' + ', '.join(sources) if sources else ''}")

@@ -1,0 +1,92 @@
+"""Brokers and their load over HTTP.
+
+Behaviour
+- GET /brokers returns each registered broker: its address, what it has stored and delivered since its start, how full
+  its disk is, and why it can't be used, if so. A broker that doesn't respond is listed with that as its problem.
+- Works with RocketMQ's brokers, too: the numbers are those of its runtime info.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from staticfire.client import Admin
+from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.control.routes import ControlCall, Reply, Route
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.requests.statistics import STORE_REFUSAL, GetRuntimeInfo
+
+ASK_TIMEOUT_MS = 1_000
+DISK_RATIO, VERSION = "commitLogDiskRatio", "brokerVersionDesc"
+STORED, DELIVERED = "msgPutTotalTodayNow", "msgGetTotalTodayNow"
+BOOTED, BEHIND = "bootTimestamp", "dispatchBehindBytes"
+
+
+async def show(asked: ControlCall) -> Reply:
+    """Return all brokers."""
+    async with asked.cluster.admin() as admin:
+        return Reply({"brokers": await list_brokers(admin, asked.cluster.view.addresses)})
+
+
+async def list_brokers(admin: Admin, known: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the registered brokers, and those of `known` (addresses by name) that aren't. Raises: NetworkError."""
+    info = await admin.cluster_info()
+    found = [
+        {"name": name, "id": broker_id, "cluster": data.cluster, "address": address, "registered": True}
+        for name, data in sorted(info.broker_addr_table.items())
+        for broker_id, address in sorted(data.broker_addrs.items())
+    ]
+    there = {one["name"] for one in found}
+    found += [
+        {"name": name, "id": MASTER_ID, "cluster": "", "address": address, "registered": False}
+        for name, address in sorted(known.items())
+        if name not in there
+    ]
+    loads = await asyncio.gather(*(_load(admin, str(one["address"])) for one in found))
+    return [_with_problem({**one, **load}) for one, load in zip(found, loads, strict=True)]
+
+
+async def _load(admin: Admin, address: str) -> dict[str, Any]:
+    """Return what a broker reports about itself, or its problem."""
+    try:
+        answer = await admin.client.pool.ask(address, GetRuntimeInfo(), ASK_TIMEOUT_MS)
+    except NetworkError as error:
+        return {"problem": str(error)}
+    if answer.code != SUCCESS or answer.body is None:
+        return {"problem": answer.remark or "it reports nothing about itself"}
+    return load_of(answer.body.table)
+
+
+def load_of(table: Mapping[str, str]) -> dict[str, Any]:
+    """Return the numbers of a runtime info. Missing and unreadable ones are 0."""
+    return {
+        "version": table.get(VERSION, ""),
+        "startedMs": _whole(table.get(BOOTED, "")),
+        "stored": _whole(table.get(STORED, "")),
+        "delivered": _whole(table.get(DELIVERED, "")),
+        "diskRatio": _ratio(table.get(DISK_RATIO, "")),
+        "logBytes": max(0, _whole(table.get("commitLogMaxOffset", "")) - _whole(table.get("commitLogMinOffset", ""))),
+        "dispatchBehindBytes": _whole(table.get(BEHIND, "")),
+        "problem": f"it stores nothing: {table[STORE_REFUSAL]}" if STORE_REFUSAL in table else "",
+    }
+
+
+def _with_problem(broker: dict[str, Any]) -> dict[str, Any]:
+    if not broker["registered"] and not broker["problem"]:
+        broker["problem"] = "it isn't registered at the nameserver, so that clients don't find it"
+    return broker
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
+
+
+def _ratio(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+ROUTES = (Route("GET", "/brokers", "all brokers: address, messages stored and delivered, disk, problems", show),)

@@ -1,0 +1,47 @@
+"""A part of a long list: filtered by name, sorted, and cut into pages. Pure, but for the calls that it is given.
+
+A column other than the name must be queried for every row. So a list with more rows than SORTED_MAX is sorted by name,
+and only the rows of the page are queried.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from staticfire.control.routes import Parameter
+
+SORTED_MAX = 500
+ROWS_MAX = 1_000
+Rows = list[dict[str, Any]]
+
+
+def list_parameters(columns: tuple[str, ...]) -> tuple[Parameter, ...]:
+    """Return the parameters of a list with these columns; the first is the name."""
+    descending = tuple(f"-{one}" for one in columns)
+    return (
+        Parameter("match", "only names that contain this text"),
+        Parameter("sort", "by this column; with a minus: descending", choices=(*columns, *descending)),
+        Parameter("skip", "leave out this many rows at the beginning", "integer"),
+        Parameter("max", "how many rows", "integer", 1, ROWS_MAX),
+    )
+
+
+async def listed(
+    names: Sequence[str], query: Mapping[str, Any], read: Callable[[Sequence[str]], Awaitable[Rows]], key: str
+) -> dict[str, Any]:
+    """Return the rows of a page, the number of all rows, and by which column they are sorted.
+
+    `read`: returns the rows with these names. `key`: the column of the name.
+    """
+    chosen = [name for name in names if query.get("match", "").lower() in name.lower()]
+    column = query.get("sort", key)
+    if len(chosen) > SORTED_MAX and column.lstrip("-") != key:
+        column = key
+    skip = query.get("skip", 0)
+    end = skip + query["max"] if "max" in query else None
+    if column.lstrip("-") == key:
+        ordered = sorted(chosen, reverse=column.startswith("-"))
+        rows = await read(ordered[skip:end])
+    else:
+        rows = sorted(await read(chosen), key=lambda row: row[column.lstrip("-")], reverse=column.startswith("-"))
+        rows = rows[skip:end]
+    return {"rows": rows, "count": len(chosen), "all": len(names), "sort": column}

@@ -1,0 +1,68 @@
+"""What the whole cluster holds, in one response: topics, groups, backlog, dead letters.
+
+GET /overview queries each broker once for the progress of all groups, so it is cheap with hundreds of them. Works with
+RocketMQ's brokers, too. A broker that doesn't respond is left out, and named.
+"""
+
+import asyncio
+from collections import Counter
+
+from staticfire.client import Admin
+from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS
+from staticfire.client.admin.listing import own_groups, own_topics
+from staticfire.control.routes import ControlCall, Reply, Route
+from staticfire.protocol.command import SUCCESS
+from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.lag import lag_of
+from staticfire.protocol.requests.statistics import BrokerConsumeStats, GetBrokerConsumeStats
+
+SHOWN_MAX = 20
+
+
+async def show(asked: ControlCall) -> Reply:
+    """Return the overview."""
+    async with asked.cluster.admin() as admin:
+        topics, masters = await own_topics(admin), await admin.masters()
+        parts = await asyncio.gather(*(_stats_of(admin, address) for address in masters.values()))
+        silent = [name for name, part in zip(masters, parts, strict=True) if part is None]
+        groups = [] if silent else await own_groups(admin)
+        dead = {} if silent else await admin.dead_letters()
+    lags = lags_of([part for part in parts if part is not None])
+    return Reply(
+        {
+            "topics": len(topics),
+            "groups": len(groups),
+            "lag": sum(lags.values()),
+            "behind": [{"group": group, "lag": lag} for group, lag in _first(lags)],
+            "deadLetters": sum(dead.values()),
+            "dead": [{"group": group, "count": count} for group, count in _first(dead)],
+            "silent": silent,
+        }
+    )
+
+
+async def _stats_of(admin: Admin, address: str) -> BrokerConsumeStats | None:
+    """Return the progress of all groups at a broker; None if it doesn't respond."""
+    try:
+        answer = await admin.client.pool.ask(address, GetBrokerConsumeStats(False), ADMIN_TIMEOUT_MS)
+    except NetworkError:
+        return None
+    return answer.body if answer.code == SUCCESS and answer.body is not None else BrokerConsumeStats()
+
+
+def lags_of(parts: list[BrokerConsumeStats]) -> dict[str, int]:
+    """Return by how many messages each group lags, over all brokers. Groups without a lag are left out."""
+    lags: Counter[str] = Counter()
+    for part in parts:
+        for by_group in part.consume_stats_list:
+            for group, many in by_group.items():
+                offsets = [one for stats in many for one in stats.offset_table.values()]
+                lags[group] += sum(lag_of(one.broker_offset, one.consumer_offset) for one in offsets)
+    return {group: lag for group, lag in sorted(lags.items()) if lag > 0}
+
+
+def _first(counts: dict[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:SHOWN_MAX]
+
+
+ROUTES = (Route("GET", "/overview", "the whole cluster: topics, groups, backlog, dead letters", show),)

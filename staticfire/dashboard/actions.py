@@ -1,0 +1,190 @@
+"""What a page can change: a call of the control endpoint for each action, and what it says before and after.
+
+An action that deletes or moves something has `says`: its page says first what it will do, with current numbers, and
+only the button on that page does it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from staticfire.dashboard import warnings
+from staticfire.dashboard.addresses import address
+from staticfire.dashboard.calls import Calls
+from staticfire.dashboard.views.faults import FLAGS
+
+Form = Mapping[str, str]
+Says = Callable[[Calls, Form], Awaitable[list[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class PageAction:
+    """One action."""
+
+    name: str
+    title: str
+    method: str
+    path: str
+    back: str
+    """The page to return to, with placeholders."""
+    done: Callable[[dict[str, Any]], str]
+    """What it says afterwards, from the response."""
+    body: Callable[[Form], dict[str, Any]] | None = None
+    query: tuple[str, ...] = ()
+    says: Says | None = None
+
+    async def carry_out(self, calls: Calls, form: Form) -> str:
+        """Carry it out; return what it says afterwards. Raises: Refused."""
+        query = {name: form[name].strip() for name in self.query if form.get(name, "").strip()}
+        body = None if self.body is None else self.body(form)
+        return self.done(await calls.ask(self.method, self.path, form, query, body))
+
+    def back_from(self, form: Form) -> str:
+        """Return the address of the page to return to."""
+        return address(self.back, form)
+
+
+def given(form: Form, *names: str) -> dict[str, str]:
+    """Return the fields of a form that aren't empty."""
+    return {name: form[name].strip() for name in names if form.get(name, "").strip()}
+
+
+def whole(form: Form, **fields: str) -> dict[str, Any]:
+    """Return fields as whole numbers, under the names of the call. Another text is passed on: the call refuses it."""
+    found: dict[str, Any] = {}
+    for name, field in fields.items():
+        text = form.get(field, "").strip()
+        if text:
+            found[name] = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else text
+    return found
+
+
+def _new_topic(form: Form) -> dict[str, Any]:
+    kind = form.get("kind", "").strip()
+    attributes = {"attributes": {"message.type": kind}} if kind else {}
+    return {"topic": form.get("topic", ""), **whole(form, queues="queues"), **attributes}
+
+
+def _message(form: Form) -> dict[str, Any]:
+    keys = form.get("keys", "").split()
+    return {
+        "body": form.get("body", ""),
+        **given(form, "tags", "delay", "deliverAt", "orderKey"),
+        **({"keys": keys} if keys else {}),
+    }
+
+
+def _resend(form: Form) -> dict[str, Any]:
+    ids = form.get("ids", "").split()
+    chosen: dict[str, Any] = {"ids": ids} if ids else {"all": True}
+    return {**chosen, **given(form, "to"), "onlyGroup": form.get("onlyGroup") == "1", "again": form.get("again") == "1"}
+
+
+def _fault(form: Form) -> dict[str, Any]:
+    words = given(form, "broker", "code", "topic", "group", "client", "times", "probability", "lifetime")
+    action = form.get("action", "")
+    return {**words, action: True if action in FLAGS else form.get("value", "").strip()}
+
+
+def _mode(form: Form) -> dict[str, Any]:
+    rate = form.get("rate", "").strip()
+    mode = {"mode": form.get("mode", "")}
+    if mode["mode"] != "scaled":
+        return mode
+    try:
+        return {**mode, "rate": float(rate or "60")}
+    except ValueError:
+        return {**mode, "rate": rate}
+
+
+def _resent(reply: dict[str, Any]) -> str:
+    left = f" {len(reply['left'])} could not be sent: {reply['left'][0]['reason']}." if reply["left"] else ""
+    others = ", ".join(reply["otherGroups"])
+    also = f" These groups get them, too: {others}." if others else ""
+    resent = sum(reply["resent"].values())
+    return f"{warnings.count(resent, 'dead letter')} sent again, {reply['skipped']} had been sent before.{left}{also}"
+
+
+def _advanced(reply: dict[str, Any]) -> str:
+    return f"It is {reply['messageTime']} now; {reply['delivered']} messages were delivered on the way."
+
+
+ACTIONS = {
+    one.name: one
+    for one in (
+        PageAction(
+            "create-topic", "Create a topic", "POST", "/topics", "/topics/{topic}",
+            lambda reply: f"Topic {reply['topic']} {'was created' if reply['created'] else 'exists already'}.",
+            _new_topic,
+        ),
+        PageAction(
+            "delete-topic", "Delete a topic", "DELETE", "/topics/{topic}", "/topics",
+            lambda reply: f"Topic {reply['deleted']} was deleted.", says=warnings.delete_topic,
+        ),
+        PageAction(
+            "send", "Send a message", "POST", "/topics/{topic}/messages", "/topics/{topic}",
+            lambda reply: f"Message {reply['messageId']} is in {reply['brokerName']}/{reply['queueId']} "
+            f"at offset {reply['queueOffset']}.", _message,
+        ),
+        PageAction(
+            "create-group", "Create a group", "POST", "/groups", "/groups/{group}",
+            lambda reply: f"Group {reply['group']} {'was created' if reply['created'] else 'exists already'}.",
+            lambda form: {"group": form.get("group", ""), **whole(form, retries="retries")},
+        ),
+        PageAction(
+            "delete-group", "Delete a group", "DELETE", "/groups/{group}", "/groups",
+            lambda reply: f"Group {reply['deleted']} was deleted.", says=warnings.delete_group,
+        ),
+        PageAction(
+            "reset-offsets", "Reset offsets", "POST", "/groups/{group}/offsets", "/groups/{group}",
+            lambda reply: f"{reply['group']} was moved in {reply['topic']}: {reply['again']} messages are delivered "
+            f"again, {reply['skipped']} are skipped.",
+            lambda form: {"topic": form.get("topic", ""), "to": warnings.target_of(form)},
+            says=warnings.reset_offsets,
+        ),
+        PageAction(
+            "consume", "Resend to a group", "POST", "/group/{group}/consume", "/messages/{id}",
+            lambda reply: f"{reply['client']} has consumed it in {reply['ms']} ms: {reply['result']} "
+            f"{reply['remark'] or ''}",
+            lambda form: {"id": form.get("id", ""), **given(form, "client")}, says=warnings.consume,
+        ),
+        PageAction(
+            "resend", "Send dead letters again", "POST", "/dlq/{group}/resend", "/dlq/{group}", _resent, _resend,
+            says=warnings.resend,
+        ),
+        PageAction(
+            "clock", "Set the clock", "POST", "/clock", "/clock", lambda reply: f"The clock is {reply['mode']}.", _mode,
+        ),
+        PageAction(
+            "advance", "Advance the clock", "POST", "/clock/advance", "/clock", _advanced, query=("by", "to", "settle"),
+            says=warnings.advance,
+        ),
+        PageAction(
+            "add-fault", "Add a fault", "POST", "/faults", "/faults",
+            lambda reply: " ".join([f"Rule {reply['number']}: {reply['words']}.", *reply["notes"]]), _fault,
+        ),
+        PageAction(
+            "remove-fault", "Remove a fault", "DELETE", "/faults/{number}", "/faults",
+            lambda _: "The rule was removed.",
+        ),
+        PageAction(
+            "clear-faults", "Remove all faults", "DELETE", "/faults", "/faults",
+            lambda reply: f"{reply['removed']} rules were removed.",
+        ),
+        PageAction(
+            "save-snapshot", "Save a snapshot", "POST", "/snapshots/{name}", "/snapshots",
+            lambda reply: f"Snapshot {reply['name']} has {reply['messages']} messages.",
+        ),
+        PageAction(
+            "restore-snapshot", "Restore a snapshot", "POST", "/snapshots/{name}/restore", "/snapshots",
+            lambda reply: f"The cluster is as in snapshot {reply['name']}.", says=warnings.restore,
+        ),
+        PageAction(
+            "remove-snapshot", "Remove a snapshot", "DELETE", "/snapshots/{name}", "/snapshots",
+            lambda _: "The snapshot was removed.", says=warnings.remove_snapshot,
+        ),
+        PageAction(
+            "reset", "Empty the cluster", "POST", "/reset", "/", lambda _: "The cluster is empty.", says=warnings.reset,
+        ),
+    )
+}  # fmt: skip

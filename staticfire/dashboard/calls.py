@@ -1,0 +1,72 @@
+"""Calls of the control endpoint, from within: what a page shows and does is what a program can request, too."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from staticfire.control.all_routes import ROUTES
+from staticfire.control.asked import ControlledCluster
+from staticfire.control.refusals import refusal
+from staticfire.control.routes import ControlCall, Route
+from staticfire.protocol.errors import StaticfireError
+
+BY_NAME: dict[tuple[str, str], Route] = {(route.method, route.plain_path): route for route in ROUTES}
+
+
+class Refused(Exception):
+    """The control endpoint has refused a call."""
+
+    def __init__(self, status: int, content: Mapping[str, Any]) -> None:
+        super().__init__(str(content.get("error", "")))
+        self.status = status
+        self.content = content
+
+
+class Calls:
+    """Calls of one cluster."""
+
+    def __init__(self, cluster: ControlledCluster) -> None:
+        self.cluster = cluster
+
+    async def get(self, path: str, place: Mapping[str, str] | None = None, **query: Any) -> dict[str, Any]:
+        """Return the response to a GET. Values of None and "" aren't given. Raises: Refused."""
+        given = {name: str(value) for name, value in query.items() if value not in (None, "")}
+        return await self.ask("GET", path, place, given)
+
+    async def preview(self, path: str, place: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the response to a POST that changes nothing: it is allowed where only reading is. Raises: Refused."""
+        return await self._answer("POST", path, place, {}, body)
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        place: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return the JSON of the response. `path`: as in the description, `/topics/{topic}`. Raises: Refused."""
+        if method != "GET" and self.cluster.why_read_only:
+            raise Refused(403, {"error": self.cluster.why_read_only})
+        return await self._answer(method, path, place or {}, query or {}, body)
+
+    async def _answer(
+        self, method: str, path: str, place: Mapping[str, str], query: Mapping[str, str], body: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        route = BY_NAME[method, path]
+        sent = b"" if body is None else json.dumps(body).encode()
+        try:
+            reply = await route.answer(ControlCall(self.cluster, place, route.read(query), sent))
+        except StaticfireError as error:
+            raise Refused(*refusal(f"{method} {path}", error)) from None
+        content = reply.content if isinstance(reply.content, dict) else {}
+        if reply.status >= 400 and path != "/health":
+            raise Refused(reply.status, content)
+        return content
+
+    async def get_if_any(self, path: str, place: Mapping[str, str] | None = None, **query: Any) -> dict[str, Any]:
+        """Return the response to a GET; if it is refused, the error as `{"error": ...}`: a part of a page."""
+        try:
+            return await self.get(path, place, **query)
+        except Refused as refused:
+            return {"error": str(refused)}

@@ -1,0 +1,267 @@
+"""Serves the dashboard: pages, their live parts, actions, the login, scripts and styles.
+
+Behaviour
+- GET a page; GET /live?page=... sends its live part as server-sent events; GET /data/rates is the overview's chart.
+- GET /do/NAME says what an action will do, POST /do/NAME does it. A POST must come from a page of this endpoint: its
+  Origin, or what the browser reports about its site, shows that.
+- With a token, everything but files needs the cookie of a login or the token itself.
+- No page has scripts or styles of its own (Content-Security-Policy), and none may be shown inside another page.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from aiohttp import web
+
+from staticfire.control.access import Access
+from staticfire.control.asked import ControlledCluster
+from staticfire.control.dashboard_place import DASHBOARD, HOW_TO_GET_IT, dashboard_is_installed
+from staticfire.control.login_cookie import COOKIE, LASTS_MS
+from staticfire.dashboard.actions import ACTIONS, PageAction
+from staticfire.dashboard.calls import Calls, Refused
+from staticfire.dashboard.files import served_file
+from staticfire.dashboard.live import LivePages
+from staticfire.dashboard.pages import MENU, FoundPage, find_page
+from staticfire.dashboard.views.asking import PageCall
+from staticfire.dashboard.watch import ClusterSample, Watch
+from staticfire.protocol.errors import StaticfireError
+from staticfire.runtime.machine import Machine
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+FILE_AGE = "public, max-age=31536000, immutable"
+ADDRESS_CHARS_MAX = 4_000
+SAME_SITE = frozenset({"same-origin", "none"})
+
+
+class Dashboard:
+    """The dashboard of one cluster."""
+
+    def __init__(self, cluster: ControlledCluster, access: Access, machine: Machine) -> None:
+        self._cluster = cluster
+        self._access = access
+        self._machine = machine
+        self._calls = Calls(cluster)
+        self._watch = Watch(self._calls, machine)
+        self._live = LivePages(self._live_part, machine)
+
+    async def close(self) -> None:
+        """End everything in the background."""
+        await self._live.close()
+        await self._watch.close()
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        """Respond to a request below /ui."""
+        path = request.rel_url.raw_path.removeprefix(DASHBOARD) or "/"
+        if not dashboard_is_installed():
+            words = f"The dashboard needs one more package: {HOW_TO_GET_IT}\n"
+            return web.Response(status=501, text=words, headers=HEADERS)
+        if path.startswith("/static/"):
+            return self._file(request, path.removeprefix("/static/"))
+        if request.method == "POST" and (words := why_not_same_site(request.headers)):
+            return self._error_page(request, 403, words)
+        if path == "/login":
+            return await self._login(request)
+        cookie, now_ms = request.cookies.get(COOKIE), self._machine.clock.wall_ms()
+        if self._access.why_page_locked(request.headers.get("Authorization"), cookie, now_ms):
+            return self._login_page(request, "")
+        if path == "/logout":
+            return self._logged_out()
+        try:
+            return await self._routed(request, path)
+        except Refused as refused:
+            return self._error_page(request, refused.status, str(refused))
+        except StaticfireError as error:
+            return self._error_page(request, 502, str(error))
+
+    async def _routed(self, request: web.Request, path: str) -> web.StreamResponse:
+        if path.startswith("/do/"):
+            return await self._action(request, path.removeprefix("/do/"))
+        if request.method not in ("GET", "HEAD"):
+            return self._error_page(request, 405, "This page can only be read.")
+        self._watch.look()
+        if path == "/live":
+            return await self._follow(request)
+        if path == "/data/rates":
+            return web.json_response(rates(list(self._watch.samples)), headers=HEADERS)
+        found = find_page(path)
+        if found is None:
+            return self._error_page(request, 404, "There is no such page.")
+        values = await self._values(found, request.query)
+        return self._page(request, found.page.template, found.page.section, values)
+
+    # -- pages ---------------------------------------------------------------------------------------------------
+
+    async def _values(self, found: FoundPage, query: Mapping[str, str]) -> dict[str, Any]:
+        """Return the values of a page's own. Raises: Refused."""
+        if found.page.needs_staticfire and self._cluster.client_settings.protocol == "rocketmq":
+            raise Refused(404, {"error": found.page.needs_staticfire})
+        values = await found.page.load(PageCall(self._calls, found.place, query, self._watch.first_overview))
+        return {"title": found.place.get("topic") or found.place.get("group") or found.page.title, **values}
+
+    def _frame(self, section: str, here: str) -> dict[str, Any]:
+        """Return the values that all pages share."""
+        return {
+            "section": section,
+            "menu": MENU,
+            "here": here,
+            "namesrv": self._cluster.namesrv,
+            "why_read_only": self._cluster.why_read_only,
+            "has_login": self._cluster.needs_token,
+            "is_staticfire": self._cluster.client_settings.protocol == "staticfire",
+        }
+
+    def _page(
+        self, request: web.Request, template: str, section: str, values: Mapping[str, Any], status: int = 200
+    ) -> web.Response:
+        from staticfire.dashboard.rendering import has_block, render
+
+        frame = self._frame(section, request.rel_url.raw_path_qs)
+        is_live = status == 200 and has_block(template, "live")
+        text = render(template, {"is_live": is_live, "title": "", **frame, **values})
+        answer = web.Response(status=status, text=text, content_type="text/html", charset="utf-8", headers=HEADERS)
+        answer.enable_compression()
+        return answer
+
+    def _error_page(self, request: web.Request, status: int, words: str) -> web.Response:
+        values = {"status": status, "words": words, "title": f"Error {status}"}
+        template = "error_box.html" if request.headers.get("HX-Request") else "error.html"
+        return self._page(request, template, "", values, status)
+
+    # -- live ----------------------------------------------------------------------------------------------------
+
+    async def _live_part(self, page: str) -> str:
+        """Return the live part of a page, by its address; the error if it can't be made now."""
+        from staticfire.dashboard.rendering import render, render_block
+
+        parts = urlsplit(page)
+        found = find_page(parts.path.removeprefix(DASHBOARD) or "/")
+        if found is None:
+            return ""
+        self._watch.look()
+        try:
+            values = await self._values(found, dict(parse_qsl(parts.query)))
+        except Refused as refused:
+            return render("error_box.html", {"status": refused.status, "words": str(refused)})
+        except StaticfireError as error:
+            return render("error_box.html", {"status": 502, "words": str(error)})
+        return render_block(found.page.template, "live", {**self._frame(found.page.section, page), **values})
+
+    async def _follow(self, request: web.Request) -> web.StreamResponse:
+        page = request.query.get("page", "")
+        if len(page) > ADDRESS_CHARS_MAX or find_page(urlsplit(page).path.removeprefix(DASHBOARD) or "/") is None:
+            return self._error_page(request, 404, "There is no such page.")
+        if self._live.is_full:
+            return self._error_page(request, 503, "Too many pages are watched at the same time.")
+        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        await answer.prepare(request)
+        async for text in self._live.follow(page):
+            try:
+                await answer.write(event_of(text))
+            except ConnectionError:
+                break  # The browser is gone.
+        return answer
+
+    # -- actions -------------------------------------------------------------------------------------------------
+
+    async def _action(self, request: web.Request, name: str) -> web.Response:
+        action = ACTIONS.get(name)
+        if action is None:
+            return self._error_page(request, 404, "There is no such action.")
+        if request.method != "POST":
+            return await self._confirm(request, action)
+        form = {key: value for key, value in (await request.post()).items() if isinstance(value, str)}
+        words = await action.carry_out(self._calls, form)
+        values = {"words": words, "back": action.back_from(form), "title": action.title}
+        answer = self._page(request, "done_box.html" if request.headers.get("HX-Request") else "done.html", "", values)
+        answer.headers["HX-Trigger"] = "changed"
+        return answer
+
+    async def _confirm(self, request: web.Request, action: PageAction) -> web.Response:
+        """Say what an action will do."""
+        form = dict(request.query)
+        says = [] if action.says is None else await action.says(self._calls, form)
+        values = {"action": action, "says": says, "form": form, "back": action.back_from(form), "title": action.title}
+        return self._page(request, "confirm.html", "", values)
+
+    # -- login ---------------------------------------------------------------------------------------------------
+
+    async def _login(self, request: web.Request) -> web.Response:
+        if request.method != "POST":
+            return self._login_page(request, "")
+        form = await request.post()
+        until_ms = self._machine.clock.wall_ms() + LASTS_MS
+        cookie = self._access.cookie_for(str(form.get("token", "")), until_ms)
+        if cookie is None:
+            return self._login_page(request, "This isn't the token.")
+        back = str(form.get("back", ""))
+        # Only an address of our own: another one would send people to a foreign page after a login.
+        target = back if back.startswith(f"{DASHBOARD}/") and "\\" not in back else f"{DASHBOARD}/"
+        answer = web.Response(status=303, headers={**HEADERS, "Location": target})
+        options: dict[str, Any] = {"httponly": True, "samesite": "Strict", "secure": request.secure}
+        answer.set_cookie(COOKIE, cookie, max_age=LASTS_MS // 1_000, path=DASHBOARD, **options)
+        return answer
+
+    def _login_page(self, request: web.Request, problem: str) -> web.Response:
+        back = request.rel_url.raw_path_qs
+        if back.startswith(f"{DASHBOARD}/login"):
+            back = f"{DASHBOARD}/"
+        return self._page(request, "login.html", "", {"problem": problem, "back": back, "title": "Login"}, status=401)
+
+    def _logged_out(self) -> web.Response:
+        answer = web.Response(status=303, headers={**HEADERS, "Location": f"{DASHBOARD}/login"})
+        answer.del_cookie(COOKIE, path=DASHBOARD)
+        return answer
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def _file(self, request: web.Request, name: str) -> web.Response:
+        file = served_file(name)
+        if file is None:
+            return web.Response(status=404, text="There is no such file.\n", headers=HEADERS)
+        headers = {**HEADERS, "Content-Type": file.kind, "Cache-Control": FILE_AGE, "Vary": "Accept-Encoding"}
+        if "gzip" in request.headers.get("Accept-Encoding", ""):
+            return web.Response(body=file.packed, headers={**headers, "Content-Encoding": "gzip"})
+        return web.Response(body=file.data, headers=headers)
+
+
+def why_not_same_site(headers: Mapping[str, str]) -> str:
+    """Return why a POST is refused, or "": it must come from a page of this endpoint, which every browser reports."""
+    origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site")
+    if site is not None and site not in SAME_SITE:
+        return "The request comes from a page of another site."
+    if origin is None and site is None:
+        return "The request doesn't say which page it comes from. Programs use the control endpoint, without /ui."
+    if origin is not None and origin.partition("://")[2] != headers.get("Host", ""):
+        return "The request comes from a page of another site."
+    return ""
+
+
+def event_of(text: str) -> bytes:
+    """Return a server-sent event; a comment if there is nothing to say."""
+    if not text:
+        return b": \n\n"
+    lines = "".join(f"data: {line}\n" for line in text.splitlines())
+    return f"{lines}\n".encode()
+
+
+def rates(samples: Sequence[ClusterSample]) -> dict[str, Any]:
+    """Return the chart of the overview: times in seconds, messages per second stored and delivered, and the backlog."""
+    times, stored, delivered, lag = [], [], [], []
+    for before, one in pairwise(samples):
+        took_s = (one.wall_ms - before.wall_ms) / 1_000
+        if took_s <= 0:
+            continue
+        times.append(one.wall_ms / 1_000)
+        # A counter that has gone back was started again, as its broker.
+        stored.append(max(0, one.stored - before.stored) / took_s)
+        delivered.append(max(0, one.delivered - before.delivered) / took_s)
+        lag.append(one.lag)
+    return {"times": times, "stored": stored, "delivered": delivered, "lag": lag}

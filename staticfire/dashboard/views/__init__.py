@@ -1,0 +1,7 @@
+"""What each page shows, made from responses of the control endpoint.
+
+- `asking.py`: what a page is requested with; `tables.py`: sorting, pages and filters of tables
+- `overview.py`, `topics.py`, `groups.py`, `clients.py`, `messages.py`, `letters.py`, `clock.py`, `faults.py`,
+  `journal.py`
+- `picture.py`: the picture of a group's members and their queues
+"""

@@ -1,0 +1,26 @@
+"""What a page is requested with."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from staticfire.dashboard.calls import Calls
+
+
+class PageCall(NamedTuple):
+    """One request for a page."""
+
+    calls: Calls
+    place: Mapping[str, str]
+    """The names in its path."""
+    query: Mapping[str, str]
+    overview: Callable[[], Awaitable[dict[str, Any]]]
+    """Returns the latest response of GET /overview, which may be some seconds old."""
+
+    def text(self, name: str) -> str:
+        """Return a parameter of the address without spaces around it; "" if it isn't given."""
+        return self.query.get(name, "").strip()
+
+    def whole(self, name: str, default: int = 0) -> int:
+        """Return a parameter that is a whole number; the default for any other text."""
+        text = self.text(name)
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else default

@@ -1,0 +1,37 @@
+"""The journal as it comes: the newest events first."""
+
+from typing import Any
+
+from staticfire.dashboard.views.asking import PageCall
+from staticfire.protocol.names import TOOLS_GROUP
+from staticfire.protocol.requests.journal import KINDS
+
+SHOWN = 200
+FILTERS = ("kind", "client", "group", "topic", "broker")
+LOOKS = {"joined": "done", "left": "failed", "tookOver": "moves", "sentBack": "failed", "died": "failed"}
+
+
+async def show(call: PageCall) -> dict[str, Any]:
+    """Return the newest events of the wanted kinds."""
+    asked = {name: call.text(name) for name in FILTERS}
+    given = {**asked, "kind": asked["kind"] if asked["kind"] in KINDS else ""}
+    has_tools = call.text("tools") == "1"
+    found = await call.calls.get("/journal", None, max=SHOWN, **given)
+    rows = [
+        {**one, "look": LOOKS.get(one["kind"], ""), "words": words_of(one["details"])}
+        for one in reversed(found["records"])
+        if has_tools or one["group"] != TOOLS_GROUP
+    ]
+    return {
+        "rows": rows,
+        "asked": asked,
+        "kinds": KINDS,
+        "has_tools": has_tools,
+        "dropped": found["dropped"],
+        "is_filtered": any(given.values()),
+    }
+
+
+def words_of(details: dict[str, Any]) -> str:
+    """Return the details of an event in one line."""
+    return ", ".join(f"{name} {value}" for name, value in details.items() if value not in ("", None, {}))

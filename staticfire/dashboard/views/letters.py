@@ -1,0 +1,62 @@
+"""Dead letters: how many each group has, the letters of a group, and one of them."""
+
+from typing import Any
+
+from staticfire.dashboard.views.asking import PageCall
+from staticfire.dashboard.views.messages import shown_message
+from staticfire.dashboard.views.tables import ROWS, pager
+
+HOURS_MS = 3_600_000
+AGES = (("less than an hour", HOURS_MS), ("less than a day", 24 * HOURS_MS), ("less than a week", 168 * HOURS_MS))
+OLDER = "a week or more"
+
+
+async def show_all(call: PageCall) -> dict[str, Any]:
+    """Return the groups with dead letters, most first."""
+    counts = (await call.calls.get("/dlq"))["groups"]
+    match = call.text("match")
+    rows = [{"group": group, "count": count} for group, count in counts.items() if match.lower() in group.lower()]
+    rows.sort(key=lambda one: (-one["count"], one["group"]))
+    return {"rows": rows, "match": match, "sum": sum(counts.values()), "groups": len(counts)}
+
+
+async def show(call: PageCall) -> dict[str, Any]:
+    """Return letters of a group, the newest first."""
+    group, match, page = call.place["group"], call.text("match"), max(1, call.whole("page", 1))
+    found = await call.calls.get(
+        "/dlq/{group}", {"group": group}, last="1", max=ROWS, skip=(page - 1) * ROWS, match=match
+    )
+    clock = await call.calls.get_if_any("/clock")
+    return view(found, match, page, clock.get("messageMs"), dict(call.query))
+
+
+def view(found: dict[str, Any], match: str, page: int, now_ms: int | None, query: dict[str, str]) -> dict[str, Any]:
+    """Return the values of the page."""
+    rows = [
+        {**shown_message(one), "ageMs": None if now_ms is None else max(0, now_ms - one["diedMs"])}
+        for one in reversed(found["letters"])
+    ]
+    # Of a search, the number of hits isn't known: there may be more if the page is full.
+    count = (page - 1) * ROWS + len(rows) + (len(rows) == ROWS) if match else found["count"]
+    return {
+        "group": found["group"],
+        "count": found["count"],
+        "rows": rows,
+        "match": match,
+        "ages": ages([one["ageMs"] for one in rows if one["ageMs"] is not None]),
+        "pager": pager(f"/dlq/{found['group']}", query, page, count),
+    }
+
+
+def ages(of_rows: list[int]) -> list[tuple[str, int]]:
+    """Return how many letters of a page are how old."""
+    counts = dict.fromkeys([words for words, _ in AGES] + [OLDER], 0)
+    for age_ms in of_rows:
+        counts[next((words for words, most in AGES if age_ms < most), OLDER)] += 1
+    return [(words, count) for words, count in counts.items() if count]
+
+
+async def letter(call: PageCall) -> dict[str, Any]:
+    """Return one dead letter."""
+    found = await call.calls.get("/dlq/{group}/letters/{letter}", dict(call.place))
+    return {"letter": shown_message(found), "group": call.place["group"]}

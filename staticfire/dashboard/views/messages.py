@@ -1,0 +1,104 @@
+"""Messages: the search by topic, key or id, and one message with its life as a timeline."""
+
+import base64
+from typing import Any
+
+from staticfire.dashboard.calls import Refused
+from staticfire.dashboard.shown import body_shown
+from staticfire.dashboard.views.asking import PageCall
+
+SHOWN_MAX = 200
+MESSAGES = 50
+LOOKS = {
+    "sent": "sent", "half": "waits", "set aside": "waits", "waits": "waits", "comes again": "waits",
+    "rolled back": "failed", "recalled": "failed", "dead": "failed", "committed": "sent", "stored": "sent",
+    "delivered": "moves", "consumed": "done", "sent back": "failed",
+}  # fmt: skip
+"""How an event of a life looks."""
+
+
+async def search(call: PageCall) -> dict[str, Any]:
+    """Return the messages of a topic, or those with a key or an id."""
+    topic, key = call.text("topic"), call.text("key")
+    queue, tags, begin, end = call.text("queue"), call.text("tags"), call.text("from"), call.text("to")
+    asked = {"topic": topic, "key": key, "queue": queue, "tags": tags, "from": begin, "to": end}
+    rows: list[dict[str, Any]] = []
+    error = ""
+    try:
+        if key:
+            times = {"from": begin, "to": end}
+            found = await call.calls.get("/messages/{id}", {"id": key}, topic=topic, max=64, **times)
+            rows = found["messages"]
+            if not rows and found["lives"]:
+                rows = [{"messageId": message_id} for message_id in found["lives"]]
+        elif topic:
+            rows = await _of_topic(call, topic, queue, tags)
+    except Refused as refused:
+        error = str(refused)
+    return {
+        "asked": asked,
+        "rows": [shown_message(one) for one in rows],
+        "error": error,
+        "is_asked": bool(topic or key),
+    }
+
+
+async def _of_topic(call: PageCall, topic: str, queue: str, tags: str) -> list[dict[str, Any]]:
+    """Return messages of a topic, the newest first, or those stored in a range of times."""
+    place, begin, end = {"topic": topic}, call.text("from"), call.text("to")
+    if begin or end:
+        range_of = {"from": begin, "to": end}
+        found = await call.calls.get("/topics/{topic}/messages", place, max=SHOWN_MAX, queue=queue, **range_of)
+        return list(found["messages"])
+    found = await call.calls.get("/peek/{topic}", place, last="1", max=MESSAGES, queue=queue, tags=tags)
+    return list(reversed(found["messages"]))
+
+
+async def show(call: PageCall) -> dict[str, Any]:
+    """Return one message with its life."""
+    wanted = call.place["id"]
+    found = await call.calls.get("/messages/{id}", {"id": wanted})
+    return view(wanted, found)
+
+
+def view(wanted: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of the page: each message once, with its copies and its life."""
+    copies: dict[str, list[dict[str, Any]]] = {message_id: [] for message_id in found["lives"]}
+    for one in found["messages"]:
+        copies.setdefault(one["messageId"], []).append(shown_message(one))
+    lives = [
+        {
+            "id": message_id,
+            "copies": mine,
+            "first": mine[0] if mine else None,
+            **timeline(found["lives"].get(message_id, [])),
+        }
+        for message_id, mine in copies.items()
+    ]
+    return {"wanted": wanted, "lives": lives, "notes": found["notes"]}
+
+
+def timeline(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the events of a life with the time since the one before, and the current states of groups apart."""
+    rows: list[dict[str, Any]] = []
+    before_ms: int | None = None
+    for event in events:
+        time_ms = event["timeMs"]
+        if time_ms is None:
+            continue
+        gap_ms = None if before_ms is None else time_ms - before_ms
+        kind = LOOKS.get(event["what"].partition(":")[0], "moves")
+        if event["what"] == "delivered" and event["success"] is False:
+            kind = "failed"
+        rows.append({**event, "gapMs": gap_ms, "look": kind})
+        before_ms = time_ms
+    return {"events": rows, "states": [event for event in events if event["timeMs"] is None]}
+
+
+def shown_message(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message of a response as it is shown: its body as text or hex, its beginning only."""
+    encoded = message.get("bodyBase64")
+    body = base64.b64decode(encoded) if encoded is not None else message.get("body", "").encode()
+    keys = message.get("keys") or []
+    shown = {"topic": "", "tags": "", "storedMs": 0, "bornMs": 0, "brokerName": "", "queueId": -1, "queueOffset": -1}
+    return {**shown, **message, "keys": keys, "shown": body_shown(body)}

@@ -1,0 +1,121 @@
+"""What an action will do, with current numbers. Each function returns sentences. Raises: Refused."""
+
+from collections.abc import Mapping
+
+from staticfire.dashboard.calls import Calls
+
+Form = Mapping[str, str]
+LISTED_MAX = 12
+
+
+def count(number: int, what: str) -> str:
+    """Return `1 message`, `2 messages`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+async def delete_topic(calls: Calls, form: Form) -> list[str]:
+    """Say what is deleted with a topic, and who reads it."""
+    facts = await calls.get("/topics/{topic}", form)
+    words = [
+        f"Topic {facts['topic']} is deleted on {count(len(facts['brokers']), 'broker')}, "
+        f"with {count(facts['messages'], 'message')}."
+    ]
+    readers = [f"{one['group']} ({count(one['members'], 'member')})" for one in facts["groups"]]
+    words += [f"These groups read it, and lose their offsets: {', '.join(readers)}."] if readers else []
+    return [*words, "It can't be undone. A program that sends to it creates it again, if brokers create topics."]
+
+
+async def delete_group(calls: Calls, form: Form) -> list[str]:
+    """Say what is deleted with a group."""
+    view = await calls.get("/group/{group}", form)
+    words = [
+        f"Group {view['group']} is deleted, with its offsets and {count(view['deadLetters'], 'dead letter')}. "
+        f"It hasn't consumed {count(view['lag'], 'message')} yet."
+    ]
+    if view["members"]:
+        words.append(f"{count(len(view['members']), 'member')} consume now. They create it again, without offsets.")
+    return [*words, "It can't be undone."]
+
+
+def target_of(form: Form) -> str:
+    """Return where offsets are reset to: one of the choices, or a time."""
+    return form.get("to", "").strip() or form.get("time", "").strip()
+
+
+async def reset_offsets(calls: Calls, form: Form) -> list[str]:
+    """Say where each queue's offset moves, as a dry run shows."""
+    body = {"topic": form.get("topic", ""), "to": target_of(form), "preview": True}
+    dry_run = await calls.preview("/groups/{group}/offsets", form, body)
+    moves = [one for one in dry_run["queues"] if one["before"] != one["after"]]
+    words = [
+        f"{dry_run['group']} moves in {dry_run['topic']}: {count(dry_run['again'], 'message')} will be delivered "
+        f"again, {count(dry_run['skipped'], 'message')} will be skipped."
+    ]
+    words += [f"{one['broker']}/{one['queue']}: {one['before']:,} to {one['after']:,}" for one in moves[:LISTED_MAX]]
+    more = len(moves) - LISTED_MAX
+    return [*words, *([f"and {more} more queues"] if more > 0 else [])]
+
+
+async def consume(calls: Calls, form: Form) -> list[str]:
+    """Say which member gets the message."""
+    view = await calls.get("/group/{group}", form)
+    if not view["members"]:
+        return [f"Group {view['group']} has no member that could consume it. Start a consumer first."]
+    client = form.get("client") or view["members"][0]["clientId"]
+    return [
+        f"Member {client} of {view['group']} consumes message {form.get('id', '')} now.",
+        "It does so even if the group has consumed it before. No offset changes.",
+    ]
+
+
+async def resend(calls: Calls, form: Form) -> list[str]:
+    """Say how many letters are sent, and to which groups."""
+    ids = form.get("ids", "").split()
+    found = await calls.get("/dlq/{group}", form, max=1)
+    number = len(ids) or found["count"]
+    to = form.get("to", "").strip()
+    if form.get("onlyGroup") == "1":
+        where = f"only group {found['group']} gets them"
+    else:
+        where = f"to topic {to}" if to else "to the topics that they came from, where all groups get them"
+    again = "" if ids or form.get("again") == "1" else " Those that were sent again before are left out."
+    return [f"{count(number, 'dead letter')} will be sent again, {where}.{again}", "The dead letters are kept."]
+
+
+async def advance(calls: Calls, form: Form) -> list[str]:
+    """Say from where message time moves, and what is due next."""
+    clock = await calls.get("/clock")
+    wanted = f"by {form['by']}" if form.get("by", "").strip() else f"to {form.get('to', '')}"
+    due = f"The next message is due at {clock['nextDueTime']}." if clock["nextDueTime"] else "No message is due."
+    return [
+        f"Message time moves from {clock['messageTime']} {wanted}. It never moves back.",
+        f"{due} Everything that is due on the way is delivered; the response comes when consumers are at rest.",
+    ]
+
+
+async def restore(calls: Calls, form: Form) -> list[str]:
+    """Say what is lost by a restore."""
+    there = {one["name"]: one for one in (await calls.get("/snapshots"))["snapshots"]}
+    found = there.get(form.get("name", ""))
+    if found is None:
+        return [f"There is no snapshot {form.get('name', '')} any more."]
+    return [
+        f"All topics, messages, groups and offsets become those of snapshot {found['name']}: "
+        f"{count(found['messages'], 'message')} in {count(len(found['topics']), 'topic')}.",
+        "What was sent since then is lost. Fault rules are removed. Clients stay connected.",
+    ]
+
+
+async def remove_snapshot(_: Calls, form: Form) -> list[str]:
+    """Say that it can't be restored any more."""
+    return [f"Snapshot {form.get('name', '')} is removed, and can't be restored any more. The cluster doesn't change."]
+
+
+async def reset(calls: Calls, _: Form) -> list[str]:
+    """Say what the cluster loses."""
+    summary = await calls.get("/overview")
+    return [
+        f"{count(summary['topics'], 'topic')} with all messages, {count(summary['groups'], 'group')} with their "
+        f"offsets, and {count(summary['deadLetters'], 'dead letter')} are deleted. Fault rules are removed.",
+        "It can't be undone. Snapshots are kept.",
+    ]

@@ -1,0 +1,86 @@
+"""Samples of the cluster while people look at pages: for the charts, and for the overview.
+
+The first page starts it. It samples at most every SAMPLE_S, and at most so often that it takes a fiftieth of the time;
+without a look for IDLE_S it stops. So what is shown may be some seconds old, which the page says.
+"""
+
+import asyncio
+from collections import deque
+from typing import Any, NamedTuple
+
+from staticfire.dashboard.calls import Calls
+from staticfire.runtime.machine import Machine
+
+SAMPLE_S = 2.0
+TIMES_ITS_DURATION = 50
+IDLE_S = 600.0
+# Ten minutes, if the cluster is quick.
+SAMPLES_MAX = 300
+
+
+class ClusterSample(NamedTuple):
+    """The cluster at one moment."""
+
+    wall_ms: int
+    stored: int
+    delivered: int
+    lag: int
+
+
+class Watch:
+    """Takes samples in the background."""
+
+    def __init__(self, calls: Calls, machine: Machine) -> None:
+        self._calls = calls
+        self._machine = machine
+        self._task: asyncio.Task[None] | None = None
+        self._looked_ms = 0
+        self._ended = asyncio.Event()
+        self.overview: dict[str, Any] | None = None
+        """The latest response of GET /overview; None before the first."""
+        self.samples: deque[ClusterSample] = deque(maxlen=SAMPLES_MAX)
+
+    def look(self) -> None:
+        """Note that a page is requested, and sample again if that has stopped."""
+        self._looked_ms = self._machine.clock.uptime_ms()
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._sample_loop(), name="dashboard watch")
+
+    async def first_overview(self) -> dict[str, Any]:
+        """Return the latest overview; the first time, query it."""
+        if self.overview is None:
+            self.overview = await self._calls.get_if_any("/overview")
+        return self.overview
+
+    async def close(self) -> None:
+        """Stop sampling."""
+        self._ended.set()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _sample_loop(self) -> None:
+        while not self._ended.is_set() and self._machine.clock.uptime_ms() - self._looked_ms < IDLE_S * 1_000:
+            began_ms = self._machine.clock.uptime_ms()
+            await self._take()
+            took_s = (self._machine.clock.uptime_ms() - began_ms) / 1_000
+            await pause(self._ended, max(SAMPLE_S, took_s * TIMES_ITS_DURATION))
+
+    async def _take(self) -> None:
+        brokers = (await self._calls.get_if_any("/brokers")).get("brokers", [])
+        self.overview = await self._calls.get_if_any("/overview")
+        if not brokers:
+            return
+        stored, delivered = (sum(one.get(name, 0) for one in brokers) for name in ("stored", "delivered"))
+        self.samples.append(
+            ClusterSample(self._machine.clock.wall_ms(), stored, delivered, self.overview.get("lag", 0))
+        )
+
+
+async def pause(ended: asyncio.Event, seconds: float) -> None:
+    """Wait for some seconds, or until the end."""
+    try:
+        async with asyncio.timeout(seconds):
+            await ended.wait()
+    except TimeoutError:
+        pass  # It's time for the next one.

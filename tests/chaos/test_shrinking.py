@@ -1,0 +1,81 @@
+"""Fewer faults with which a program still fails, and what repeats it."""
+
+from collections.abc import Sequence
+
+from staticfire.chaos.broken import Broken
+from staticfire.chaos.page import page_of
+from staticfire.chaos.repeating import as_command, as_test
+from staticfire.chaos.shrinking import shrunk
+from staticfire.chaos.story import story
+from staticfire.chaos.strikes import CLIENT, MEMBER, Begin, PlannedFault, numbered, rule
+from staticfire.chaos.striking import Struck
+from tests.chaos.runs import commit, delivered, event, message, run, send
+
+STRIKES = numbered([rule(kind, code="SEND_MESSAGE", drop="answer") for kind in "abcde"])
+LATER = numbered(
+    [
+        rule("duplicate", code="SEND_MESSAGE", topic="orders", duplicate=True, times=1),
+        PlannedFault("rebalance", begin=Begin(3, "billing"), how=MEMBER, group="billing", stay_ms=500),
+        PlannedFault("freeze", (("broker", "broker-a"), ("freeze", "20s")), Begin(2, topic="orders")),
+        PlannedFault(
+            "partition", (("partition", "CLIENT/broker-a"), ("lifetime", "2s")), Begin(1, "billing"), CLIENT, "billing"
+        ),
+    ]
+)
+BROKEN = Broken("each", "orders", 'a "value" has <two> messages', ("order-1: 2 messages",), ("id-1",))
+
+
+async def test_faults_that_are_not_needed_are_left_out() -> None:
+    async def fails(strikes: Sequence[PlannedFault]) -> bool:
+        return {"b", "d"} <= {one.kind for one in strikes}
+
+    kept, runs = await shrunk([Struck(one, hits=1) for one in STRIKES], fails)
+    assert [one.kind for one in kept] == ["b", "d"]
+    assert runs == 5
+
+
+async def test_fault_that_hit_nothing_is_left_out_with_one_run() -> None:
+    async def fails(strikes: Sequence[PlannedFault]) -> bool:
+        return any(one.kind == "c" for one in strikes)
+
+    struck = [Struck(one, hits=int(one.kind == "c")) for one in STRIKES]
+    kept, runs = await shrunk(struck, fails)
+    assert ([one.kind for one in kept], runs) == (["c"], 1)
+
+
+async def test_limit_of_runs_is_obeyed() -> None:
+    async def fails(_: Sequence[PlannedFault]) -> bool:
+        return False
+
+    kept, runs = await shrunk([Struck(one, hits=1) for one in STRIKES], fails, 3)
+    assert (len(kept), runs) == (5, 3)
+
+
+def test_command_repeats_the_faults_that_are_left() -> None:
+    line = as_command(["--weather rough"], 7, [STRIKES[1], STRIKES[3]], ["go", "test", "./a b"])
+    assert line == "staticfire chaos --seed 7 --faults 2,4 --weather rough -- go test './a b'"
+
+
+def test_test_is_python_with_all_kinds_of_faults() -> None:
+    source = as_test(7, LATER, [BROKEN], ["go", "test"])
+    compile(source, "test_seed_7.py", "exec")
+    for words in ("duplicate=True", '"staticfire", "member"', "freeze='20s'", "cluster.members('billing')"):
+        assert words in source
+
+
+def test_page_is_one_file_that_tells_the_life_of_the_message() -> None:
+    events = [delivered(0, 2, at_ms=30), event("sentBack", offset=1, at_ms=40, status="SUCCESS")]
+    requests = [send("orders", "id-1", "order-1"), commit(2)]
+    messages = [message("orders", 0, "id-0"), message("orders", 1, "id-1", "order-1")]
+    struck = [Struck(one, hits=1, at_ms=10, until_ms=20) for one in LATER]
+    evidence = run(events, requests, messages, began_ms=0, ended_ms=100, struck=struck)
+    page = page_of("seed 7", evidence, [BROKEN], ["./a<b>"])
+    assert "http" not in page
+    assert "a &quot;value&quot; has &lt;two&gt; messages" in page
+    assert "./a&lt;b&gt;" in page
+    words = [chapter.words for chapter in story(evidence, "id-1")]
+    assert any("sends it to orders" in one for one in words)
+    assert any("delivered to" in one for one in words)
+    assert any("it counts as consumed" in one for one in words)
+    assert any("sends it back" in one for one in words)
+    assert all(one.replace("'", "&#x27;") in page for one in words)

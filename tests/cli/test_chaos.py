@@ -1,0 +1,114 @@
+"""`staticfire chaos`: a program that is right, one that is wrong, and everything that a user can get wrong."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import ROOT, call, command, environment, one_line
+
+pytestmark = pytest.mark.row("S10")
+
+WRONG = str(ROOT / "examples" / "chaos" / "not_idempotent.py")
+EACH = "orders -> invoices by key"
+SENDER = (
+    "import os\n"
+    "from staticfire import Message, Producer\n"
+    "with Producer('shop', os.environ['NAMESRV_ADDR']) as shop:\n"
+    "    shop.send(Message('orders', b'1 book', keys='1'))\n"
+)
+
+
+@pytest.mark.slow
+def test_wrong_program_is_found_with_evidence_a_page_and_a_test(tmp_path: Path) -> None:
+    page, test = tmp_path / "out.html", tmp_path / "test_seed.py"
+    flags = ["--only", "duplicate", "--each", EACH, "--no-shrink", "--page", str(page), "--test", str(test)]
+    done = call("chaos", *flags, "--", sys.executable, WRONG)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "seed 1: BROKEN" in done.stdout
+    assert "the work was done twice" in done.stdout
+    assert "repeat: staticfire chaos --seed 1" in done.stdout
+    assert "the work was done twice" in page.read_text("utf-8")
+    compile(test.read_text("utf-8"), str(test), "exec")
+
+
+@pytest.mark.slow
+def test_right_program_keeps_its_promises_under_the_same_faults() -> None:
+    done = call("chaos", "--json", "--only", "duplicate", "--each", EACH, "--", sys.executable, WRONG, "--fixed")
+    calm, seed, end = map(json.loads, done.stdout.splitlines())
+    assert (done.returncode, calm["run"], seed["run"], end["broken"]) == (0, "calm", "seed", 0)
+    assert calm["groups"] == {"billing": {"orders": calm["groups"]["billing"]["orders"]}}
+    assert all(fault["hits"] for fault in seed["faults"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "words"),
+    [
+        (["--", "/nowhere/command"], 127, "command not found"),
+        (["--", "/dev/null"], 126, "can't be run"),
+        (["--only", "duplicat", "--", "true"], 2, "did you mean duplicate"),
+        (["--only", "busy", "--never", "busy", "--", "true"], 2, "leaves nothing"),
+        (["--each", "orders", "--", "true"], 2, "isn't understood"),
+        (["--faults", "x", "--", "true"], 2, "write the numbers"),
+        (["--limit", "0s", "--", "true"], 2, "needs some time"),
+        (["--seed", "1", "--seeds", "2", "--", "true"], 2, "either --seed or --seeds"),
+        (["--page", "/nowhere/out.html", "--", "true"], 2, "can't be written"),
+        (["--namesrv", "10.0.0.1:9876", "--", "true"], 2, "such as a real RocketMQ"),
+    ],
+)
+def test_wrong_use_is_told_before_anything_runs(arguments: list[str], exit_code: int, words: str) -> None:
+    done = call("chaos", *arguments)
+    assert done.returncode == exit_code
+    assert words in one_line(done.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "exit_code", "words"),
+    [
+        (["true"], 2, "no topic was used, so nothing can be tested"),
+        (["sh", "-c", "echo what is wrong; exit 7"], 7, "the command fails without any fault: exit code 7"),
+    ],
+)
+def test_nothing_is_tried_where_nothing_can_be_tested(program: list[str], exit_code: int, words: str) -> None:
+    done = call("chaos", "--", *program)
+    assert done.returncode == exit_code
+    assert words in done.stdout
+    assert "nothing else was tried" in done.stdout
+    assert ("| what is wrong" in done.stdout) == (exit_code == 7)
+
+
+@pytest.mark.slow
+def test_condition_that_matches_nothing_and_a_fault_that_can_not_hit() -> None:
+    done = call("chaos", "--each", "orders -> bills by key", "--", sys.executable, "-c", SENDER)
+    assert done.returncode == 2
+    assert "matches nothing: nothing was stored in bills (topics with messages: orders)" in done.stdout
+    done = call("chaos", "--only", "rebalance", "--", sys.executable, "-c", SENDER)
+    assert done.returncode == 2
+    assert "rebalance can't hit anything here" in done.stdout
+    assert "nothing was tested" in done.stdout
+
+
+@pytest.mark.slow
+def test_ctrl_c_shows_what_was_tested_and_leaves_nothing_running() -> None:
+    program = "import os, time\nprint(os.getpid(), flush=True)\n" + SENDER + "time.sleep(600)\n"
+    flags = ["--show-output", "--limit", "10m", "--", sys.executable, "-c", program]
+    process = subprocess.Popen(command("chaos", *flags), stdout=subprocess.PIPE, text=True, env=environment())
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 128 + signal.SIGINT
+    process.stdout.close()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.slow
+def test_program_that_never_ends_is_stopped_at_the_limit() -> None:
+    program = SENDER + "import time\ntime.sleep(600)\n"
+    done = call("chaos", "--limit", "2s", "--only", "busy", "--", sys.executable, "-c", program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "was stopped at the limit" in done.stdout
+    assert "seed 1: kept" in done.stdout

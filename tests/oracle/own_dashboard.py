@@ -1,0 +1,104 @@
+"""`staticfire dashboard` on a real RocketMQ: pages show what is there, and nothing is changed without --write.
+
+python -m tests.oracle.own_dashboard HOST:PORT
+"""
+
+import html
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+from staticfire import (
+    Admin,
+    ClientSettings,
+    ConsumeFromWhere,
+    ConsumeStatus,
+    Message,
+    Producer,
+    ProducerSettings,
+    PushConsumer,
+    PushSettings,
+)
+
+REAL = ClientSettings(protocol="rocketmq")
+TOPIC, GROUP = "watched-orders", "watched-billing"
+MESSAGES = 40
+READ = {
+    "/ui/": "Clients can use the cluster",
+    "/ui/topics": TOPIC,
+    f"/ui/topics/{TOPIC}": GROUP,
+    "/ui/groups": GROUP,
+    f"/ui/groups/{GROUP}": "1 member, no backlog",
+    "/ui/producers": "watched-shop",
+    f"/ui/messages?topic={TOPIC}": "watched-7",
+    f"/ui/messages?topic={TOPIC}&from=0": "watched-7",
+    "/ui/messages/watched-7": "stored",
+    "/ui/dlq": "no dead letters",
+    f"/ui/dlq/{GROUP}": "has no dead letters",
+}
+"""What each page says."""
+MISSING = ("/ui/clock", "/ui/faults", "/ui/journal", "/ui/snapshots")
+WRITES = {"/ui/do/delete-topic": f"topic={TOPIC}", "/topics": '{"topic": "written"}', f"/groups/{GROUP}/offsets": "{}"}
+
+
+def main() -> int:
+    """Look at all pages; return the exit code."""
+    namesrv = sys.argv[1]
+    with Admin(namesrv, REAL) as admin:
+        admin.create_topic(TOPIC, queues=4)
+        admin.create_group(GROUP)
+    settings = PushSettings(client=REAL, consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+    consumer = PushConsumer(GROUP, namesrv, settings)
+    consumer.subscribe(TOPIC)
+    consumer.listener(lambda messages, context: ConsumeStatus.CONSUME_SUCCESS)
+    with Producer("watched-shop", namesrv, ProducerSettings(client=REAL)) as producer, consumer:
+        for number in range(MESSAGES):
+            producer.send(Message(TOPIC, b"%d" % number, keys=[f"watched-{number}"]))
+        consumed_all(namesrv)
+        wrong = look(namesrv)
+    for line in wrong:
+        print(f"own_dashboard: {line}", file=sys.stderr)
+    print(f"own_dashboard: {len(READ)} pages, {len(wrong)} wrong")
+    return 1 if wrong else 0
+
+
+def consumed_all(namesrv: str) -> None:
+    """Wait until the group has committed all messages. RocketMQ's members commit every five seconds."""
+    with Admin(namesrv, REAL) as admin:
+        while sum(one.committed for one in admin.group(GROUP).progress if one.topic == TOPIC) < MESSAGES:
+            pass
+
+
+def look(namesrv: str) -> list[str]:
+    """Return what is wrong."""
+    command = [sys.executable, "-m", "staticfire", "dashboard", "-n", namesrv, "--protocol", "rocketmq", "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().rpartition("DASHBOARD=")[2].strip().rstrip("/")
+        wrong = [path for path, words in READ.items() if not shows(url + path, 200, words)]
+        wrong += [path for path in MISSING if not shows(url + path, 404, "staticfire's own")]
+        wrong += [path for path, data in WRITES.items() if not shows(url + path, 403, "only reads", data)]
+    finally:
+        process.terminate()
+        process.wait()
+    return wrong
+
+
+def shows(url: str, status: int, words: str, data: str | None = None) -> bool:
+    """Return whether a page has this status and says this."""
+    origin = "/".join(url.split("/")[:3])
+    request = urllib.request.Request(url, None if data is None else data.encode(), {"Origin": origin})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            found, text = answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            found, text = refused.code, refused.read().decode()
+    return found == status and words in html.unescape(re.sub(r"<[^>]+>", "", text))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

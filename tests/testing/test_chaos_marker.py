@@ -1,0 +1,71 @@
+"""`@pytest.mark.rocketmq(chaos="mild")`: a test without faults, then under those of seeds."""
+
+import pytest
+
+from staticfire.protocol.errors import UsageError
+from staticfire.testing.weather import judge_of, without_chaos
+
+TEST = """
+import threading
+import pytest
+from staticfire import Message, Producer, PushConsumer
+
+@pytest.mark.rocketmq({marker})
+def test_billing(rocketmq):
+    done, lock = [], threading.Lock()
+    billing = PushConsumer("billing", rocketmq.namesrv)
+    billing.subscribe("orders")
+    rocketmq.create_topic("orders")
+    with Producer("shop", rocketmq.namesrv) as shop:
+        @billing.listener
+        def bill(messages, context):
+            with lock:
+                for message in messages:
+                    if {is_right} and message.keys[0] in done:
+                        continue
+                    shop.send(Message("invoices", b"please pay", keys=message.keys[0]))
+                    done.append(message.keys[0])
+        with billing:
+            for number in range(6):
+                shop.send(Message("orders", b"1 book", keys=f"order-{{number}}"))
+            rocketmq.wait_for(lambda: len(set(done)) == 6)
+            rocketmq.wait_consumed("orders", "billing")
+"""
+MARKER = 'chaos="mild", seeds=2, only="duplicate", each="orders -> invoices by key"'
+
+
+def run(pytester: pytest.Pytester, marker: str, is_right: bool) -> pytest.RunResult:
+    pytester.makepyfile(TEST.format(marker=marker, is_right=is_right))
+    return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-o", "filterwarnings=default")
+
+
+@pytest.mark.slow
+def test_wrong_test_fails_under_faults_only(pytester: pytest.Pytester) -> None:
+    result = run(pytester, MARKER, is_right=False)
+    result.assert_outcomes(passed=3, errors=2)  # Its own lines pass; the promise is checked at the end.
+    result.stdout.fnmatch_lines(["*the work was done twice*", "*staticfire fault add --code SEND_MESSAGE*--duplicate*"])
+
+
+@pytest.mark.slow
+def test_right_test_passes_for_each_seed(pytester: pytest.Pytester) -> None:
+    run(pytester, MARKER, is_right=True).assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize(
+    ("marker", "words"),
+    [
+        ({"chaos": "wild"}, "the weathers are mild, rough, hell"),
+        ({"seeds": 0}, "a whole number from 1 to 10,000"),
+        ({"only": "duplicat"}, "did you mean duplicate"),
+        ({"never": 7}, "write names"),
+        ({"each": "orders"}, "isn't understood"),
+    ],
+)
+def test_wrong_parameter_is_told(marker: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        judge_of({"chaos": "mild", **marker})
+
+
+def test_rough_weather_needs_processes() -> None:
+    assert without_chaos({"chaos": "rough", "seeds": 3, "brokers": 2}) == {"brokers": 2, "isolation": "process"}
+    assert without_chaos({"chaos": "mild", "each": "a -> b by key"}) == {}

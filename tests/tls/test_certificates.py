@@ -1,0 +1,135 @@
+"""Certificates that trustme made: who trusts which, mutual TLS, and renewal while a server runs."""
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from staticfire.protocol.errors import ConnectFailed, NetworkError
+from staticfire.runtime.tls.settings import TlsClient
+from tests.tls.stand import HOST, PUT, Authority, Files, ask, connected, nameserver, serving, trusting
+
+pytestmark = pytest.mark.row("G6")
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+async def test_a_client_that_verifies_accepts_what_its_ca_signed(authority: Authority) -> None:
+    async with nameserver(**serving(authority.issue("server"))) as server:
+        for host in (HOST, "localhost"):
+            assert (await ask(server.port, TlsClient(authority.path), host=host)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("issue", "words"),
+    [
+        ({"days": -1, "from_day": -9}, "has expired; renew it"),
+        ({"from_day": 3}, "is not yet valid; it begins in the future"),
+        ({"hosts": ("shop.example",)}, "it has other names: connect to a name that is in it"),
+    ],
+    ids=["expired", "not yet valid", "wrong name"],
+)
+async def test_what_is_wrong_with_a_certificate_is_named(
+    authority: Authority, issue: dict[str, object], words: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hosts: tuple[str, ...] = issue.pop("hosts", ())  # type: ignore[assignment]
+    files = authority.issue("server", *hosts, **issue)  # type: ignore[arg-type]
+    async with nameserver(**serving(files)) as server:
+        with pytest.raises(ConnectFailed, match=words):
+            await ask(server.port, TlsClient(authority.path))
+        assert (await ask(server.port, TlsClient())).code == 0, "a client that doesn't verify"
+    assert "the client checks certificates and rejected this one" in capfd.readouterr().err
+
+
+async def test_another_ca_isnt_trusted(authority: Authority, tmp_path: Path) -> None:
+    other = Authority(tmp_path / "other")
+    async with nameserver(**serving(authority.issue("server"))) as server:
+        for tls in (TlsClient(other.path), TlsClient(auth_server=True)):
+            with pytest.raises(ConnectFailed, match="it isn't signed by a CA that is trusted: give the CA's file"):
+                await ask(server.port, tls)
+
+
+async def test_names_need_not_be_checked(authority: Authority) -> None:
+    async with nameserver(**serving(authority.issue("server", "shop.example"))) as server:
+        assert (await ask(server.port, TlsClient(authority.path, check_name=False))).code == 0
+
+
+@pytest.mark.parametrize(
+    ("need", "auth_client", "none", "ours", "others"),
+    [
+        ("require", True, False, True, False),
+        ("require", False, False, True, False),
+        ("optional", True, True, True, False),
+        ("optional", False, True, True, True),
+        ("none", True, True, True, True),
+    ],
+)
+async def test_mutual_tls(
+    authority: Authority, tmp_path: Path, need: str, auth_client: bool, none: bool, ours: bool, others: bool
+) -> None:
+    settings = serving(
+        authority.issue("server"), tls_server_need_client_auth=need, tls_server_auth_client=auth_client,
+        tls_server_trust_cert_path=authority.path,
+    )  # fmt: skip
+    stranger = Authority(tmp_path / "other").issue("client", "c")
+    own = authority.issue("client", "c")
+    async with nameserver(**settings) as server:
+        for files, is_taken in ((None, none), (own, ours), (stranger, others)):
+            tls = TlsClient(authority.path, None, *(files or ("", "")))
+            if is_taken:
+                assert (await ask(server.port, tls)).code == 0
+            else:
+                with pytest.raises(NetworkError, match="certificate"):
+                    await ask(server.port, tls)
+
+
+def replace(old: Files, new: Files, *names: str) -> None:
+    """Put new files in the place of old ones, in one step each."""
+    for name in names:
+        path = getattr(old, name)
+        shutil.copy(getattr(new, name), f"{path}.new")
+        os.replace(f"{path}.new", path)
+
+
+def spoil(path: str) -> None:
+    Path(path).write_text("rubbish")
+
+
+async def served(port: int) -> bytes:
+    """Return the certificate that a new connection is shown."""
+    _, writer = await asyncio.open_connection(HOST, port, ssl=trusting(), server_hostname=HOST)
+    shown: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    return shown
+
+
+async def test_a_renewed_certificate_is_served_from_the_next_connection_on(
+    authority: Authority, capfd: pytest.CaptureFixture[str]
+) -> None:
+    files, new = authority.issue("server"), authority.issue("renewed")
+    async with nameserver(**serving(files)) as server, connected(TlsClient(authority.path)) as pool:
+        await pool.ask(f"{HOST}:{server.port}", PUT)
+        first = await served(server.port)
+        replace(files, new, "cert")
+        assert await served(server.port) == first, "the key doesn't fit yet"
+        assert "the certificate from before is served until both files fit" in capfd.readouterr().err
+        replace(files, new, "key")
+        second = await served(server.port)
+        assert second != first
+        spoil(files.cert)
+        assert await served(server.port) == second
+        assert (await pool.ask(f"{HOST}:{server.port}", PUT)).code == 0, "open connections live on"
+
+
+async def test_a_client_reads_a_renewed_ca(authority: Authority, tmp_path: Path) -> None:
+    other = Authority(tmp_path / "other")
+    async with nameserver(**serving(other.issue("server"))) as server, connected(TlsClient(authority.path)) as pool:
+        with pytest.raises(ConnectFailed):
+            await pool.ask(f"{HOST}:{server.port}", PUT)
+        shutil.copy(other.path, authority.path)
+        assert (await pool.ask(f"{HOST}:{server.port}", PUT)).code == 0

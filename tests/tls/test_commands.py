@@ -1,0 +1,201 @@
+"""`staticfire certificates`, and a whole cluster with them: the command line, the control endpoint, gRPC's port."""
+
+import json
+import os
+import re
+import signal
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+from staticfire.launch.exposure import exposure
+from staticfire.launch.plan import GivenSettings, plan_cluster
+from staticfire.protocol.errors import ConnectFailed
+from staticfire.runtime.tls.authority import Flaw
+from staticfire.runtime.tls.folder import CertificateWish, fill
+from staticfire.runtime.tls.settings import TlsClient
+from tests.cli.commands import FREE_PORTS, Up, call, one_line
+from tests.tls.stand import Files, ask, nameserver, serving
+
+WITH_GRPC = [flag for flag in FREE_PORTS if flag != "--no-grpc"]
+
+pytestmark = pytest.mark.row("G6")
+
+
+@pytest.fixture(scope="module")
+def certs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certs")
+    made = call("certificates", "--to", str(folder), "--name", "shop.example")
+    assert made.returncode == 0, made.stderr
+    assert "shop.example" in made.stdout
+    return folder
+
+
+def test_keys_are_their_owners_only(certs: Path) -> None:
+    for path in certs.iterdir():
+        is_secret = ".key." in path.name or path.name in ("server.p12", "client.p12")
+        assert (path.stat().st_mode & 0o077 == 0) == is_secret, path
+
+
+def test_a_ca_stays_and_signs_again(certs: Path, tmp_path: Path) -> None:
+    first = json.loads(call("certificates", "--to", str(tmp_path), "--json").stdout)
+    ca, server = (tmp_path / "ca.pem").read_bytes(), (tmp_path / "server.pem").read_bytes()
+    second = json.loads(call("certificates", "--to", str(tmp_path), "--json").stdout)
+    assert (first["isCaNew"], second["isCaNew"]) == (True, False)
+    assert (tmp_path / "ca.pem").read_bytes() == ca
+    assert (tmp_path / "server.pem").read_bytes() != server
+
+
+def test_what_cant_be_made_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    assert "can't be written" in one_line(call("certificates", "--to", str(tmp_path / "file")).stderr)
+    assert "too short" in one_line(call("certificates", "--to", str(tmp_path / "a"), "--password", "12345").stderr)
+    (tmp_path / "ca.pem").write_text("x")
+    (tmp_path / "ca.key.pem").write_text("x")
+    assert "can't be read" in one_line(call("certificates", "--to", str(tmp_path)).stderr)
+
+
+def fetch(url: str, ca: Path | None) -> int:
+    context = ssl.create_default_context(cafile=str(ca)) if ca is not None else None
+    try:
+        with urllib.request.urlopen(url, context=context, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+def test_a_cluster_that_takes_only_tls(certs: Path) -> None:
+    settings = ["-c", str(certs / "tls.properties"), "--set", "tls.server.mode=enforcing"]
+    with Up("up", *WITH_GRPC, *settings) as up:
+        namesrv, control = up.told("NAMESRV_ADDR"), up.told("CONTROL")
+        trust = ("--namesrv", namesrv, "--tls-trust", str(certs / "ca.pem"))
+        assert call("send", "orders", "hello", *trust).returncode == 0
+        assert "hello" in call("peek", "orders", *trust).stdout
+        assert call("topics", "--namesrv", namesrv, "--tls").returncode == 0
+        assert call("topics", "--namesrv", namesrv, STATICFIRE_TLS_ENABLE="true").returncode == 0
+        assert "speaks only TLS" in call("topics", "--namesrv", namesrv).stderr
+        assert call("mqadmin", "clusterList", *trust).returncode == 0
+        assert call("clock", *trust).returncode == 0
+        assert call("fault", "list", *trust, "--control", control).stdout == "no fault rules\n"
+        # The events are read through TLS, too: plain text, refused by a nameserver, is in no broker's journal.
+        assert call("journal", *trust).returncode == 0
+
+        assert control.startswith("https://")
+        assert fetch(f"{control}/topics", certs / "ca.pem") == 200
+        assert fetch(f"http://{urlsplit(control).netloc}/topics", None) == 400
+        for address in (namesrv, up.told("ROCKETMQ_ENDPOINT"), urlsplit(control).netloc):
+            host, port = address.split(":")
+            shown = ssl.get_server_certificate((host, int(port)), ca_certs=str(certs / "ca.pem"))
+            assert shown in (certs / "server.pem").read_text()
+        assert up.stop(signal.SIGTERM)[0] == 0
+
+
+def test_by_default_every_port_takes_both(tmp_path: Path) -> None:
+    with Up("up", *WITH_GRPC) as up:
+        control = up.told("CONTROL")
+        assert fetch(f"{control}/topics", None) == 200
+        for address in (up.told("NAMESRV_ADDR"), up.told("ROCKETMQ_ENDPOINT"), urlsplit(control).netloc):
+            host, port = address.split(":")
+            pem = tmp_path / "one.pem"
+            pem.write_text(ssl.get_server_certificate((host, int(port))))
+            context = ssl.create_default_context(cafile=str(pem))
+            assert context.cert_store_stats()["x509_ca"] == 1
+        assert fetch(f"https://{urlsplit(control).netloc}/topics", pem) == 200
+
+
+def test_run_tells_its_command_to_use_tls() -> None:
+    told = call("run", "--no-grpc", "--set", "tls.server.mode=enforcing", "--", "sh", "-c", "staticfire topics; env")
+    assert "STATICFIRE_TLS_ENABLE=true" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("flaw", "words"),
+    [
+        (Flaw.EXPIRED, "has expired; renew it"),
+        (Flaw.NOT_YET_VALID, "correct this machine's clock"),
+        (Flaw.WRONG_NAME, "it has other names"),
+        (Flaw.OTHER_CA, "isn't signed by a CA that is trusted"),
+    ],
+)
+async def test_each_flaw_is_named_by_our_client(flaw: Flaw, words: str, tmp_path: Path) -> None:
+    fill(str(tmp_path), CertificateWish([], 30, "changeit", flaw.value))
+    files = Files(str(tmp_path / "server.pem"), str(tmp_path / "server.key.pem"))
+    async with nameserver(**serving(files)) as server:
+        with pytest.raises(ConnectFailed, match=words):
+            await ask(server.port, TlsClient(str(tmp_path / "ca.pem")))
+
+
+def test_a_key_that_doesnt_fit_prevents_the_start(tmp_path: Path) -> None:
+    assert call("certificates", "--to", str(tmp_path), "--flaw", Flaw.WRONG_KEY.value).returncode == 0
+    told = call("up", *FREE_PORTS, "-c", str(tmp_path / "tls.properties"))
+    assert told.returncode == 2
+    assert "doesn't fit the certificate" in told.stderr
+
+
+def test_a_refused_connection_is_in_the_journal() -> None:
+    with Up("up", *FREE_PORTS, "--set", "tls.server.mode=disabled") as up:
+        host, port = re.search(r"broker-a, ([\d.]+):(\d+)\]", "".join(up.lines)).groups()  # type: ignore[union-attr]
+        with pytest.raises((ssl.SSLError, OSError)):
+            ssl.get_server_certificate((host, int(port)))
+        told = call("journal", "tlsRefused", "--namesrv", up.told("NAMESRV_ADDR"), "--json")
+        event = json.loads(told.stdout.splitlines()[0])
+    assert event["kind"] == "tlsRefused"
+    assert "tls.server.mode=disabled" in event["details"]["reason"]
+
+
+def test_who_opens_a_cluster_is_warned() -> None:
+    def words(listen: str, **settings: str) -> str:
+        return exposure(plan_cluster("/d", [1], [2], GivenSettings(settings, {}), listen=listen), listen)
+
+    assert words("127.0.0.1") == ""
+    assert "anyone who reaches this machine" in words("0.0.0.0")
+    assert "anyone who reaches this machine" in words("0.0.0.0", **{"tls.server.mode": "enforcing"})
+    assert words("0.0.0.0", **{"tls.server.mode": "enforcing", "tls.server.need.client.auth": "require"}) == ""
+
+
+def test_keytool_reads_the_stores(certs: Path) -> None:
+    import shutil
+
+    if shutil.which("keytool") is None:
+        pytest.skip("no Java here")
+    for store, kind in (("trust.p12", "trustedCertEntry"), ("server.p12", "PrivateKeyEntry")):
+        command = ["keytool", "-list", "-keystore", str(certs / store), "-storepass", "changeit"]
+        told = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"})
+        assert kind in told.stdout
+
+
+@pytest.mark.parametrize("way", ["--set", "environment"])
+def test_the_list_of_processes_shows_no_password(certs: Path, tmp_path: Path, way: str) -> None:
+    """Two brokers: one of them was started early and gets its settings later, the other one by its command."""
+    locked, password = tmp_path / "locked.pem", "a-password-of-a-key"
+    key = serialization.load_pem_private_key((certs / "server.key.pem").read_bytes(), None)
+    encryption = serialization.BestAvailableEncryption(password.encode())
+    locked.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption))
+    paths = ["--set", f"tls.server.certPath={certs / 'server.pem'}", "--set", f"tls.server.keyPath={locked}"]
+    given = ["--set", f"tls.server.keyPassword={password}"] if way == "--set" else []
+    more = {} if given else {"STATICFIRE_TLS_SERVER_KEY_PASSWORD": password}
+    with Up("up", "--brokers", "2", *FREE_PORTS, *paths, *given, **more) as up:
+        commands = {name: Path(f"/proc/{pid}/cmdline").read_bytes() for name, pid in up.pids().items()}
+        namesrv = up.told("NAMESRV_ADDR")
+        told = call("mqadmin", "getNamesrvConfig", "--namesrv", namesrv, "--tls-trust", str(certs / "ca.pem"))
+    assert len(commands) == 3
+    assert not [name for name, command in commands.items() if password.encode() in command]
+    assert password not in told.stdout
+    assert "***" in told.stdout
+
+
+def test_explain_says_which_connections_were_refused() -> None:
+    with Up("up", *FREE_PORTS, "--set", "tls.server.mode=enforcing") as up:
+        namesrv = up.told("NAMESRV_ADDR")
+        assert call("consume", "orders", "--group", "billing", "--timeout", "1s", "--namesrv", namesrv).returncode != 0
+        told = call("explain", "billing", "--tls", "--namesrv", namesrv, "--json")
+    first = json.loads(told.stdout)["findings"][0]
+    assert first["kind"] == "TLS_REFUSED"
+    assert "plain text on an enforcing port" in first["evidence"][0]
