@@ -24,7 +24,6 @@ RATIO, CHECK, READABLE = "accessMessageInMemoryMaxRatio", "offsetCheckInSlave", 
 OF_REGION = ("MSG_REGION", "TRACE_ON")
 EXPLAINED = {
     "slave: pop": "ours refuses it: a pop at RocketMQ's slave moves the offset, and its check-point can't be stored",
-    "slave: end of a transaction": "the remark says why; RocketMQ's is that of an answer without a code",
 }
 
 
