@@ -45,9 +45,10 @@ def write_key(port: int, credentials: "Credentials") -> str:
 
 
 def remove_key(path: str) -> None:
-    """Remove a file that `write_key` has written."""
+    """Remove a file that `write_key` has written, and the folder if it was the last one."""
     with suppress(OSError):
         os.unlink(path)
+        os.rmdir(os.path.dirname(path))
 
 
 def read_key(namesrv: str) -> "Credentials | None":

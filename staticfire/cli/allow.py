@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from staticfire.cli.family import json_flag
+from staticfire.cli.listing import print_done
 from staticfire.cli.options import Command, all_flags, namesrv_flag, protocol_flag
 from staticfire.cli.user import on_brokers
 from staticfire.protocol.documentation import page
@@ -18,6 +20,7 @@ def policy_flags(command: Command) -> Command:
         command,
         namesrv_flag,
         protocol_flag,
+        json_flag,
         OPTION(
             "--from", "sources", metavar="IP,IP", default="",
             help="Only for requests from these addresses or networks, like 10.0.0.0/8.",
@@ -53,6 +56,7 @@ class WantedPolicy(NamedTuple):
 
     namesrv: str
     protocol: str
+    as_json: bool
     sources: str
     is_default: bool
     remove: bool
@@ -71,7 +75,8 @@ def set_policy(decision: str, wanted: WantedPolicy) -> None:
         if wanted.actions or wanted.sources:
             raise UsageError("--remove takes a user and a resource, and nothing else")
         on_brokers(*place, lambda access: access.remove_policy(name, about, is_default))
-        click.echo(f"removed the policy of {name} about {about}")
+        done = {"user": name, "resource": about, "removed": 1}
+        print_done(f"removed the policy of {name} about {about}", done, wanted.as_json)
         return
     if not wanted.actions:
         raise UsageError(f"{decision.lower()}: give the actions: staticfire {decision.lower()} {name} {about} Pub,Sub")
@@ -79,4 +84,6 @@ def set_policy(decision: str, wanted: WantedPolicy) -> None:
     sources = [one.strip() for one in wanted.sources.split(",") if one.strip()]
     on_brokers(*place, lambda access: access.set_policy(name, decision, about, words, sources, is_default))
     verb = "may" if decision == "Allow" else "may not"
-    click.echo(f"{name} {verb} {', '.join(words)} on {about}{' from ' + ', '.join(sources) if sources else ''}")
+    done = {"user": name, "decision": decision, "resource": about, "actions": words, "sources": sources}
+    told = f"{name} {verb} {', '.join(words)} on {about}{' from ' + ', '.join(sources) if sources else ''}"
+    print_done(told, done, wanted.as_json)

@@ -180,6 +180,14 @@ def add_row(table: "Table", cells: Sequence[object], style: str | None = None) -
     table.add_row(*(Text(printable(str(cell))) for cell in cells), style=style)
 
 
+def print_done(words: str, facts: dict[str, Any], as_json: bool) -> None:
+    """Print what a command has done: a sentence for people, or an object."""
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo(words)
+
+
 def print_lines(lines: Sequence[Mapping[str, Any]], as_json: bool, nothing: str) -> None:
     """Print lines with the same columns. `nothing`: the text to print if there are none."""
     if as_json:

@@ -2,7 +2,8 @@
 
 import click
 
-from staticfire.cli.family import GROUP
+from staticfire.cli.family import GROUP, json_flag
+from staticfire.cli.listing import print_done
 from staticfire.cli.messages import printable
 from staticfire.cli.options import namesrv_flag
 from staticfire.protocol.documentation import page
@@ -18,7 +19,8 @@ STAY_MS_MAX = 3_600_000
 @click.argument("group", type=GROUP)
 @click.option("--stay", default="1s", show_default=True, metavar="DURATION", help="How long it stays.")
 @namesrv_flag
-def member(group: str, stay: str, namesrv: str) -> None:
+@json_flag
+def member(group: str, stay: str, namesrv: str, as_json: bool) -> None:
     """Join GROUP like its other members, take a share of its queues, consume nothing, and leave.
 
     The group is rebalanced twice, as when a program starts and stops.
@@ -31,4 +33,5 @@ def member(group: str, stay: str, namesrv: str) -> None:
     if not 0 < stay_ms <= STAY_MS_MAX:
         raise UsageError(f"--stay {stay}: a member can stay for up to an hour")
     members = asyncio.run(join_for(namesrv, group, stay_ms))
-    click.echo(printable(f"{group} had {members + 1} members for {stay}, now {members} again"))
+    told = printable(f"{group} had {members + 1} members for {stay}, now {members} again")
+    print_done(told, {"group": group, "stayMs": stay_ms, "members": members}, as_json)

@@ -6,7 +6,7 @@ import click
 
 from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import json_flag, watch_flag
-from staticfire.cli.listing import asked, print_json, print_lines, watched
+from staticfire.cli.listing import asked, print_done, print_json, print_lines, watched
 from staticfire.cli.options import namesrv_flag
 
 if TYPE_CHECKING:
@@ -52,46 +52,51 @@ def show(namesrv: str, as_json: bool, watch_s: float | None) -> None:
 
 @replication.command()
 @namesrv_flag
+@json_flag
 @SLAVE_NAME
-def hold(name: str, namesrv: str) -> None:
+def hold(name: str, namesrv: str, as_json: bool) -> None:
     """Let SLAVE (broker-a-1) copy nothing more, until `release`."""
-    _control(namesrv, name, f"{name} copies nothing more; `staticfire replication release {name}` ends that", hold=True)
+    words = f"{name} copies nothing more; `staticfire replication release {name}` ends that"
+    _control(namesrv, name, words, as_json, hold=True)
 
 
 @replication.command()
 @namesrv_flag
+@json_flag
 @SLAVE_NAME
-def release(name: str, namesrv: str) -> None:
+def release(name: str, namesrv: str, as_json: bool) -> None:
     """Let SLAVE copy again, without a lag."""
-    _control(namesrv, name, f"{name} copies its master again", hold=False, lag_ms=0)
+    _control(namesrv, name, f"{name} copies its master again", as_json, hold=False, lag_ms=0)
 
 
 @replication.command()
 @namesrv_flag
+@json_flag
 @SLAVE_NAME
 @click.argument("duration")
-def lag(name: str, duration: str, namesrv: str) -> None:
+def lag(name: str, duration: str, namesrv: str, as_json: bool) -> None:
     """Let SLAVE store each message that much later than its master, like `5s` or `200ms`; 0 ends that."""
     from staticfire.protocol.durations import parse_duration
 
     lag_ms = 0 if duration == "0" else parse_duration(duration)
     words = f"{name} is {duration} behind its master from now on" if lag_ms else f"{name} copies without a lag"
-    _control(namesrv, name, words, lag_ms=lag_ms)
+    _control(namesrv, name, words, as_json, lag_ms=lag_ms)
 
 
 @replication.command()
 @namesrv_flag
+@json_flag
 @SLAVE_NAME
-def sync(name: str, namesrv: str) -> None:
+def sync(name: str, namesrv: str, as_json: bool) -> None:
     """Let SLAVE copy topics, groups and offsets now, instead of after slaveSyncPeriod."""
-    _control(namesrv, name, f"{name} copies topics, groups and offsets now", copy_state=True)
+    _control(namesrv, name, f"{name} copies topics, groups and offsets now", as_json, copy_state=True)
 
 
-def _control(namesrv: str, name: str, words: str, **change: Any) -> None:
+def _control(namesrv: str, name: str, words: str, as_json: bool, **change: Any) -> None:
     from staticfire.protocol.requests.replication import ControlReplication
 
     _with_replicas(namesrv, lambda admin: admin.control(name, ControlReplication(**change)))
-    click.echo(words)
+    print_done(words, {"slave": name, **change}, as_json)
 
 
 def _with_replicas(namesrv: str, act: "Callable[[ReplicaAdmin], Awaitable[Any]]") -> "list[Replica] | Any":

@@ -8,7 +8,7 @@ import click
 
 from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import json_flag
-from staticfire.cli.listing import asked, print_lines
+from staticfire.cli.listing import asked, print_done, print_lines
 from staticfire.cli.options import Command, namesrv_flag, protocol_flag
 from staticfire.protocol.documentation import page
 from staticfire.protocol.errors import UsageError
@@ -57,10 +57,13 @@ def _secret(secret: str | None, from_stdin: bool) -> str | None:
 @user.command(short_help="Add a user.")
 @namesrv_flag
 @protocol_flag
+@json_flag
 @_secret_flags
 @OPTION("--super", "is_super", is_flag=True, help="It may do everything, also manage users.")
 @click.argument("name")
-def add(namesrv: str, protocol: str, secret: str | None, secret_stdin: bool, is_super: bool, name: str) -> None:
+def add(
+    namesrv: str, protocol: str, as_json: bool, secret: str | None, secret_stdin: bool, is_super: bool, name: str
+) -> None:
     """Add the user NAME on all brokers. Its name is the access key.
 
     \b
@@ -72,12 +75,13 @@ def add(namesrv: str, protocol: str, secret: str | None, secret_stdin: bool, is_
     if given is None:
         raise UsageError(f"user add: give a secret: staticfire user add {name} --secret ...")
     on_brokers(namesrv, protocol, lambda access: access.add_user(name, given, is_super))
-    click.echo(f"added user {name}; clients sign with it from now on")
+    print_done(f"added user {name}; clients sign with it from now on", {"user": name, "added": 1}, as_json)
 
 
 @user.command(short_help="Change a user's secret, type or status.")
 @namesrv_flag
 @protocol_flag
+@json_flag
 @_secret_flags
 @OPTION("--super/--normal", "is_super", default=None, help="Whether it may do everything.")
 @OPTION("--enable/--disable", "is_enabled", default=None, help="Whether its requests are accepted at all.")
@@ -85,6 +89,7 @@ def add(namesrv: str, protocol: str, secret: str | None, secret_stdin: bool, is_
 def change(
     namesrv: str,
     protocol: str,
+    as_json: bool,
     secret: str | None,
     secret_stdin: bool,
     is_super: bool | None,
@@ -96,17 +101,18 @@ def change(
     if given is None and is_super is None and is_enabled is None:
         raise UsageError("user change: give --secret, --super, --normal, --enable or --disable")
     on_brokers(namesrv, protocol, lambda access: access.change_user(name, given, is_super, is_enabled))
-    click.echo(f"changed user {name}")
+    print_done(f"changed user {name}", {"user": name, "changed": 1}, as_json)
 
 
 @user.command(short_help="Remove a user with its policies.")
 @namesrv_flag
 @protocol_flag
+@json_flag
 @click.argument("name")
-def remove(namesrv: str, protocol: str, name: str) -> None:
+def remove(namesrv: str, protocol: str, as_json: bool, name: str) -> None:
     """Remove the user NAME and its policies, from the next request on."""
     on_brokers(namesrv, protocol, lambda access: access.remove_user(name))
-    click.echo(f"removed user {name}")
+    print_done(f"removed user {name}", {"user": name, "removed": 1}, as_json)
 
 
 @user.command("list", short_help="List the users and what they may do.")

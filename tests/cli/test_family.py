@@ -28,11 +28,11 @@ from tools.command_line import SERVERS, walk
 
 NOWHERE = "127.0.0.1:1"
 LEAVES = {" ".join(path): command for path, command in walk(staticfire)}
-FOR_ITSELF = {"copy"}
-"""What asks two clusters spells some options its own way."""
+FOR_ITSELF = {"copy", "chaos", "certificates", "dashboard"}
+"""They ask two clusters, start their own, ask none, or serve pages: their options are their own."""
 FAMILY = {name: one for name, one in LEAVES.items() if name.split()[0] not in SERVERS and name not in FOR_ITSELF}
 ADMIN = {name: command for name, command in LEAVES.items() if name.startswith("mqadmin ")}
-WATCHED = {"topics", "groups", "group", "explain", "dlq list", "fault list", "clock now"}
+WATCHED = {"topics", "groups", "group", "explain", "dlq list", "fault list", "clock now", "replication show"}
 ALIKE = ("--namesrv", "--protocol", "--json", "--watch", "--control", "--last", "--queue", "--client")
 
 EXAMPLES = {
@@ -62,6 +62,19 @@ EXAMPLES = {
     "clock scale": "clock scale 2",
     "clock advance": "clock advance 1s",
     "reset": "reset",
+    "member": "member billing --stay 10ms",
+    "replication show": "replication show",
+    "replication hold": "replication hold broker-a-1",
+    "replication release": "replication release broker-a-1",
+    "replication lag": "replication lag broker-a-1 1s",
+    "replication sync": "replication sync broker-a-1",
+    "failover": "failover broker-a",
+    "user add": "user add shop --secret s3cret",
+    "user change": "user change shop --secret s3cret",
+    "user remove": "user remove shop",
+    "user list": "user list",
+    "allow": "allow shop Topic:orders Pub",
+    "deny": "deny shop Topic:orders Pub",
     "snapshot save": "snapshot save",
     "snapshot restore": "snapshot restore",
     "snapshot list": "snapshot list",
@@ -72,7 +85,7 @@ WORDS = {
     "--producerGroup": "shop", "--srcGroup": "billing", "--destGroup": "ledger", "--clusterName": "DefaultCluster",
     "--method": "get", "--perm": "4", "--mode": "POP", "--timestamp": "0", "--key": "name", "--value": "1",
     "--namespace": "space", "--brokerName": "broker-a", "--queueId": "0", "--offset": "0", "--msgId": "A" * 32,
-    "--msgKey": "order-1", "--body": "x", "--topicName": "orders",
+    "--msgKey": "order-1", "--brokerId": "1", "--body": "x", "--topicName": "orders",
 }  # fmt: skip
 """What the flags that commands of mqadmin need are given."""
 
@@ -81,7 +94,7 @@ def admin_line(name: str) -> str:
     needed = [param for param in LEAVES[name].params if param.required]
     flags = {next(one for one in param.opts if one in WORDS) for param in needed}
     places = {one for param in LEAVES[name].params for one in param.opts if one in ("--clusterName", "--brokerAddr")}
-    flags |= {"--clusterName"} if len(places) == 2 else set()
+    flags |= {"--clusterName"} if len(places) == 2 or name == "mqadmin getSyncStateSet" else set()
     return " ".join([name, *(f"{flag} {WORDS[flag]}" for flag in sorted(flags))])
 
 

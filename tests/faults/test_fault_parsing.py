@@ -62,7 +62,7 @@ def test_places_and_sides_are_names() -> None:
         ({"code": "SEND_MESAGE", "drop": True}, "did you mean SEND_MESSAGE"),
         ({"code": "zzz", "drop": True}, "write its name, like SEND_MESSAGE"),
         ({"code": "77777", "drop": True}, "'77777' is not a request code"),
-        ({"code": "AUTH_CREATE_USER", "drop": True}, "isn't supported"),
+        ({"code": "EXPORT_ROCKSDB_CONFIG_TO_JSON", "drop": True}, "isn't supported"),
         ({"code": "GET_FAULTS", "drop": True}, "rules can't hit it"),
         ({"code": "SEND_MESSAGE"}, "the rule has no action"),
         ({"drop": True, "close": True}, "drop and close can't be combined"),

@@ -31,7 +31,8 @@ class Pair:
     """A master and its slave, and one connection to each."""
 
     def __init__(self, nameserver: str, run: str) -> None:
-        line, replicated = Line(nameserver), []
+        line = Line(nameserver)
+        replicated: list[tuple[str, Any]] = []
         while not replicated:  # A slave of RocketMQ registers ten seconds after its start.
             table = read_json(line.answer(line.send(CLUSTER_INFO, {}, b"", {})).body)["brokerAddrTable"]
             replicated = [(name, one) for name, one in table.items() if len(one["brokerAddrs"]) > 1]

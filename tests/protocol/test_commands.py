@@ -1,6 +1,6 @@
 """Every declared command travels in every codec and comes out as it went in; any other bytes are a ProtocolError."""
 
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import msgspec
 import pytest
@@ -49,6 +49,8 @@ def fields_of(shape: Shape) -> st.SearchStrategy[dict[str, Any]]:
 def value_of(kind: Any) -> st.SearchStrategy[Any]:
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return st.builds(kind, **{one.name: value_of(one.type) for one in msgspec.structs.fields(kind) if one.required})
+    if get_origin(kind) is list:
+        return st.lists(value_of(get_args(kind)[0]), max_size=2)
     options = (kind,) if kind in PLAIN else kind.__args__
     return st.one_of([PLAIN[option] for option in options])
 
