@@ -27,8 +27,11 @@ def folder() -> str:
     )  # tempfile is slow to import
 
 
-def write_key(port: int, credentials: "Credentials") -> str:
-    """Write the key of the cluster with this nameserver; return the path, "" if that is impossible."""
+def write_key(port: int, key: str) -> str:
+    """Write the key of the cluster with this nameserver; return the path, "" if that is impossible.
+
+    `key`: the text of credentials. A start needn't load what reads it.
+    """
     path = os.path.join(folder(), str(port))
     try:
         os.makedirs(folder(), mode=0o700, exist_ok=True)
@@ -40,7 +43,7 @@ def write_key(port: int, credentials: "Credentials") -> str:
     except OSError:
         return ""
     with os.fdopen(descriptor, "w") as file:
-        file.write(credentials.text)
+        file.write(key)
     return path
 
 

@@ -81,8 +81,8 @@ def _owners_key(cluster: ProcessCluster) -> Iterator[None]:
     """Let the commands of this user sign as the cluster's own user while it runs."""
     from staticfire.runtime.local_keys import remove_key, write_key  # here, after the processes were started
 
-    own = cluster.credentials
-    path = "" if own is None else write_key(cluster.plan.nameservers[0].listen_port, own)
+    own = cluster.plan.own_key
+    path = write_key(cluster.plan.nameservers[0].listen_port, own) if own else ""
     try:
         yield
     finally:

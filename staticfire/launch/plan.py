@@ -109,14 +109,18 @@ class ClusterPlan:
         return {broker.broker_name: format_address(self.host, broker.listen_port) for broker in self.brokers}
 
     @property
+    def own_key(self) -> str:
+        """The text of `credentials`; empty if there are none."""
+        return self.brokers[0].inner_client_authentication_credentials
+
+    @property
     def credentials(self) -> "Credentials | None":
         """The access key of the cluster's own programs."""
-        text = self.brokers[0].inner_client_authentication_credentials
-        if not text:
+        if not self.own_key:
             return None
         from staticfire.runtime.credentials import Credentials  # here, since it isn't needed to start processes
 
-        return Credentials.parse(text)
+        return Credentials.parse(self.own_key)
 
     @property
     def grpc_endpoint(self) -> str | None:
