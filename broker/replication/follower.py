@@ -29,6 +29,7 @@ from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError
 from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
     COPY_BYTES_MAX,
+    PIECE_BYTES_MAX,
     CopyAnswer,
     CopyLog,
     CopyStateAnswer,
@@ -64,6 +65,8 @@ class _Piece(NamedTuple):
     position: int
     data: bytes
     end: int
+    bytes_max: int
+    """As requested."""
 
 
 class ReplicationFollower:
@@ -94,6 +97,7 @@ class ReplicationFollower:
         self._copies = asyncio.Event()
         self._pieces: deque[_Piece] = deque()
         self._bytes_max = COPY_BYTES_MAX
+        self._sent_end = 0
         self.master_address = ""
         self.master_end = 0
         self.problem = "it has not joined its master yet"
@@ -157,6 +161,7 @@ class ReplicationFollower:
         if not await self._is_prepared(joined):
             return
         self.problem = ""
+        self._sent_end = joined.start_position
         self._copies.set()
         self._state_wanted.set()
         log.info("copy_started", master=address, position=joined.start_position, master_end=joined.end_position)
@@ -174,9 +179,10 @@ class ReplicationFollower:
             self._store_due()
 
     def _received(self, position: int, data: bytes) -> None:
+        self._sent_end = max(self._sent_end, position + len(data))
         lag_ms = self._state.settings.replication_lag_ms
         end = end_of_whole_records(position, data) if lag_ms else position + len(data)
-        self._pieces.append(_Piece(UptimeMs(self._uptime_ms() + lag_ms), position, data, end))
+        self._pieces.append(_Piece(UptimeMs(self._uptime_ms() + lag_ms), position, data, end, self._bytes_max))
 
     async def _join(self, address: str) -> Joined:
         settings, store = self._state.settings, self._store
@@ -234,8 +240,11 @@ class ReplicationFollower:
             if sum(len(piece.data) for piece in self._pieces) > LAGGING_BYTES_MAX:
                 await pause(wait_ms)
                 return None
+        # A piece may end in the blank at the end of a segment. Then all of the blank is here, but the master refuses a
+        # slave that confirms more than it was sent.
+        stored = min(self._store.max_position, self._sent_end)
         request = CopyLog(
-            self._state.settings.broker_id, newest(joined.epochs), self._end_of_received(), self._store.max_position,
+            self._state.settings.broker_id, newest(joined.epochs), self._end_of_received(), stored,
             self._bytes_max, wait_ms, joined.deletions,
         )  # fmt: skip
         answer = await self._pool.ask(address, request, TIMEOUT_MS)
@@ -266,7 +275,11 @@ class ReplicationFollower:
         end = copy.add(piece.position, piece.data)
         self._settle()
         if end == piece.position:
-            self._bytes_max = max(2 * self._bytes_max, 2 * len(piece.data))
+            if len(piece.data) < piece.bytes_max or piece.bytes_max >= PIECE_BYTES_MAX:
+                # There is nothing more in this segment, or no record is as large: the master's disk is damaged, say.
+                self._bytes_max = COPY_BYTES_MAX
+                raise StorageError(f"the master's log has no whole record at position {end}: it is damaged")
+            self._bytes_max = min(max(self._bytes_max, 2 * piece.bytes_max), PIECE_BYTES_MAX)
             return
         self._bytes_max = COPY_BYTES_MAX
         if self._store.max_position != end:

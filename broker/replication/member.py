@@ -19,6 +19,7 @@ from staticfire.broker.replication.ha_status import ha_of_master, ha_of_slave
 from staticfire.broker.replication.lineage import (
     MASTER_ID,
     SLAVE,
+    SYNC_MASTER,
     Lineage,
     is_slave,
     read_lineage,
@@ -53,6 +54,8 @@ SUCCESSOR_MS = 1_000
 HANDING_OVER = "handing over"
 SET_ID_BITS = 64
 ASYNC_MASTER = "ASYNC_MASTER"
+# Absent: the role of the last master.
+ROLES = ("", ASYNC_MASTER, SYNC_MASTER, SLAVE)
 LAG_MS_MAX = 3_600_000
 # A master that refuses messages accepts them again after this time, if what requested it died meanwhile.
 FENCE_MS_MAX = 30_000
@@ -273,7 +276,10 @@ class ReplicationMember:
         if newest(lineage.epochs) >= request.epoch and request.role != SLAVE:
             words = f"epoch {request.epoch} isn't newer than epoch {newest(lineage.epochs)} of this broker"
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
-        if (request.role == SLAVE) == (request.broker_id == MASTER_ID):
+        if request.role not in ROLES:
+            words = f"role {request.role}: it must be {', '.join(ROLES[1:])}, or absent"
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
+        if (request.role == SLAVE) == (request.broker_id == MASTER_ID) or request.broker_id < MASTER_ID:
             words = f"role {request.role} with id {request.broker_id}: 0 is the id of the master"
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
         if not lineage.set_id:

@@ -16,6 +16,8 @@ from staticfire.protocol.numbers import Int32, Int64
 
 COPY_BYTES_MAX = 1024 * 1024
 """Size of one piece of the log, unless a single record is larger."""
+PIECE_BYTES_MAX = FRAME_BYTES_MAX - 4096
+"""A piece is never larger, whatever is requested: it must fit into a frame."""
 
 
 class Epoch(msgspec.Struct, rename="camel", gc=False, frozen=True):
