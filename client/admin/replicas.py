@@ -254,10 +254,16 @@ def _chosen(broker: str, replicas: list[Replica], to: int | None) -> Replica:
 
 
 def _progress(replica: Replica) -> tuple[int, int, int]:
-    """Return what a slave has of the log, to be compared: a newer epoch counts more than more bytes."""
+    """Return what a slave has of the log, to be compared: a newer epoch counts more than more bytes.
+
+    A slave learns of an epoch when it joins, perhaps long before it has what was stored before it. Only an epoch that
+    its log has reached counts: another slave may have more of the older one, and each of those messages may be one that
+    was acknowledged.
+    """
     state = replica.state
     assert state is not None
-    return (state.epochs[-1].epoch if state.epochs else 0), state.end_position, -replica.broker_id
+    reached = [epoch.epoch for epoch in state.epochs if epoch.start_position <= state.end_position]
+    return max(reached, default=0), state.end_position, -replica.broker_id
 
 
 def _stored_by(master: ReplicationState, target: Replica) -> int:

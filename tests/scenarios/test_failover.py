@@ -10,6 +10,7 @@ from staticfire.client.admin.failover_watch import FailoverWatch
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.requests.brokers import GetMemberGroup
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
+from staticfire.protocol.requests.replication import ChangeRole
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.replica_set import MASTER, NAMESRV, SECOND, SLAVE, ReplicaSet, address_of
 
@@ -179,6 +180,27 @@ async def test_no_acknowledged_message_of_a_synchronous_set_is_lost(world: Simul
     bodies = await trio.bodies(new)
     assert bodies[: len(acknowledged)] == acknowledged
     assert (await trio.state(new)).role == "SYNC_MASTER"
+    await trio.close()
+
+
+async def test_the_slave_with_the_acknowledged_messages_is_elected(world: SimulatedWorld) -> None:
+    """Not the one that joined the master of a newer epoch, but never copied what was stored before it."""
+    trio = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2).open(slaves=2)
+    await trio.control(SECOND, lag_ms=60_000)
+    for number in range(20):
+        assert (await trio.send(b"%d" % number)).code == 0
+    world.kill(MASTER)
+    await world.run_for(100)
+    assert (await trio.failover()).master == address_of(SLAVE)
+    await world.run_for(seconds=2)
+    assert [epoch.epoch for epoch in (await trio.state(SECOND)).epochs] == [1, 2]
+    assert trio.end(SECOND) == 0
+    # The old master is back, but has not joined the new one yet, when that is lost.
+    world.kill(SLAVE)
+    await trio.start(MASTER)
+    await trio.ask(MASTER, ChangeRole("SLAVE", 1, 1))
+    assert (await trio.failover()).master == address_of(MASTER)
+    assert await trio.bodies(MASTER) == [b"%d" % number for number in range(20)]
     await trio.close()
 
 
