@@ -3,6 +3,7 @@
 Behaviour
 - A master begins its lineage when the first slave joins. From then on it asks the nameserver every second who holds its
   id: a broker that took over while this one was dead or frozen has a newer epoch, and this one becomes its slave.
+- A master that starts with an empty log asks once: its disk may be a new one, and a slave have taken over.
 - A change of roles is refused if its epoch isn't newer than this broker's.
 """
 
@@ -76,6 +77,8 @@ class ReplicationMember:
         self._state_copy = StateCopy(around.tables, around.assignments)
         self._unfence: asyncio.TimerHandle | None = None
         self._is_started = False
+        self._may_be_replaced = False
+        """This master has no lineage, because its disk is new, and another broker may have become the master."""
         if waits_for_copies(settings):
             clock = state.machine.clock
             followers, in_sync_count = self.source.followers, self.source.in_sync_count
@@ -129,12 +132,14 @@ class ReplicationMember:
 
     async def is_replaced(self) -> bool:
         """Return whether another broker is the master of this set in a newer epoch. Then no message is accepted."""
-        if self.follower is not None or not self._lineage.set_id:
+        self._may_be_replaced = bool(self._lineage.set_id) or not self._store.max_position
+        if self.follower is not None or not self._may_be_replaced:
             return False
         around = self._around
         found = await find_successor(self._state.settings, self._lineage, around.registration, around.pool)
         if found is not None:
             self._store.refuse(StorageError(f"{found.address} has become the master: send to it"), HANDING_OVER)
+        self._may_be_replaced = found is not None
         return found is not None
 
     def answer_held(self) -> None:
@@ -187,7 +192,7 @@ class ReplicationMember:
         """Become a slave if another broker has become the master of this set."""
         around = self._around
         while True:
-            if self._lineage.set_id:
+            if self._lineage.set_id or self._may_be_replaced:
                 settings = self._state.settings
                 found = await find_successor(settings, self._lineage, around.registration, around.pool)
                 if found is not None:

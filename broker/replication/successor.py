@@ -38,7 +38,10 @@ async def members_of(settings: BrokerSettings, registration: Registration, pool:
 async def find_successor(
     settings: BrokerSettings, lineage: Lineage, registration: Registration, pool: ConnectionPool
 ) -> Successor | None:
-    """Return the broker that is the master of this set in a newer epoch; None if there is none."""
+    """Return the broker that is the master of this set in a newer epoch; None if there is none.
+
+    A broker without a lineage, whose log is empty, may belong to any set of its name.
+    """
     members = await members_of(settings, registration, pool)
     for address in members.values():
         if address == registration.address:
@@ -51,7 +54,8 @@ async def find_successor(
             continue
         its = answer.body
         is_newer = newest(its.epochs) > newest(lineage.epochs)
-        if its.role != SLAVE and its.set_id == lineage.set_id and is_newer:
+        is_of_this_set = its.set_id and lineage.set_id in ("", its.set_id)
+        if its.role != SLAVE and is_of_this_set and is_newer:
             return Successor(address, its.epochs, free_id(members, registration.address))
     return None
 

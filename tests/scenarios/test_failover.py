@@ -204,6 +204,28 @@ async def test_the_slave_with_the_acknowledged_messages_is_elected(world: Simula
     await trio.close()
 
 
+@pytest.mark.parametrize("settings", [{}, {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2}])
+async def test_a_master_that_comes_back_with_an_empty_disk_is_a_slave(
+    world: SimulatedWorld, settings: dict[str, object]
+) -> None:
+    """It must not take the place of the one that took over: it has no message, and the other slave none of its log."""
+    trio = await ReplicaSet(world, **settings).open(slaves=2)
+    for number in range(20):
+        assert (await trio.send(b"%d" % number)).code == 0
+    await trio.until_caught_up()
+    world.kill(MASTER)
+    await world.run_for(500)
+    assert (await trio.failover()).master == address_of(SLAVE)
+    world.machine(MASTER).files.remove_folder("/store")
+    await trio.start(MASTER)
+    await trio.until_caught_up(MASTER, SLAVE)
+    await trio.until_caught_up(SECOND, SLAVE)
+    assert await members(trio) == {0: address_of(SLAVE), 1: address_of(MASTER), 2: address_of(SECOND)}
+    trio.assert_equal(MASTER, SLAVE, SECOND)
+    assert len(await trio.bodies(MASTER)) == 20
+    await trio.close()
+
+
 @pytest.mark.parametrize(
     ("to", "losing", "error", "words"),
     [
