@@ -25,6 +25,7 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.copied import end_of_whole_records
 from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
 from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
@@ -98,6 +99,8 @@ class ReplicationFollower:
         self._pieces: deque[_Piece] = deque()
         self._bytes_max = COPY_BYTES_MAX
         self._sent_end = 0
+        self._fenced_until_ms = 0
+        self._asking: asyncio.Timeout | None = None
         self.master_address = ""
         self.master_end = 0
         self.problem = "it has not joined its master yet"
@@ -119,12 +122,30 @@ class ReplicationFollower:
         """Copy topics, groups and offsets at once."""
         self._state_wanted.set()
 
+    def fence(self, fence_ms: int) -> None:
+        """Neither store nor confirm anything for this time: another broker takes over. 0: look for the master again.
+
+        Otherwise the old master, which may be alive, could still acknowledge what the new one will not have.
+        """
+        self._fenced_until_ms = self._uptime_ms() + fence_ms
+        if self._asking is not None:
+            self._asking.reschedule(asyncio.get_running_loop().time())
+        self._changed.set()
+
+    async def _wait_while_fenced(self) -> None:
+        while (rest_ms := self._fenced_until_ms - self._uptime_ms()) > 0:
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(rest_ms / 1000):
+                    await self._changed.wait()
+
     # -- the loop ------------------------------------------------------------------------------------------------
 
     async def loop(self, pause: Pause) -> None:
         """Copy until this broker isn't a slave any more."""
         while True:
             pause_ms = JOIN_AGAIN_MS
+            await self._wait_while_fenced()
             try:
                 self.master_address = await self._find_master()
                 await self._follow(self.master_address, pause)
@@ -247,13 +268,25 @@ class ReplicationFollower:
             self._state.settings.broker_id, newest(joined.epochs), self._end_of_received(), stored,
             self._bytes_max, wait_ms, joined.deletions,
         )  # fmt: skip
-        answer = await self._pool.ask(address, request, TIMEOUT_MS)
+        answer = await self._ask_unless_fenced(address, request)
         if answer.code == ResponseCode.ILLEGAL_OPERATION:
             log.info("copy_begun_again", master=address, reason=answer.remark)
             return CopyAnswer(end_position=self.master_end, deletions=-1)
         if not isinstance(answer, CopyAnswer) or answer.code:
             raise BrokerAnswer(answer.code, answer.remark or "the master sends no log")
         return answer
+
+    async def _ask_unless_fenced(self, address: str, request: CopyLog) -> Answer:
+        """Raises: MasterLost (a failover began, perhaps while the master was asked), NetworkError, ProtocolError."""
+        try:
+            if self._fenced_until_ms > self._uptime_ms():
+                raise TimeoutError
+            async with asyncio.timeout(None) as self._asking:
+                return await self._pool.ask(address, request, TIMEOUT_MS)
+        except TimeoutError:
+            raise MasterLost("another broker takes over") from None
+        finally:
+            self._asking = None
 
     def _end_of_received(self) -> int:
         if not self._pieces:

@@ -238,7 +238,10 @@ class ReplicationMember:
         """Hold, release or delay the copy of a slave; let a master refuse messages. Raises: BrokerAnswer."""
         request: ControlReplication = call.request
         if request.fence_ms >= 0:
-            self._fence(request.fence_ms)
+            if self.follower is None:
+                self._fence(request.fence_ms)
+            else:
+                self.follower.fence(min(request.fence_ms, FENCE_MS_MAX))
         if request.hold is not None or request.lag_ms is not None or request.copy_state:
             self._control_copy(request)
         return ReplicationAnswer(body=self.describe())

@@ -163,14 +163,37 @@ class ReplicaAdmin:
             raise UsageError(f"losing={losing}: the number of lost messages can't be below 0")
         replicas = await self.all(broker)
         master = next((one for one in replicas if one.broker_id == MASTER_ID), None)
-        target = _chosen(broker, replicas, to)
+        if master is not None and master.state is not None:
+            target = _chosen(broker, replicas, to)
+            missing = await self._handed_over(master, target, losing)
+            return await self._carried_out(replicas, master, target, missing, losing)
+        slaves = [one for one in replicas if one.broker_id != MASTER_ID and one.state is not None]
+        try:
+            # The master may only be slow: no slave may confirm anything to it any more.
+            await self._fence(slaves, FENCE_MS)
+            now = await asyncio.gather(*(self._replica(broker, one.broker_id, one.address) for one in slaves))
+            replicas = [*(one for one in replicas if one not in slaves), *now]
+            target = _chosen(broker, replicas, to)
+            missing = _missing_without_master(target, losing or accepts_loss)
+            return await self._carried_out(replicas, None, target, missing, losing)
+        finally:
+            await self._fence(slaves, 0)
+
+    async def _fence(self, slaves: list[Replica], fence_ms: int) -> None:
+        """Let slaves copy nothing for a time, or copy again. One that doesn't answer copies nothing either."""
+        request = ControlReplication(fence_ms=fence_ms)
+        asked = (self._pool.ask(one.address, request, TIMEOUT_MS) for one in slaves)
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(answer, BaseException) and not isinstance(answer, NetworkError | ProtocolError):
+                raise answer
+
+    async def _carried_out(
+        self, replicas: list[Replica], alive: Replica | None, target: Replica, missing: int, losing: int | None
+    ) -> Failover:
+        """Exchange the roles; `alive`: the old master, if it answers."""
+        broker = target.broker_name
         known = [one.state for one in replicas if one.state is not None]
         epoch = 1 + max((epochs[-1].epoch for state in known if (epochs := state.epochs)), default=1)
-        alive = master if master is not None and master.state is not None else None
-        if alive is not None:
-            missing = await self._handed_over(alive, target, losing)
-        else:
-            missing = _missing_without_master(target, losing or accepts_loss)
         if alive is not None:
             await self._take_role(alive.address, ChangeRole(SLAVE, target.broker_id, epoch))
         more = 0 if missing < 0 else max(0, (losing or 0) - missing)

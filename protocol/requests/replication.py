@@ -188,7 +188,7 @@ class ControlReplication(Request, rename="camel"):
     lag_ms: Int64 | None = None
     copy_state: bool = False
     fence_ms: Int64 = -1
-    """A master refuses messages for this time, because it hands over; 0: it accepts them again."""
+    """A master refuses messages for this time, because it hands over; a slave copies nothing. 0: they do so again."""
 
 
 class RoleAnswer(Answer, rename="camel"):

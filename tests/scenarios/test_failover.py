@@ -204,6 +204,40 @@ async def test_the_slave_with_the_acknowledged_messages_is_elected(world: Simula
     await trio.close()
 
 
+async def test_a_master_that_thaws_acknowledges_nothing_that_the_new_one_lacks(world: SimulatedWorld) -> None:
+    """The other slave followed it until then, and would have been the second copy."""
+    trio = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2, slave_timeout=500).open(slaves=2)
+    assert (await trio.send(b"before")).code == 0
+    await trio.until_caught_up()
+    world.freeze(MASTER)
+    failover = asyncio.ensure_future(trio.failover(to=1))
+    while (await trio.state(SLAVE)).role == "SLAVE":
+        await world.run_for(5)
+    world.thaw(MASTER)
+    late = await trio.send(b"late")
+    assert late.code != 0
+    await failover
+    began_ms = world.uptime_ms
+    assert (await trio.send(b"after", SLAVE)).code == 0
+    assert world.uptime_ms - began_ms < 1_000
+    await trio.until_caught_up(MASTER, SLAVE)
+    await trio.until_caught_up(SECOND, SLAVE)
+    trio.assert_equal(MASTER, SLAVE, SECOND)
+    assert await trio.bodies(SLAVE) == [b"before", b"after"]
+    await trio.close()
+
+
+async def test_a_failover_that_is_refused_lets_the_slaves_copy_again(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open()
+    world.freeze(MASTER)
+    with pytest.raises(ClientError, match="no slave with id 7"):
+        await pair.failover(to=7)
+    world.thaw(MASTER)
+    assert (await pair.send(b"1")).code == 0
+    await pair.until_caught_up(within_ms=1_000)
+    await pair.close()
+
+
 @pytest.mark.parametrize("settings", [{}, {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2}])
 async def test_a_master_that_comes_back_with_an_empty_disk_is_a_slave(
     world: SimulatedWorld, settings: dict[str, object]
