@@ -4,6 +4,8 @@ Behaviour
 - A master begins its lineage when the first slave joins. From then on it asks the nameserver every second who holds its
   id: a broker that took over while this one was dead or frozen has a newer epoch, and this one becomes its slave.
 - A master that starts with an empty log asks once: its disk may be a new one, and a slave have taken over.
+- A master whose sends wait for slaves, and that lost the end of its log to a power cut, doesn't begin again: a slave
+  has what was acknowledged, and takes over. Other masters begin, and that slave copies nothing.
 - A change of roles is refused if its epoch isn't newer than this broker's.
 """
 
@@ -30,7 +32,7 @@ from staticfire.broker.replication.lineage import (
 from staticfire.broker.replication.role_change import RoleChange
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
-from staticfire.broker.replication.successor import find_successor
+from staticfire.broker.replication.successor import find_longer, find_successor
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
@@ -131,16 +133,34 @@ class ReplicationMember:
             spawn(self._waiting.expiry_loop(), "copies_waited_for")
 
     async def is_replaced(self) -> bool:
-        """Return whether another broker is the master of this set in a newer epoch. Then no message is accepted."""
+        """Return whether another broker is the master of this set in a newer epoch, or must be. Then refuse messages."""
         self._may_be_replaced = bool(self._lineage.set_id) or not self._store.max_position
         if self.follower is not None or not self._may_be_replaced:
             return False
-        around = self._around
-        found = await find_successor(self._state.settings, self._lineage, around.registration, around.pool)
+        around, settings, lineage = self._around, self._state.settings, self._lineage
+        found = await find_successor(settings, lineage, around.registration, around.pool)
+        self._may_be_replaced = found is not None
         if found is not None:
             self._store.refuse(StorageError(f"{found.address} has become the master: send to it"), HANDING_OVER)
-        self._may_be_replaced = found is not None
-        return found is not None
+            return True
+        if not (lineage.set_id and waits_for_copies(settings)):
+            return False
+        return await self._has_lost_its_end()
+
+    async def _has_lost_its_end(self) -> bool:
+        """Return whether a slave has more than this master. Then it must take over: that may have been acknowledged."""
+        around, end = self._around, self._store.max_position
+        longer = await find_longer(self._state.settings, self._lineage, end, around.registration, around.pool)
+        if longer is None:
+            return False
+        address, slave_end = longer
+        words = f"this master lost the end of its log, which {address} has"
+        log.error(
+            "log_end_lost", end=end, slave_end=slave_end,
+            reason=f"{words}: let it take over with `staticfire failover {self._state.settings.broker_name}`",
+        )  # fmt: skip
+        self._store.refuse(StorageError(f"{words}: send again when it has taken over"), HANDING_OVER)
+        return True
 
     def answer_held(self) -> None:
         """Answer all that wait: the broker stops."""

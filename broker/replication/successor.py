@@ -1,4 +1,4 @@
-"""Find the broker that has become the master while this one was dead or frozen."""
+"""Find the broker that has become the master while this one was dead or frozen, or that has more of the log."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from staticfire.broker.replication.lineage import MASTER_ID, SLAVE, Lineage
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.errors import NetworkError, ProtocolError
 from staticfire.protocol.requests.brokers import GetMemberGroup, MemberGroupAnswer
-from staticfire.protocol.requests.replication import Epoch, GetReplication, ReplicationAnswer
+from staticfire.protocol.requests.replication import Epoch, GetReplication, ReplicationAnswer, ReplicationState
 from staticfire.runtime.pool import ConnectionPool
 
 TIMEOUT_MS = 1_000
@@ -43,6 +43,31 @@ async def find_successor(
     A broker without a lineage, whose log is empty, may belong to any set of its name.
     """
     members = await members_of(settings, registration, pool)
+    for address, its in await _states_of(members, registration, pool):
+        is_newer = newest(its.epochs) > newest(lineage.epochs)
+        is_of_this_set = its.set_id and lineage.set_id in ("", its.set_id)
+        if its.role != SLAVE and is_of_this_set and is_newer:
+            return Successor(address, its.epochs, free_id(members, registration.address))
+    return None
+
+
+async def find_longer(
+    settings: BrokerSettings, lineage: Lineage, end_position: int, registration: Registration, pool: ConnectionPool
+) -> tuple[str, int] | None:
+    """Return a slave of this set and epoch whose log ends after a position, and where; None if there is none."""
+    members = await members_of(settings, registration, pool)
+    for address, its in await _states_of(members, registration, pool):
+        is_of_this_epoch = its.set_id == lineage.set_id and newest(its.epochs) == newest(lineage.epochs)
+        if its.role == SLAVE and is_of_this_epoch and its.end_position > end_position:
+            return address, its.end_position
+    return None
+
+
+async def _states_of(
+    members: dict[int, str], registration: Registration, pool: ConnectionPool
+) -> list[tuple[str, ReplicationState]]:
+    """Return the address and state of each other member that answers."""
+    states = []
     for address in members.values():
         if address == registration.address:
             continue
@@ -50,14 +75,9 @@ async def find_successor(
             answer = await pool.ask(address, GetReplication(), TIMEOUT_MS)
         except (NetworkError, ProtocolError):
             continue
-        if not isinstance(answer, ReplicationAnswer) or answer.body is None:
-            continue
-        its = answer.body
-        is_newer = newest(its.epochs) > newest(lineage.epochs)
-        is_of_this_set = its.set_id and lineage.set_id in ("", its.set_id)
-        if its.role != SLAVE and is_of_this_set and is_newer:
-            return Successor(address, its.epochs, free_id(members, registration.address))
-    return None
+        if isinstance(answer, ReplicationAnswer) and answer.body is not None:
+            states.append((address, answer.body))
+    return states
 
 
 def free_id(members: dict[int, str], own_address: str) -> int:
