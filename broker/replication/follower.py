@@ -100,6 +100,7 @@ class ReplicationFollower:
         self._bytes_max = COPY_BYTES_MAX
         self._sent_end = 0
         self._fenced_until_ms = 0
+        self.least_epoch = 0
         self._asking: asyncio.Timeout | None = None
         self.master_address = ""
         self.master_end = 0
@@ -122,11 +123,13 @@ class ReplicationFollower:
         """Copy topics, groups and offsets at once."""
         self._state_wanted.set()
 
-    def fence(self, fence_ms: int) -> None:
+    def fence(self, fence_ms: int, least_epoch: int) -> None:
         """Neither store nor confirm anything for this time: another broker takes over. 0: look for the master again.
 
         Otherwise the old master, which may be alive, could still acknowledge what the new one will not have.
+        `least_epoch`: follow no master of an older epoch, whatever the nameserver says. -1: as before.
         """
+        self.least_epoch = max(self.least_epoch, least_epoch)
         self._fenced_until_ms = self._uptime_ms() + fence_ms
         if self._asking is not None:
             self._asking.reschedule(asyncio.get_running_loop().time())
@@ -218,6 +221,8 @@ class ReplicationFollower:
         if not isinstance(answer, JoinAnswer) or answer.code or answer.body is None:
             raise BrokerAnswer(answer.code, answer.remark or "the master can't be joined")
         joined: Joined = answer.body
+        if newest(joined.epochs) < self.least_epoch:
+            raise MasterLost(f"{address} is the master of an older epoch: it waits for the new one to register")
         return joined
 
     async def _is_prepared(self, joined: Joined) -> bool:

@@ -133,7 +133,7 @@ class ReplicationMember:
             spawn(self._waiting.expiry_loop(), "copies_waited_for")
 
     async def is_replaced(self) -> bool:
-        """Return whether another broker is the master of this set in a newer epoch, or must be. Then refuse messages."""
+        """Return whether another broker is the master in a newer epoch, or must become it. Then refuse messages."""
         self._may_be_replaced = bool(self._lineage.set_id) or not self._store.max_position
         if self.follower is not None or not self._may_be_replaced:
             return False
@@ -243,7 +243,7 @@ class ReplicationMember:
         if self.follower is not None:
             follower = self.follower
             described.master_address, described.master_end = follower.master_address, follower.master_end
-            described.problem = follower.problem
+            described.problem, described.least_epoch = follower.problem, follower.least_epoch
             described.is_held, described.lag_ms = settings.replication_hold, settings.replication_lag_ms
             if follower.state_copied_ms >= 0:
                 described.state_age_ms = state.machine.clock.uptime_ms() - follower.state_copied_ms
@@ -261,7 +261,7 @@ class ReplicationMember:
             if self.follower is None:
                 self._fence(request.fence_ms)
             else:
-                self.follower.fence(min(request.fence_ms, FENCE_MS_MAX))
+                self.follower.fence(min(request.fence_ms, FENCE_MS_MAX), request.least_epoch)
         if request.hold is not None or request.lag_ms is not None or request.copy_state:
             self._control_copy(request)
         return ReplicationAnswer(body=self.describe())

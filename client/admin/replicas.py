@@ -168,6 +168,7 @@ class ReplicaAdmin:
             missing = await self._handed_over(master, target, losing)
             return await self._carried_out(replicas, master, target, missing, losing)
         slaves = [one for one in replicas if one.broker_id != MASTER_ID and one.state is not None]
+        epoch = -1
         try:
             # The master may only be slow: no slave may confirm anything to it any more.
             await self._fence(slaves, FENCE_MS)
@@ -175,13 +176,15 @@ class ReplicaAdmin:
             replicas = [*(one for one in replicas if one not in slaves), *now]
             target = _chosen(broker, replicas, to)
             missing = _missing_without_master(target, losing or accepts_loss)
-            return await self._carried_out(replicas, None, target, missing, losing)
+            done = await self._carried_out(replicas, None, target, missing, losing)
+            epoch = done.epoch
         finally:
-            await self._fence(slaves, 0)
+            await self._fence(slaves, 0, epoch)
+        return done
 
-    async def _fence(self, slaves: list[Replica], fence_ms: int) -> None:
+    async def _fence(self, slaves: list[Replica], fence_ms: int, epoch: int = -1) -> None:
         """Let slaves copy nothing for a time, or copy again. One that doesn't answer copies nothing either."""
-        request = ControlReplication(fence_ms=fence_ms)
+        request = ControlReplication(fence_ms=fence_ms, least_epoch=epoch)
         asked = (self._pool.ask(one.address, request, TIMEOUT_MS) for one in slaves)
         for answer in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(answer, BaseException) and not isinstance(answer, NetworkError | ProtocolError):
@@ -193,7 +196,8 @@ class ReplicaAdmin:
         """Exchange the roles; `alive`: the old master, if it answers."""
         broker = target.broker_name
         known = [one.state for one in replicas if one.state is not None]
-        epoch = 1 + max((epochs[-1].epoch for state in known if (epochs := state.epochs)), default=1)
+        epochs = [epoch.epoch for state in known for epoch in state.epochs]
+        epoch = 1 + max([1, *epochs, *(state.least_epoch for state in known)])
         if alive is not None:
             await self._take_role(alive.address, ChangeRole(SLAVE, target.broker_id, epoch))
         more = 0 if missing < 0 else max(0, (losing or 0) - missing)

@@ -165,6 +165,8 @@ class ReplicationState(msgspec.Struct, rename="camel", gc=False):
     """Time since the slave last copied topics, groups and offsets; -1: never."""
     records_after: int = -1
     """The number of messages from the requested position on; -1: not requested."""
+    least_epoch: int = 0
+    """A slave follows no master of an older epoch."""
 
 
 class ReplicationAnswer(Answer, rename="camel"):
@@ -189,6 +191,8 @@ class ControlReplication(Request, rename="camel"):
     copy_state: bool = False
     fence_ms: Int64 = -1
     """A master refuses messages for this time, because it hands over; a slave copies nothing. 0: they do so again."""
+    least_epoch: Int64 = -1
+    """A slave doesn't follow the master of an older epoch: there is a newer one."""
 
 
 class RoleAnswer(Answer, rename="camel"):

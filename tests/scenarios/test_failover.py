@@ -227,6 +227,52 @@ async def test_a_master_that_thaws_acknowledges_nothing_that_the_new_one_lacks(w
     await trio.close()
 
 
+async def test_a_master_that_comes_back_during_the_failover_is_followed_by_nobody(world: SimulatedWorld) -> None:
+    """It registers after the new one, and has the route for a moment."""
+    trio = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2, slave_timeout=500).open(slaves=2)
+    assert (await trio.send(b"before")).code == 0
+    await trio.until_caught_up()
+    world.kill(MASTER)
+    await world.run_for(100)
+    failover = asyncio.ensure_future(trio.failover(to=1))
+    starting = asyncio.ensure_future(trio.start(MASTER))
+    await asyncio.gather(failover, starting)
+    for _ in range(20):
+        assert (await trio.send(b"to the old one")).code != 0
+        await world.run_for(50)
+    await trio.until_caught_up(MASTER, SLAVE, within_ms=5_000)
+    await trio.until_caught_up(SECOND, SLAVE, within_ms=5_000)
+    assert (await members(trio))[0] == address_of(SLAVE)
+    trio.assert_equal(MASTER, SLAVE, SECOND)
+    await trio.close()
+
+
+async def test_the_new_master_takes_the_route_back(pair: ReplicaSet, world: SimulatedWorld) -> None:
+    world.freeze(MASTER)
+    await pair.failover()
+    world.thaw(MASTER)
+    pair.brokers[MASTER]._core.registration.lost(NAMESRV)
+    await world.run_for(20)
+    assert (await members(pair))[0] == address_of(MASTER)
+    await pair.until_caught_up(MASTER, SLAVE, within_ms=5_000)
+    assert await members(pair) == {0: address_of(SLAVE), 1: address_of(MASTER)}
+
+
+async def test_no_epoch_is_given_twice(world: SimulatedWorld) -> None:
+    """The second failover hears of the first one only from a slave that has not joined its master yet."""
+    trio = await ReplicaSet(world).open(slaves=2)
+    await trio.control(SECOND, hold=True)
+    await trio.send(b"1")
+    await trio.until_caught_up()
+    world.kill(MASTER)
+    await world.run_for(100)
+    assert (await trio.failover(to=1)).epoch == 2
+    world.kill(SLAVE)
+    await world.run_for(100)
+    assert (await trio.failover(to=2, losing=1)).epoch == 3
+    await trio.close()
+
+
 async def test_a_failover_that_is_refused_lets_the_slaves_copy_again(world: SimulatedWorld) -> None:
     pair = await ReplicaSet(world).open()
     world.freeze(MASTER)
