@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from staticfire.broker.registration import Registration
+from staticfire.broker.replication.copy_fence import CopyFence, MasterLost
 from staticfire.broker.replication.epochs import cut, newest
 from staticfire.broker.replication.lineage import MASTER_ID, SLAVE, Lineage, write_lineage
 from staticfire.broker.replication.role_change import ChangeRoleOf, RoleChange
@@ -25,7 +26,6 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.copied import end_of_whole_records
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
 from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
@@ -55,10 +55,6 @@ WAIT_MS = 5_000
 TIMEOUT_MS = WAIT_MS + 15_000
 # Pieces that wait for their time. Above it, no further piece is requested.
 LAGGING_BYTES_MAX = 64 * 1024 * 1024
-
-
-class MasterLost(NetworkError):
-    """There is no master to copy from, for now."""
 
 
 class _Piece(NamedTuple):
@@ -99,9 +95,7 @@ class ReplicationFollower:
         self._pieces: deque[_Piece] = deque()
         self._bytes_max = COPY_BYTES_MAX
         self._sent_end = 0
-        self._fenced_until_ms = 0
-        self.least_epoch = 0
-        self._asking: asyncio.Timeout | None = None
+        self.fence = CopyFence(state.machine.clock.uptime_ms)
         self.master_address = ""
         self.master_end = 0
         self.problem = "it has not joined its master yet"
@@ -123,32 +117,13 @@ class ReplicationFollower:
         """Copy topics, groups and offsets at once."""
         self._state_wanted.set()
 
-    def fence(self, fence_ms: int, least_epoch: int) -> None:
-        """Neither store nor confirm anything for this time: another broker takes over. 0: look for the master again.
-
-        Otherwise the old master, which may be alive, could still acknowledge what the new one will not have.
-        `least_epoch`: follow no master of an older epoch, whatever the nameserver says. -1: as before.
-        """
-        self.least_epoch = max(self.least_epoch, least_epoch)
-        self._fenced_until_ms = self._uptime_ms() + fence_ms
-        if self._asking is not None:
-            self._asking.reschedule(asyncio.get_running_loop().time())
-        self._changed.set()
-
-    async def _wait_while_fenced(self) -> None:
-        while (rest_ms := self._fenced_until_ms - self._uptime_ms()) > 0:
-            self._changed.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(rest_ms / 1000):
-                    await self._changed.wait()
-
     # -- the loop ------------------------------------------------------------------------------------------------
 
     async def loop(self, pause: Pause) -> None:
         """Copy until this broker isn't a slave any more."""
         while True:
             pause_ms = JOIN_AGAIN_MS
-            await self._wait_while_fenced()
+            await self.fence.wait()
             try:
                 self.master_address = await self._find_master()
                 await self._follow(self.master_address, pause)
@@ -221,7 +196,7 @@ class ReplicationFollower:
         if not isinstance(answer, JoinAnswer) or answer.code or answer.body is None:
             raise BrokerAnswer(answer.code, answer.remark or "the master can't be joined")
         joined: Joined = answer.body
-        if newest(joined.epochs) < self.least_epoch:
+        if newest(joined.epochs) < self.fence.least_epoch:
             raise MasterLost(f"{address} is the master of an older epoch: it waits for the new one to register")
         return joined
 
@@ -273,25 +248,13 @@ class ReplicationFollower:
             self._state.settings.broker_id, newest(joined.epochs), self._end_of_received(), stored,
             self._bytes_max, wait_ms, joined.deletions,
         )  # fmt: skip
-        answer = await self._ask_unless_fenced(address, request)
+        answer = await self.fence.ask(lambda: self._pool.ask(address, request, TIMEOUT_MS))
         if answer.code == ResponseCode.ILLEGAL_OPERATION:
             log.info("copy_begun_again", master=address, reason=answer.remark)
             return CopyAnswer(end_position=self.master_end, deletions=-1)
         if not isinstance(answer, CopyAnswer) or answer.code:
             raise BrokerAnswer(answer.code, answer.remark or "the master sends no log")
         return answer
-
-    async def _ask_unless_fenced(self, address: str, request: CopyLog) -> Answer:
-        """Raises: MasterLost (a failover began, perhaps while the master was asked), NetworkError, ProtocolError."""
-        try:
-            if self._fenced_until_ms > self._uptime_ms():
-                raise TimeoutError
-            async with asyncio.timeout(None) as self._asking:
-                return await self._pool.ask(address, request, TIMEOUT_MS)
-        except TimeoutError:
-            raise MasterLost("another broker takes over") from None
-        finally:
-            self._asking = None
 
     def _end_of_received(self) -> int:
         if not self._pieces:

@@ -32,8 +32,9 @@ from staticfire.broker.replication.lineage import (
 from staticfire.broker.replication.role_change import RoleChange
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
-from staticfire.broker.replication.successor import find_longer, find_successor
+from staticfire.broker.replication.successor import find_successor, reason_to_wait
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
+from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, StorageError
@@ -143,24 +144,12 @@ class ReplicationMember:
         if found is not None:
             self._store.refuse(StorageError(f"{found.address} has become the master: send to it"), HANDING_OVER)
             return True
-        if not (lineage.set_id and waits_for_copies(settings)):
-            return False
-        return await self._has_lost_its_end()
-
-    async def _has_lost_its_end(self) -> bool:
-        """Return whether a slave has more than this master. Then it must take over: that may have been acknowledged."""
-        around, end = self._around, self._store.max_position
-        longer = await find_longer(self._state.settings, self._lineage, end, around.registration, around.pool)
-        if longer is None:
-            return False
-        address, slave_end = longer
-        words = f"this master lost the end of its log, which {address} has"
-        log.error(
-            "log_end_lost", end=end, slave_end=slave_end,
-            reason=f"{words}: let it take over with `staticfire failover {self._state.settings.broker_name}`",
-        )  # fmt: skip
-        self._store.refuse(StorageError(f"{words}: send again when it has taken over"), HANDING_OVER)
-        return True
+        if lineage.set_id and waits_for_copies(settings):
+            end = self._store.max_position
+            reason = await reason_to_wait(settings, lineage, end, around.registration, around.pool)
+            self._store.refuse(reason, HANDING_OVER)
+            return reason is not None
+        return False
 
     def answer_held(self) -> None:
         """Answer all that wait: the broker stops."""
@@ -218,7 +207,7 @@ class ReplicationMember:
                 if found is not None:
                     log.warning("master_replaced", by=found.address, epoch=newest(found.epochs))
                     reason = f"{found.address} has become the master"
-                    around.change_role(self._change(SLAVE, found.broker_id, self._lineage, reason), None)
+                    around.change_role(_change(SLAVE, found.broker_id, self._lineage, reason), None)
                     return
             await around.pause(SUCCESSOR_MS)
 
@@ -243,7 +232,7 @@ class ReplicationMember:
         if self.follower is not None:
             follower = self.follower
             described.master_address, described.master_end = follower.master_address, follower.master_end
-            described.problem, described.least_epoch = follower.problem, follower.least_epoch
+            described.problem, described.least_epoch = follower.problem, follower.fence.least_epoch
             described.is_held, described.lag_ms = settings.replication_hold, settings.replication_lag_ms
             if follower.state_copied_ms >= 0:
                 described.state_age_ms = state.machine.clock.uptime_ms() - follower.state_copied_ms
@@ -261,7 +250,7 @@ class ReplicationMember:
             if self.follower is None:
                 self._fence(request.fence_ms)
             else:
-                self.follower.fence(min(request.fence_ms, FENCE_MS_MAX), request.least_epoch)
+                self.follower.fence.begin(min(request.fence_ms, FENCE_MS_MAX), request.least_epoch)
         if request.hold is not None or request.lag_ms is not None or request.copy_state:
             self._control_copy(request)
         return ReplicationAnswer(body=self.describe())
@@ -314,26 +303,28 @@ class ReplicationMember:
             words = f"{settings.broker_name} at this address has never copied a master, nor been copied"
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
         if request.role == SLAVE:
-            change = self._change(SLAVE, request.broker_id, lineage, "a slave takes over")
+            change = _change(SLAVE, request.broker_id, lineage, "a slave takes over")
         else:
             role = request.role or lineage.master_role or ASYNC_MASTER
-            end = self._end_without(request.losing)
+            end = _end_without(self._store, request.losing)
             epochs = begun(lineage.epochs, request.epoch, end)
             lineage = msgspec.structs.replace(lineage, epochs=epochs)
-            change = self._change(role, MASTER_ID, lineage, "it takes over")
+            change = _change(role, MASTER_ID, lineage, "it takes over")
             if end < self._store.max_position:
                 deletions = {topic: at for topic, at in self._store.deletions.items() if at <= end}
                 change = msgspec.structs.replace(change, cut_position=end, is_cleared=end == 0, deletions=deletions)
         self._around.change_role(change, call)
 
-    def _change(self, role: str, broker_id: int, lineage: Lineage, reason: str) -> RoleChange:
-        kept = msgspec.structs.replace(lineage, role=role, broker_id=broker_id)
-        return RoleChange(kept, role, broker_id, reason)
 
-    def _end_without(self, losing: int) -> int:
-        """Return where the log ends without its last records. Raises: StorageError."""
-        if losing <= 0:
-            return self._store.max_position
-        positions: deque[int] = deque(maxlen=losing)
-        positions.extend(position for position, _ in self._store.records_from(self._store.min_position))
-        return positions[0] if len(positions) == losing else self._store.min_position
+def _end_without(store: MessageStore, losing: int) -> int:
+    """Return where the log ends without its last records. Raises: StorageError."""
+    if losing <= 0:
+        return store.max_position
+    positions: deque[int] = deque(maxlen=losing)
+    positions.extend(position for position, _ in store.records_from(store.min_position))
+    return positions[0] if len(positions) == losing else store.min_position
+
+
+def _change(role: str, broker_id: int, lineage: Lineage, reason: str) -> RoleChange:
+    kept = msgspec.structs.replace(lineage, role=role, broker_id=broker_id)
+    return RoleChange(kept, role, broker_id, reason)

@@ -6,10 +6,13 @@ from staticfire.broker.registration import Registration
 from staticfire.broker.replication.epochs import newest
 from staticfire.broker.replication.lineage import MASTER_ID, SLAVE, Lineage
 from staticfire.broker.settings import BrokerSettings
-from staticfire.protocol.errors import NetworkError, ProtocolError
+from staticfire.protocol.errors import NetworkError, ProtocolError, StorageError
 from staticfire.protocol.requests.brokers import GetMemberGroup, MemberGroupAnswer
 from staticfire.protocol.requests.replication import Epoch, GetReplication, ReplicationAnswer, ReplicationState
+from staticfire.runtime.log import logger
 from staticfire.runtime.pool import ConnectionPool
+
+log = logger("replication")
 
 TIMEOUT_MS = 1_000
 
@@ -55,15 +58,21 @@ async def find_successor(
     return None
 
 
-async def find_longer(
+async def reason_to_wait(
     settings: BrokerSettings, lineage: Lineage, end_position: int, registration: Registration, pool: ConnectionPool
-) -> tuple[str, int] | None:
-    """Return a slave of this set and epoch whose log ends after a position, and where; None if there is none."""
+) -> StorageError | None:
+    """Return why a master must not begin again: a slave of its epoch has more of the log. None if there is none.
+
+    The master lost the end, which may have been acknowledged.
+    """
     members = await members_of(settings, registration, pool)
     for address, its in await _states_of(members, registration, pool):
         is_of_this_epoch = its.set_id == lineage.set_id and newest(its.epochs) == newest(lineage.epochs)
         if its.role == SLAVE and is_of_this_epoch and its.end_position > end_position:
-            return address, its.end_position
+            words = f"this master lost the end of its log, which {address} has"
+            advice = f"let it take over with `staticfire failover {settings.broker_name}`"
+            log.error("log_end_lost", end=end_position, slave_end=its.end_position, reason=f"{words}: {advice}")
+            return StorageError(f"{words}: send again when it has taken over")
     return None
 
 
