@@ -217,7 +217,10 @@ class ReplicationSource:
     def _confirm(self, follower: Follower, request: CopyLog) -> None:
         stored, end = request.stored_position, self._store.max_position
         is_possible = self._store.min_position <= stored <= min(follower.sent_position, request.log_position)
-        if not is_possible or request.log_position > end:
+        # A slave continues where its last piece ended; after a blank that was cut, in the next segment.
+        segment_bytes = self._state.settings.mapped_file_size_commit_log
+        has_gap = request.log_position > follower.sent_position and request.log_position % segment_bytes > 0
+        if not is_possible or has_gap or request.log_position > end:
             self._leave(follower.broker_id)
             words = (
                 f"slave {follower.broker_id} confirms position {stored} and requests {request.log_position}, but it "

@@ -88,6 +88,17 @@ async def test_a_slave_that_confirms_what_it_was_not_sent_is_refused(
     await pair.close()
 
 
+async def test_a_slave_that_requests_only_the_last_byte_is_refused(world: SimulatedWorld) -> None:
+    """Otherwise it was sent the log up to the end, and could confirm all of it."""
+    pair = await ReplicaSet(world).open(slaves=0)
+    await pair.send(b"1")
+    joining = Joining(1, address_of(SLAVE), segment_bytes=64 * 1024)
+    joined = (await pair.ask(MASTER, JoinReplication("DefaultCluster", MASTER, body=joining))).body
+    answer = await pair.ask(MASTER, CopyLog(1, joined.epochs[-1].epoch, pair.end(MASTER) - 1, 0))
+    assert answer.code == ResponseCode.ILLEGAL_OPERATION
+    await pair.close()
+
+
 async def test_nonsense_is_refused(world: SimulatedWorld) -> None:
     pair = await ReplicaSet(world).open()
     for request, words in (
