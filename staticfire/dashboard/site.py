@@ -10,7 +10,7 @@ Behaviour
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from aiohttp import web
@@ -28,6 +28,9 @@ from staticfire.dashboard.views.asking import PageCall
 from staticfire.dashboard.watch import ClusterSample, Watch
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.machine import Machine
+
+if TYPE_CHECKING:
+    from multidict import MultiDictProxy
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -188,7 +191,7 @@ class Dashboard:
             return self._error_page(request, 404, "There is no such action.")
         if request.method != "POST":
             return await self._confirm(request, action)
-        form = {key: value for key, value in (await request.post()).items() if isinstance(value, str)}
+        form = form_of(await request.post())
         words = await action.carry_out(self._calls, form)
         values = {"words": words, "back": action.back_from(form), "title": action.title}
         answer = self._page(request, "done_box.html" if request.headers.get("HX-Request") else "done.html", "", values)
@@ -197,7 +200,7 @@ class Dashboard:
 
     async def _confirm(self, request: web.Request, action: PageAction) -> web.Response:
         """Say what an action will do."""
-        form = dict(request.query)
+        form = form_of(request.query)
         says = [] if action.says is None else await action.says(self._calls, form)
         values = {"action": action, "says": says, "form": form, "back": action.back_from(form), "title": action.title}
         return self._page(request, "confirm.html", "", values)
@@ -253,6 +256,15 @@ def why_not_same_site(headers: Mapping[str, str]) -> str:
     if origin is not None and origin.partition("://")[2] != headers.get("Host", ""):
         return "The request comes from a page of another site."
     return ""
+
+
+def form_of(given: "MultiDictProxy[Any]") -> dict[str, str]:
+    """Return the fields of a form. A field that is given several times, as by boxes that are chosen, has all values."""
+    form: dict[str, str] = {}
+    for name, value in given.items():
+        if isinstance(value, str):
+            form[name] = f"{form[name]} {value}" if name in form else value
+    return form
 
 
 def path_of(page: str) -> str:

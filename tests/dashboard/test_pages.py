@@ -274,6 +274,26 @@ def test_dead_letters_are_resent_as_the_page_says(control: str) -> None:
     assert "1 dead letter sent again" in done.text, done.text
 
 
+def test_the_chosen_dead_letters_are_resent_and_no_others(cluster: Cluster, control: str) -> None:
+    with Producer("shop", cluster.namesrv) as producer:
+        for _ in range(3):
+            producer.send(Message("%DLQ%choosing", b"failed"))
+    with Admin(cluster.namesrv) as admin:
+        admin.create_group("choosing")
+    ids = [one["id"] for one in get(f"{control}/dlq/choosing")[1]["letters"]]
+    chosen = urllib.parse.urlencode([("ids", ids[0]), ("ids", ids[2]), ("group", "choosing"), ("chosen", "1")])
+    says = page(f"{control}/ui/do/resend?{chosen}").text
+    assert "2 dead letters will be sent again" in says
+    assert f'value="{ids[0]} {ids[2]}"' in says
+    none = page(f"{control}/ui/do/resend?group=choosing&chosen=1")
+    assert (none.status, "No dead letter is chosen" in none.text) == (400, True)
+    assert act(control, "resend", group="choosing", chosen="1").status == 400
+    assert (
+        "2 dead letters sent again"
+        in act(control, "resend", group="choosing", ids=f"{ids[0]} {ids[2]}", to="resent").text
+    )
+
+
 def test_a_group_shows_what_it_has_popped_and_what_waits(cluster: Cluster, control: str) -> None:
     cluster.create_topic("slow", queues=1)
     with Producer("shop", cluster.namesrv) as producer, SimpleConsumer("popping", cluster.namesrv) as consumer:
