@@ -294,6 +294,17 @@ def test_the_chosen_dead_letters_are_resent_and_no_others(cluster: Cluster, cont
     )
 
 
+def test_a_queue_links_to_its_own_messages(control: str) -> None:
+    text = page(f"{control}/ui/topics/orders").text
+    links = re.findall(r'href="(/ui/messages[^"]*)">(broker-[ab])/(\d)<', text)
+    assert {(name, queue) for _, name, queue in links} == {
+        (name, queue) for name in ("broker-a", "broker-b") for queue in "01"
+    }
+    for link, name, queue in links:
+        shown = page(f"{control}{link.replace('&amp;', '&')}").text
+        assert set(re.findall(r"(broker-[ab]/\d) @", shown)) <= {f"{name}/{queue}"}
+
+
 def test_a_group_shows_what_it_has_popped_and_what_waits(cluster: Cluster, control: str) -> None:
     cluster.create_topic("slow", queues=1)
     with Producer("shop", cluster.namesrv) as producer, SimpleConsumer("popping", cluster.namesrv) as consumer:
