@@ -4,9 +4,10 @@ Behaviour
 - GET /topics lists topics. GET /peek/orders shows the oldest messages (?last=1: the newest); filters: ?broker=,
   ?queue=, an ?offset= to start from, ?tags=. Peeking creates no group, no offset and no member.
 - GET /messages/ID shows the messages with an offset message id, a unique id or a key, each with the groups that consume
-  its topic and its life; 404 if there is none. Bytes of a body that aren't UTF-8 are escaped.
+  its topic and its life; 404 if there is none. Bytes of a body that aren't UTF-8 are escaped; "bodyBase64" has them.
 """
 
+import base64
 from typing import Any
 
 import msgspec
@@ -85,7 +86,12 @@ async def find(asked: ControlCall) -> Reply:
 
 def shown(message: ReceivedMessage) -> dict[str, Any]:
     """Return a message ready for JSON."""
-    return {**message_fields(message), "offsetMessageId": message.offset_message_id}
+    fields = {**message_fields(message), "offsetMessageId": message.offset_message_id}
+    try:
+        message.body.decode()
+    except UnicodeDecodeError:
+        fields["bodyBase64"] = base64.b64encode(message.body).decode()
+    return fields
 
 
 ROUTES = (

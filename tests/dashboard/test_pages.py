@@ -133,7 +133,10 @@ def test_an_unknown_name_of_any_form_is_not_found(control: str, path: str, name:
 
 
 def test_a_binary_body_is_shown_as_hex_and_a_large_one_only_at_its_beginning(control: str) -> None:
-    assert "000000  00 01 02 03" in page(f"{control}/ui/messages/binary").text
+    binary = page(f"{control}/ui/messages/binary").text
+    assert "000000  00 01 02 03" in binary
+    assert "0000f0  f0 f1 f2 f3" in binary
+    assert "256 B" in re.sub(r"<[^>]+>", "", binary)
     large = page(f"{control}/ui/messages/large").text
     assert len(large) < HELD_BODY_MAX
     assert "only the beginning is shown" in large
