@@ -54,6 +54,9 @@ class Calls:
         self, method: str, path: str, place: Mapping[str, str], query: Mapping[str, str], body: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         route = BY_NAME[method, path]
+        missing = [name for name in route.places if not place.get(name)]
+        if missing:
+            raise Refused(400, {"error": f"The form has no {missing[0]}. Go back to the page that it belongs to."})
         sent = b"" if body is None else json.dumps(body).encode()
         try:
             reply = await route.answer(ControlCall(self.cluster, place, route.read(query), sent))

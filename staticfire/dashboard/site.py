@@ -8,6 +8,7 @@ Behaviour
 - No page has scripts or styles of its own (Content-Security-Policy), and none may be shown inside another page.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,12 +19,14 @@ from aiohttp import web
 from staticfire.control.access import Access
 from staticfire.control.asked import ControlledCluster
 from staticfire.control.dashboard_place import DASHBOARD, HOW_TO_GET_IT, dashboard_is_installed
+from staticfire.control.half_requests import HALF_REQUEST_S
 from staticfire.control.login_cookie import COOKIE, LASTS_MS
 from staticfire.dashboard.actions import ACTIONS, PageAction
 from staticfire.dashboard.calls import Calls, Refused
 from staticfire.dashboard.files import served_file
 from staticfire.dashboard.live import LivePages
 from staticfire.dashboard.pages import MENU, FoundPage, find_page
+from staticfire.dashboard.shown import bytes_text
 from staticfire.dashboard.views.asking import PageCall
 from staticfire.dashboard.watch import ClusterSample, Watch
 from staticfire.protocol.errors import StaticfireError
@@ -70,6 +73,15 @@ class Dashboard:
             return self._file(request, path.removeprefix("/static/"))
         if request.method == "POST" and (words := why_not_same_site(request.headers)):
             return self._error_page(request, 403, words)
+        try:
+            return await self._checked(request, path)
+        except Refused as refused:
+            return self._error_page(request, refused.status, str(refused))
+        except StaticfireError as error:
+            return self._error_page(request, 502, str(error))
+
+    async def _checked(self, request: web.Request, path: str) -> web.StreamResponse:
+        """Respond to a request if it may see pages. Raises: Refused, StaticfireError."""
         if path == "/login":
             return await self._login(request)
         cookie, now_ms = request.cookies.get(COOKIE), self._machine.clock.wall_ms()
@@ -77,12 +89,7 @@ class Dashboard:
             return self._login_page(request, "")
         if path == "/logout":
             return self._logged_out()
-        try:
-            return await self._routed(request, path)
-        except Refused as refused:
-            return self._error_page(request, refused.status, str(refused))
-        except StaticfireError as error:
-            return self._error_page(request, 502, str(error))
+        return await self._routed(request, path)
 
     async def _routed(self, request: web.Request, path: str) -> web.StreamResponse:
         if path.startswith("/do/"):
@@ -191,7 +198,7 @@ class Dashboard:
             return self._error_page(request, 404, "There is no such action.")
         if request.method != "POST":
             return await self._confirm(request, action)
-        form = form_of(await request.post())
+        form = await posted(request)
         words = await action.carry_out(self._calls, form)
         values = {"words": words, "back": action.back_from(form), "title": action.title}
         answer = self._page(request, "done_box.html" if request.headers.get("HX-Request") else "done.html", "", values)
@@ -210,14 +217,15 @@ class Dashboard:
     async def _login(self, request: web.Request) -> web.Response:
         if request.method != "POST":
             return self._login_page(request, "")
-        form = await request.post()
+        form = await posted(request)
         until_ms = self._machine.clock.wall_ms() + LASTS_MS
-        cookie = self._access.cookie_for(str(form.get("token", "")), until_ms)
+        cookie = self._access.cookie_for(form.get("token", ""), until_ms)
         if cookie is None:
             return self._login_page(request, "This isn't the token.")
-        back = str(form.get("back", ""))
+        back = form.get("back", "")
         # Only an address of our own: another one would send people to a foreign page after a login.
-        target = back if back.startswith(f"{DASHBOARD}/") and "\\" not in back else f"{DASHBOARD}/"
+        is_ours = back.startswith(f"{DASHBOARD}/") and "\\" not in back and back.isascii() and back.isprintable()
+        target = back if is_ours else f"{DASHBOARD}/"
         answer = web.Response(status=303, headers={**HEADERS, "Location": target})
         options: dict[str, Any] = {"httponly": True, "samesite": "Strict", "secure": request.secure}
         answer.set_cookie(COOKIE, cookie, max_age=LASTS_MS // 1_000, path=DASHBOARD, **options)
@@ -256,6 +264,20 @@ def why_not_same_site(headers: Mapping[str, str]) -> str:
     if origin is not None and origin.partition("://")[2] != headers.get("Host", ""):
         return "The request comes from a page of another site."
     return ""
+
+
+async def posted(request: web.Request) -> dict[str, str]:
+    """Return the fields of the form that a request brings. Raises: Refused (it is incomplete, too large, no form)."""
+    try:
+        async with asyncio.timeout(HALF_REQUEST_S):
+            return form_of(await request.post())
+    except TimeoutError:
+        raise Refused(408, {"error": f"The form was incomplete after {HALF_REQUEST_S:.0f} seconds."}) from None
+    except web.HTTPRequestEntityTooLarge:
+        words = f"The form is too large: up to {bytes_text(request.client_max_size)} are accepted."
+        raise Refused(413, {"error": f"{words} Send large messages with a program."}) from None
+    except (ValueError, LookupError) as error:
+        raise Refused(400, {"error": f"The form can't be read: {error}"}) from None
 
 
 def form_of(given: "MultiDictProxy[Any]") -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The pages over HTTP: what they show and refuse. In a browser: test_in_browser.py."""
 
 import re
+import socket
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -12,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from staticfire import Admin, Cluster, Message, Producer, SimpleConsumer
+from staticfire.dashboard import site
 from staticfire.dashboard.actions import ACTIONS
 from staticfire.dashboard.pages import PAGES
 from tests.cli.commands import FREE_PORTS, Up, get
@@ -166,6 +168,36 @@ def test_a_wrong_value_is_refused_with_the_reason(control: str) -> None:
     assert "queues" in wrong.text
 
 
+@pytest.mark.parametrize("name", [one.name for one in ACTIONS.values() if "{" in one.path])
+def test_a_form_without_the_name_of_a_thing_is_refused(control: str, name: str) -> None:
+    refused = act(control, name)
+    assert (refused.status, "The form has no" in refused.text) == (400, True)
+    if ACTIONS[name].says is not None and "snapshot" not in name:
+        assert page(f"{control}/ui/do/{name}").status == 400
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data", "application/x-www-form-urlencoded; charset=nothing"])
+def test_what_is_no_form_is_refused(control: str, kind: str) -> None:
+    refused = page(f"{control}/ui/do/send", {"topic": "orders"}, Origin=control, Content_Type=kind)
+    assert (refused.status, "The form can&#39;t be read" in refused.text) == (400, True)
+
+
+def test_a_form_that_is_too_large_is_refused(control: str) -> None:
+    refused = act(control, "send", topic="orders", body="x" * 1_100_000)
+    assert (refused.status, "The form is too large: up to 1.0 MiB" in refused.text) == (413, True)
+
+
+def test_a_form_that_never_ends_is_refused(control: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "HALF_REQUEST_S", 0.1)
+    host = control.removeprefix("http://")
+    with socket.create_connection((host.partition(":")[0], int(host.partition(":")[2])), timeout=20) as half:
+        lines = ("POST /ui/login HTTP/1.1", f"Host: {host}", f"Origin: {control}", "Content-Length: 100")
+        half.sendall(
+            ("\r\n".join((*lines, "Content-Type: application/x-www-form-urlencoded")) + "\r\n\r\ntoken=").encode()
+        )
+        assert half.recv(64).startswith(b"HTTP/1.1 408 ")
+
+
 def test_two_people_remove_the_same_rule(control: str) -> None:
     added = act(control, "add-fault", action="answer", value="SYSTEM_BUSY", code="PULL_MESSAGE", topic="nothing")
     found = re.search(r"Rule (\d+):", added.text)
@@ -210,7 +242,7 @@ def test_with_a_token_pages_need_a_login() -> None:
         assert page(f"{control}/ui/topics", Cookie=given).status == 200
         assert page(f"{control}/topics", Cookie=given).status == 401  # The calls of programs take the token only.
         assert page(f"{control}/ui/topics", Authorization=f"Bearer {TOKEN}").status == 200
-        for foreign in ("https://evil.example/", "//evil.example", "/ui/\\evil.example"):
+        for foreign in ("https://evil.example/", "//evil.example", "/ui/\\evil.example", "/ui/\r\nX-Y: 1", "/ui/ä"):
             answer = page(f"{control}/ui/login", {"token": TOKEN, "back": foreign}, Origin=control)
             assert answer.headers["Location"] == "/ui/"
 
