@@ -1,7 +1,7 @@
 """Calls of the control endpoint, from within: what a page shows and does is what a program can request, too."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from staticfire.control.all_routes import ROUTES
@@ -66,6 +66,16 @@ class Calls:
         if reply.status >= 400 and path != "/health":
             raise Refused(reply.status, content)
         return content
+
+    async def lines(self, path: str, place: Mapping[str, str]) -> AsyncIterator[bytes]:
+        """Return the lines of a response that is sent as they arrive. Raises: Refused."""
+        try:
+            reply = await BY_NAME["GET", path].answer(ControlCall(self.cluster, place, {}, b""))
+        except StaticfireError as error:
+            raise Refused(*refusal(f"GET {path}", error)) from None
+        if not isinstance(reply.content, AsyncIterator):
+            raise Refused(reply.status, reply.content if isinstance(reply.content, dict) else {})
+        return reply.content
 
     async def get_if_any(self, path: str, place: Mapping[str, str] | None = None, **query: Any) -> dict[str, Any]:
         """Return the response to a GET; if it is refused, the error as `{"error": ...}`: a part of a page."""

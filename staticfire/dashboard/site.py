@@ -1,7 +1,8 @@
 """Serves the dashboard: pages, their live parts, actions, the login, scripts and styles.
 
 Behaviour
-- GET a page; GET /live?page=... sends its live part as server-sent events; GET /data/rates is the overview's chart.
+- GET a page; GET /live?page=... sends its live part as server-sent events; GET /data/rates is the overview's chart,
+  GET /data/dlq/GROUP all dead letters of a group.
 - GET /do/NAME says what an action will do, POST /do/NAME does it. A POST must come from a page of this endpoint: its
   Origin, or what the browser reports about its site, shows that.
 - With a token, everything but files needs the cookie of a login or the token itself.
@@ -21,7 +22,9 @@ from staticfire.control.asked import ControlledCluster
 from staticfire.control.dashboard_place import DASHBOARD, HOW_TO_GET_IT, dashboard_is_installed
 from staticfire.control.half_requests import HALF_REQUEST_S
 from staticfire.control.login_cookie import COOKIE, LASTS_MS
+from staticfire.control.routes import LINES
 from staticfire.dashboard.actions import ACTIONS, PageAction
+from staticfire.dashboard.addresses import match
 from staticfire.dashboard.calls import Calls, Refused
 from staticfire.dashboard.files import served_file
 from staticfire.dashboard.live import LivePages
@@ -43,6 +46,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 FILE_AGE = "public, max-age=31536000, immutable"
+EXPORT = "/data/dlq/{group}"
 ADDRESS_CHARS_MAX = 4_000
 SAME_SITE = frozenset({"same-origin", "none"})
 
@@ -101,6 +105,8 @@ class Dashboard:
             return await self._follow(request)
         if path == "/data/rates":
             return web.json_response(rates(list(self._watch.samples)), headers=HEADERS)
+        if (place := match(EXPORT, path)) is not None:
+            return await self._export(request, place)
         found = find_page(path)
         if found is None:
             return self._error_page(request, 404, "There is no such page.")
@@ -153,6 +159,15 @@ class Dashboard:
 
         found = find_page(path_of(request.rel_url.raw_path_qs))
         return found is not None and has_block(found.page.template, "live")
+
+    async def _export(self, request: web.Request, place: Mapping[str, str]) -> web.StreamResponse:
+        """Send all dead letters of a group: a browser with the cookie of a login can't use the endpoint's own call."""
+        lines = await self._calls.lines("/dlq/{group}/export", place)
+        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": LINES, "Content-Disposition": "attachment"})
+        await answer.prepare(request)
+        async for line in lines:
+            await answer.write(line)
+        return answer
 
     # -- live ----------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """The pages over HTTP: what they show and refuse. In a browser: test_in_browser.py."""
 
+import json
 import re
 import socket
 import urllib.error
@@ -242,6 +243,12 @@ def test_with_a_token_pages_need_a_login() -> None:
         assert page(f"{control}/ui/topics", Cookie=given).status == 200
         assert page(f"{control}/topics", Cookie=given).status == 401  # The calls of programs take the token only.
         assert page(f"{control}/ui/topics", Authorization=f"Bearer {TOKEN}").status == 200
+        for link in set(re.findall(r'(?:href|src)="(/[^"#]*)"', page(f"{control}/ui/", Cookie=given).text)) - {
+            "/ui/logout"
+        }:
+            assert page(f"{control}{link}", Cookie=given).status == 200, link
+        assert page(f"{control}/ui/data/dlq/nothing").status == 401
+        assert page(f"{control}/ui/data/dlq/nothing", Cookie=given).status == 404
         for foreign in ("https://evil.example/", "//evil.example", "/ui/\\evil.example", "/ui/\r\nX-Y: 1", "/ui/ä"):
             answer = page(f"{control}/ui/login", {"token": TOKEN, "back": foreign}, Origin=control)
             assert answer.headers["Location"] == "/ui/"
@@ -307,6 +314,13 @@ def test_dead_letters_are_resent_as_the_page_says(control: str) -> None:
     assert "1 could not be sent" in left.text
     done = act(control, "resend", group="billing", ids=letter["id"], to="resent")
     assert "1 dead letter sent again" in done.text, done.text
+
+
+def test_all_dead_letters_are_exported_from_the_page(control: str) -> None:
+    (address,) = re.findall(r'href="([^"]*)" download=', page(f"{control}/ui/dlq/billing").text)
+    found = page(f"{control}{address}")
+    assert found.headers["Content-Disposition"] == "attachment"
+    assert [json.loads(line)["group"] for line in found.text.splitlines()] == ["billing"]
 
 
 def test_the_chosen_dead_letters_are_resent_and_no_others(cluster: Cluster, control: str) -> None:
