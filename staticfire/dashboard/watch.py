@@ -67,7 +67,8 @@ class Watch:
             await pause(self._ended, max(SAMPLE_S, took_s * TIMES_ITS_DURATION))
 
     async def _take(self) -> None:
-        brokers = (await self._calls.get_if_any("/brokers")).get("brokers", [])
+        # Messages of slaves are copies.
+        brokers = [one for one in (await self._calls.get_if_any("/brokers")).get("brokers", []) if not one["id"]]
         self.overview = await self._calls.get_if_any("/overview")
         if not brokers:
             return
