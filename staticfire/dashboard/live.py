@@ -15,6 +15,8 @@ TIMES_ITS_DURATION = 8
 # A silent connection doesn't show that its browser is gone.
 BEAT_S = 15.0
 WATCHED_MAX = 200
+# More addresses than this are rendered less often each, so that all together don't take the process.
+WATCHED_AT_FULL_RATE = 25
 
 Render = Callable[[str], Awaitable[str]]
 
@@ -41,10 +43,9 @@ class LivePages:
         self._watched: dict[str, _Watched] = {}
         self._ended = asyncio.Event()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no further address can be watched."""
-        return len(self._watched) >= WATCHED_MAX
+    def is_full_for(self, address: str) -> bool:
+        """Return whether an address can't be watched, because many others are. One that is watched costs no more."""
+        return address not in self._watched and len(self._watched) >= WATCHED_MAX
 
     async def follow(self, address: str) -> AsyncIterator[str]:
         """Yield the live part of an address, now and when it has changed; "" from time to time without a change."""
@@ -85,7 +86,8 @@ class LivePages:
                     watched.text = text
                     watched.changed.notify_all()
                 took_s = (self._machine.clock.uptime_ms() - began_ms) / 1_000
-                await pause(self._ended, max(LIVE_S, took_s * TIMES_ITS_DURATION))
+                shared_s = LIVE_S * len(self._watched) / WATCHED_AT_FULL_RATE
+                await pause(self._ended, max(LIVE_S, shared_s, took_s * TIMES_ITS_DURATION))
         finally:
             watched.is_over = True
             async with watched.changed:

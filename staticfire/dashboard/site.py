@@ -11,6 +11,7 @@ Behaviour
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
@@ -33,10 +34,13 @@ from staticfire.dashboard.shown import bytes_text
 from staticfire.dashboard.views.asking import PageCall
 from staticfire.dashboard.watch import ClusterSample, Watch
 from staticfire.protocol.errors import StaticfireError
+from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
     from multidict import MultiDictProxy
+
+log = logger("dashboard")
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -46,6 +50,8 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 FILE_AGE = "public, max-age=31536000, immutable"
+# A browser that reads nothing for so long gets no more events: its page would be rendered for nobody.
+UNREAD_S = 30.0
 EXPORT = "/data/dlq/{group}"
 ADDRESS_CHARS_MAX = 4_000
 SAME_SITE = frozenset({"same-origin", "none"})
@@ -180,11 +186,15 @@ class Dashboard:
         self._watch.look()
         try:
             values = await self._values(found, dict(parse_qsl(urlsplit(page).query)))
+            values = {**self._frame(found.page.section, page), **values}
+            return render_block(found.page.template, "live", values)
         except Refused as refused:
             return render("error_box.html", {"status": refused.status, "words": str(refused)})
         except StaticfireError as error:
             return render("error_box.html", {"status": 502, "words": str(error)})
-        return render_block(found.page.template, "live", {**self._frame(found.page.section, page), **values})
+        except Exception as error:  # An internal error concerns one page only.  # noqa: BLE001
+            log.error("dashboard_failed", page=page, error=repr(error))
+            return render("error_box.html", {"status": 500, "words": f"{type(error).__name__}: {error}"})
 
     async def _follow(self, request: web.Request) -> web.StreamResponse:
         from staticfire.dashboard.rendering import has_block
@@ -194,15 +204,16 @@ class Dashboard:
         found = find_page(path_of(page)) if is_ours else None
         if found is None or not has_block(found.page.template, "live"):
             return self._error_page(request, 404, "There is no such page, or it has no part that changes.")
-        if self._live.is_full:
+        if self._live.is_full_for(page):
             return self._error_page(request, 503, "Too many pages are watched at the same time.")
         answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await answer.prepare(request)
-        async for text in self._live.follow(page):
-            try:
-                await answer.write(event_of(text))
-            except ConnectionError:
-                break  # The browser is gone.
+        async with aclosing(self._live.follow(page)) as parts:
+            async for text in parts:
+                if not await is_written(answer, event_of(text)):
+                    if request.transport is not None:
+                        request.transport.abort()  # What it hasn't read would be waited for.
+                    break
         return answer
 
     # -- actions -------------------------------------------------------------------------------------------------
@@ -302,6 +313,16 @@ def form_of(given: "MultiDictProxy[Any]") -> dict[str, str]:
         if isinstance(value, str):
             form[name] = f"{form[name]} {value}" if name in form else value
     return form
+
+
+async def is_written(answer: web.StreamResponse, data: bytes) -> bool:
+    """Send data; return False if the browser is gone, or hasn't read what it was sent before for a long time."""
+    try:
+        async with asyncio.timeout(UNREAD_S):
+            await answer.write(data)
+    except (ConnectionError, TimeoutError):
+        return False
+    return True
 
 
 def path_of(page: str) -> str:

@@ -44,6 +44,9 @@ class Watch:
         """Note that a page is requested, and sample again if that has stopped."""
         self._looked_ms = self._machine.clock.uptime_ms()
         if self._task is None or self._task.done():
+            # What was seen before a pause is too old for the overview, and would be a long line in the chart.
+            self.overview = None
+            self.samples.clear()
             self._task = asyncio.get_running_loop().create_task(self._sample_loop(), name="dashboard watch")
 
     async def first_overview(self) -> dict[str, Any]:

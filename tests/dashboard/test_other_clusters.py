@@ -1,6 +1,7 @@
 """Pages of clusters with slaves, with users, with TLS: over HTTP."""
 
 import re
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -9,11 +10,12 @@ from staticfire import Cluster, Message, Producer, ProducerSettings
 from staticfire.client import ClientSettings
 from staticfire.control.brokers import brokers_of
 from staticfire.dashboard.pages import PAGES
+from staticfire.dashboard.views import topics
 from staticfire.dashboard.views.overview import copy_of, refused_of
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.requests.routes import BrokerData
 from tests.cli.commands import Up
-from tests.dashboard.test_pages import page
+from tests.dashboard.test_pages import event, page
 
 pytestmark = [pytest.mark.row("S9")]
 
@@ -48,6 +50,15 @@ def test_a_slave_is_no_problem_and_its_copies_arent_counted_again(copied: Cluste
     slave.hold()
     assert "held, has all" in words_of(page(f"{copied.control}/ui/").text)
     slave.release()
+
+
+def test_an_internal_error_is_shown_in_the_live_part(copied: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> str:
+        raise KeyError("queue<7>")
+
+    monkeypatch.setattr(topics, "sort_of", broken)
+    with urllib.request.urlopen(f"{copied.control}/ui/live?page=/ui/topics", timeout=20) as stream:
+        assert "KeyError: &#39;queue&lt;7&gt;&#39;" in event(stream)
 
 
 def test_brokers_that_arent_registered_stay_in_the_list() -> None:
