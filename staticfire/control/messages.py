@@ -73,7 +73,8 @@ async def find(asked: ControlCall) -> Reply:
     async with asked.cluster.admin() as admin:
         messages = await admin.find(text, query.get("topic") or None, *times, query.get("max", SHOWN))
         reader = LifeReader(admin)
-        lives = {message_id: await reader.life(message_id) for message_id in {one.message_id for one in messages}}
+        ids = {one.message_id for one in messages} if query.get("lives", True) else set()
+        lives = {message_id: await reader.life(message_id) for message_id in ids}
         if not messages and not query:
             lives = await reader.lives(text)  # It may wait for its delay, or be a half message of a transaction.
         found = [{**shown(one), "groups": standing_fields(await admin.consumption(one))} for one in messages]
@@ -123,6 +124,7 @@ ROUTES = (
             Parameter("from", f"stored then or later: {MOMENT_FORMS}"),
             Parameter("to", "stored then or before"),
             Parameter("max", "how many, the newest", "integer", 1, FOUND_MAX),
+            Parameter("lives", "false: without their lives, each of which is one more search", "boolean"),
         ),
         refusals={404: "there is no message with that id or key"},
     ),

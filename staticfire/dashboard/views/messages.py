@@ -26,11 +26,7 @@ async def search(call: PageCall) -> dict[str, Any]:
     error = ""
     try:
         if key:
-            times = {"from": begin, "to": end}
-            found = await call.calls.get("/messages/{id}", {"id": key}, topic=topic, max=64, **times)
-            rows = found["messages"]
-            if not rows and found["lives"]:
-                rows = [{"messageId": message_id} for message_id in found["lives"]]
+            rows = await _with_key(call, key, {"topic": topic, "from": begin, "to": end})
         elif topic:
             rows = await _of_topic(call, topic)
     except Refused as refused:
@@ -41,6 +37,17 @@ async def search(call: PageCall) -> dict[str, Any]:
         "error": error,
         "is_asked": bool(topic or key),
     }
+
+
+async def _with_key(call: PageCall, key: str, limits: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the messages with a key or an id. Those that wait are in no topic yet: only their ids are known."""
+    try:
+        return list((await call.calls.get("/messages/{id}", {"id": key}, max=64, lives="0", **limits))["messages"])
+    except Refused as refused:
+        if refused.status != 404 or any(limits.values()):
+            raise
+    found = await call.calls.get("/messages/{id}", {"id": key})
+    return [{"messageId": message_id} for message_id in found["lives"]]
 
 
 async def _of_topic(call: PageCall, topic: str) -> list[dict[str, Any]]:
