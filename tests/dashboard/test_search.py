@@ -1,10 +1,11 @@
-"""A search by key over HTTP."""
+"""Lists, a search by key, and a message, over HTTP."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
 
-from staticfire import Cluster, Message, Producer
+from staticfire import Admin, Cluster, Message, Producer
 from tests.cli.commands import get
 from tests.dashboard.test_pages import page
 
@@ -35,3 +36,21 @@ def test_a_search_doesnt_follow_each_message(cluster: Cluster) -> None:
         pass
     assert (len(answer[1]["messages"]), answer[1]["lives"]) == (1, {})
     assert "sought" in page(f"{cluster.control}/ui/messages?key=sought-1").text
+
+
+@pytest.mark.parametrize("path", ["/topics", "/groups"])
+def test_a_page_after_the_last_one_leads_to_the_first(cluster: Cluster, path: str) -> None:
+    with Admin(cluster.namesrv) as admin:
+        admin.create_group("billing")
+    shown = page(f"{cluster.control}/ui{path}?page=7").text
+    assert "This page of the table is empty now." in shown
+    assert "There is no" not in shown
+
+
+def test_the_time_of_sending_is_the_producers_own(cluster: Cluster) -> None:
+    with Producer("shop", cluster.namesrv) as producer:
+        producer.send(Message("orders", b"sent", keys=["sent-1"]))
+    while "<dt>Sent</dt>" not in (shown := page(f"{cluster.control}/ui/messages/sent-1").text):
+        pass  # The broker's index gets it after it is stored.
+    assert re.search(r'<dt>Sent</dt><dd><time data-ms="\d+" data-clock="real">', shown)
+    assert re.search(r'<dt>Stored</dt><dd><time data-ms="\d+" data-clock="message">', shown)
