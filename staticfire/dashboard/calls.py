@@ -1,6 +1,7 @@
 """Calls of the control endpoint, from within: what a page shows and does is what a program can request, too."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -61,7 +62,7 @@ class Calls:
         try:
             reply = await route.answer(ControlCall(self.cluster, place, route.read(query), sent))
         except StaticfireError as error:
-            raise Refused(*refusal(f"{method} {path}", error)) from None
+            raise Refused(*refusal(f"{method} {filled(path, place)}", error)) from None
         content = reply.content if isinstance(reply.content, dict) else {}
         if reply.status >= 400 and path != "/health":
             raise Refused(reply.status, content)
@@ -72,7 +73,7 @@ class Calls:
         try:
             reply = await BY_NAME["GET", path].answer(ControlCall(self.cluster, place, {}, b""))
         except StaticfireError as error:
-            raise Refused(*refusal(f"GET {path}", error)) from None
+            raise Refused(*refusal(f"GET {filled(path, place)}", error)) from None
         if not isinstance(reply.content, AsyncIterator):
             raise Refused(reply.status, reply.content if isinstance(reply.content, dict) else {})
         return reply.content
@@ -83,3 +84,8 @@ class Calls:
             return await self.get(path, place, **query)
         except Refused as refused:
             return {"error": str(refused)}
+
+
+def filled(path: str, place: Mapping[str, str]) -> str:
+    """Return a path with its names, for errors."""
+    return re.sub(r"\{(\w+)\}", lambda found: place.get(found[1], found[0]), path)

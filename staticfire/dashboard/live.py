@@ -5,7 +5,7 @@ page that nobody looks at costs nothing, and one that doesn't change costs no tr
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from staticfire.dashboard.watch import pause
 from staticfire.runtime.machine import Machine
@@ -47,7 +47,7 @@ class LivePages:
         """Return whether an address can't be watched, because many others are. One that is watched costs no more."""
         return address not in self._watched and len(self._watched) >= WATCHED_MAX
 
-    async def follow(self, address: str) -> AsyncIterator[str]:
+    async def follow(self, address: str) -> AsyncGenerator[str, None]:
         """Yield the live part of an address, now and when it has changed; "" from time to time without a change."""
         watched = self._watched.setdefault(address, _Watched())
         watched.watchers += 1

@@ -38,7 +38,7 @@ from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
-    from multidict import MultiDictProxy
+    from multidict import MultiMapping
 
 log = logger("dashboard")
 
@@ -306,7 +306,7 @@ async def posted(request: web.Request) -> dict[str, str]:
         raise Refused(400, {"error": f"The form can't be read: {error}"}) from None
 
 
-def form_of(given: "MultiDictProxy[Any]") -> dict[str, str]:
+def form_of(given: "MultiMapping[Any]") -> dict[str, str]:
     """Return the fields of a form. A field that is given several times, as by boxes that are chosen, has all values."""
     form: dict[str, str] = {}
     for name, value in given.items():

@@ -26,7 +26,7 @@ async def test_a_page_that_is_watched_can_be_watched_by_more_when_there_are_too_
     assert not pages.is_full_for("/0")
     assert pages.is_full_for("/another")
     for follower in followers:
-        await follower.aclose()  # type: ignore[attr-defined]  # it is a generator
+        await follower.aclose()
     assert not pages.is_full_for("/another")
     await pages.close()
 
@@ -41,7 +41,7 @@ async def test_many_pages_are_made_less_often_each(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(live, "pause", pause)
     pages = LivePages(rendered, live_machine())
     followers = [pages.follow(f"/{number}") for number in range(live.WATCHED_AT_FULL_RATE * 4)]
-    tasks = [asyncio.create_task(anext(follower)) for follower in followers]  # type: ignore[arg-type]
+    tasks = [asyncio.create_task(anext(follower)) for follower in followers]
     await asyncio.gather(*tasks)
     assert min(paused) >= 4 * live.LIVE_S
     await pages.close()
@@ -55,7 +55,7 @@ async def test_a_part_is_made_once_for_all_and_no_more_when_nobody_watches() -> 
         return "same"
 
     pages = LivePages(render, live_machine())
-    async with aclosing(pages.follow("/a")) as one, aclosing(pages.follow("/a")) as other:  # type: ignore[type-var]
+    async with aclosing(pages.follow("/a")) as one, aclosing(pages.follow("/a")) as other:
         assert (await anext(one), await anext(other)) == ("same", "same")
     assert made == ["/a"]
     assert not pages._watched

@@ -395,5 +395,6 @@ def test_a_cluster_that_is_gone_is_an_error_that_ends_by_itself(tmp_path: Path) 
             up.stop()
             gone = page(f"{control}/ui/topics")
             assert (gone.status, "data-live=" in gone.text) == (502, True), gone.text
+            assert "GET /topics/orders: no nameserver responds" in page(f"{control}/ui/topics/orders").text
             with Up("up", *folder, "--namesrv-port", namesrv.rpartition(":")[2]):
                 assert page(f"{control}/ui/topics").status == 200
