@@ -97,6 +97,11 @@ def test_the_overview_says_who_was_refused_what() -> None:
         for path in (*MENU, "/topics/orders"):
             assert page(f"{cluster.control}/ui{path}").status == 200, path
         html = page(f"{cluster.control}/ui/").text
+        keys = {"ROCKETMQ_ACCESS_KEY": "shop", "ROCKETMQ_SECRET_KEY": "s3cret"}
+        with Up("dashboard", "--namesrv", cluster.namesrv, "--port", "0", **keys) as up:
+            faults = page(f"{up.told('DASHBOARD')}ui/faults").text
+        assert "User:shop has no permission" in faults
+        assert "isn&#39;t staticfire" not in faults
     assert SCRIPT not in html
     text = words_of(html)
     assert re.search(r"shop [^ ]+ SEND_\w+ Pub on Topic:orders", text), text

@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -14,7 +13,6 @@ from typing import NamedTuple
 import pytest
 
 from staticfire import Admin, Cluster, Message, Producer, SimpleConsumer
-from staticfire.dashboard import site
 from staticfire.dashboard.actions import ACTIONS
 from staticfire.dashboard.pages import PAGES
 from tests.cli.commands import FREE_PORTS, Up, get
@@ -167,36 +165,6 @@ def test_a_wrong_value_is_refused_with_the_reason(control: str) -> None:
     wrong = act(control, "create-topic", topic="orders", queues="many")
     assert wrong.status == 400
     assert "queues" in wrong.text
-
-
-@pytest.mark.parametrize("name", [one.name for one in ACTIONS.values() if "{" in one.path])
-def test_a_form_without_the_name_of_a_thing_is_refused(control: str, name: str) -> None:
-    refused = act(control, name)
-    assert (refused.status, "The form has no" in refused.text) == (400, True)
-    if ACTIONS[name].says is not None and "snapshot" not in name:
-        assert page(f"{control}/ui/do/{name}").status == 400
-
-
-@pytest.mark.parametrize("kind", ["multipart/form-data", "application/x-www-form-urlencoded; charset=nothing"])
-def test_what_is_no_form_is_refused(control: str, kind: str) -> None:
-    refused = page(f"{control}/ui/do/send", {"topic": "orders"}, Origin=control, Content_Type=kind)
-    assert (refused.status, "The form can&#39;t be read" in refused.text) == (400, True)
-
-
-def test_a_form_that_is_too_large_is_refused(control: str) -> None:
-    refused = act(control, "send", topic="orders", body="x" * 1_100_000)
-    assert (refused.status, "The form is too large: up to 1.0 MiB" in refused.text) == (413, True)
-
-
-def test_a_form_that_never_ends_is_refused(control: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site, "HALF_REQUEST_S", 0.1)
-    host = control.removeprefix("http://")
-    with socket.create_connection((host.partition(":")[0], int(host.partition(":")[2])), timeout=20) as half:
-        lines = ("POST /ui/login HTTP/1.1", f"Host: {host}", f"Origin: {control}", "Content-Length: 100")
-        half.sendall(
-            ("\r\n".join((*lines, "Content-Type: application/x-www-form-urlencoded")) + "\r\n\r\ntoken=").encode()
-        )
-        assert half.recv(64).startswith(b"HTTP/1.1 408 ")
 
 
 def test_two_people_remove_the_same_rule(control: str) -> None:
