@@ -8,7 +8,7 @@ from staticfire.dashboard.views.asking import PageCall
 REFUSED_SHOWN = 20
 
 
-class CopyState(NamedTuple):
+class SlaveProgress(NamedTuple):
     """How far a slave has copied its master."""
 
     words: str
@@ -48,16 +48,16 @@ def view(
     }
 
 
-def copy_of(replica: dict[str, Any] | None) -> CopyState | None:
+def copy_of(replica: dict[str, Any] | None) -> SlaveProgress | None:
     """Return how far a slave is; None for a master, and for a slave that doesn't report it."""
     if replica is None:
         return None
     far = f"{bytes_text(replica['behindBytes'])} behind" if replica["behindBytes"] else "has all"
     if replica["held"]:
-        return CopyState(f"held, {far}", is_good=False)
+        return SlaveProgress(f"held, {far}", is_good=False)
     if replica["problem"]:
-        return CopyState(f"{replica['problem']}; {far}", is_good=False)
-    return CopyState(far if replica["inSync"] else f"not in sync, {far}", is_good=replica["inSync"])
+        return SlaveProgress(f"{replica['problem']}; {far}", is_good=False)
+    return SlaveProgress(far if replica["inSync"] else f"not in sync, {far}", is_good=replica["inSync"])
 
 
 def refused_of(access: dict[str, Any]) -> list[dict[str, Any]]:
