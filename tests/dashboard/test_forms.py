@@ -20,6 +20,11 @@ def control() -> Iterator[str]:
         yield cluster.control
 
 
+def connected(control: str) -> socket.socket:
+    host, _, port = control.removeprefix("http://").partition(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
 @pytest.mark.parametrize("name", [one.name for one in ACTIONS.values() if "{" in one.path])
 def test_a_form_without_the_name_of_a_thing_is_refused(control: str, name: str) -> None:
     refused = act(control, name)
@@ -42,9 +47,27 @@ def test_a_form_that_is_too_large_is_refused(control: str) -> None:
 def test_a_form_that_never_ends_is_refused(control: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "HALF_REQUEST_S", 0.1)
     host = control.removeprefix("http://")
-    with socket.create_connection((host.partition(":")[0], int(host.partition(":")[2])), timeout=20) as half:
+    with connected(control) as half:
         lines = ("POST /ui/login HTTP/1.1", f"Host: {host}", f"Origin: {control}", "Content-Length: 100")
         half.sendall(
             ("\r\n".join((*lines, "Content-Type: application/x-www-form-urlencoded")) + "\r\n\r\ntoken=").encode()
         )
         assert half.recv(64).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_stream_that_nobody_reads_is_cut(control: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unread(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(site, "is_written", unread)
+    got = b""
+    with connected(control) as reader:
+        reader.sendall(
+            f"GET /ui/live?page=/ui/topics HTTP/1.1\r\nHost: {control.removeprefix('http://')}\r\n\r\n".encode()
+        )
+        try:
+            while data := reader.recv(4096):
+                got += data
+        except ConnectionResetError:
+            pass
+    assert not got.endswith(b"0\r\n\r\n")  # That would be the end of a complete response.

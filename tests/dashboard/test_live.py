@@ -78,15 +78,31 @@ async def test_a_browser_that_reads_nothing_is_given_up(monkeypatch: pytest.Monk
         assert not await is_written(answer, b"data")  # type: ignore[arg-type]
 
 
-async def test_what_was_seen_before_a_pause_isnt_shown_after_it() -> None:
-    class NoCalls:
-        async def get_if_any(self, path: str) -> dict[str, Any]:
-            return {"error": "gone"}
+class Answers:
+    """Calls with one response for each path."""
 
-    seen = watch.Watch(NoCalls(), live_machine())  # type: ignore[arg-type]
+    def __init__(self, responses: dict[str, dict[str, Any]]) -> None:
+        self._responses = responses
+
+    async def get_if_any(self, path: str) -> dict[str, Any]:
+        return self._responses[path]
+
+
+async def test_what_was_seen_before_a_pause_isnt_shown_after_it() -> None:
+    gone = {"error": "gone"}
+    seen = watch.Watch(Answers({"/overview": gone, "/brokers": gone}), live_machine())  # type: ignore[arg-type]
     seen.overview = {"topics": 7}
     seen.samples.append(watch.ClusterSample(1, 2, 3, 4))
     seen.look()
-    assert await seen.first_overview() == {"error": "gone"}
+    assert await seen.first_overview() == gone
     assert list(seen.samples) == []
     await seen.close()
+
+
+async def test_the_chart_doesnt_count_what_slaves_copy() -> None:
+    brokers = [{"id": 0, "stored": 5, "delivered": 4}, {"id": 1, "stored": 5, "delivered": 2}]
+    answers = Answers({"/overview": {"lag": 3}, "/brokers": {"brokers": brokers}})
+    seen = watch.Watch(answers, live_machine())  # type: ignore[arg-type]
+    await seen._take()
+    ((_, stored, delivered, lag),) = seen.samples
+    assert (stored, delivered, lag) == (5, 4, 3)

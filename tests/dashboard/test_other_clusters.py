@@ -1,6 +1,8 @@
 """Pages of clusters with slaves, with users, with TLS: over HTTP."""
 
 import re
+import ssl
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
@@ -14,8 +16,8 @@ from staticfire.dashboard.views import topics
 from staticfire.dashboard.views.overview import copy_of, refused_of
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.requests.routes import BrokerData
-from tests.cli.commands import Up
-from tests.dashboard.test_pages import event, page
+from tests.cli.commands import FREE_PORTS, Up
+from tests.dashboard.test_pages import NoRedirect, event, page
 
 pytestmark = [pytest.mark.row("S9")]
 
@@ -132,3 +134,17 @@ def test_a_dashboard_of_a_cluster_with_tls_only() -> None:
         for path in MENU:
             assert page(f"{control}/ui{path}").status == 200, path
         assert "respond" not in page(f"{control}/ui/faults").text
+
+
+def test_the_cookie_of_a_login_through_tls_is_for_tls_only() -> None:
+    with Up("up", *FREE_PORTS, "--control-token", "correct-horse") as up:
+        control = up.told("CONTROL").replace("http://", "https://")
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        opener = urllib.request.build_opener(NoRedirect, urllib.request.HTTPSHandler(context=context))
+        request = urllib.request.Request(f"{control}/ui/login", b"token=correct-horse", {"Origin": control})
+        with pytest.raises(urllib.error.HTTPError) as logged, opener.open(request, timeout=20):
+            pass
+        assert logged.value.code == 303
+        assert "; Secure" in logged.value.headers["Set-Cookie"]
+        logged.value.close()

@@ -82,6 +82,10 @@ def test_every_page_of_the_menu_is_served_with_a_policy_against_scripts(control:
     policy = found.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
+    for words in ("frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'", "script-src 'self';"):
+        assert words in policy
+    assert found.headers["X-Content-Type-Options"] == "nosniff"
+    assert found.headers["Cache-Control"] == "no-store"
     assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=", found.text)
 
 
