@@ -12,8 +12,8 @@ from staticfire.runtime.machine import Machine
 
 LIVE_S = 1.0
 TIMES_ITS_DURATION = 8
-# A silent connection doesn't show that its browser is gone.
-BEAT_S = 15.0
+# Only sending shows that a browser is gone. Until then its page is still rendered.
+BEAT_S = 5.0
 WATCHED_MAX = 200
 # More addresses than this are rendered less often each, so that all together don't take the process.
 WATCHED_AT_FULL_RATE = 25

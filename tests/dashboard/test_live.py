@@ -62,6 +62,15 @@ async def test_a_part_is_made_once_for_all_and_no_more_when_nobody_watches() -> 
     await pages.close()
 
 
+async def test_a_page_that_doesnt_change_is_felt_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "BEAT_S", 0.01)
+    pages = LivePages(rendered, live_machine())
+    async with aclosing(pages.follow("/a")) as parts:
+        assert await anext(parts) == "part of /a"
+        assert await anext(parts) == ""
+    await pages.close()
+
+
 class Unread:
     async def write(self, data: bytes) -> None:
         await asyncio.Event().wait()
