@@ -199,7 +199,9 @@ class FaultAdmin:
         except NetworkError as error:
             return error
         if answer.code != SUCCESS or not isinstance(answer, FaultsAnswer) or answer.body is None:
-            return BrokerAnswer(answer.code, f"{NOT_OURS} [{address}]")
+            is_refusal = answer.code not in (SUCCESS, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+            words = answer.remark if is_refusal and answer.remark else NOT_OURS
+            return BrokerAnswer(answer.code, f"{words} [{address}]")
         there: FaultsThere = answer.body
         return there
 

@@ -82,8 +82,10 @@ def _serve(namesrv: str, protocol: str, sock: socket.socket, wanted: WantedContr
     from staticfire.control.remote_view import RemoteView
     from staticfire.control.site import ControlSite
     from staticfire.runtime.exit_codes import EXIT_STOPPED
+    from staticfire.runtime.tls.settings import environment_tls
 
-    settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words: see the flag
+    tls = environment_tls()  # As --tls and STATICFIRE_TLS_ENABLE say.
+    settings = ClientSettings(protocol=protocol, tls=tls)  # type: ignore[arg-type]  # one of its words: see the flag
 
     async def serve() -> int:
         end = asyncio.Event()

@@ -15,6 +15,7 @@ from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.control.routes import ControlCall, Reply, Route
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.requests.routes import BrokerData
 from staticfire.protocol.requests.statistics import STORE_REFUSAL, GetRuntimeInfo
 
 ASK_TIMEOUT_MS = 1_000
@@ -26,28 +27,42 @@ BOOTED, BEHIND = "bootTimestamp", "dispatchBehindBytes"
 async def show(asked: ControlCall) -> Reply:
     """Return all brokers."""
     async with asked.cluster.admin() as admin:
-        return Reply({"brokers": await list_brokers(admin, asked.cluster.view.addresses)})
+        view = asked.cluster.view
+        return Reply({"brokers": await list_brokers(admin, {**view.addresses, **view.replica_addresses})})
 
 
 async def list_brokers(admin: Admin, known: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the registered brokers, and those of `known` (addresses by name) that aren't. Raises: NetworkError."""
-    info = await admin.cluster_info()
-    found = [
-        {"name": name, "id": broker_id, "cluster": data.cluster, "address": address, "registered": True}
-        for name, data in sorted(info.broker_addr_table.items())
-        for broker_id, address in sorted(data.broker_addrs.items())
-    ]
-    there = {one["name"] for one in found}
-    found += [
-        {"name": name, "id": MASTER_ID, "cluster": "", "address": address, "registered": False}
-        for name, address in sorted(known.items())
-        if name not in there
-    ]
-    loads = await asyncio.gather(*(_load(admin, str(one["address"])) for one in found))
+    """Return the registered brokers, and those of `known` (addresses by process) that aren't. Raises: NetworkError."""
+    found = brokers_of((await admin.cluster_info()).broker_addr_table, known)
+    loads = await asyncio.gather(*(_load(admin, str(one["address"]), one["id"] != MASTER_ID) for one in found))
     return [_with_problem({**one, **load}) for one, load in zip(found, loads, strict=True)]
 
 
-async def _load(admin: Admin, address: str) -> dict[str, Any]:
+def brokers_of(table: Mapping[str, BrokerData], known: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the brokers of a nameserver's table, and those of `known` that aren't in it."""
+    found = [
+        {"name": name, "id": broker_id, "cluster": data.cluster, "address": address, "registered": True}
+        for name, data in table.items()
+        for broker_id, address in data.broker_addrs.items()
+    ]
+    there = {one["address"] for one in found}
+    found += [
+        {**_place_of(process, known), "cluster": "", "address": address, "registered": False}
+        for process, address in known.items()
+        if address not in there
+    ]
+    return sorted(found, key=lambda one: (one["name"], one["id"], one["address"]))
+
+
+def _place_of(process: str, known: Mapping[str, str]) -> dict[str, Any]:
+    """Return the broker's name and id by the name of its process: `broker-a-1` is slave 1 of broker-a."""
+    name, _, number = process.rpartition("-")
+    if name in known and number.isascii() and number.isdecimal():
+        return {"name": name, "id": int(number)}
+    return {"name": process, "id": MASTER_ID}
+
+
+async def _load(admin: Admin, address: str, is_slave: bool) -> dict[str, Any]:
     """Return what a broker reports about itself, or its problem."""
     try:
         answer = await admin.client.pool.ask(address, GetRuntimeInfo(), ASK_TIMEOUT_MS)
@@ -55,7 +70,8 @@ async def _load(admin: Admin, address: str) -> dict[str, Any]:
         return {"problem": str(error)}
     if answer.code != SUCCESS or answer.body is None:
         return {"problem": answer.remark or "it reports nothing about itself"}
-    return load_of(answer.body.table)
+    # That a slave stores nothing of clients is no problem.
+    return load_of({name: text for name, text in answer.body.table.items() if not (is_slave and name == STORE_REFUSAL)})
 
 
 def load_of(table: Mapping[str, str]) -> dict[str, Any]:

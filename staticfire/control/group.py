@@ -6,6 +6,7 @@ GET /groups lists them. GET /group/billing returns what `staticfire group billin
 
 from staticfire.client.admin.listing import list_groups, own_groups
 from staticfire.control.listed import list_parameters, listed
+from staticfire.control.overview import lags
 from staticfire.control.routes import ControlCall, Parameter, Reply, Route
 
 ALL_OF_THEM = Parameter("all", "with RocketMQ's own", "boolean")
@@ -15,7 +16,8 @@ async def show_all(asked: ControlCall) -> Reply:
     """Return all groups, or a page of them."""
     async with asked.cluster.admin() as admin:
         names = await (admin.groups() if asked.query.get("all", False) else own_groups(admin))
-        found = await listed(names, asked.query, lambda some: list_groups(admin, names=some), "group")
+        ranks = {"lag": lambda: lags(admin), "deadLetters": admin.dead_letters}
+        found = await listed(names, asked.query, lambda some: list_groups(admin, names=some), "group", ranks)
     return Reply({"groups": found.pop("rows"), **(found if asked.query.keys() - {"all"} else {})})
 
 

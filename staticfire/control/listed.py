@@ -1,7 +1,7 @@
 """A part of a long list: filtered by name, sorted, and cut into pages. Pure, but for the calls that it is given.
 
 A column other than the name must be queried for every row. So a list with more rows than SORTED_MAX is sorted by name,
-and only the rows of the page are queried.
+and only the rows of the page are queried. Some columns are known for all rows at once; these always sort the list.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,6 +12,8 @@ from staticfire.control.routes import Parameter
 SORTED_MAX = 500
 ROWS_MAX = 1_000
 Rows = list[dict[str, Any]]
+Ranks = Mapping[str, Callable[[], Awaitable[Mapping[str, int]]]]
+"""By column: returns its values by name. Names that are left out have 0."""
 
 
 def list_parameters(columns: tuple[str, ...]) -> tuple[Parameter, ...]:
@@ -26,7 +28,11 @@ def list_parameters(columns: tuple[str, ...]) -> tuple[Parameter, ...]:
 
 
 async def listed(
-    names: Sequence[str], query: Mapping[str, Any], read: Callable[[Sequence[str]], Awaitable[Rows]], key: str
+    names: Sequence[str],
+    query: Mapping[str, Any],
+    read: Callable[[Sequence[str]], Awaitable[Rows]],
+    key: str,
+    ranks: Ranks | None = None,
 ) -> dict[str, Any]:
     """Return the rows of a page, the number of all rows, and by which column they are sorted.
 
@@ -34,12 +40,17 @@ async def listed(
     """
     chosen = [name for name in names if query.get("match", "").lower() in name.lower()]
     column = query.get("sort", key)
-    if len(chosen) > SORTED_MAX and column.lstrip("-") != key:
+    ranked = (ranks or {}).get(column.lstrip("-"))
+    if len(chosen) > SORTED_MAX and column.lstrip("-") != key and ranked is None:
         column = key
     skip = query.get("skip", 0)
     end = skip + query["max"] if "max" in query else None
     if column.lstrip("-") == key:
         ordered = sorted(chosen, reverse=column.startswith("-"))
+        rows = await read(ordered[skip:end])
+    elif ranked is not None:
+        values = await ranked()
+        ordered = sorted(sorted(chosen), key=lambda name: values.get(name, 0), reverse=column.startswith("-"))
         rows = await read(ordered[skip:end])
     else:
         rows = sorted(await read(chosen), key=lambda row: row[column.lstrip("-")], reverse=column.startswith("-"))

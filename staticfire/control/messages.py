@@ -4,9 +4,10 @@ Behaviour
 - GET /topics lists topics. GET /peek/orders shows the oldest messages (?last=1: the newest); filters: ?broker=,
   ?queue=, an ?offset= to start from, ?tags=. Peeking creates no group, no offset and no member.
 - GET /messages/ID shows the messages with an offset message id, a unique id or a key, each with the groups that consume
-  its topic and its life; 404 if there is none. Bytes of a body that aren't UTF-8 are escaped.
+  its topic and its life; 404 if there is none. Bytes of a body that aren't UTF-8 are escaped; "bodyBase64" has them.
 """
 
+import base64
 from typing import Any
 
 import msgspec
@@ -72,7 +73,8 @@ async def find(asked: ControlCall) -> Reply:
     async with asked.cluster.admin() as admin:
         messages = await admin.find(text, query.get("topic") or None, *times, query.get("max", SHOWN))
         reader = LifeReader(admin)
-        lives = {message_id: await reader.life(message_id) for message_id in {one.message_id for one in messages}}
+        ids = {one.message_id for one in messages} if query.get("lives", True) else set()
+        lives = {message_id: await reader.life(message_id) for message_id in ids}
         if not messages and not query:
             lives = await reader.lives(text)  # It may wait for its delay, or be a half message of a transaction.
         found = [{**shown(one), "groups": standing_fields(await admin.consumption(one))} for one in messages]
@@ -85,7 +87,12 @@ async def find(asked: ControlCall) -> Reply:
 
 def shown(message: ReceivedMessage) -> dict[str, Any]:
     """Return a message ready for JSON."""
-    return {**message_fields(message), "offsetMessageId": message.offset_message_id}
+    fields = {**message_fields(message), "offsetMessageId": message.offset_message_id}
+    try:
+        message.body.decode()
+    except UnicodeDecodeError:
+        fields["bodyBase64"] = base64.b64encode(message.body).decode()
+    return fields
 
 
 ROUTES = (
@@ -117,6 +124,7 @@ ROUTES = (
             Parameter("from", f"stored then or later: {MOMENT_FORMS}"),
             Parameter("to", "stored then or before"),
             Parameter("max", "how many, the newest", "integer", 1, FOUND_MAX),
+            Parameter("lives", "false: without their lives, each of which is one more search", "boolean"),
         ),
         refusals={404: "there is no message with that id or key"},
     ),

@@ -41,6 +41,12 @@ async def show(asked: ControlCall) -> Reply:
     )
 
 
+async def lags(admin: Admin) -> dict[str, int]:
+    """Return by how many messages each group lags. Brokers that don't respond are left out. Raises: NetworkError."""
+    parts = await asyncio.gather(*(_stats_of(admin, address) for address in (await admin.masters()).values()))
+    return lags_of([part for part in parts if part is not None])
+
+
 async def _stats_of(admin: Admin, address: str) -> BrokerConsumeStats | None:
     """Return the progress of all groups at a broker; None if it doesn't respond."""
     try:

@@ -24,7 +24,8 @@ async def show(asked: ControlCall) -> Reply:
     settings = PullSettings(asked.cluster.client_settings)
     async with PullConsumer(TOOLS_GROUP, asked.cluster.namesrv, settings) as consumer:
         for queue in await consumer.queues(topic):
-            if query.get("queue") in (None, queue.queue_id):
+            is_wanted = query.get("broker") in (None, queue.broker_name)
+            if is_wanted and query.get("queue") in (None, queue.queue_id):
                 start = await consumer.search_offset(queue, begin_ms)
                 messages = await peek_messages(consumer, [queue], messages_max, offset=start)
                 found += [one for one in messages if begin_ms <= one.stored_ms <= end_ms]
@@ -40,6 +41,7 @@ ROUTES = (
             Parameter("from", f"stored then or later, in message time: {MOMENT_FORMS}"),
             Parameter("to", "stored then or before"),
             Parameter("max", "how many, the oldest", "integer", 1, SHOWN_MAX),
+            Parameter("broker", "of this broker only"),
             Parameter("queue", "of this queue only", "integer", 0, QUEUE_MAX),
         ),
         refusals={404: "there is no such topic"},

@@ -76,7 +76,8 @@ def _message(form: Form) -> dict[str, Any]:
 
 def _resend(form: Form) -> dict[str, Any]:
     ids = form.get("ids", "").split()
-    chosen: dict[str, Any] = {"ids": ids} if ids else {"all": True}
+    # With none of the boxes chosen, no ids are given: that doesn't mean all letters.
+    chosen: dict[str, Any] = {"ids": ids} if ids or form.get("chosen") else {"all": True}
     return {**chosen, **given(form, "to"), "onlyGroup": form.get("onlyGroup") == "1", "again": form.get("again") == "1"}
 
 

@@ -15,7 +15,9 @@ def address(path: str, place: Mapping[str, str] | None = None, **query: Any) -> 
     filled = path
     for name, text in (place or {}).items():
         filled = filled.replace(f"{{{name}}}", quote(text, safe=""))
-    words = urlencode({name: value for name, value in query.items() if value not in (None, "", False)})
+    words = urlencode(
+        {name: value for name, value in query.items() if not (value is None or value is False or value == "")}
+    )
     return f"{DASHBOARD}{filled}{'?' if words else ''}{words}"
 
 

@@ -1,7 +1,8 @@
 """Calls of the control endpoint, from within: what a page shows and does is what a program can request, too."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from staticfire.control.all_routes import ROUTES
@@ -54,15 +55,28 @@ class Calls:
         self, method: str, path: str, place: Mapping[str, str], query: Mapping[str, str], body: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         route = BY_NAME[method, path]
+        missing = [name for name in route.places if not place.get(name)]
+        if missing:
+            raise Refused(400, {"error": f"The form has no {missing[0]}. Go back to the page that it belongs to."})
         sent = b"" if body is None else json.dumps(body).encode()
         try:
             reply = await route.answer(ControlCall(self.cluster, place, route.read(query), sent))
         except StaticfireError as error:
-            raise Refused(*refusal(f"{method} {path}", error)) from None
+            raise Refused(*refusal(f"{method} {filled(path, place)}", error)) from None
         content = reply.content if isinstance(reply.content, dict) else {}
         if reply.status >= 400 and path != "/health":
             raise Refused(reply.status, content)
         return content
+
+    async def lines(self, path: str, place: Mapping[str, str]) -> AsyncIterator[bytes]:
+        """Return the lines of a response that is sent as they arrive. Raises: Refused."""
+        try:
+            reply = await BY_NAME["GET", path].answer(ControlCall(self.cluster, place, {}, b""))
+        except StaticfireError as error:
+            raise Refused(*refusal(f"GET {filled(path, place)}", error)) from None
+        if not isinstance(reply.content, AsyncIterator):
+            raise Refused(reply.status, reply.content if isinstance(reply.content, dict) else {})
+        return reply.content
 
     async def get_if_any(self, path: str, place: Mapping[str, str] | None = None, **query: Any) -> dict[str, Any]:
         """Return the response to a GET; if it is refused, the error as `{"error": ...}`: a part of a page."""
@@ -70,3 +84,8 @@ class Calls:
             return await self.get(path, place, **query)
         except Refused as refused:
             return {"error": str(refused)}
+
+
+def filled(path: str, place: Mapping[str, str]) -> str:
+    """Return a path with its names, for errors."""
+    return re.sub(r"\{(\w+)\}", lambda found: place.get(found[1], found[0]), path)

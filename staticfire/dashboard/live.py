@@ -5,16 +5,18 @@ page that nobody looks at costs nothing, and one that doesn't change costs no tr
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from staticfire.dashboard.watch import pause
 from staticfire.runtime.machine import Machine
 
 LIVE_S = 1.0
 TIMES_ITS_DURATION = 8
-# A silent connection doesn't show that its browser is gone.
-BEAT_S = 15.0
+# Only sending shows that a browser is gone. Until then its page is still rendered.
+BEAT_S = 5.0
 WATCHED_MAX = 200
+# More addresses than this are rendered less often each, so that all together don't take the process.
+WATCHED_AT_FULL_RATE = 25
 
 Render = Callable[[str], Awaitable[str]]
 
@@ -41,12 +43,11 @@ class LivePages:
         self._watched: dict[str, _Watched] = {}
         self._ended = asyncio.Event()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no further address can be watched."""
-        return len(self._watched) >= WATCHED_MAX
+    def is_full_for(self, address: str) -> bool:
+        """Return whether an address can't be watched, because many others are. One that is watched costs no more."""
+        return address not in self._watched and len(self._watched) >= WATCHED_MAX
 
-    async def follow(self, address: str) -> AsyncIterator[str]:
+    async def follow(self, address: str) -> AsyncGenerator[str, None]:
         """Yield the live part of an address, now and when it has changed; "" from time to time without a change."""
         watched = self._watched.setdefault(address, _Watched())
         watched.watchers += 1
@@ -85,7 +86,8 @@ class LivePages:
                     watched.text = text
                     watched.changed.notify_all()
                 took_s = (self._machine.clock.uptime_ms() - began_ms) / 1_000
-                await pause(self._ended, max(LIVE_S, took_s * TIMES_ITS_DURATION))
+                shared_s = LIVE_S * len(self._watched) / WATCHED_AT_FULL_RATE
+                await pause(self._ended, max(LIVE_S, shared_s, took_s * TIMES_ITS_DURATION))
         finally:
             watched.is_over = True
             async with watched.changed:

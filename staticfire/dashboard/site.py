@@ -1,16 +1,19 @@
 """Serves the dashboard: pages, their live parts, actions, the login, scripts and styles.
 
 Behaviour
-- GET a page; GET /live?page=... sends its live part as server-sent events; GET /data/rates is the overview's chart.
+- GET a page; GET /live?page=... sends its live part as server-sent events; GET /data/rates is the overview's chart,
+  GET /data/dlq/GROUP all dead letters of a group.
 - GET /do/NAME says what an action will do, POST /do/NAME does it. A POST must come from a page of this endpoint: its
   Origin, or what the browser reports about its site, shows that.
 - With a token, everything but files needs the cookie of a login or the token itself.
 - No page has scripts or styles of its own (Content-Security-Policy), and none may be shown inside another page.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from aiohttp import web
@@ -18,16 +21,26 @@ from aiohttp import web
 from staticfire.control.access import Access
 from staticfire.control.asked import ControlledCluster
 from staticfire.control.dashboard_place import DASHBOARD, HOW_TO_GET_IT, dashboard_is_installed
+from staticfire.control.half_requests import HALF_REQUEST_S
 from staticfire.control.login_cookie import COOKIE, LASTS_MS
+from staticfire.control.routes import LINES
 from staticfire.dashboard.actions import ACTIONS, PageAction
+from staticfire.dashboard.addresses import match
 from staticfire.dashboard.calls import Calls, Refused
 from staticfire.dashboard.files import served_file
 from staticfire.dashboard.live import LivePages
 from staticfire.dashboard.pages import MENU, FoundPage, find_page
+from staticfire.dashboard.shown import bytes_text
 from staticfire.dashboard.views.asking import PageCall
 from staticfire.dashboard.watch import ClusterSample, Watch
 from staticfire.protocol.errors import StaticfireError
+from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
+
+if TYPE_CHECKING:
+    from multidict import MultiMapping
+
+log = logger("dashboard")
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -37,6 +50,9 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 FILE_AGE = "public, max-age=31536000, immutable"
+# A browser that reads nothing for so long gets no more events: its page would be rendered for nobody.
+UNREAD_S = 30.0
+EXPORT = "/data/dlq/{group}"
 ADDRESS_CHARS_MAX = 4_000
 SAME_SITE = frozenset({"same-origin", "none"})
 
@@ -67,6 +83,15 @@ class Dashboard:
             return self._file(request, path.removeprefix("/static/"))
         if request.method == "POST" and (words := why_not_same_site(request.headers)):
             return self._error_page(request, 403, words)
+        try:
+            return await self._checked(request, path)
+        except Refused as refused:
+            return self._error_page(request, refused.status, str(refused))
+        except StaticfireError as error:
+            return self._error_page(request, 502, str(error))
+
+    async def _checked(self, request: web.Request, path: str) -> web.StreamResponse:
+        """Respond to a request if it may see pages. Raises: Refused, StaticfireError."""
         if path == "/login":
             return await self._login(request)
         cookie, now_ms = request.cookies.get(COOKIE), self._machine.clock.wall_ms()
@@ -74,12 +99,7 @@ class Dashboard:
             return self._login_page(request, "")
         if path == "/logout":
             return self._logged_out()
-        try:
-            return await self._routed(request, path)
-        except Refused as refused:
-            return self._error_page(request, refused.status, str(refused))
-        except StaticfireError as error:
-            return self._error_page(request, 502, str(error))
+        return await self._routed(request, path)
 
     async def _routed(self, request: web.Request, path: str) -> web.StreamResponse:
         if path.startswith("/do/"):
@@ -91,6 +111,8 @@ class Dashboard:
             return await self._follow(request)
         if path == "/data/rates":
             return web.json_response(rates(list(self._watch.samples)), headers=HEADERS)
+        if (place := match(EXPORT, path)) is not None:
+            return await self._export(request, place)
         found = find_page(path)
         if found is None:
             return self._error_page(request, 404, "There is no such page.")
@@ -144,6 +166,15 @@ class Dashboard:
         found = find_page(path_of(request.rel_url.raw_path_qs))
         return found is not None and has_block(found.page.template, "live")
 
+    async def _export(self, request: web.Request, place: Mapping[str, str]) -> web.StreamResponse:
+        """Send all dead letters of a group: a browser with the cookie of a login can't use the endpoint's own call."""
+        lines = await self._calls.lines("/dlq/{group}/export", place)
+        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": LINES, "Content-Disposition": "attachment"})
+        await answer.prepare(request)
+        async for line in lines:
+            await answer.write(line)
+        return answer
+
     # -- live ----------------------------------------------------------------------------------------------------
 
     async def _live_part(self, page: str) -> str:
@@ -155,11 +186,15 @@ class Dashboard:
         self._watch.look()
         try:
             values = await self._values(found, dict(parse_qsl(urlsplit(page).query)))
+            values = {**self._frame(found.page.section, page), **values}
+            return render_block(found.page.template, "live", values)
         except Refused as refused:
             return render("error_box.html", {"status": refused.status, "words": str(refused)})
         except StaticfireError as error:
             return render("error_box.html", {"status": 502, "words": str(error)})
-        return render_block(found.page.template, "live", {**self._frame(found.page.section, page), **values})
+        except Exception as error:  # An internal error concerns one page only.  # noqa: BLE001
+            log.error("dashboard_failed", page=page, error=repr(error))
+            return render("error_box.html", {"status": 500, "words": f"{type(error).__name__}: {error}"})
 
     async def _follow(self, request: web.Request) -> web.StreamResponse:
         from staticfire.dashboard.rendering import has_block
@@ -169,15 +204,16 @@ class Dashboard:
         found = find_page(path_of(page)) if is_ours else None
         if found is None or not has_block(found.page.template, "live"):
             return self._error_page(request, 404, "There is no such page, or it has no part that changes.")
-        if self._live.is_full:
+        if self._live.is_full_for(page):
             return self._error_page(request, 503, "Too many pages are watched at the same time.")
         answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await answer.prepare(request)
-        async for text in self._live.follow(page):
-            try:
-                await answer.write(event_of(text))
-            except ConnectionError:
-                break  # The browser is gone.
+        async with aclosing(self._live.follow(page)) as parts:
+            async for text in parts:
+                if not await is_written(answer, event_of(text)):
+                    if request.transport is not None:
+                        request.transport.abort()  # What it hasn't read would be waited for.
+                    break
         return answer
 
     # -- actions -------------------------------------------------------------------------------------------------
@@ -188,7 +224,7 @@ class Dashboard:
             return self._error_page(request, 404, "There is no such action.")
         if request.method != "POST":
             return await self._confirm(request, action)
-        form = {key: value for key, value in (await request.post()).items() if isinstance(value, str)}
+        form = await posted(request)
         words = await action.carry_out(self._calls, form)
         values = {"words": words, "back": action.back_from(form), "title": action.title}
         answer = self._page(request, "done_box.html" if request.headers.get("HX-Request") else "done.html", "", values)
@@ -197,7 +233,7 @@ class Dashboard:
 
     async def _confirm(self, request: web.Request, action: PageAction) -> web.Response:
         """Say what an action will do."""
-        form = dict(request.query)
+        form = form_of(request.query)
         says = [] if action.says is None else await action.says(self._calls, form)
         values = {"action": action, "says": says, "form": form, "back": action.back_from(form), "title": action.title}
         return self._page(request, "confirm.html", "", values)
@@ -207,14 +243,15 @@ class Dashboard:
     async def _login(self, request: web.Request) -> web.Response:
         if request.method != "POST":
             return self._login_page(request, "")
-        form = await request.post()
+        form = await posted(request)
         until_ms = self._machine.clock.wall_ms() + LASTS_MS
-        cookie = self._access.cookie_for(str(form.get("token", "")), until_ms)
+        cookie = self._access.cookie_for(form.get("token", ""), until_ms)
         if cookie is None:
             return self._login_page(request, "This isn't the token.")
-        back = str(form.get("back", ""))
+        back = form.get("back", "")
         # Only an address of our own: another one would send people to a foreign page after a login.
-        target = back if back.startswith(f"{DASHBOARD}/") and "\\" not in back else f"{DASHBOARD}/"
+        is_ours = back.startswith(f"{DASHBOARD}/") and "\\" not in back and back.isascii() and back.isprintable()
+        target = back if is_ours else f"{DASHBOARD}/"
         answer = web.Response(status=303, headers={**HEADERS, "Location": target})
         options: dict[str, Any] = {"httponly": True, "samesite": "Strict", "secure": request.secure}
         answer.set_cookie(COOKIE, cookie, max_age=LASTS_MS // 1_000, path=DASHBOARD, **options)
@@ -253,6 +290,39 @@ def why_not_same_site(headers: Mapping[str, str]) -> str:
     if origin is not None and origin.partition("://")[2] != headers.get("Host", ""):
         return "The request comes from a page of another site."
     return ""
+
+
+async def posted(request: web.Request) -> dict[str, str]:
+    """Return the fields of the form that a request brings. Raises: Refused (it is incomplete, too large, no form)."""
+    try:
+        async with asyncio.timeout(HALF_REQUEST_S):
+            return form_of(await request.post())
+    except TimeoutError:
+        raise Refused(408, {"error": f"The form was incomplete after {HALF_REQUEST_S:.0f} seconds."}) from None
+    except web.HTTPRequestEntityTooLarge:
+        words = f"The form is too large: up to {bytes_text(request.client_max_size)} are accepted."
+        raise Refused(413, {"error": f"{words} Send large messages with a program."}) from None
+    except (ValueError, LookupError) as error:
+        raise Refused(400, {"error": f"The form can't be read: {error}"}) from None
+
+
+def form_of(given: "MultiMapping[Any]") -> dict[str, str]:
+    """Return the fields of a form. A field that is given several times, as by boxes that are chosen, has all values."""
+    form: dict[str, str] = {}
+    for name, value in given.items():
+        if isinstance(value, str):
+            form[name] = f"{form[name]} {value}" if name in form else value
+    return form
+
+
+async def is_written(answer: web.StreamResponse, data: bytes) -> bool:
+    """Send data; return False if the browser is gone, or hasn't read what it was sent before for a long time."""
+    try:
+        async with asyncio.timeout(UNREAD_S):
+            await answer.write(data)
+    except (ConnectionError, TimeoutError):
+        return False
+    return True
 
 
 def path_of(page: str) -> str:

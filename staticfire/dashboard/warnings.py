@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from staticfire.dashboard.calls import Calls
+from staticfire.dashboard.calls import Calls, Refused
 
 Form = Mapping[str, str]
 LISTED_MAX = 12
@@ -71,6 +71,8 @@ async def consume(calls: Calls, form: Form) -> list[str]:
 async def resend(calls: Calls, form: Form) -> list[str]:
     """Say how many letters are sent, and to which groups."""
     ids = form.get("ids", "").split()
+    if form.get("chosen") and not ids:
+        raise Refused(400, {"error": "No dead letter is chosen. Choose some by their boxes, or resend all."})
     found = await calls.get("/dlq/{group}", form, max=1)
     number = len(ids) or found["count"]
     to = form.get("to", "").strip()

@@ -44,6 +44,9 @@ class Watch:
         """Note that a page is requested, and sample again if that has stopped."""
         self._looked_ms = self._machine.clock.uptime_ms()
         if self._task is None or self._task.done():
+            # What was seen before a pause is too old for the overview, and would be a long line in the chart.
+            self.overview = None
+            self.samples.clear()
             self._task = asyncio.get_running_loop().create_task(self._sample_loop(), name="dashboard watch")
 
     async def first_overview(self) -> dict[str, Any]:
@@ -67,7 +70,8 @@ class Watch:
             await pause(self._ended, max(SAMPLE_S, took_s * TIMES_ITS_DURATION))
 
     async def _take(self) -> None:
-        brokers = (await self._calls.get_if_any("/brokers")).get("brokers", [])
+        # Messages of slaves are copies.
+        brokers = [one for one in (await self._calls.get_if_any("/brokers")).get("brokers", []) if not one["id"]]
         self.overview = await self._calls.get_if_any("/overview")
         if not brokers:
             return

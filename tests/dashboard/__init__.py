@@ -1,6 +1,10 @@
 """The dashboard.
 
 - `test_shown.py`, `test_picture.py`: what pages show, without a cluster; `test_pages.py`: pages over HTTP
+- `test_injection.py`: names and texts that are no HTML; `test_forms.py`: forms that can't be used
+- `test_search.py`: lists, a search, a message
+- `test_other_clusters.py`: pages of clusters with slaves, with users, with TLS
+- `test_live.py`: live parts and who follows them; `test_listed.py`: pages of long lists; both without a cluster
 - `test_in_browser.py`: pages in a Chromium, which `browser.py` controls; `members.py`: a cluster with something to see
 - `screenshots.py`: the pictures of the docs
 """

@@ -1,5 +1,6 @@
 """The pages over HTTP: what they show and refuse. In a browser: test_in_browser.py."""
 
+import json
 import re
 import urllib.error
 import urllib.parse
@@ -81,6 +82,10 @@ def test_every_page_of_the_menu_is_served_with_a_policy_against_scripts(control:
     policy = found.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
+    for words in ("frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'", "script-src 'self';"):
+        assert words in policy
+    assert found.headers["X-Content-Type-Options"] == "nosniff"
+    assert found.headers["Cache-Control"] == "no-store"
     assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=", found.text)
 
 
@@ -133,7 +138,10 @@ def test_an_unknown_name_of_any_form_is_not_found(control: str, path: str, name:
 
 
 def test_a_binary_body_is_shown_as_hex_and_a_large_one_only_at_its_beginning(control: str) -> None:
-    assert "000000  00 01 02 03" in page(f"{control}/ui/messages/binary").text
+    binary = page(f"{control}/ui/messages/binary").text
+    assert "000000  00 01 02 03" in binary
+    assert "0000f0  f0 f1 f2 f3" in binary
+    assert "256 B" in re.sub(r"<[^>]+>", "", binary)
     large = page(f"{control}/ui/messages/large").text
     assert len(large) < HELD_BODY_MAX
     assert "only the beginning is shown" in large
@@ -207,7 +215,13 @@ def test_with_a_token_pages_need_a_login() -> None:
         assert page(f"{control}/ui/topics", Cookie=given).status == 200
         assert page(f"{control}/topics", Cookie=given).status == 401  # The calls of programs take the token only.
         assert page(f"{control}/ui/topics", Authorization=f"Bearer {TOKEN}").status == 200
-        for foreign in ("https://evil.example/", "//evil.example", "/ui/\\evil.example"):
+        for link in set(re.findall(r'(?:href|src)="(/[^"#]*)"', page(f"{control}/ui/", Cookie=given).text)) - {
+            "/ui/logout"
+        }:
+            assert page(f"{control}{link}", Cookie=given).status == 200, link
+        assert page(f"{control}/ui/data/dlq/nothing").status == 401
+        assert page(f"{control}/ui/data/dlq/nothing", Cookie=given).status == 404
+        for foreign in ("https://evil.example/", "//evil.example", "/ui/\\evil.example", "/ui/\r\nX-Y: 1", "/ui/ä"):
             answer = page(f"{control}/ui/login", {"token": TOKEN, "back": foreign}, Origin=control)
             assert answer.headers["Location"] == "/ui/"
 
@@ -274,6 +288,44 @@ def test_dead_letters_are_resent_as_the_page_says(control: str) -> None:
     assert "1 dead letter sent again" in done.text, done.text
 
 
+def test_all_dead_letters_are_exported_from_the_page(control: str) -> None:
+    (address,) = re.findall(r'href="([^"]*)" download=', page(f"{control}/ui/dlq/billing").text)
+    found = page(f"{control}{address}")
+    assert found.headers["Content-Disposition"] == "attachment"
+    assert [json.loads(line)["group"] for line in found.text.splitlines()] == ["billing"]
+
+
+def test_the_chosen_dead_letters_are_resent_and_no_others(cluster: Cluster, control: str) -> None:
+    with Producer("shop", cluster.namesrv) as producer:
+        for _ in range(3):
+            producer.send(Message("%DLQ%choosing", b"failed"))
+    with Admin(cluster.namesrv) as admin:
+        admin.create_group("choosing")
+    ids = [one["id"] for one in get(f"{control}/dlq/choosing")[1]["letters"]]
+    chosen = urllib.parse.urlencode([("ids", ids[0]), ("ids", ids[2]), ("group", "choosing"), ("chosen", "1")])
+    says = page(f"{control}/ui/do/resend?{chosen}").text
+    assert "2 dead letters will be sent again" in says
+    assert f'value="{ids[0]} {ids[2]}"' in says
+    none = page(f"{control}/ui/do/resend?group=choosing&chosen=1")
+    assert (none.status, "No dead letter is chosen" in none.text) == (400, True)
+    assert act(control, "resend", group="choosing", chosen="1").status == 400
+    assert (
+        "2 dead letters sent again"
+        in act(control, "resend", group="choosing", ids=f"{ids[0]} {ids[2]}", to="resent").text
+    )
+
+
+def test_a_queue_links_to_its_own_messages(control: str) -> None:
+    text = page(f"{control}/ui/topics/orders").text
+    links = re.findall(r'href="(/ui/messages[^"]*)">(broker-[ab])/(\d)<', text)
+    assert {(name, queue) for _, name, queue in links} == {
+        (name, queue) for name in ("broker-a", "broker-b") for queue in "01"
+    }
+    for link, name, queue in links:
+        shown = page(f"{control}{link.replace('&amp;', '&')}").text
+        assert set(re.findall(r"(broker-[ab]/\d) @", shown)) <= {f"{name}/{queue}"}
+
+
 def test_a_group_shows_what_it_has_popped_and_what_waits(cluster: Cluster, control: str) -> None:
     cluster.create_topic("slow", queues=1)
     with Producer("shop", cluster.namesrv) as producer, SimpleConsumer("popping", cluster.namesrv) as consumer:
@@ -315,5 +367,6 @@ def test_a_cluster_that_is_gone_is_an_error_that_ends_by_itself(tmp_path: Path) 
             up.stop()
             gone = page(f"{control}/ui/topics")
             assert (gone.status, "data-live=" in gone.text) == (502, True), gone.text
+            assert "GET /topics/orders: no nameserver responds" in page(f"{control}/ui/topics/orders").text
             with Up("up", *folder, "--namesrv-port", namesrv.rpartition(":")[2]):
                 assert page(f"{control}/ui/topics").status == 200

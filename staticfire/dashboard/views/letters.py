@@ -1,6 +1,7 @@
 """Dead letters: how many each group has, the letters of a group, and one of them."""
 
 from typing import Any
+from urllib.parse import quote
 
 from staticfire.dashboard.views.asking import PageCall
 from staticfire.dashboard.views.messages import shown_message
@@ -44,7 +45,7 @@ def view(found: dict[str, Any], match: str, page: int, now_ms: int | None, query
         "rows": rows,
         "match": match,
         "ages": ages([one["ageMs"] for one in rows if one["ageMs"] is not None]),
-        "pager": pager(f"/dlq/{found['group']}", query, page, count),
+        "pager": pager(f"/dlq/{quote(found['group'], safe='')}", query, page, count),
     }
 
 

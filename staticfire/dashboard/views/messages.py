@@ -20,19 +20,15 @@ LOOKS = {
 async def search(call: PageCall) -> dict[str, Any]:
     """Return the messages of a topic, or those with a key or an id."""
     topic, key = call.text("topic"), call.text("key")
-    queue, tags, begin, end = call.text("queue"), call.text("tags"), call.text("from"), call.text("to")
-    asked = {"topic": topic, "key": key, "queue": queue, "tags": tags, "from": begin, "to": end}
+    begin, end = call.text("from"), call.text("to")
+    asked = {name: call.text(name) for name in ("topic", "key", "broker", "queue", "tags", "from", "to")}
     rows: list[dict[str, Any]] = []
     error = ""
     try:
         if key:
-            times = {"from": begin, "to": end}
-            found = await call.calls.get("/messages/{id}", {"id": key}, topic=topic, max=64, **times)
-            rows = found["messages"]
-            if not rows and found["lives"]:
-                rows = [{"messageId": message_id} for message_id in found["lives"]]
+            rows = await _with_key(call, key, {"topic": topic, "from": begin, "to": end})
         elif topic:
-            rows = await _of_topic(call, topic, queue, tags)
+            rows = await _of_topic(call, topic)
     except Refused as refused:
         error = str(refused)
     return {
@@ -43,14 +39,26 @@ async def search(call: PageCall) -> dict[str, Any]:
     }
 
 
-async def _of_topic(call: PageCall, topic: str, queue: str, tags: str) -> list[dict[str, Any]]:
+async def _with_key(call: PageCall, key: str, limits: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the messages with a key or an id. Those that wait are in no topic yet: only their ids are known."""
+    try:
+        return list((await call.calls.get("/messages/{id}", {"id": key}, max=64, lives="0", **limits))["messages"])
+    except Refused as refused:
+        if refused.status != 404 or any(limits.values()):
+            raise
+    found = await call.calls.get("/messages/{id}", {"id": key})
+    return [{"messageId": message_id} for message_id in found["lives"]]
+
+
+async def _of_topic(call: PageCall, topic: str) -> list[dict[str, Any]]:
     """Return messages of a topic, the newest first, or those stored in a range of times."""
     place, begin, end = {"topic": topic}, call.text("from"), call.text("to")
+    queues = {"broker": call.text("broker"), "queue": call.text("queue")}
     if begin or end:
         range_of = {"from": begin, "to": end}
-        found = await call.calls.get("/topics/{topic}/messages", place, max=SHOWN_MAX, queue=queue, **range_of)
+        found = await call.calls.get("/topics/{topic}/messages", place, max=SHOWN_MAX, **queues, **range_of)
         return list(found["messages"])
-    found = await call.calls.get("/peek/{topic}", place, last="1", max=MESSAGES, queue=queue, tags=tags)
+    found = await call.calls.get("/peek/{topic}", place, last="1", max=MESSAGES, tags=call.text("tags"), **queues)
     return list(reversed(found["messages"]))
 
 

@@ -1,27 +1,43 @@
 """The overview: whether clients can work, the brokers, and what needs attention."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
+from staticfire.dashboard.shown import bytes_text
 from staticfire.dashboard.views.asking import PageCall
+
+REFUSED_SHOWN = 20
+
+
+class SlaveProgress(NamedTuple):
+    """How far a slave has copied its master."""
+
+    words: str
+    is_good: bool
 
 
 async def show(call: PageCall) -> dict[str, Any]:
     """Return the overview."""
     health = await call.calls.get("/health")
     brokers = await call.calls.get_if_any("/brokers")
-    summary = await call.overview()
-    return view(health, brokers, summary)
+    has_slaves = any(one["id"] for one in brokers.get("brokers", []))
+    replication = await call.calls.get_if_any("/replication") if has_slaves else {}
+    access = await call.calls.get_if_any("/access")
+    return {**view(health, brokers, await call.overview(), replication), "refused": refused_of(access)}
 
 
-def view(health: dict[str, Any], brokers: dict[str, Any], summary: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of the page."""
-    rows = brokers.get("brokers", [])
+def view(
+    health: dict[str, Any], brokers: dict[str, Any], summary: dict[str, Any], replication: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the values of the page. Messages of slaves are copies, so they aren't counted."""
+    copies = {one["address"]: one for one in replication.get("replicas", []) if one["id"] and one["answers"]}
+    rows = [{**one, "copied": copy_of(copies.get(one["address"]))} for one in brokers.get("brokers", [])]
+    masters = [one for one in rows if not one["id"]]
     return {
         "problems": health["problems"] or ([summary["error"]] if "error" in summary else []),
         "brokers": rows,
         "up": sum(not one["problem"] for one in rows),
-        "stored": sum(one.get("stored", 0) for one in rows),
-        "delivered": sum(one.get("delivered", 0) for one in rows),
+        "stored": sum(one.get("stored", 0) for one in masters),
+        "delivered": sum(one.get("delivered", 0) for one in masters),
         "topics": summary.get("topics", 0),
         "groups": summary.get("groups", 0),
         "lag": summary.get("lag", 0),
@@ -30,3 +46,28 @@ def view(health: dict[str, Any], brokers: dict[str, Any], summary: dict[str, Any
         "dead": summary.get("dead", []),
         "is_empty": not summary.get("topics") and "error" not in summary,
     }
+
+
+def copy_of(replica: dict[str, Any] | None) -> SlaveProgress | None:
+    """Return how far a slave is; None for a master, and for a slave that doesn't report it."""
+    if replica is None:
+        return None
+    far = f"{bytes_text(replica['behindBytes'])} behind" if replica["behindBytes"] else "has all"
+    if replica["held"]:
+        return SlaveProgress(f"held, {far}", is_good=False)
+    if replica["problem"]:
+        return SlaveProgress(f"{replica['problem']}; {far}", is_good=False)
+    return SlaveProgress(far if replica["inSync"] else f"not in sync, {far}", is_good=replica["inSync"])
+
+
+def refused_of(access: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what brokers refused to whom, the newest first; the same at several brokers is one row."""
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for state in access.get("brokers", {}).values():
+        for one in state["refused"]:
+            key = one["request"], one["user"], one["client"], one["resource"], one["reason"]
+            before = rows.get(key, {"count": 0, "lastMs": 0})
+            rows[key] = {
+                **one, "count": before["count"] + one["count"], "lastMs": max(before["lastMs"], one["lastMs"]),
+            }  # fmt: skip
+    return sorted(rows.values(), key=lambda one: -int(one["lastMs"]))[:REFUSED_SHOWN]
