@@ -159,7 +159,7 @@ class AccessHandlers:
 
     def _file(self, desk: "AccessDesk") -> None:
         self._is_filed = True
-        self._config_files.restore(FILE, desk.book.snapshot, desk.book.restore)
+        self._config_files.restore(FILE, desk.book.snapshot, desk.book.restore, is_private=True)
 
     def _save(self) -> None:
         assert self._opened is not None
