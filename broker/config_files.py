@@ -60,7 +60,7 @@ class ConfigFiles:
 
         `after_log`: write a snapshot only after the log is safe up to its end at the time of the snapshot. `from_log`:
         the broker can work without the file, and this text describes what it reads from the log instead. If such a file
-        is broken, that is logged, and it is written again. `is_private`: the file contains secrets, so only its owner may
+        is broken, that is logged, and it is written again. `is_private`: the file contains secrets: only its owner may
         read it.
 
         Raises: StorageError (the file is broken, and the broker needs it).

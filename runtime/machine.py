@@ -198,8 +198,8 @@ class Files(Protocol):
     def copy(self, path: str, target: str) -> int:
         """Copy a file, or a folder with its content, to a new place; return the number of bytes copied.
 
-        Holes stay holes, and what only its owner may read stays so. On return, everything is safe from power loss except
-        the name `target` itself. Blocks. Raises: FileNotFoundError, OSError.
+        Holes stay holes, and what only its owner may read stays so. On return, everything is safe from power loss
+        except the name `target` itself. Blocks. Raises: FileNotFoundError, OSError.
         """
 
     def move(self, path: str, target: str) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from staticfire.broker.access.policies import CUSTOM, DEFAULT, DENY, Acl, PolicyEntries, PolicyEntry, PolicyVerdict
 from staticfire.broker.access.resources import Pattern, Resource, pattern_of
 from staticfire.broker.access.users import User
+from staticfire.protocol.checksums import crc32
 from staticfire.protocol.requests.access import EntryInfo, PolicyInfo
 
 FILE = "access.json"
@@ -89,6 +90,17 @@ class AccessBook:
         """Note a change."""
         self.version += 1
         self._decisions.clear()
+        self._changed()
+
+    def copy_for(self, version: str) -> tuple[str, str]:
+        """Return the content for a slave, and its version; no content if the slave has that version."""
+        data = self.snapshot()
+        current = f"{crc32(data):08x}-{len(data)}"
+        return ("" if version == current else data.decode()), current
+
+    def take_copy(self, data: bytes) -> None:
+        """Take over what the master has. Raises: msgspec.MsgspecError, ValueError (it is invalid)."""
+        self.restore(data)
         self._changed()
 
     def snapshot(self) -> bytes:
