@@ -18,6 +18,7 @@ FILE = "access.json"
 USERS_MAX = 10_000
 # The number of decisions that are remembered. They are forgotten with each change.
 DECISIONS_MAX = 100_000
+NAME_CHARS_MAX = 255
 
 
 class AccessBook:
@@ -81,6 +82,8 @@ class AccessBook:
         if verdict is None:
             acl = self.acls.get(name) or _NO_POLICIES
             verdict = acl.decide(resource, actions, source)
+            if len(resource.name) > NAME_CHARS_MAX:
+                return verdict  # No topic has such a name, and a client can send many of them.
             if len(self._decisions) >= DECISIONS_MAX:
                 self._decisions.clear()
             self._decisions[key] = verdict

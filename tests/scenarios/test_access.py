@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from staticfire.broker.access.refusals import LINES_MAX, LINES_MS
 from staticfire.protocol.codecs import JSON, NATIVE
 from staticfire.protocol.command import Request
 from staticfire.protocol.requests.access import (
@@ -37,6 +38,7 @@ from staticfire.protocol.requests.send import ManyMessage, SendMany, SendMessage
 from staticfire.protocol.requests.statistics import GetRuntimeInfo
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.runtime.credentials import Credentials
+from staticfire.runtime.log import logged_to
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import Stand
@@ -318,4 +320,19 @@ async def test_policies_without_signatures(world: SimulatedWorld) -> None:
     assert await asker.told(send("orders"), Credentials("x", "any")) == (16, "User:x not found.")
     words = "Authorization failed. Please verify your access rights and try again."
     assert await asker.told(send("orders"), None) == (16, words)
+    await asker.close()
+
+
+@pytest.mark.parametrize("codec", [JSON, NATIVE])
+async def test_a_client_that_invents_users_gets_few_lines_in_the_log(world: SimulatedWorld, codec: int) -> None:
+    asker = await judging(world)
+    lines: list[str] = []
+    with logged_to(lambda _level, event, _fields: lines.append(event)):
+        for number in range(LINES_MAX + 20):
+            await asker.told(GetRuntimeInfo(), Credentials(f"u{number}", "x"), codec)
+        assert lines.count("access_refused") == LINES_MAX
+        await world.run_for(LINES_MS)
+        await asker.told(GetRuntimeInfo(), Credentials("late", "x"), codec)
+    assert lines[-2:] == ["access_refusals_left_out", "access_refused"]
+    assert len((await asker.ask(GetAccess())).body.refused) == LINES_MAX + 21, "explain has all of them"
     await asker.close()
