@@ -28,7 +28,7 @@ from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.access import JudgeAnswer, JudgedCall, RefusedAccess, SignIn
 from staticfire.protocol.requests.send import ManyResult, SendMany, SendManyAnswer
-from staticfire.protocol.signatures import ACCESS_KEY, SIGNATURE, sign, sign_text, signed_content
+from staticfire.protocol.signatures import ACCESS_KEY, SIGNATURE, sign, sign_in_content, sign_text, signed_content
 from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.dispatcher import Call, Handler
 from staticfire.runtime.log import logger
@@ -202,7 +202,7 @@ def _expected_text(text: str, secret: str) -> str:
 
 
 def _expected_of_sign_in(one: SignIn, secret: str) -> str:
-    return sign(secret, signed_content({ACCESS_KEY: one.access_key, "Random": one.random}))
+    return sign(secret, sign_in_content(one.access_key, one.random))
 
 
 def _nothing(_secret: str) -> str:

@@ -1,6 +1,6 @@
 """Users, policies and signatures on a broker. Codes and texts are those of a running RocketMQ 5.3.3."""
 
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -20,6 +20,7 @@ from staticfire.protocol.requests.access import (
     ListAcls,
     ListUsers,
     PolicyInfo,
+    SignIn,
     UpdateUser,
     UserInfo,
 )
@@ -37,6 +38,7 @@ from staticfire.protocol.requests.pull import PullMessage
 from staticfire.protocol.requests.send import ManyMessage, SendMany, SendMessageV2
 from staticfire.protocol.requests.statistics import GetRuntimeInfo
 from staticfire.protocol.requests.topics import UpdateTopic
+from staticfire.protocol.signatures import sign, signed_content
 from staticfire.runtime.credentials import Credentials
 from staticfire.runtime.log import logged_to
 from staticfire.runtime.pool import ConnectionPool
@@ -320,6 +322,27 @@ async def test_policies_without_signatures(world: SimulatedWorld) -> None:
     assert await asker.told(send("orders"), Credentials("x", "any")) == (16, "User:x not found.")
     words = "Authorization failed. Please verify your access rights and try again."
     assert await asker.told(send("orders"), None) == (16, words)
+    await asker.close()
+
+
+async def test_the_signature_of_a_request_is_no_sign_in(world: SimulatedWorld) -> None:
+    class Forged(NamedTuple):
+        """What somebody has who has read one signed request: the key, and the signature of a text that begins so."""
+
+        access_key: str
+        security_token: str = ""
+
+        def sign_in(self, _: str) -> SignIn:
+            fields = {"AccessKey": "root", "queueId": "0", "topic": "orders"}
+            return SignIn("root", "0orders", sign("r00t", signed_content(fields)))
+
+    asker = await judging(world)
+    pool = ConnectionPool(
+        world.machine("forger", "10.0.0.8"), codec_byte=NATIVE, credentials=cast(Credentials, Forged("root"))
+    )
+    answer = await pool.ask(asker.stand.brokers["broker-a"], GetRuntimeInfo())
+    assert (answer.code, answer.remark) == WRONG
+    await pool.close()
     await asker.close()
 
 
