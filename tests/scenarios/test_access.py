@@ -325,6 +325,26 @@ async def test_policies_without_signatures(world: SimulatedWorld) -> None:
     await asker.close()
 
 
+async def test_a_signed_bundle_is_checked_once_however_many_topics_are_refused(
+    world: SimulatedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asker = await judging(world)
+    await asker.user()
+    counted: list[bytes] = []
+
+    def count(secret: str, content: bytes) -> str:
+        counted.append(content)
+        return sign(secret, content)
+
+    await asker.allow("Topic:orders", "Pub")
+    many = SendMany("pg", "TBW102", 4, body=[ManyMessage(f"t{number}", 0, b"", b"x") for number in range(50)])
+    assert (await asker.told(GetRuntimeInfo(), SHOP, NATIVE))[0] == 0
+    monkeypatch.setattr("staticfire.broker.access.gate.sign", count)
+    assert [one.code for one in (await asker.ask(many, SHOP, NATIVE)).body] == [16] * 50
+    assert len(counted) == 2
+    await asker.close()
+
+
 async def test_the_signature_of_a_request_is_no_sign_in(world: SimulatedWorld) -> None:
     class Forged(NamedTuple):
         """What somebody has who has read one signed request: the key, and the signature of a text that begins so."""
