@@ -28,6 +28,8 @@ class AccessBook:
         """`changed` is called after each change."""
         self.users: dict[str, User] = {}
         self.acls: dict[str, Acl] = {}
+        self.had_policies = False
+        """Whether there is or was a policy. Removing the last one must not permit everything to everybody."""
         self.version = 0
         self._changed = changed
         self._decisions: dict[tuple[str, Resource, frozenset[str], str], PolicyVerdict] = {}
@@ -45,6 +47,8 @@ class AccessBook:
         """Remove a user and its policies; return whether it existed."""
         is_known = self.users.pop(name, None) is not None
         self.acls.pop(name, None)
+        if not self.users:
+            self.had_policies = False
         if is_known:
             self.touch()
         return is_known
@@ -60,6 +64,7 @@ class AccessBook:
         """Add entries to the policies of a user. An entry about the same resource is replaced as a whole."""
         acl = self.acls.setdefault(name, Acl())
         acl.policies[policy_type].put(entries)
+        self.had_policies = True
         self.touch()
 
     def remove_entry(self, name: str, policy_type: str, pattern: Pattern) -> None:
@@ -111,6 +116,7 @@ class AccessBook:
         saved = {
             "users": [self.users[name] for name in sorted(self.users)],
             "acls": {name: policies_of(self.acls[name]) for name in sorted(self.acls)},
+            "hadPolicies": self.had_policies,
         }
         return msgspec.json.format(msgspec.json.encode(saved), indent=1)
 
@@ -125,6 +131,7 @@ class AccessBook:
                 acl.policies[kind] = PolicyEntries(map(entry_of, policy.entries or ()))
         self.users = {user.username: user for user in saved.users}
         self.acls = acls
+        self.had_policies = saved.had_policies or bool(acls)
         self.version += 1
         self._decisions.clear()
 
@@ -154,6 +161,7 @@ def _info(entry: PolicyEntry) -> EntryInfo:
 class _Saved(msgspec.Struct, rename="camel"):
     users: list[User] = []
     acls: dict[str, list[PolicyInfo]] = {}
+    had_policies: bool = False
 
 
 _NO_POLICIES = Acl()

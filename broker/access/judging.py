@@ -43,7 +43,7 @@ class SignedBy(NamedTuple):
 
 
 class AccessSwitches(msgspec.Struct, frozen=True):
-    """The settings that decide whether requests are judged. None: as soon as there is a user, or a policy."""
+    """The settings that decide whether requests are judged. None: from the first user, or the first policy, on."""
 
     authentication: bool | None = None
     authorization: bool | None = None
@@ -75,7 +75,7 @@ class AccessJudge:
     def is_authorizing(self) -> bool:
         """Whether policies are checked."""
         wanted = self.switches.authorization
-        return (bool(self._book.acls) or self.plain is not None) if wanted is None else wanted
+        return (self._book.had_policies or self.plain is not None) if wanted is None else wanted
 
     @property
     def is_judging(self) -> bool:

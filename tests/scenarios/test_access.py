@@ -325,6 +325,25 @@ async def test_policies_without_signatures(world: SimulatedWorld) -> None:
     await asker.close()
 
 
+async def test_to_remove_the_last_policy_permits_nothing(world: SimulatedWorld) -> None:
+    inner = "inner_client_authentication_credentials"
+    asker = Asker(await Stand(world, **{inner: INNER}).start())
+    assert (await asker.ask(CreateUser("root", body=UserInfo("root", "r00t", "Super")), None)).code == 0
+    await asker.user()
+    await asker.user("audit", "a")
+    assert (await asker.told(send("orders")))[0] == 0, "there is no policy yet"
+    await asker.allow("Topic:orders", "Pub")
+    assert await asker.told(DeleteAcl("User:shop", None, "Topic:orders"), ROOT) == DONE
+    assert await asker.told(send("orders")) == refused("Topic:orders")
+    assert await asker.told(DeleteAcl("User:shop"), ROOT) == (16, "The acl is not exist.")
+    await world.stop("broker-a")
+    await asker.stand.start_broker("broker-a")
+    assert await asker.told(send("orders")) == refused("Topic:orders")
+    assert await asker.told(DeleteUser("shop"), ROOT) == DONE
+    assert await asker.told(send("orders"), Credentials("audit", "a")) == refused("Topic:orders", name="audit")
+    await asker.close()
+
+
 async def test_a_signed_bundle_is_checked_once_however_many_topics_are_refused(
     world: SimulatedWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
