@@ -325,6 +325,23 @@ async def test_policies_without_signatures(world: SimulatedWorld) -> None:
     await asker.close()
 
 
+async def test_only_a_super_user_makes_or_changes_one(world: SimulatedWorld) -> None:
+    asker = await judging(world)
+    await asker.user()
+    await asker.allow("Cluster:DefaultCluster", "Update")
+    update = (16, "The super user can only be update by super user")
+    made = CreateUser("x", body=UserInfo("x", "p", "super"))
+    for codec in (JSON, NATIVE):
+        assert await asker.told(made, SHOP, codec) == (16, "The super user can only be create by super user")
+        assert await asker.told(UpdateUser("shop", body=UserInfo(user_type="Super")), SHOP, codec) == update
+        assert await asker.told(UpdateUser("root", body=UserInfo(password="mine")), SHOP, codec) == update
+        assert await asker.told(DeleteUser("root"), SHOP, codec) == update
+    assert await asker.told(CreateUser("y", body=UserInfo("y", "p"))) == DONE
+    assert await asker.told(UpdateUser("y", body=UserInfo(password="q"))) == DONE
+    assert await asker.told(DeleteUser("y")) == DONE
+    await asker.close()
+
+
 async def test_to_remove_the_last_policy_permits_nothing(world: SimulatedWorld) -> None:
     inner = "inner_client_authentication_credentials"
     asker = Asker(await Stand(world, **{inner: INNER}).start())
