@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from staticfire.broker.registration import Registration
+from staticfire.broker.replication.copy_fence import CopyFence, MasterLost
 from staticfire.broker.replication.epochs import cut, newest
 from staticfire.broker.replication.lineage import MASTER_ID, SLAVE, Lineage, write_lineage
 from staticfire.broker.replication.role_change import ChangeRoleOf, RoleChange
@@ -29,6 +30,7 @@ from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError
 from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
     COPY_BYTES_MAX,
+    PIECE_BYTES_MAX,
     CopyAnswer,
     CopyLog,
     CopyStateAnswer,
@@ -55,15 +57,13 @@ TIMEOUT_MS = WAIT_MS + 15_000
 LAGGING_BYTES_MAX = 64 * 1024 * 1024
 
 
-class MasterLost(NetworkError):
-    """There is no master to copy from, for now."""
-
-
 class _Piece(NamedTuple):
     due_ms: UptimeMs
     position: int
     data: bytes
     end: int
+    bytes_max: int
+    """As requested."""
 
 
 class ReplicationFollower:
@@ -94,6 +94,8 @@ class ReplicationFollower:
         self._copies = asyncio.Event()
         self._pieces: deque[_Piece] = deque()
         self._bytes_max = COPY_BYTES_MAX
+        self._sent_end = 0
+        self.fence = CopyFence(state.machine.clock.uptime_ms)
         self.master_address = ""
         self.master_end = 0
         self.problem = "it has not joined its master yet"
@@ -121,6 +123,7 @@ class ReplicationFollower:
         """Copy until this broker isn't a slave any more."""
         while True:
             pause_ms = JOIN_AGAIN_MS
+            await self.fence.wait()
             try:
                 self.master_address = await self._find_master()
                 await self._follow(self.master_address, pause)
@@ -157,6 +160,7 @@ class ReplicationFollower:
         if not await self._is_prepared(joined):
             return
         self.problem = ""
+        self._sent_end = joined.start_position
         self._copies.set()
         self._state_wanted.set()
         log.info("copy_started", master=address, position=joined.start_position, master_end=joined.end_position)
@@ -174,9 +178,10 @@ class ReplicationFollower:
             self._store_due()
 
     def _received(self, position: int, data: bytes) -> None:
+        self._sent_end = max(self._sent_end, position + len(data))
         lag_ms = self._state.settings.replication_lag_ms
         end = end_of_whole_records(position, data) if lag_ms else position + len(data)
-        self._pieces.append(_Piece(UptimeMs(self._uptime_ms() + lag_ms), position, data, end))
+        self._pieces.append(_Piece(UptimeMs(self._uptime_ms() + lag_ms), position, data, end, self._bytes_max))
 
     async def _join(self, address: str) -> Joined:
         settings, store = self._state.settings, self._store
@@ -191,6 +196,8 @@ class ReplicationFollower:
         if not isinstance(answer, JoinAnswer) or answer.code or answer.body is None:
             raise BrokerAnswer(answer.code, answer.remark or "the master can't be joined")
         joined: Joined = answer.body
+        if newest(joined.epochs) < self.fence.least_epoch:
+            raise MasterLost(f"{address} is the master of an older epoch: it waits for the new one to register")
         return joined
 
     async def _is_prepared(self, joined: Joined) -> bool:
@@ -234,11 +241,14 @@ class ReplicationFollower:
             if sum(len(piece.data) for piece in self._pieces) > LAGGING_BYTES_MAX:
                 await pause(wait_ms)
                 return None
+        # A piece may end in the blank at the end of a segment. Then all of the blank is here, but the master refuses a
+        # slave that confirms more than it was sent.
+        stored = min(self._store.max_position, self._sent_end)
         request = CopyLog(
-            self._state.settings.broker_id, newest(joined.epochs), self._end_of_received(), self._store.max_position,
+            self._state.settings.broker_id, newest(joined.epochs), self._end_of_received(), stored,
             self._bytes_max, wait_ms, joined.deletions,
         )  # fmt: skip
-        answer = await self._pool.ask(address, request, TIMEOUT_MS)
+        answer = await self.fence.ask(lambda: self._pool.ask(address, request, TIMEOUT_MS))
         if answer.code == ResponseCode.ILLEGAL_OPERATION:
             log.info("copy_begun_again", master=address, reason=answer.remark)
             return CopyAnswer(end_position=self.master_end, deletions=-1)
@@ -266,7 +276,11 @@ class ReplicationFollower:
         end = copy.add(piece.position, piece.data)
         self._settle()
         if end == piece.position:
-            self._bytes_max = max(2 * self._bytes_max, 2 * len(piece.data))
+            if len(piece.data) < piece.bytes_max or piece.bytes_max >= PIECE_BYTES_MAX:
+                # There is nothing more in this segment, or no record is as large: the master's disk is damaged, say.
+                self._bytes_max = COPY_BYTES_MAX
+                raise StorageError(f"the master's log has no whole record at position {end}: it is damaged")
+            self._bytes_max = min(max(self._bytes_max, 2 * piece.bytes_max), PIECE_BYTES_MAX)
             return
         self._bytes_max = COPY_BYTES_MAX
         if self._store.max_position != end:

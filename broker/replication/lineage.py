@@ -71,6 +71,11 @@ def waits_for_copies(settings: BrokerSettings) -> bool:
     return settings.broker_role == SYNC_MASTER and (settings.in_sync_replicas > 1 or settings.all_ack_in_sync_state_set)
 
 
+def has_replicas(settings: BrokerSettings) -> bool:
+    """Return whether a broker with these settings is a slave, or a master that is meant to have slaves."""
+    return is_slave(settings) or waits_for_copies(settings) or settings.slave_read_enable
+
+
 def with_last_role(files: Files, settings: BrokerSettings) -> BrokerSettings:
     """Return the settings with the role that the broker had last. Raises: StorageError, UsageError."""
     if settings.broker_role == SLAVE and settings.broker_id == MASTER_ID:

@@ -3,6 +3,9 @@
 Behaviour
 - A master begins its lineage when the first slave joins. From then on it asks the nameserver every second who holds its
   id: a broker that took over while this one was dead or frozen has a newer epoch, and this one becomes its slave.
+- A master that starts with an empty log asks once: its disk may be a new one, and a slave have taken over.
+- A master whose sends wait for slaves, and that lost the end of its log to a power cut, doesn't begin again: a slave
+  has what was acknowledged, and takes over. Other masters begin, and that slave copies nothing.
 - A change of roles is refused if its epoch isn't newer than this broker's.
 """
 
@@ -19,6 +22,7 @@ from staticfire.broker.replication.ha_status import ha_of_master, ha_of_slave
 from staticfire.broker.replication.lineage import (
     MASTER_ID,
     SLAVE,
+    SYNC_MASTER,
     Lineage,
     is_slave,
     read_lineage,
@@ -28,8 +32,9 @@ from staticfire.broker.replication.lineage import (
 from staticfire.broker.replication.role_change import RoleChange
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
-from staticfire.broker.replication.successor import find_successor
+from staticfire.broker.replication.successor import find_successor, reason_to_wait
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
+from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, StorageError
@@ -53,6 +58,8 @@ SUCCESSOR_MS = 1_000
 HANDING_OVER = "handing over"
 SET_ID_BITS = 64
 ASYNC_MASTER = "ASYNC_MASTER"
+# Absent: the role of the last master.
+ROLES = ("", ASYNC_MASTER, SYNC_MASTER, SLAVE)
 LAG_MS_MAX = 3_600_000
 # A master that refuses messages accepts them again after this time, if what requested it died meanwhile.
 FENCE_MS_MAX = 30_000
@@ -73,6 +80,8 @@ class ReplicationMember:
         self._state_copy = StateCopy(around.tables, around.assignments, around.access)
         self._unfence: asyncio.TimerHandle | None = None
         self._is_started = False
+        self._may_be_replaced = False
+        """This master has no lineage, because its disk is new, and another broker may have become the master."""
         if waits_for_copies(settings):
             clock = state.machine.clock
             followers, in_sync_count = self.source.followers, self.source.in_sync_count
@@ -125,14 +134,22 @@ class ReplicationMember:
             spawn(self._waiting.expiry_loop(), "copies_waited_for")
 
     async def is_replaced(self) -> bool:
-        """Return whether another broker is the master of this set in a newer epoch. Then no message is accepted."""
-        if self.follower is not None or not self._lineage.set_id:
+        """Return whether another broker is the master in a newer epoch, or must become it. Then refuse messages."""
+        self._may_be_replaced = bool(self._lineage.set_id) or not self._store.max_position
+        if self.follower is not None or not self._may_be_replaced:
             return False
-        around = self._around
-        found = await find_successor(self._state.settings, self._lineage, around.registration, around.pool)
+        around, settings, lineage = self._around, self._state.settings, self._lineage
+        found = await find_successor(settings, lineage, around.registration, around.pool)
+        self._may_be_replaced = found is not None
         if found is not None:
             self._store.refuse(StorageError(f"{found.address} has become the master: send to it"), HANDING_OVER)
-        return found is not None
+            return True
+        if lineage.set_id and waits_for_copies(settings):
+            end = self._store.max_position
+            reason = await reason_to_wait(settings, lineage, end, around.registration, around.pool)
+            self._store.refuse(reason, HANDING_OVER)
+            return reason is not None
+        return False
 
     def answer_held(self) -> None:
         """Answer all that wait: the broker stops."""
@@ -184,13 +201,13 @@ class ReplicationMember:
         """Become a slave if another broker has become the master of this set."""
         around = self._around
         while True:
-            if self._lineage.set_id:
+            if self._lineage.set_id or self._may_be_replaced:
                 settings = self._state.settings
                 found = await find_successor(settings, self._lineage, around.registration, around.pool)
                 if found is not None:
                     log.warning("master_replaced", by=found.address, epoch=newest(found.epochs))
                     reason = f"{found.address} has become the master"
-                    around.change_role(self._change(SLAVE, found.broker_id, self._lineage, reason), None)
+                    around.change_role(_change(SLAVE, found.broker_id, self._lineage, reason), None)
                     return
             await around.pause(SUCCESSOR_MS)
 
@@ -215,7 +232,7 @@ class ReplicationMember:
         if self.follower is not None:
             follower = self.follower
             described.master_address, described.master_end = follower.master_address, follower.master_end
-            described.problem = follower.problem
+            described.problem, described.least_epoch = follower.problem, follower.fence.least_epoch
             described.is_held, described.lag_ms = settings.replication_hold, settings.replication_lag_ms
             if follower.state_copied_ms >= 0:
                 described.state_age_ms = state.machine.clock.uptime_ms() - follower.state_copied_ms
@@ -230,7 +247,10 @@ class ReplicationMember:
         """Hold, release or delay the copy of a slave; let a master refuse messages. Raises: BrokerAnswer."""
         request: ControlReplication = call.request
         if request.fence_ms >= 0:
-            self._fence(request.fence_ms)
+            if self.follower is None:
+                self._fence(request.fence_ms)
+            else:
+                self.follower.fence.begin(min(request.fence_ms, FENCE_MS_MAX), request.least_epoch)
         if request.hold is not None or request.lag_ms is not None or request.copy_state:
             self._control_copy(request)
         return ReplicationAnswer(body=self.describe())
@@ -273,33 +293,38 @@ class ReplicationMember:
         if newest(lineage.epochs) >= request.epoch and request.role != SLAVE:
             words = f"epoch {request.epoch} isn't newer than epoch {newest(lineage.epochs)} of this broker"
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
-        if (request.role == SLAVE) == (request.broker_id == MASTER_ID):
+        if request.role not in ROLES:
+            words = f"role {request.role}: it must be {', '.join(ROLES[1:])}, or absent"
+            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
+        if (request.role == SLAVE) == (request.broker_id == MASTER_ID) or request.broker_id < MASTER_ID:
             words = f"role {request.role} with id {request.broker_id}: 0 is the id of the master"
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
         if not lineage.set_id:
             words = f"{settings.broker_name} at this address has never copied a master, nor been copied"
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
         if request.role == SLAVE:
-            change = self._change(SLAVE, request.broker_id, lineage, "a slave takes over")
+            change = _change(SLAVE, request.broker_id, lineage, "a slave takes over")
         else:
             role = request.role or lineage.master_role or ASYNC_MASTER
-            end = self._end_without(request.losing)
+            end = _end_without(self._store, request.losing)
             epochs = begun(lineage.epochs, request.epoch, end)
             lineage = msgspec.structs.replace(lineage, epochs=epochs)
-            change = self._change(role, MASTER_ID, lineage, "it takes over")
+            change = _change(role, MASTER_ID, lineage, "it takes over")
             if end < self._store.max_position:
                 deletions = {topic: at for topic, at in self._store.deletions.items() if at <= end}
                 change = msgspec.structs.replace(change, cut_position=end, is_cleared=end == 0, deletions=deletions)
         self._around.change_role(change, call)
 
-    def _change(self, role: str, broker_id: int, lineage: Lineage, reason: str) -> RoleChange:
-        kept = msgspec.structs.replace(lineage, role=role, broker_id=broker_id)
-        return RoleChange(kept, role, broker_id, reason)
 
-    def _end_without(self, losing: int) -> int:
-        """Return where the log ends without its last records. Raises: StorageError."""
-        if losing <= 0:
-            return self._store.max_position
-        positions: deque[int] = deque(maxlen=losing)
-        positions.extend(position for position, _ in self._store.records_from(self._store.min_position))
-        return positions[0] if len(positions) == losing else self._store.min_position
+def _end_without(store: MessageStore, losing: int) -> int:
+    """Return where the log ends without its last records. Raises: StorageError."""
+    if losing <= 0:
+        return store.max_position
+    positions: deque[int] = deque(maxlen=losing)
+    positions.extend(position for position, _ in store.records_from(store.min_position))
+    return positions[0] if len(positions) == losing else store.min_position
+
+
+def _change(role: str, broker_id: int, lineage: Lineage, reason: str) -> RoleChange:
+    kept = msgspec.structs.replace(lineage, role=role, broker_id=broker_id)
+    return RoleChange(kept, role, broker_id, reason)

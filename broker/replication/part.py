@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from staticfire.broker.replication.around import BrokerAround
-from staticfire.broker.replication.lineage import FILE, is_slave, waits_for_copies
+from staticfire.broker.replication.lineage import FILE, has_replicas
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.runtime.connection import Connection
@@ -75,7 +75,7 @@ class ReplicationPart:
         has_lineage = state.machine.files.exists(f"{state.settings.store_path_root_dir}/{FILE}")
         if self.member is not None:
             self.member.start()
-        elif is_slave(state.settings) or waits_for_copies(state.settings) or has_lineage:
+        elif has_lineage or has_replicas(state.settings):
             self._in_use()
         return self.member is not None and await self.member.is_replaced()
 

@@ -24,7 +24,7 @@ from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
-    COPY_BYTES_MAX,
+    PIECE_BYTES_MAX,
     CopyAnswer,
     CopyLog,
     FollowerState,
@@ -50,8 +50,9 @@ EXPIRY_STEP_MS = 250
 # If no send waits for the slaves, they get what was written within this time in one piece: an answer for each burst
 # would cost the master as much as the burst.
 GATHER_MS = 2
-# A piece of the log is never larger, whatever is requested: it must fit into a frame.
-PIECE_BYTES_MAX = 8 * COPY_BYTES_MAX
+
+
+ADVICE = "stop this master and let the slave take over with `staticfire failover`, or empty the slave's folder"
 
 
 def limits_of(settings: BrokerSettings) -> Limits:
@@ -124,7 +125,7 @@ class ReplicationSource:
             raise BrokerAnswer(
                 ResponseCode.ILLEGAL_OPERATION, f"{words}: a slave of {names[1]} of {names[0]} can't join"
             )
-        if joining.broker_id == MASTER_ID:
+        if joining.broker_id <= MASTER_ID:
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, "the id of a slave must be above 0: set brokerId")
         other = self._connections.get(joining.broker_id)
         if other is not None and other.is_open and other is not connection:
@@ -153,11 +154,9 @@ class ReplicationSource:
             )
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
         if list(joining.epochs) == list(lineage.epochs) and joining.end_position > self._store.max_position:
-            words = (
-                f"the slave has {joining.end_position - self._store.max_position} bytes more than its master, which "
-                "lost the end of its log: let the slave take over with `staticfire failover`, or empty its folder"
-            )
-            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+            more = joining.end_position - self._store.max_position
+            words = f"the slave has {more} bytes more than its master, which lost the end of its log"
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, f"{words}: {ADVICE}")
 
     def _compared(self, joining: Joining, lineage: Lineage) -> Joined:
         """Return where the slave continues, and what it must remove before."""
@@ -172,6 +171,7 @@ class ReplicationSource:
         if common < joining.end_position:
             joined.start_position, joined.reason = common, "the master doesn't have the end of the slave's log"
         elif not self._has_record(joining):
+            _refuse_diverged(joining, lineage)
             joined.start_position, joined.reason = 0, "the last message of the slave isn't the master's at this place"
         if joined.start_position < store.min_position or (joined.reason and joined.start_position == 0):
             joined.start_position, joined.is_anew = store.min_position, True
@@ -216,7 +216,11 @@ class ReplicationSource:
 
     def _confirm(self, follower: Follower, request: CopyLog) -> None:
         stored, end = request.stored_position, self._store.max_position
-        if stored > follower.sent_position or request.log_position > end or stored < self._store.min_position:
+        is_possible = self._store.min_position <= stored <= min(follower.sent_position, request.log_position)
+        # A slave continues where its last piece ended; after a blank that was cut, in the next segment.
+        segment_bytes = self._state.settings.mapped_file_size_commit_log
+        has_gap = request.log_position > follower.sent_position and request.log_position % segment_bytes > 0
+        if not is_possible or has_gap or request.log_position > end:
             self._leave(follower.broker_id)
             words = (
                 f"slave {follower.broker_id} confirms position {stored} and requests {request.log_position}, but it "
@@ -300,3 +304,14 @@ class ReplicationSource:
     def states(self) -> list[FollowerState]:
         """Describe all slaves."""
         return self.followers.states(self._store.max_position, self._uptime_ms(), limits_of(self._state.settings))
+
+
+def _refuse_diverged(joining: Joining, lineage: Lineage) -> None:
+    """Raise BrokerAnswer if no election has decided which of two logs counts.
+
+    Both end in the same epoch, so the master lost the end of its log, and has stored other messages since. The slave
+    has what was lost, perhaps as the only broker: it must not remove that by itself.
+    """
+    if newest(joining.epochs) == newest(lineage.epochs):
+        words = "the slave has other messages than its master, which lost the end of its log"
+        raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, f"{words}: {ADVICE}")

@@ -1,4 +1,4 @@
-"""Find the broker that has become the master while this one was dead or frozen."""
+"""Find the broker that has become the master while this one was dead or frozen, or that has more of the log."""
 
 import msgspec
 
@@ -6,10 +6,13 @@ from staticfire.broker.registration import Registration
 from staticfire.broker.replication.epochs import newest
 from staticfire.broker.replication.lineage import MASTER_ID, SLAVE, Lineage
 from staticfire.broker.settings import BrokerSettings
-from staticfire.protocol.errors import NetworkError, ProtocolError
+from staticfire.protocol.errors import NetworkError, ProtocolError, StorageError
 from staticfire.protocol.requests.brokers import GetMemberGroup, MemberGroupAnswer
-from staticfire.protocol.requests.replication import Epoch, GetReplication, ReplicationAnswer
+from staticfire.protocol.requests.replication import Epoch, GetReplication, ReplicationAnswer, ReplicationState
+from staticfire.runtime.log import logger
 from staticfire.runtime.pool import ConnectionPool
+
+log = logger("replication")
 
 TIMEOUT_MS = 1_000
 
@@ -38,8 +41,46 @@ async def members_of(settings: BrokerSettings, registration: Registration, pool:
 async def find_successor(
     settings: BrokerSettings, lineage: Lineage, registration: Registration, pool: ConnectionPool
 ) -> Successor | None:
-    """Return the broker that is the master of this set in a newer epoch; None if there is none."""
+    """Return the broker that is the master of this set in a newer epoch; None if there is none.
+
+    A broker without a lineage, whose log is empty, may belong to any set of its name.
+    """
     members = await members_of(settings, registration, pool)
+    for address, its in await _states_of(members, registration, pool):
+        is_newer = newest(its.epochs) > newest(lineage.epochs)
+        is_of_this_set = its.set_id and lineage.set_id in ("", its.set_id)
+        if its.role != SLAVE and is_of_this_set and is_newer:
+            return Successor(address, its.epochs, free_id(members, registration.address))
+        if its.role != SLAVE and its.set_id == lineage.set_id and newest(its.epochs) < newest(lineage.epochs):
+            # It was restarted during the failover, and has taken the route back. It looks who has it, too.
+            for nameserver in registration.nameservers:
+                registration.lost(nameserver)
+    return None
+
+
+async def reason_to_wait(
+    settings: BrokerSettings, lineage: Lineage, end_position: int, registration: Registration, pool: ConnectionPool
+) -> StorageError | None:
+    """Return why a master must not begin again: a slave of its epoch has more of the log. None if there is none.
+
+    The master lost the end, which may have been acknowledged.
+    """
+    members = await members_of(settings, registration, pool)
+    for address, its in await _states_of(members, registration, pool):
+        is_of_this_epoch = its.set_id == lineage.set_id and newest(its.epochs) == newest(lineage.epochs)
+        if its.role == SLAVE and is_of_this_epoch and its.end_position > end_position:
+            words = f"this master lost the end of its log, which {address} has"
+            advice = f"let it take over with `staticfire failover {settings.broker_name}`"
+            log.error("log_end_lost", end=end_position, slave_end=its.end_position, reason=f"{words}: {advice}")
+            return StorageError(f"{words}: send again when it has taken over")
+    return None
+
+
+async def _states_of(
+    members: dict[int, str], registration: Registration, pool: ConnectionPool
+) -> list[tuple[str, ReplicationState]]:
+    """Return the address and state of each other member that answers."""
+    states = []
     for address in members.values():
         if address == registration.address:
             continue
@@ -47,13 +88,9 @@ async def find_successor(
             answer = await pool.ask(address, GetReplication(), TIMEOUT_MS)
         except (NetworkError, ProtocolError):
             continue
-        if not isinstance(answer, ReplicationAnswer) or answer.body is None:
-            continue
-        its = answer.body
-        is_newer = newest(its.epochs) > newest(lineage.epochs)
-        if its.role != SLAVE and its.set_id == lineage.set_id and is_newer:
-            return Successor(address, its.epochs, free_id(members, registration.address))
-    return None
+        if isinstance(answer, ReplicationAnswer) and answer.body is not None:
+            states.append((address, answer.body))
+    return states
 
 
 def free_id(members: dict[int, str], own_address: str) -> int:

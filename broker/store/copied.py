@@ -5,6 +5,7 @@ with the right checksum at its own position. Invariant: the log is a prefix of t
 """
 
 from collections.abc import Callable
+from struct import error as StructError
 
 from staticfire.broker.store.appender import Appender
 from staticfire.broker.store.commit_log import CommitLog
@@ -112,11 +113,15 @@ class CopiedLog:
 
         Hot path: a slave does this for every record.
         """
-        size, _, queue_id, queue_offset, stored_ms, _, sys_flag = peek_record(data, at)
+        try:
+            size, _, queue_id, queue_offset, stored_ms, _, sys_flag = peek_record(data, at)
+            topic, properties = peek_topic_and_properties(data, at)
+        except (StructError, IndexError, ValueError):  # The lengths in it, or the topic, are damaged.
+            self._check(data, at, position)
+            raise
         if not enters_consume_queue(sys_flag):
             self._check(data, at, position)
             return True
-        topic, properties = peek_topic_and_properties(data, at)
         if position < self._deleted_below(topic):
             self._check(data, at, position)
             return True

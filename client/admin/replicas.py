@@ -163,14 +163,41 @@ class ReplicaAdmin:
             raise UsageError(f"losing={losing}: the number of lost messages can't be below 0")
         replicas = await self.all(broker)
         master = next((one for one in replicas if one.broker_id == MASTER_ID), None)
-        target = _chosen(broker, replicas, to)
-        known = [one.state for one in replicas if one.state is not None]
-        epoch = 1 + max((epochs[-1].epoch for state in known if (epochs := state.epochs)), default=1)
-        alive = master if master is not None and master.state is not None else None
-        if alive is not None:
-            missing = await self._handed_over(alive, target, losing)
-        else:
+        if master is not None and master.state is not None:
+            target = _chosen(broker, replicas, to)
+            missing = await self._handed_over(master, target, losing)
+            return await self._carried_out(replicas, master, target, missing, losing)
+        slaves = [one for one in replicas if one.broker_id != MASTER_ID and one.state is not None]
+        epoch = -1
+        try:
+            # The master may only be slow: no slave may confirm anything to it any more.
+            await self._fence(slaves, FENCE_MS)
+            now = await asyncio.gather(*(self._replica(broker, one.broker_id, one.address) for one in slaves))
+            replicas = [*(one for one in replicas if one not in slaves), *now]
+            target = _chosen(broker, replicas, to)
             missing = _missing_without_master(target, losing or accepts_loss)
+            done = await self._carried_out(replicas, None, target, missing, losing)
+            epoch = done.epoch
+        finally:
+            await self._fence(slaves, 0, epoch)
+        return done
+
+    async def _fence(self, slaves: list[Replica], fence_ms: int, epoch: int = -1) -> None:
+        """Let slaves copy nothing for a time, or copy again. One that doesn't answer copies nothing either."""
+        request = ControlReplication(fence_ms=fence_ms, least_epoch=epoch)
+        asked = (self._pool.ask(one.address, request, TIMEOUT_MS) for one in slaves)
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(answer, BaseException) and not isinstance(answer, NetworkError | ProtocolError):
+                raise answer
+
+    async def _carried_out(
+        self, replicas: list[Replica], alive: Replica | None, target: Replica, missing: int, losing: int | None
+    ) -> Failover:
+        """Exchange the roles; `alive`: the old master, if it answers."""
+        broker = target.broker_name
+        known = [one.state for one in replicas if one.state is not None]
+        epochs = [epoch.epoch for state in known for epoch in state.epochs]
+        epoch = 1 + max([1, *epochs, *(state.least_epoch for state in known)])
         if alive is not None:
             await self._take_role(alive.address, ChangeRole(SLAVE, target.broker_id, epoch))
         more = 0 if missing < 0 else max(0, (losing or 0) - missing)
@@ -254,10 +281,16 @@ def _chosen(broker: str, replicas: list[Replica], to: int | None) -> Replica:
 
 
 def _progress(replica: Replica) -> tuple[int, int, int]:
-    """Return what a slave has of the log, to be compared: a newer epoch counts more than more bytes."""
+    """Return what a slave has of the log, to be compared: a newer epoch counts more than more bytes.
+
+    A slave learns of an epoch when it joins, perhaps long before it has what was stored before it. Only an epoch that
+    its log has reached counts: another slave may have more of the older one, and each of those messages may be one that
+    was acknowledged.
+    """
     state = replica.state
     assert state is not None
-    return (state.epochs[-1].epoch if state.epochs else 0), state.end_position, -replica.broker_id
+    reached = [epoch.epoch for epoch in state.epochs if epoch.start_position <= state.end_position]
+    return max(reached, default=0), state.end_position, -replica.broker_id
 
 
 def _stored_by(master: ReplicationState, target: Replica) -> int:

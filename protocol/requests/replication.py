@@ -16,6 +16,8 @@ from staticfire.protocol.numbers import Int32, Int64
 
 COPY_BYTES_MAX = 1024 * 1024
 """Size of one piece of the log, unless a single record is larger."""
+PIECE_BYTES_MAX = FRAME_BYTES_MAX - 4096
+"""A piece is never larger, whatever is requested: it must fit into a frame."""
 
 
 class Epoch(msgspec.Struct, rename="camel", gc=False, frozen=True):
@@ -166,6 +168,8 @@ class ReplicationState(msgspec.Struct, rename="camel", gc=False):
     """Time since the slave last copied topics, groups and offsets; -1: never."""
     records_after: int = -1
     """The number of messages from the requested position on; -1: not requested."""
+    least_epoch: int = 0
+    """A slave follows no master of an older epoch."""
 
 
 class ReplicationAnswer(Answer, rename="camel"):
@@ -189,7 +193,9 @@ class ControlReplication(Request, rename="camel"):
     lag_ms: Int64 | None = None
     copy_state: bool = False
     fence_ms: Int64 = -1
-    """A master refuses messages for this time, because it hands over; 0: it accepts them again."""
+    """A master refuses messages for this time, because it hands over; a slave copies nothing. 0: they do so again."""
+    least_epoch: Int64 = -1
+    """A slave doesn't follow the master of an older epoch: there is a newer one."""
 
 
 class RoleAnswer(Answer, rename="camel"):

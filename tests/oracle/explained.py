@@ -93,6 +93,5 @@ EXPLAINED = [
     Explained("header without code", "*", MALFORMED),
     Explained("header with a list as fields", "*", "the header can be read, so its request is refused"),
     Explained("a frame over the limit", "*", "it is answered before the connection is closed"),
-    Explained("TLS", "code", "recognised and refused: there is no TLS yet", SILENT),
     # Not yet
 ]

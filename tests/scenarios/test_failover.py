@@ -10,6 +10,7 @@ from staticfire.client.admin.failover_watch import FailoverWatch
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.requests.brokers import GetMemberGroup
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
+from staticfire.protocol.requests.replication import ChangeRole
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.replica_set import MASTER, NAMESRV, SECOND, SLAVE, ReplicaSet, address_of
 
@@ -179,6 +180,129 @@ async def test_no_acknowledged_message_of_a_synchronous_set_is_lost(world: Simul
     bodies = await trio.bodies(new)
     assert bodies[: len(acknowledged)] == acknowledged
     assert (await trio.state(new)).role == "SYNC_MASTER"
+    await trio.close()
+
+
+async def test_the_slave_with_the_acknowledged_messages_is_elected(world: SimulatedWorld) -> None:
+    """Not the one that joined the master of a newer epoch, but never copied what was stored before it."""
+    trio = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2).open(slaves=2)
+    await trio.control(SECOND, lag_ms=60_000)
+    for number in range(20):
+        assert (await trio.send(b"%d" % number)).code == 0
+    world.kill(MASTER)
+    await world.run_for(100)
+    assert (await trio.failover()).master == address_of(SLAVE)
+    await world.run_for(seconds=2)
+    assert [epoch.epoch for epoch in (await trio.state(SECOND)).epochs] == [1, 2]
+    assert trio.end(SECOND) == 0
+    # The old master is back, but has not joined the new one yet, when that is lost.
+    world.kill(SLAVE)
+    await trio.start(MASTER)
+    await trio.ask(MASTER, ChangeRole("SLAVE", 1, 1))
+    assert (await trio.failover()).master == address_of(MASTER)
+    assert await trio.bodies(MASTER) == [b"%d" % number for number in range(20)]
+    await trio.close()
+
+
+async def test_a_master_that_thaws_acknowledges_nothing_that_the_new_one_lacks(world: SimulatedWorld) -> None:
+    """The other slave followed it until then, and would have been the second copy."""
+    trio = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2, slave_timeout=500).open(slaves=2)
+    assert (await trio.send(b"before")).code == 0
+    await trio.until_caught_up()
+    world.freeze(MASTER)
+    failover = asyncio.ensure_future(trio.failover(to=1))
+    while (await trio.state(SLAVE)).role == "SLAVE":
+        await world.run_for(5)
+    world.thaw(MASTER)
+    late = await trio.send(b"late")
+    assert late.code != 0
+    await failover
+    began_ms = world.uptime_ms
+    assert (await trio.send(b"after", SLAVE)).code == 0
+    assert world.uptime_ms - began_ms < 1_000
+    await trio.until_caught_up(MASTER, SLAVE)
+    await trio.until_caught_up(SECOND, SLAVE)
+    trio.assert_equal(MASTER, SLAVE, SECOND)
+    assert await trio.bodies(SLAVE) == [b"before", b"after"]
+    await trio.close()
+
+
+async def test_a_master_that_comes_back_during_the_failover_is_followed_by_nobody(world: SimulatedWorld) -> None:
+    """It registers after the new one, and has the route for a moment."""
+    trio = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2, slave_timeout=500).open(slaves=2)
+    assert (await trio.send(b"before")).code == 0
+    await trio.until_caught_up()
+    world.kill(MASTER)
+    await world.run_for(100)
+    failover = asyncio.ensure_future(trio.failover(to=1))
+    starting = asyncio.ensure_future(trio.start(MASTER))
+    await asyncio.gather(failover, starting)
+    for _ in range(20):
+        assert (await trio.send(b"to the old one")).code != 0
+        await world.run_for(50)
+    await trio.until_caught_up(MASTER, SLAVE, within_ms=5_000)
+    await trio.until_caught_up(SECOND, SLAVE, within_ms=5_000)
+    assert (await members(trio))[0] == address_of(SLAVE)
+    trio.assert_equal(MASTER, SLAVE, SECOND)
+    await trio.close()
+
+
+async def test_the_new_master_takes_the_route_back(pair: ReplicaSet, world: SimulatedWorld) -> None:
+    world.freeze(MASTER)
+    await pair.failover()
+    world.thaw(MASTER)
+    pair.brokers[MASTER]._core.registration.lost(NAMESRV)
+    await world.run_for(20)
+    assert (await members(pair))[0] == address_of(MASTER)
+    await pair.until_caught_up(MASTER, SLAVE, within_ms=5_000)
+    assert await members(pair) == {0: address_of(SLAVE), 1: address_of(MASTER)}
+
+
+async def test_no_epoch_is_given_twice(world: SimulatedWorld) -> None:
+    """The second failover hears of the first one only from a slave that has not joined its master yet."""
+    trio = await ReplicaSet(world).open(slaves=2)
+    await trio.control(SECOND, hold=True)
+    await trio.send(b"1")
+    await trio.until_caught_up()
+    world.kill(MASTER)
+    await world.run_for(100)
+    assert (await trio.failover(to=1)).epoch == 2
+    world.kill(SLAVE)
+    await world.run_for(100)
+    assert (await trio.failover(to=2, losing=1)).epoch == 3
+    await trio.close()
+
+
+async def test_a_failover_that_is_refused_lets_the_slaves_copy_again(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open()
+    world.freeze(MASTER)
+    with pytest.raises(ClientError, match="no slave with id 7"):
+        await pair.failover(to=7)
+    world.thaw(MASTER)
+    assert (await pair.send(b"1")).code == 0
+    await pair.until_caught_up(within_ms=1_000)
+    await pair.close()
+
+
+@pytest.mark.parametrize("settings", [{}, {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2}])
+async def test_a_master_that_comes_back_with_an_empty_disk_is_a_slave(
+    world: SimulatedWorld, settings: dict[str, object]
+) -> None:
+    """It must not take the place of the one that took over: it has no message, and the other slave none of its log."""
+    trio = await ReplicaSet(world, **settings).open(slaves=2)
+    for number in range(20):
+        assert (await trio.send(b"%d" % number)).code == 0
+    await trio.until_caught_up()
+    world.kill(MASTER)
+    await world.run_for(500)
+    assert (await trio.failover()).master == address_of(SLAVE)
+    world.machine(MASTER).files.remove_folder("/store")
+    await trio.start(MASTER)
+    await trio.until_caught_up(MASTER, SLAVE)
+    await trio.until_caught_up(SECOND, SLAVE)
+    assert await members(trio) == {0: address_of(SLAVE), 1: address_of(MASTER), 2: address_of(SECOND)}
+    trio.assert_equal(MASTER, SLAVE, SECOND)
+    assert len(await trio.bodies(MASTER)) == 20
     await trio.close()
 
 

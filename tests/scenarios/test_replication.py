@@ -1,12 +1,15 @@
 """A slave copies the log of its master, byte by byte."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 import pytest_asyncio
 
 from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import StorageError
 from staticfire.protocol.requests.access import CreateUser, GetUser, UserInfo
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
 from staticfire.protocol.requests.replication import GetReplication
@@ -14,9 +17,11 @@ from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.runtime.credentials import Credentials
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.logged import LogLine
 from tests.scenarios.replica_set import MASTER, SECOND, SEGMENT_BYTES, SLAVE, ReplicaSet, address_of
 
 pytestmark = pytest.mark.row("P7")
+MIB = 1024 * 1024
 
 
 @pytest_asyncio.fixture
@@ -196,4 +201,43 @@ async def test_a_slave_has_the_users_of_its_master(world: SimulatedWorld) -> Non
     await world.run_for(2_000)
     assert (await root.ask(address_of(SLAVE), GetUser("shop"))).body == UserInfo("shop", "s3cret", "Normal", "enable")
     await root.close()
+    await pair.close()
+
+
+async def test_a_blank_that_is_larger_than_a_piece(world: SimulatedWorld, logged: list[LogLine]) -> None:
+    """The slave has all of it when it has its head, but confirms only what it was sent: it needn't join again."""
+    pair = await ReplicaSet(world, mapped_file_size_commit_log=4 * MIB).open()
+    for number in range(6):
+        assert (await pair.send(b"%d" % number * (3 * MIB // 2))).code == 0
+    await pair.until_caught_up()
+    pair.assert_equal(MASTER, SLAVE)
+    assert [line for line in logged if line.event == "slave_refused"] == []
+    await pair.close()
+
+
+@pytest.mark.parametrize("lag_ms", [0, 100])
+async def test_a_message_that_is_almost_as_large_as_a_frame(world: SimulatedWorld, lag_ms: int) -> None:
+    pair = await ReplicaSet(world, mapped_file_size_commit_log=32 * MIB, max_message_size=14 * MIB).open()
+    await pair.control(SLAVE, lag_ms=lag_ms)
+    assert (await pair.send(b"x" * (13 * MIB))).code == 0
+    await pair.until_caught_up()
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
+
+
+async def test_no_flipped_bit_of_a_piece_is_stored(world: SimulatedWorld) -> None:
+    """Whatever it makes of the lengths in a record: it is nothing else than a StorageError, which the slave reports."""
+    pair = await ReplicaSet(world).open(slaves=0)
+    await pair.send(b"1")
+    record = pair.log_of(MASTER)["0" * 20]
+    await pair.start(SECOND, broker_role="ASYNC_MASTER", broker_id=0, namesrv_addr="")
+    store = pair.brokers[SECOND].state.store
+    for at, bit in itertools.product(range(len(record)), range(8)):
+        damaged = bytearray(record)
+        damaged[at] ^= 1 << bit
+        with suppress(StorageError):
+            assert store.copy_of_log().add(0, bytes(damaged)) == 0
+    store.commit()
+    assert store.max_position == 0
+    assert store.copy_of_log().add(0, record) == len(record)
     await pair.close()

@@ -5,10 +5,11 @@ import pytest
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.errors import UsageError
+from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.requests.replication import ChangeRole, ControlReplication, CopyLog, Joining, JoinReplication
 from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
 from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.logged import LogLine
 from tests.scenarios.replica_set import MASTER, SECOND, SLAVE, ReplicaSet, address_of
 
 pytestmark = pytest.mark.row("P7")
@@ -72,16 +73,29 @@ async def test_a_slave_with_the_messages_of_another_broker(world: SimulatedWorld
     await pair.close()
 
 
-@pytest.mark.parametrize("stored", [1 << 60, 10_000])
-async def test_a_slave_that_confirms_what_it_was_not_sent_is_refused(world: SimulatedWorld, stored: int) -> None:
+@pytest.mark.parametrize(("position", "stored"), [(0, 1 << 60), (0, 10_000), (-1, 0), (0, -1), (1 << 60, 0)])
+async def test_a_slave_that_confirms_what_it_was_not_sent_is_refused(
+    world: SimulatedWorld, position: int, stored: int
+) -> None:
     """RocketMQ believes it: with inSyncReplicas=2 the send is answered 0."""
     pair = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2, slave_timeout=500).open(slaves=0)
     joining = Joining(1, address_of(SLAVE), segment_bytes=64 * 1024)
     joined = (await pair.ask(MASTER, JoinReplication("DefaultCluster", MASTER, body=joining))).body
-    answer = await pair.ask(MASTER, CopyLog(1, joined.epochs[-1].epoch, 0, stored))
+    answer = await pair.ask(MASTER, CopyLog(1, joined.epochs[-1].epoch, position, stored))
     assert answer.code == ResponseCode.ILLEGAL_OPERATION
     assert "it was sent the log up to 0: join again" in answer.remark
     assert (await pair.send(b"1")).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    await pair.close()
+
+
+async def test_a_slave_that_requests_only_the_last_byte_is_refused(world: SimulatedWorld) -> None:
+    """Otherwise it was sent the log up to the end, and could confirm all of it."""
+    pair = await ReplicaSet(world).open(slaves=0)
+    await pair.send(b"1")
+    joining = Joining(1, address_of(SLAVE), segment_bytes=64 * 1024)
+    joined = (await pair.ask(MASTER, JoinReplication("DefaultCluster", MASTER, body=joining))).body
+    answer = await pair.ask(MASTER, CopyLog(1, joined.epochs[-1].epoch, pair.end(MASTER) - 1, 0))
+    assert answer.code == ResponseCode.ILLEGAL_OPERATION
     await pair.close()
 
 
@@ -94,6 +108,10 @@ async def test_nonsense_is_refused(world: SimulatedWorld) -> None:
         (CopyLog(9, 1, 0, 0), "slave 9 has not joined"),
         (ChangeRole("SLAVE", 0, 9), "0 is the id of the master"),
         (ChangeRole("ASYNC_MASTER", 0, 1), "epoch 1 isn't newer than epoch 1"),
+        (JoinReplication("DefaultCluster", MASTER, body=Joining(-3, "x")), "the id of a slave must be above 0"),
+        (CopyLog(1, 1, -1, 0), "slave 1 has not joined"),
+        (ChangeRole("KING", 0, 9), "role KING: it must be ASYNC_MASTER, SYNC_MASTER, SLAVE, or absent"),
+        (ChangeRole("SLAVE", -4, 9), "0 is the id of the master"),
         (ControlReplication(hold=True), "is the master: hold or delay the copy of a slave"),
     ):
         answer = await pair.ask(MASTER, request)
@@ -145,31 +163,52 @@ async def test_a_slave_that_was_away_too_long_copies_anew(world: SimulatedWorld)
     await pair.close()
 
 
-async def test_a_diverged_slave_copies_anew(world: SimulatedWorld) -> None:
-    """Its last message isn't the master's at that place, although the epochs are the same."""
+async def test_a_slave_keeps_what_its_master_has_lost_and_replaced(world: SimulatedWorld) -> None:
+    """A power cut takes acknowledged messages from the master, and others get their places. Only the slave has them."""
     pair = await ReplicaSet(world).open()
-    for number in range(10):
-        await pair.send(b"%d" % number)
+    acknowledged = [b"%d" % number for number in range(20)]
+    for body in acknowledged:
+        assert (await pair.send(body)).code == 0
     await pair.until_caught_up()
-    await world.stop(SLAVE)
-    machine = world.machine(SLAVE)
-    folder = "/store/commitlog/"
-    [segment] = machine.files.list_folder(folder)
-    await world.stop(MASTER)
-    # The master's disk gets other messages at the same places.
-    disk = world.machine(MASTER).files
-    disk.remove_folder("/store/commitlog")
-    for name in ("checkpoint", "queueEnds"):
-        disk.remove(f"/store/{name}")
-    disk.remove_folder("/store/consumequeue")
+    world.kill(MASTER, power_loss=True)
+    await world.run_for(10)
     await pair.start(MASTER)
-    for number in range(15):
-        await pair.send(b"x%d" % number)
-    await pair.start(SLAVE)
-    await pair.until_caught_up()
-    assert segment
+    kept = pair.end(SLAVE)
+    assert pair.end(MASTER) < kept
+    while pair.end(MASTER) <= kept:
+        assert (await pair.send(b"later")).code == 0
+    assert "has other messages than its master" in await problem_of(pair, SLAVE)
+    assert await pair.bodies(SLAVE) == acknowledged
+    with pytest.raises(ClientError, match="stop this master and let the slave take over with `staticfire failover`"):
+        await pair.failover()
+    world.kill(MASTER)
+    await world.run_for(100)
+    assert (await pair.failover()).master == address_of(SLAVE)
+    await pair.start(MASTER)
+    await pair.until_caught_up(MASTER, SLAVE)
     pair.assert_equal(MASTER, SLAVE)
-    assert (await pair.bodies(SLAVE))[0] == b"x0"
+    assert await pair.bodies(MASTER) == acknowledged
+    await pair.close()
+
+
+async def test_a_synchronous_master_that_lost_its_end_lets_the_slave_take_over(
+    world: SimulatedWorld, logged: list[LogLine]
+) -> None:
+    pair = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2).open()
+    acknowledged = [b"%d" % number for number in range(20)]
+    for body in acknowledged:
+        assert (await pair.send(body)).code == 0
+    world.kill(MASTER, power_loss=True)
+    await world.run_for(10)
+    await pair.start(MASTER)
+    [line] = [line for line in logged if line.event == "log_end_lost"]
+    assert "10.0.1.2:10911 has: let it take over with `staticfire failover broker-a`" in str(line.fields["reason"])
+    assert "this master lost the end of its log" in (await pair.send(b"refused")).remark
+    assert (await pair.failover()).master == address_of(SLAVE)
+    await pair.until_caught_up(MASTER, SLAVE)
+    pair.assert_equal(MASTER, SLAVE)
+    assert (await pair.send(b"after", SLAVE)).code == 0
+    assert await pair.bodies(SLAVE) == [*acknowledged, b"after"]
     await pair.close()
 
 
@@ -188,4 +227,16 @@ async def test_the_slaves_of_a_restored_master_copy_all_of_it_again(world: Simul
     await pair.send(b"new")
     await pair.until_caught_up()
     assert (await pair.bodies(SLAVE))[5:] == [b"new"]
+    await pair.close()
+
+
+async def test_a_slave_says_that_its_masters_log_is_damaged(world: SimulatedWorld) -> None:
+    """A bit of the size of a record is flipped on the master's disk: no request can return a whole one there."""
+    pair = await ReplicaSet(world).open(slaves=0)
+    for number in range(5):
+        await pair.send(b"%d" % number)
+    file = world.machine(MASTER).files.open("/store/commitlog/" + "0" * 20)
+    file.write(5, bytes([file.read(5, 1)[0] ^ 1]))  # The record seems to have 64 KiB more.
+    await pair.start(SLAVE)
+    assert "the master's log has no whole record at position 0: it is damaged" in await problem_of(pair, SLAVE)
     await pair.close()

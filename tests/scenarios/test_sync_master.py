@@ -122,3 +122,19 @@ async def test_waiting_sends_are_answered_when_the_master_stops(world: Simulated
     await world.stop(MASTER)
     assert (await send).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
     await pair.close()
+
+
+@pytest.mark.parametrize("limit", ["ha_max_gap_not_in_sync", "ha_max_time_slave_not_catchup"])
+async def test_when_a_slave_is_not_in_sync_any_more_is_a_setting(world: SimulatedWorld, limit: str) -> None:
+    pair = await ReplicaSet(world, **SYNC, min_in_sync_replicas=2, **{limit: 1_000}).open()
+    await pair.control(SLAVE, hold=True)
+    assert (await timed(pair, world, b"x" * 300))[0] == 0
+    await world.run_for(seconds=2)
+    expected = 0 if limit == "ha_max_gap_not_in_sync" else ResponseCode.SYSTEM_ERROR
+    assert (await timed(pair, world, b"x" * 300))[0] == expected
+    if expected == 0:
+        assert (await timed(pair, world, b"x" * 300))[0] == ResponseCode.SYSTEM_ERROR
+    await pair.control(SLAVE, hold=False)
+    await pair.until_caught_up()
+    assert (await timed(pair, world))[0] == 0
+    await pair.close()

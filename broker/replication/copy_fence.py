@@ -1,0 +1,56 @@
+"""While a slave takes over from a master that doesn't answer, no slave may confirm anything to that master.
+
+It may be alive, and would acknowledge what the new master will not have.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from staticfire.protocol.command import Answer
+from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.times import UptimeMs
+
+
+class MasterLost(NetworkError):
+    """There is no master to copy from, for now."""
+
+
+class CopyFence:
+    """Lets a slave neither store nor confirm anything for a time, nor follow a master of an older epoch afterwards."""
+
+    def __init__(self, uptime_ms: Callable[[], UptimeMs]) -> None:
+        self._uptime_ms = uptime_ms
+        self._until_ms = 0
+        self._changed = asyncio.Event()
+        self._asking: asyncio.Timeout | None = None
+        self.least_epoch = 0
+        """No master of an older epoch is followed, whatever the nameserver says."""
+
+    def begin(self, fence_ms: int, least_epoch: int) -> None:
+        """Begin, also while the master is being asked. 0: end, and look for the master again. -1: as before."""
+        self.least_epoch = max(self.least_epoch, least_epoch)
+        self._until_ms = self._uptime_ms() + fence_ms
+        if self._asking is not None:
+            self._asking.reschedule(asyncio.get_running_loop().time())
+        self._changed.set()
+
+    async def wait(self) -> None:
+        """Wait until it has ended."""
+        while (rest_ms := self._until_ms - self._uptime_ms()) > 0:
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(rest_ms / 1000):
+                    await self._changed.wait()
+
+    async def ask(self, master: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Return the answer of the master. Raises: MasterLost (another broker takes over), and what asking raises."""
+        try:
+            async with asyncio.timeout(None) as self._asking:
+                if self._until_ms > self._uptime_ms():
+                    raise TimeoutError
+                return await master()
+        except TimeoutError:
+            raise MasterLost("another broker takes over") from None
+        finally:
+            self._asking = None
