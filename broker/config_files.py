@@ -36,6 +36,7 @@ class ConfigFiles:
         self._sync_log = sync_log
         self._snapshots: dict[str, Callable[[], bytes]] = {}
         self._after_log: set[str] = set()
+        self._private: set[str] = set()
         self._dirty: set[str] = set()
         self._failures: dict[str, StorageError] = {}
         self._saving: asyncio.Task[None] | None = None
@@ -53,12 +54,14 @@ class ConfigFiles:
         restore: Callable[[bytes], None],
         after_log: bool = False,
         from_log: str = "",
+        is_private: bool = False,
     ) -> bool:
         """Mirror a table in the file `name`, a JSON object; return whether the file existed.
 
         `after_log`: write a snapshot only after the log is safe up to its end at the time of the snapshot. `from_log`:
         the broker can work without the file, and this text describes what it reads from the log instead. If such a file
-        is broken, that is logged, and it is written again.
+        is broken, that is logged, and it is written again. `is_private`: the file contains secrets: only its owner may
+        read it.
 
         Raises: StorageError (the file is broken, and the broker needs it).
         """
@@ -79,6 +82,8 @@ class ConfigFiles:
         self._snapshots[name] = snapshot
         if after_log:
             self._after_log.add(name)
+        if is_private:
+            self._private.add(name)
         return is_there
 
     def restored(self) -> None:
@@ -141,7 +146,7 @@ class ConfigFiles:
     def _write(self, name: str, data: bytes) -> None:
         path = f"{self._folder}/{name}"
         try:
-            replace_state_file(self._machine.files, path, data)
+            replace_state_file(self._machine.files, path, data, is_private=name in self._private)
             if not self._is_named:
                 sync_folders_above(self._machine.files, self._folder)
                 self._is_named = True

@@ -84,8 +84,8 @@ class BrokerCore(Service):
         services, surface = self._services, self._surface
         return ReplicationPart(
             BrokerAround(
-                self.tables, services.registration, self._families.assignments, surface.pool, self.settle,
-                surface.change_role, self.spawn, self.pause_for,
+                self.tables, services.registration, self._families.assignments, self._families.access, surface.pool,
+                self.settle, surface.change_role, self.spawn, self.pause_for,
             )
         )  # fmt: skip
 

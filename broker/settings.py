@@ -85,7 +85,7 @@ class BrokerSettings(TlsSettings):
     authentication_enabled: bool | None = None
     """Check signatures. Unset: as soon as there is a user. Until then, any access key is accepted, or none."""
     authorization_enabled: bool | None = None
-    """Check policies. Unset: as soon as there is a policy."""
+    """Check policies. Unset: from the first policy on."""
     init_authentication_user: str = field(default="", metadata={"secret": True})
     """The first super user, like {"username":"admin","password":"..."}, or a list of users. Created at the start."""
     inner_client_authentication_credentials: str = field(default="", metadata={"secret": True})

@@ -5,7 +5,7 @@ their names, followed by the body: HMAC-SHA1, as Base64. There is no time and no
 stays valid. gRPC clients sign a text in their metadata, as hexadecimal digits. RocketMQ: AclUtils, AclClientRPCHook,
 AclSigner.
 
-staticfire's own programs sign once for each connection, in SIGN_IN: `signed_texts` of its fields.
+staticfire's own programs sign once for each connection, in SIGN_IN: `sign_in_content`.
 """
 
 import hmac
@@ -27,6 +27,11 @@ def signed_content(fields: Mapping[str, str], body: bytes = b"", version: int = 
         names.remove(UNSIGNED_BEFORE_V5)
     values = [fields[name] for name in names]
     return "".join(values).encode("utf-8", "surrogatepass") + body
+
+
+def sign_in_content(access_key: str, random: str) -> bytes:
+    """Return what SIGN_IN signs. No signed request begins like this, so its signature can't be used to sign in."""
+    return f"\0SIGN_IN\0{access_key}\0{random}".encode("utf-8", "surrogatepass")
 
 
 def sign(secret: str, content: bytes) -> str:

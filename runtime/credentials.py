@@ -72,9 +72,9 @@ class Credentials(msgspec.Struct, rename="camel", frozen=True):
 
     def sign_in(self, random: str) -> SignIn:
         """Return the first request on a connection with codec 2. `random`: so that two are never the same."""
-        from staticfire.protocol.signatures import sign, signed_content
+        from staticfire.protocol.signatures import sign, sign_in_content
 
-        content = signed_content({"AccessKey": self.access_key, "Random": random})
+        content = sign_in_content(self.access_key, random)
         return SignIn(self.access_key, random, sign(self.secret_key, content), self.security_token)
 
     @property

@@ -186,8 +186,10 @@ class Files(Protocol):
     def read_part(self, path: str, position: int, size: int) -> bytes:
         """Return up to `size` bytes at `position` of a file; empty if there is no file. Raises: OSError."""
 
-    def replace(self, path: str, data: bytes) -> None:
+    def replace(self, path: str, data: bytes, is_private: bool = False) -> None:
         """Replace the file by `data` atomically (temporary file, fsync, rename), safe from power loss.
+
+        `is_private`: only the owner may read it, because it contains secrets.
 
         It blocks: call it in a worker. Raises: OSError; the file then has the old content or perhaps the new one. Which
         of them is there after a loss of power is unknown.
@@ -196,8 +198,8 @@ class Files(Protocol):
     def copy(self, path: str, target: str) -> int:
         """Copy a file, or a folder with its content, to a new place; return the number of bytes copied.
 
-        Holes stay holes. On return, everything is safe from power loss except the name `target` itself. Blocks. Raises:
-        FileNotFoundError, OSError.
+        Holes stay holes, and what only its owner may read stays so. On return, everything is safe from power loss
+        except the name `target` itself. Blocks. Raises: FileNotFoundError, OSError.
         """
 
     def move(self, path: str, target: str) -> None:

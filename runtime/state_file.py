@@ -75,6 +75,9 @@ def read_state_file(
         raise StorageError(f"{path} can't be read: {str(error)[:REASON_CHARS_MAX]}; {way_out}") from None
 
 
-def replace_state_file(files: Files, path: str, data: bytes) -> None:
-    """Replace a file by a JSON object with its checksum, atomically. Blocks. Raises: OSError."""
-    files.replace(path, seal_state(data))
+def replace_state_file(files: Files, path: str, data: bytes, is_private: bool = False) -> None:
+    """Replace a file by a JSON object with its checksum, atomically. Blocks. Raises: OSError.
+
+    `is_private`: only the owner may read it, because it contains secrets.
+    """
+    files.replace(path, seal_state(data), is_private)

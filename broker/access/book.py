@@ -11,12 +11,14 @@ import msgspec
 from staticfire.broker.access.policies import CUSTOM, DEFAULT, DENY, Acl, PolicyEntries, PolicyEntry, PolicyVerdict
 from staticfire.broker.access.resources import Pattern, Resource, pattern_of
 from staticfire.broker.access.users import User
+from staticfire.protocol.checksums import crc32
 from staticfire.protocol.requests.access import EntryInfo, PolicyInfo
 
 FILE = "access.json"
 USERS_MAX = 10_000
 # The number of decisions that are remembered. They are forgotten with each change.
 DECISIONS_MAX = 100_000
+NAME_CHARS_MAX = 255
 
 
 class AccessBook:
@@ -26,6 +28,8 @@ class AccessBook:
         """`changed` is called after each change."""
         self.users: dict[str, User] = {}
         self.acls: dict[str, Acl] = {}
+        self.had_policies = False
+        """Whether there is or was a policy. Removing the last one must not permit everything to everybody."""
         self.version = 0
         self._changed = changed
         self._decisions: dict[tuple[str, Resource, frozenset[str], str], PolicyVerdict] = {}
@@ -43,6 +47,8 @@ class AccessBook:
         """Remove a user and its policies; return whether it existed."""
         is_known = self.users.pop(name, None) is not None
         self.acls.pop(name, None)
+        if not self.users:
+            self.had_policies = False
         if is_known:
             self.touch()
         return is_known
@@ -58,6 +64,7 @@ class AccessBook:
         """Add entries to the policies of a user. An entry about the same resource is replaced as a whole."""
         acl = self.acls.setdefault(name, Acl())
         acl.policies[policy_type].put(entries)
+        self.had_policies = True
         self.touch()
 
     def remove_entry(self, name: str, policy_type: str, pattern: Pattern) -> None:
@@ -80,6 +87,8 @@ class AccessBook:
         if verdict is None:
             acl = self.acls.get(name) or _NO_POLICIES
             verdict = acl.decide(resource, actions, source)
+            if len(resource.name) > NAME_CHARS_MAX:
+                return verdict  # No topic has such a name, and a client can send many of them.
             if len(self._decisions) >= DECISIONS_MAX:
                 self._decisions.clear()
             self._decisions[key] = verdict
@@ -91,11 +100,23 @@ class AccessBook:
         self._decisions.clear()
         self._changed()
 
+    def copy_for(self, version: str) -> tuple[str, str]:
+        """Return the content for a slave, and its version; no content if the slave has that version."""
+        data = self.snapshot()
+        current = f"{crc32(data):08x}-{len(data)}"
+        return ("" if version == current else data.decode()), current
+
+    def take_copy(self, data: bytes) -> None:
+        """Take over what the master has. Raises: msgspec.MsgspecError, ValueError (it is invalid)."""
+        self.restore(data)
+        self._changed()
+
     def snapshot(self) -> bytes:
         """Return the content of access.json."""
         saved = {
             "users": [self.users[name] for name in sorted(self.users)],
             "acls": {name: policies_of(self.acls[name]) for name in sorted(self.acls)},
+            "hadPolicies": self.had_policies,
         }
         return msgspec.json.format(msgspec.json.encode(saved), indent=1)
 
@@ -110,6 +131,7 @@ class AccessBook:
                 acl.policies[kind] = PolicyEntries(map(entry_of, policy.entries or ()))
         self.users = {user.username: user for user in saved.users}
         self.acls = acls
+        self.had_policies = saved.had_policies or bool(acls)
         self.version += 1
         self._decisions.clear()
 
@@ -139,6 +161,7 @@ def _info(entry: PolicyEntry) -> EntryInfo:
 class _Saved(msgspec.Struct, rename="camel"):
     users: list[User] = []
     acls: dict[str, list[PolicyInfo]] = {}
+    had_policies: bool = False
 
 
 _NO_POLICIES = Acl()

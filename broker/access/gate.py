@@ -5,7 +5,7 @@ each request is judged by it anew, so a change of a user counts from the next re
 are handled, not when they are read: an earlier request of the same read may have changed a user.
 """
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -13,14 +13,22 @@ import msgspec
 from staticfire.broker.access.judging import AccessJudge, SignedBy
 from staticfire.broker.access.needs import UNJUDGED, Need
 from staticfire.broker.access.peers import AccessPeers
-from staticfire.broker.access.refusals import NOT_PERMITTED, WRONG_SIGNATURE, AccessRefusal, AccessRefusals, groups_of
+from staticfire.broker.access.refusals import (
+    NOT_PERMITTED,
+    WRONG_SIGNATURE,
+    AccessRefusal,
+    AccessRefusals,
+    RefusalLines,
+    groups_of,
+    readable,
+)
 from staticfire.broker.access.resources import Resource
 from staticfire.protocol.codecs import NATIVE, Called, Envelope
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.access import JudgeAnswer, JudgedCall, RefusedAccess, SignIn
 from staticfire.protocol.requests.send import ManyResult, SendMany, SendManyAnswer
-from staticfire.protocol.signatures import ACCESS_KEY, SIGNATURE, sign, sign_text, signed_content
+from staticfire.protocol.signatures import ACCESS_KEY, SIGNATURE, sign, sign_in_content, sign_text, signed_content
 from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.dispatcher import Call, Handler
 from staticfire.runtime.log import logger
@@ -58,6 +66,7 @@ class AccessGate:
         self._clock = clock
         self._refusals = refusals
         self._peers = peers
+        self._lines = RefusalLines()
         self.is_old = False
         """Whether refusals are those of RocketMQ 4."""
 
@@ -83,6 +92,7 @@ class AccessGate:
 
     def _send_rest(self, many: SendMany, by: SignedBy, source: str, handler: Handler, call: Call) -> Answer | None:
         """Handle a SEND_MANY without the messages of topics that are refused."""
+        by = by._replace(expected=cache(by.expected))  # Otherwise the whole body would be signed again for each topic.
         refusals: dict[str, AccessRefusal | None] = {}
         refused: dict[int, ManyResult] = {}
         for index, message in enumerate(many.body):
@@ -123,7 +133,7 @@ class AccessGate:
             refused, judged.client_id or judged.source, groups, judged.name, self._clock.wall_ms()
         )
         if new is not None:
-            _tell(new, refused)
+            self._tell(new, refused)
         return refused.answer(is_old=False)
 
     def _note(self, refused: AccessRefusal, call: Call, envelope: Envelope | None = None) -> None:
@@ -131,19 +141,23 @@ class AccessGate:
         client = getattr(getattr(request, "body", None), "client_id", None) or call.connection.client_id
         groups = groups_of(request, refused.resource)
         new = self._refusals.note(refused, client or source_of(call), groups, "", self._clock.wall_ms())
-        if new is not None:
-            _tell(new, refused)
-            if refused.reason == WRONG_SIGNATURE and (fields := signed_fields(envelope, call)):
-                # Often a field was added after the client had signed.
-                log.warning("signature_wrong", user=new.user, client=new.client, signed=fields)
+        if new is None or not self._tell(new, refused):
+            return
+        if refused.reason == WRONG_SIGNATURE and (fields := signed_fields(envelope, call)):
+            # Often a field was added after the client had signed.
+            log.warning("signature_wrong", user=new.user, client=new.client, signed=readable(fields))
 
-
-def _tell(new: RefusedAccess, refused: AccessRefusal) -> None:
-    """Log a refusal, once; RocketMQ has a file for them, auth_audit.log."""
-    log.warning(
-        "access_refused", user=new.user, request=new.request, resource=new.resource, actions=new.actions,
-        client=new.client, group=new.group, reason=refused.words(),
-    )  # fmt: skip
+    def _tell(self, new: RefusedAccess, refused: AccessRefusal) -> bool:
+        """Log a refusal, once; RocketMQ has a file for them, auth_audit.log. Return whether there was room for it."""
+        if not self._lines.admits(self._clock.uptime_ms()):
+            return False
+        if left_out := self._lines.take_left_out():
+            log.warning("access_refusals_left_out", lines=left_out, way_out="staticfire explain; GET /access has more")
+        log.warning(
+            "access_refused", user=new.user, request=new.request, resource=new.resource, actions=new.actions,
+            client=new.client, group=new.group, reason=readable(refused.words()),
+        )  # fmt: skip
+        return True
 
 
 def credentials_of(envelope: Envelope, body: bytes, call: Call) -> SignedBy:
@@ -188,7 +202,7 @@ def _expected_text(text: str, secret: str) -> str:
 
 
 def _expected_of_sign_in(one: SignIn, secret: str) -> str:
-    return sign(secret, signed_content({ACCESS_KEY: one.access_key, "Random": one.random}))
+    return sign(secret, sign_in_content(one.access_key, one.random))
 
 
 def _nothing(_secret: str) -> str:

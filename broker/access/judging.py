@@ -23,9 +23,11 @@ from staticfire.broker.access.refusals import (
     AccessRefusal,
 )
 from staticfire.broker.access.resources import CLUSTER, Resource
-from staticfire.broker.access.users import SUPER, User
+from staticfire.broker.access.users import SUPER, User, type_of
+from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.signatures import is_same
 
+_USER_CHANGES = frozenset({RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_UPDATE_USER, RequestCode.AUTH_DELETE_USER})
 GRPC_PACKAGE = "apache.rocketmq.v2."
 
 
@@ -43,7 +45,7 @@ class SignedBy(NamedTuple):
 
 
 class AccessSwitches(msgspec.Struct, frozen=True):
-    """The settings that decide whether requests are judged. None: as soon as there is a user, or a policy."""
+    """The settings that decide whether requests are judged. None: from the first user, or the first policy, on."""
 
     authentication: bool | None = None
     authorization: bool | None = None
@@ -75,7 +77,7 @@ class AccessJudge:
     def is_authorizing(self) -> bool:
         """Whether policies are checked."""
         wanted = self.switches.authorization
-        return (bool(self._book.acls) or self.plain is not None) if wanted is None else wanted
+        return (self._book.had_policies or self.plain is not None) if wanted is None else wanted
 
     @property
     def is_judging(self) -> bool:
@@ -100,7 +102,7 @@ class AccessJudge:
         """Return why a remoting request is refused; None: it isn't. `request` is None if it can't be read."""
         if self._is_plain(by.access_key):
             return self._judge_plain(code, request, by, source)
-        refused = self._check(str(code), code, by, source)
+        refused = self._check(str(code), code, by, source) or self._protect_supers(code, request, by, source)
         if refused is not None or not self.is_authorizing or str(code) in self.switches.unauthorized_codes:
             return refused
         table = NEEDS.get(code)
@@ -141,6 +143,20 @@ class AccessJudge:
         if not is_same(by.signature, by.expected(user.password)):
             return AccessRefusal(WRONG_SIGNATURE, code, by.access_key, source)
         return None
+
+    def _protect_supers(self, code: int, request: Any, by: SignedBy, source: str) -> AccessRefusal | None:
+        """Refuse that a normal user makes, changes or removes a super user. RocketMQ: isNotSuperUserLogin."""
+        if code not in _USER_CHANGES or request is None:
+            return None
+        user, target = self.user(by.access_key), self._book.user(request.username)
+        if user is None or user.is_super:
+            return None
+        wanted = type_of(getattr(request.body, "user_type", None))
+        if wanted != SUPER and (target is None or not target.is_super):
+            return None
+        verb = "create" if code == RequestCode.AUTH_CREATE_USER else "update"
+        words = f"The super user can only be {verb} by super user"
+        return AccessRefusal(UNREADABLE, code, by.access_key, source, detail=words)
 
     def _check_needs(self, code: int, needs: Sequence[Need], by: SignedBy, source: str) -> AccessRefusal | None:
         if not by.access_key and by.is_silent:

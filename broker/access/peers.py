@@ -11,6 +11,8 @@ from staticfire.protocol.requests.access import AccessChanged, KeyInUse
 from staticfire.runtime.connection import Connection
 
 KEYS_OF_CONNECTION_MAX = 16
+# A longer key is noted without its end.
+KEY_CHARS_MAX = 255
 Screen = Callable[[Envelope, bytes, Called], Called]
 
 
@@ -30,6 +32,7 @@ class AccessPeers:
         keys = self._keys.get(connection)
         if keys is None:
             keys = self._keys[connection] = []
+        access_key = access_key[:KEY_CHARS_MAX]
         if access_key in keys or len(keys) >= KEYS_OF_CONNECTION_MAX:
             return
         keys.append(access_key)

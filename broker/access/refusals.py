@@ -5,6 +5,7 @@ remembers whom it refused what.
 """
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from staticfire.broker.access.needs import group_of_retry
@@ -12,11 +13,17 @@ from staticfire.broker.access.resources import GROUP, Resource
 from staticfire.protocol.codes import ResponseCode, name_of_request
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.requests.access import RefusedAccess
+from staticfire.protocol.times import UptimeMs
 
 NO_KEY, UNKNOWN, DISABLED, WRONG_SIGNATURE = "no access key", "unknown user", "disabled user", "wrong signature"
 NOT_PERMITTED, ADMIN_ONLY, UNREADABLE = "not permitted", "needs a super user", "unreadable request"
 # How many different refusals are remembered.
 KEPT_MAX = 1_000
+# Texts of clients are cut to this length, and a refusal is noted for so many groups: clients may send megabytes.
+CHARS_MAX = 255
+GROUPS_MAX = 50
+# How many lines the log gets about refusals in this time. A client can invent a user name for each request.
+LINES_MAX, LINES_MS = 100, 60_000
 _ACL_1 = "org.apache.rocketmq.acl.common.AclException: "
 
 
@@ -87,13 +94,14 @@ class AccessRefusals:
     ) -> RefusedAccess | None:
         """Note a refusal for each group that the request is about; return it if it is new."""
         new = None
-        for group in groups:
-            key = (one.code, name, one.user, client, group, one.resource, one.reason, one.detail)
+        resource = "" if one.resource is None else readable(one.resource.text)
+        user, client, name = readable(one.user), readable(client), readable(name)
+        for group in map(readable, islice(groups, GROUPS_MAX)):
+            key = (one.code, name, user, client, group, resource, one.reason, one.detail)
             found = self._kept.pop(key, None)
             if found is None:
-                resource = "" if one.resource is None else one.resource.text
                 new = found = RefusedAccess(
-                    name or name_of_request(one.code), one.user, client, group, resource, sorted(one.actions),
+                    name or name_of_request(one.code), user, client, group, resource, sorted(one.actions),
                     one.reason, 0, wall_ms, wall_ms,
                 )  # fmt: skip
             found.count += 1
@@ -111,6 +119,38 @@ class AccessRefusals:
     def forget(self) -> None:
         """Forget all, because users or policies have changed."""
         self._kept.clear()
+
+
+class RefusalLines:
+    """Limits the lines of the log about refusals."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._left_out = 0
+        self._since_ms: UptimeMs | None = None
+
+    def admits(self, uptime_ms: UptimeMs) -> bool:
+        """Return whether another line may be written now; otherwise it is counted."""
+        if self._since_ms is None or uptime_ms - self._since_ms >= LINES_MS:
+            self._since_ms, self._count = uptime_ms, 0
+        self._count += 1
+        if self._count > LINES_MAX:
+            self._left_out += 1
+            return False
+        return True
+
+    def take_left_out(self) -> int:
+        """Return how many lines were left out since the last call."""
+        count, self._left_out = self._left_out, 0
+        return count
+
+
+def readable(text: str) -> str:
+    """Return a text of a client as the log and people may see it: not long, without control characters."""
+    if len(text) <= CHARS_MAX and text.isprintable():
+        return text
+    line = "".join(char if char.isprintable() else "?" for char in text[:CHARS_MAX])
+    return line if len(text) <= CHARS_MAX else f"{line}..."
 
 
 def groups_of(request: object, resource: Resource | None) -> list[str]:

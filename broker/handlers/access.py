@@ -3,7 +3,7 @@
 Behaviour
 - Most brokers have no users. Then a request is only noted to use a key, and what judges requests isn't even loaded.
 - Users and policies are in access.json, so they are in snapshots and survive restarts. A reset of the broker keeps
-  them, because whoever resets it needs to come in again.
+  them, because whoever resets it needs to come in again. A slave has those of its master.
 - A change counts from the next request on. Refused one-way requests get no response, as always.
 
 Not done
@@ -98,6 +98,14 @@ class AccessHandlers:
         """Whether there is such a file."""
         return bool(self._state.settings.plain_acl_file)
 
+    def users_for(self, version: str) -> tuple[str, str]:
+        """Return users and policies for a slave, and their version. Both are empty if there never were any."""
+        return self._opened.book.copy_for(version) if self._opened is not None and self._is_filed else ("", "")
+
+    def take_users(self, data: bytes) -> None:
+        """Take over users and policies of the master. Raises: msgspec.MsgspecError, ValueError (they are invalid)."""
+        self._desk.book.take_copy(data)
+
     # -- requests ------------------------------------------------------------------------------------------------
 
     def sign_in(self, call: Call) -> Answer:
@@ -159,7 +167,7 @@ class AccessHandlers:
 
     def _file(self, desk: "AccessDesk") -> None:
         self._is_filed = True
-        self._config_files.restore(FILE, desk.book.snapshot, desk.book.restore)
+        self._config_files.restore(FILE, desk.book.snapshot, desk.book.restore, is_private=True)
 
     def _save(self) -> None:
         assert self._opened is not None

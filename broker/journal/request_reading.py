@@ -162,7 +162,7 @@ def _record(
 ) -> JournalRecord:
     fields, body = details["fields"], details.get("body")
     client, address = read.client_id, read.peer.address
-    if client is None and isinstance(body, dict) and "clientID" in body:
+    if client is None and isinstance(body, dict) and body.get("clientID"):
         source.names[address] = body["clientID"]  # The first heartbeat names the client of its connection.
     if isinstance(body, list) and body and isinstance(body[0], dict) and "topic" in body[0]:
         fields.setdefault("topic", body[0]["topic"])  # A SEND_MANY is shown with the topic of its first message.

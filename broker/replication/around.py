@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from staticfire.broker.handlers.access import AccessHandlers
 from staticfire.broker.handlers.assignment import AssignmentHandlers
 from staticfire.broker.registration import Registration
 from staticfire.broker.tables import BrokerTables
@@ -20,6 +21,7 @@ class BrokerAround(NamedTuple):
     tables: BrokerTables
     registration: Registration
     assignments: AssignmentHandlers
+    access: AccessHandlers
     pool: ConnectionPool
     settle: Callable[[], None]
     """Writes the burst."""

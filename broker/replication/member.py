@@ -77,7 +77,7 @@ class ReplicationMember:
         self.source = ReplicationSource(state, self._begun_lineage, self._confirmed, around.events)
         self._waiting: SendsAwaitingCopies | None = None
         self.follower: ReplicationFollower | None = None
-        self._state_copy = StateCopy(around.tables, around.assignments)
+        self._state_copy = StateCopy(around.tables, around.assignments, around.access)
         self._unfence: asyncio.TimerHandle | None = None
         self._is_started = False
         self._may_be_replaced = False

@@ -1,13 +1,16 @@
-"""Topics, groups, offsets and request modes of a master, and how a slave takes them over. RocketMQ: SlaveSynchronize.
+"""Topics, groups, offsets, request modes and users of a master, and how a slave takes them over. RocketMQ:
+SlaveSynchronize.
 
 Topics and groups are replaced if the master's version differs, so what was created at the slave vanishes. An offset of
-the master replaces the slave's, also if it is lower; offsets that only the slave has stay.
+the master replaces the slave's, also if it is lower; offsets that only the slave has stay. Users and policies become
+those of the master, because a slave has the same messages, and may become the master. RocketMQ doesn't copy them.
 """
 
 import msgspec
 
 from staticfire.broker.config_files import GROUPS_FILE
 from staticfire.broker.groups.offsets import OffsetTable
+from staticfire.broker.handlers.access import AccessHandlers
 from staticfire.broker.handlers.assignment import AssignmentHandlers
 from staticfire.broker.tables import BrokerTables
 from staticfire.protocol.codes import RequestCode
@@ -29,9 +32,10 @@ def version_text(version: DataVersion) -> str:
 class StateCopy:
     """Gives the state of a broker to its slaves, or takes over that of its master."""
 
-    def __init__(self, tables: BrokerTables, assignments: AssignmentHandlers) -> None:
+    def __init__(self, tables: BrokerTables, assignments: AssignmentHandlers, access: AccessHandlers) -> None:
         self._tables = tables
         self._assignments = assignments
+        self._access = access
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handler."""
@@ -47,17 +51,21 @@ class StateCopy:
             state.topics, state.topics_version = topics.snapshot().decode(), topics_version
         if request.groups_version != groups_version:
             state.groups, state.groups_version = groups.configs.snapshot().decode(), groups_version
+        state.users, _ = self._access.users_for(request.users_version)
         return CopyStateAnswer(body=state)
 
     def wanted(self) -> CopyState:
         """Return the request for what this slave doesn't have."""
         tables = self._tables
-        return CopyState(version_text(tables.topics.version), version_text(tables.groups.configs.version))
+        topics, groups = version_text(tables.topics.version), version_text(tables.groups.configs.version)
+        return CopyState(topics, groups, self._access.users_for("")[1])
 
     def take(self, state: CopiedState) -> None:
         """Take over the state of the master. Raises: StorageError (it can't be understood)."""
         tables = self._tables
         try:
+            if state.users:  # First, because what follows must not be read by others.
+                self._access.take_users(state.users.encode())
             if state.topics:
                 tables.topics.take_copy(state.topics.encode())
             if state.groups:

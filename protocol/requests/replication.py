@@ -102,7 +102,7 @@ class CopyLog(Request, rename="camel"):
 
 
 class CopiedState(msgspec.Struct, rename="camel", gc=False):
-    """Topics, groups, offsets and request modes, as in their files. Empty: it has not changed."""
+    """Topics, groups, offsets, request modes and users, as in their files. Empty: it has not changed."""
 
     topics: str = ""
     topics_version: str = ""
@@ -110,6 +110,8 @@ class CopiedState(msgspec.Struct, rename="camel", gc=False):
     groups_version: str = ""
     offsets: str = ""
     modes: str = ""
+    users: str = ""
+    """Users and policies. Empty, too, if the master never had any."""
 
 
 class CopyStateAnswer(Answer, rename="camel"):
@@ -121,10 +123,11 @@ class CopyStateAnswer(Answer, rename="camel"):
 
 @request(RequestCode.COPY_STATE, answer=CopyStateAnswer)
 class CopyState(Request, rename="camel"):
-    """Request topics and groups, if they have other versions than these, and all offsets."""
+    """Request topics, groups and users, if they have other versions than these, and all offsets."""
 
     topics_version: str = ""
     groups_version: str = ""
+    users_version: str = ""
 
 
 class FollowerState(msgspec.Struct, rename="camel", gc=False):

@@ -15,7 +15,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer
-from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.errors import ConnectFailed, NetworkError
 from staticfire.protocol.requests.access import JudgeAnswer, JudgeCall, JudgedCall
 from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetClusterInfo
 from staticfire.proxy.proto.rocketmq_v2_pb2 import Code, Status
@@ -78,17 +78,20 @@ class CallAccess:
         return None
 
     async def _ask(self, request: JudgeCall) -> Answer | None:
-        """Return the response of the first broker that responds; None if none does and none has judged so far.
+        """Return the response of the first broker that responds; None if none is reached and none has judged before.
 
-        Raises: NetworkError.
+        A broker that is reached but doesn't respond, because it is frozen or busy, may judge, and may handle the call
+        later: then it is refused. Raises: NetworkError.
         """
         lost: NetworkError | None = None
+        is_reached = self._is_judging
         for address in await self._masters():
             try:
                 return await self._client.pool.ask(address, request, TIMEOUT_MS)
             except NetworkError as error:
                 lost = error
-        if self._is_judging:
+                is_reached = is_reached or not isinstance(error, ConnectFailed)
+        if is_reached:
             raise lost or NetworkError("no broker can be reached to check the client's access")
         return None
 

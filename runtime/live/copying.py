@@ -24,9 +24,11 @@ def copy(path: str, target: str, is_durable: bool) -> int:
 def _copy_file(path: str, target: str, is_durable: bool) -> int:
     source = os.open(path, os.O_RDONLY)
     try:
-        copied = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        found = os.fstat(source)
+        # A copy of a file with secrets is as private as that file.
+        copied = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 | found.st_mode & 0o044)
         try:
-            size = os.fstat(source).st_size
+            size = found.st_size
             count = sum(_copy_part(source, copied, start, end) for start, end in data_parts(source, size))
             os.ftruncate(copied, size)
             if is_durable:

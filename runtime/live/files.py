@@ -12,6 +12,8 @@ from staticfire.runtime.machine import DiskUse
 LOCK_NAME = "lock"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 TEMPORARY_SUFFIX = ".tmp"
+# The permissions of a file with secrets, and of all others; the umask can remove some of them.
+PRIVATE, PUBLIC = 0o600, 0o666
 _temporary_serial = itertools.count()
 
 
@@ -93,12 +95,13 @@ class LiveFiles:
         finally:
             os.close(descriptor)
 
-    def replace(self, path: str, data: bytes) -> None:
+    def replace(self, path: str, data: bytes, is_private: bool = False) -> None:
         # Each temporary name is used once. Otherwise two threads that replace the same file would write into one
         # another's.
         temporary = f"{path}.{os.getpid()}-{next(_temporary_serial)}{TEMPORARY_SUFFIX}"
         try:
-            with open(temporary, "wb") as file:
+            mode = PRIVATE if is_private else PUBLIC
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
                 file.write(data)
                 file.flush()
                 if self.is_durable:

@@ -146,7 +146,7 @@ class SimulatedFiles:
             raise disk_error(errno.EIO, path)
         return b"" if inode is None else inode.read(position, size)
 
-    def replace(self, path: str, data: bytes) -> None:
+    def replace(self, path: str, data: bytes, is_private: bool = False) -> None:
         self.history.record_bytes(self.process.name, "replaces", data, path)
         self.disk.replace(self._path(path), data)
 

@@ -202,6 +202,15 @@ def test_a_snapshot_has_the_users_and_a_reset_keeps_them(cluster: Cluster) -> No
     assert [one.name for one in cluster.users.all()] == ["admin", "shop"]
 
 
+def test_users_on_the_disk_can_be_read_by_their_owner_only(tmp_path: Path) -> None:
+    with Cluster(directory=str(tmp_path), users={"admin": SECRET}, settings=dict([INNER])) as cluster:
+        cluster.snapshot("with-users")
+    found = [path for path in tmp_path.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+    assert sorted({path.name for path in found}) == ["access.json"]
+    assert len(found) == 2, "one is in the snapshot"
+    assert {stat.S_IMODE(path.stat().st_mode) for path in found} == {0o600}
+
+
 def test_up_with_a_user_lets_its_owner_in_and_hides_secrets(tmp_path: Path) -> None:
     with Up("up", *FREE_PORTS, "--brokers", "2", "--user", f"admin:{SECRET}", TMPDIR=str(tmp_path)) as up:
         namesrv = up.told("NAMESRV_ADDR")

@@ -156,6 +156,17 @@ async def test_what_calls_need(guarded: Guarded) -> None:
         assert any(one.request == "TelemetryCommand" for one in state.refused) is False, "the change forgets them"
 
 
+async def test_a_frozen_broker_lets_no_call_pass_that_it_has_not_judged(guarded: Guarded) -> None:
+    async with guarded.admin() as admin:
+        await AccessAdmin(admin).add_user("shop", "s3cret")
+    await guarded.stand.stop_proxy()
+    await guarded.stand.start_proxy()  # It doesn't know yet that anything is judged.
+    guarded.stand.world.freeze("broker-a")
+    assert (await guarded.route({}))[0] == pb.Code.PROXY_TIMEOUT
+    guarded.stand.world.thaw("broker-a")
+    assert await guarded.route({}) == (pb.Code.UNAUTHORIZED, "username cannot be null.")
+
+
 async def test_a_change_counts_from_the_next_call_on_and_a_restart_keeps_it(guarded: Guarded) -> None:
     async with guarded.admin() as admin:
         access = AccessAdmin(admin)

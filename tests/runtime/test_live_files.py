@@ -77,6 +77,21 @@ def test_a_replacement_that_fails_leaves_the_old_file_and_nothing_else(tmp_path:
     assert os.listdir(tmp_path) == ["folder"]
 
 
+def test_a_file_with_secrets_and_its_copies_can_be_read_by_their_owner_only(tmp_path: Path) -> None:
+    old_mask = os.umask(0o022)
+    try:
+        (tmp_path / "config").mkdir()
+        files.replace(f"{tmp_path}/config/topics.json", b"{}")
+        files.replace(f"{tmp_path}/config/access.json", b"{}")  # As an earlier version wrote it.
+        files.replace(f"{tmp_path}/config/access.json", b"{}", is_private=True)
+        files.copy(f"{tmp_path}/config", f"{tmp_path}/copy")
+    finally:
+        os.umask(old_mask)
+    for place in ("config", "copy"):
+        modes = {each.name: each.stat().st_mode & 0o777 for each in (tmp_path / place).iterdir()}
+        assert modes == {"topics.json": 0o644, "access.json": 0o600}
+
+
 def test_what_a_killed_replacement_left_is_not_listed_and_removed_with_its_folder(tmp_path: Path) -> None:
     store = tmp_path / "store"
     store.mkdir()

@@ -1,6 +1,7 @@
 """What clients ask of a broker is recorded as it came, for assertions about what a client under test really did."""
 
 from collections.abc import AsyncIterator, Iterator
+from typing import cast
 
 import pytest
 import pytest_asyncio
@@ -20,12 +21,14 @@ from staticfire.client import (
 from staticfire.client.consume.results.consume_results import ConsumeContext, ConsumeStatus
 from staticfire.protocol.codecs import codec_for
 from staticfire.protocol.command import Request
+from staticfire.protocol.requests.clients import Heartbeat, HeartbeatData
 from staticfire.protocol.requests.imports import ImportedMessage, ImportMessages
 from staticfire.protocol.requests.offsets import GetMaxOffset
 from staticfire.protocol.requests.pull import PullMessage
 from staticfire.protocol.requests.send import SendMany
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
+from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Messages, Shop
 
@@ -234,3 +237,11 @@ def names_of(records: list[JournalRecord]) -> set[str]:
 async def test_administrators_are_clients_too(shop: Shop) -> None:
     await shop.admin.create_topic("more", 2)
     assert "UPDATE_AND_CREATE_TOPIC" in names_of(await shop.admin.requests(topic="more"))
+
+
+async def test_a_heartbeat_without_a_client_id_does_not_break_the_records(world: SimulatedWorld, shop: Shop) -> None:
+    pool = ConnectionPool(world.machine("strange", "10.0.0.77"))
+    assert (await pool.ask(BROKER_A, Heartbeat(body=HeartbeatData(cast(str, None))))).code != 0
+    await pool.close()
+    [beat] = await shop.admin.requests("HEART_BEAT", group="")
+    assert beat.client.startswith("10.0.0.77:")

@@ -10,11 +10,15 @@ import pytest_asyncio
 
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import StorageError
+from staticfire.protocol.requests.access import CreateUser, GetUser, UserInfo
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
+from staticfire.protocol.requests.replication import GetReplication
 from staticfire.protocol.requests.topics import DeleteTopic
+from staticfire.runtime.credentials import Credentials
+from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.logged import LogLine
-from tests.scenarios.replica_set import MASTER, SECOND, SEGMENT_BYTES, SLAVE, ReplicaSet
+from tests.scenarios.replica_set import MASTER, SECOND, SEGMENT_BYTES, SLAVE, ReplicaSet, address_of
 
 pytestmark = pytest.mark.row("P7")
 MIB = 1024 * 1024
@@ -174,6 +178,30 @@ async def test_two_slaves_copy_one_master(world: SimulatedWorld) -> None:
     trio.assert_equal(MASTER, SLAVE, SECOND)
     assert [one.broker_id for one in (await trio.state(MASTER)).followers] == [1, 2]
     await trio.close()
+
+
+INNER = '{"accessKey":"inner","secretKey":"0123456789"}'
+
+
+async def test_a_slave_has_the_users_of_its_master(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world, inner_client_authentication_credentials=INNER).open()
+    await pair.send(b"for users only")
+    await pair.until_caught_up()
+    assert len(await pair.bodies(SLAVE)) == 1
+    made = await pair.ask(MASTER, CreateUser("root", body=UserInfo("root", "r00t", "Super")))
+    assert made.code == 0
+    await world.run_for(2_000)
+    for name in (MASTER, SLAVE):
+        assert (await pair.pull(name, 0)).remark == "username cannot be null."
+        assert (await pair.ask(name, GetReplication())).remark == "username cannot be null."
+    await pair.restart(SLAVE)
+    assert (await pair.pull(SLAVE, 0)).remark == "username cannot be null.", "also without its master's help"
+    root = ConnectionPool(world.machine("root", "10.0.0.8"), credentials=Credentials("root", "r00t"))
+    assert (await root.ask(address_of(MASTER), CreateUser("shop", body=UserInfo("shop", "s3cret")))).code == 0
+    await world.run_for(2_000)
+    assert (await root.ask(address_of(SLAVE), GetUser("shop"))).body == UserInfo("shop", "s3cret", "Normal", "enable")
+    await root.close()
+    await pair.close()
 
 
 async def test_a_blank_that_is_larger_than_a_piece(world: SimulatedWorld, logged: list[LogLine]) -> None:
