@@ -61,6 +61,7 @@ class Telling:
     def seed(self, result: SeedResult) -> None:
         faults = f"{len(result.plan) - len(result.missed)} of {len(result.plan)} faults hit"
         verdict = "BROKEN" if result.broken else "kept"
+        verdict = f"stopped, {verdict} so far," if result.evidence.was_stopped else verdict
         self._say(f"seed {result.seed}: {verdict} after {result.evidence.seconds:.1f} s, {faults}")
         for struck in result.evidence.struck:
             if not struck.hits:
@@ -161,7 +162,7 @@ class TellingJson:
         return {
             "run": "seed", "seed": result.seed, "exitCode": result.evidence.exit_code,
             "seconds": round(result.evidence.seconds, 3), "faults": faults, "broken": as_json(result.broken),
-            "undecided": result.undecided,
+            "undecided": result.undecided, "stopped": result.evidence.was_stopped,
         }  # fmt: skip
 
 

@@ -65,14 +65,17 @@ class Runs:
         result = await session.seed(seed, calm)
         self._results.append(result)
         self._telling.seed(result)
-        if not result.broken:
-            return
         try:
+            if result.evidence.was_stopped:
+                raise Stopped
+            if not result.broken:
+                return
             if self._wanted.runs_max and self._is_first_of_its_kind(result):
                 await session.again(result, calm)
                 await session.shrink(result, calm, self._telling.shrinking)
         finally:
-            self._telling.failed(result)
+            if result.broken:
+                self._telling.failed(result)
 
     def _is_first_of_its_kind(self, result: SeedResult) -> bool:
         """Return whether no seed before has broken the same promises: one of them is shrunk, and not all."""

@@ -1,6 +1,7 @@
 """`staticfire chaos`: a program that is right, one that is wrong, and everything that a user can get wrong."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -112,3 +113,51 @@ def test_program_that_never_ends_is_stopped_at_the_limit() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "was stopped at the limit" in done.stdout
     assert "seed 1: kept" in done.stdout
+
+
+SLOW_BILLING = SENDER + (
+    "    for _ in range(2 if os.path.exists(os.environ['MARK']) else 1):\n"
+    "        shop.send(Message('invoices', b'pay', keys='1'))\n"
+    "if os.path.exists(os.environ['MARK']):\n"
+    "    import time\n"
+    "    print(os.getpid(), flush=True)\n"
+    "    time.sleep(600)\n"
+    "open(os.environ['MARK'], 'w').close()\n"
+)
+"""Its second run makes two invoices, and then doesn't end."""
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_the_middle_of_a_seed_gives_its_verdict_so_far(tmp_path: Path) -> None:
+    flags = ["--only", "busy", "--each", EACH, "--show-output"]
+    process = subprocess.Popen(
+        command("chaos", *flags, "--", sys.executable, "-c", SLOW_BILLING),
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**environment(), "MARK": str(tmp_path / "mark")},
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    lines = iter(process.stdout.readline, "")
+    pid = next(int(line) for line in lines if line.strip().isdigit())
+    os.killpg(process.pid, signal.SIGINT)  # As a terminal does it: the brokers get it, too.
+    told = "".join(lines)
+    assert process.wait(30) == 1
+    process.stdout.close()
+    assert "seed 1: stopped, BROKEN so far, after" in told
+    assert "1 value(s) of orders have more than one message in invoices" in told
+    assert "exit code" not in told
+    assert "stopped: 1 of 1 seeds broke a promise" in told
+    assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_command_of_at_rest() -> None:
+    flags = ["--only", "busy", "--at-rest", "echo $$; exec sleep 600", "--", sys.executable, "-c", SENDER]
+    process = subprocess.Popen(command("chaos", *flags), stdout=subprocess.PIPE, text=True, env=environment())
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 128 + signal.SIGINT
+    process.stdout.close()
+    assert not Path(f"/proc/{pid}").exists()
