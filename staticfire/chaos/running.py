@@ -18,6 +18,7 @@ from staticfire.chaos.member import CLIENT_ID
 from staticfire.chaos.stored import StoredMessages, read_left, read_stored
 from staticfire.chaos.strikes import PlannedFault
 from staticfire.chaos.striking import Striking
+from staticfire.chaos.topics import WantedTopic, create_topics
 from staticfire.chaos.usage import is_plain
 from staticfire.client import MessageQueue
 from staticfire.cluster.cluster import Cluster
@@ -58,6 +59,8 @@ class TriedProgram:
     grpc: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     shows_output: bool = False
+    topics: tuple[WantedTopic, ...] = ()
+    """They are created before the program starts."""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """The environment of the program, to which the addresses of the cluster are added."""
 
@@ -106,6 +109,7 @@ class ProgramRun:
         self._clock = live_machine().clock
 
     async def evidence(self) -> Evidence:
+        await create_topics(self._cluster.namesrv, self._program.topics)
         await self._striking.prepare()
         with tempfile.TemporaryFile() as output:
             began_ms = self._clock.wall_ms()

@@ -24,6 +24,7 @@ def flags_of(wanted: WantedTrial) -> list[str]:
     flags += [f"--never {','.join(wanted.never)}"] if wanted.never else []
     flags += [f"--each {shlex.quote(str(each))}" for each in wanted.each]
     flags += [f"--at-rest {shlex.quote(wanted.program.at_rest)}"] if wanted.program.at_rest else []
+    flags += [f"--topic {topic}" for topic in wanted.program.topics]
     flags += [f"--brokers {wanted.program.brokers}"] if wanted.program.brokers > 1 else []
     return flags + [f"--set {shlex.quote(f'{name}={value}')}" for name, value in wanted.program.settings.items()]
 
@@ -40,8 +41,7 @@ class Telling:
         if calm.problem:
             self._say(f"calm weather: {calm.problem}")
             self._show_broken(calm.broken)
-            if calm.evidence.exit_code:
-                self._show_output(calm.evidence.output)
+            self._show_output(calm.evidence.output)
             self._say("nothing else was tried")
             return
         self._say(f"calm weather: {ended} after {calm.evidence.seconds:.1f} s; it uses {used(calm.usage)}")
@@ -85,9 +85,8 @@ class Telling:
             self._say(f"    {strike.command}")
         self._say(f"  repeat: {as_command(flags_of(self._wanted), result.seed, smallest, command)}")
         self._say("  as a test:")
-        for line in as_test(
-            result.seed, smallest, result.broken, command, [str(each) for each in self._wanted.each]
-        ).splitlines():
+        each, topics = [str(one) for one in self._wanted.each], self._wanted.program.topics
+        for line in as_test(result.seed, smallest, result.broken, command, each, topics).splitlines():
             self._say(f"    {line}".rstrip())
 
     def end(self, results: Sequence[SeedResult], is_stopped: bool) -> None:
