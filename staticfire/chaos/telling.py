@@ -12,6 +12,10 @@ from staticfire.chaos.usage import Usage
 from staticfire.chaos.weather import impossible
 
 OUTPUT_LINES = 20
+OFFSET_FILES = (
+    "its members keep their offsets in files (.rocketmq_offsets), which outlive a run. Let the command remove them "
+    "first, or each run begins at the offsets of the one before"
+)
 Say = Callable[[str], object]
 
 
@@ -47,6 +51,8 @@ class Telling:
         self._say(f"calm weather: {ended} after {calm.evidence.seconds:.1f} s; it uses {used(calm.usage)}")
         if calm.is_service:
             self._say("  it doesn't end by itself: each run takes --limit, and exit codes aren't compared")
+        for name in [name for name, group in calm.usage.groups.items() if group.is_broadcasting]:
+            self._say(f"  {name} broadcasts: {OFFSET_FILES}")
         for kind in impossible(calm.usage, self._wanted.only):
             self._say(f"  {kind} can't hit anything here: the command doesn't use what it needs")
 
