@@ -18,5 +18,6 @@ With a cluster:
 - `member.py`: a member that joins a group, consumes nothing and leaves
 - `striking.py`: carries the faults out and counts which of them hit
 - `asserting.py`: `--each` as an assertion in a test
+- `topics.py`: the topics of `--topic`
 - `running.py`: one run of the program; `session.py`: all runs of one command
 """

@@ -123,7 +123,12 @@ def _by_value(each: Each, evidence: Evidence, topic: str) -> dict[str, list[Rece
 
 
 def _is_lost(each: Each, evidence: Evidence, copies: Sequence[ReceivedMessage]) -> bool:
-    """Return whether every group that consumes the topic says that it has finished these messages."""
+    """Return whether every group that consumes the topic says that it has finished these messages.
+
+    A program that was stopped may have had the counterpart still to send.
+    """
+    if evidence.was_stopped:
+        return False
     groups = evidence.groups_of(each.source)
     fates = [fate(evidence, group, message, each.source) for group in groups for message in copies]
     return bool(fates) and not any(one in (OPEN, BURIED) for one in fates)

@@ -68,6 +68,8 @@ class Evidence:
     at_rest: int | None = None
     """The exit code of the condition's command."""
     output: str = ""
+    was_stopped: bool = False
+    """The user has stopped the program, so it had no time to finish anything."""
 
     @property
     def seconds(self) -> float:

@@ -39,7 +39,7 @@ def check(evidence: Evidence, calm: Evidence | None) -> list[Broken]:
 
 def exit_code(evidence: Evidence, calm: Evidence) -> list[Broken]:
     """The command ends as in calm weather."""
-    if evidence.exit_code == calm.exit_code:
+    if evidence.exit_code == calm.exit_code or evidence.was_stopped:
         return []
     before = _ended(calm)
     return [Broken("exit", "", f"the command {_ended(evidence)}; in calm weather it {before}")]
@@ -240,7 +240,7 @@ def _end_words(request: JournalRecord) -> str:
 
 def left_open(evidence: Evidence, calm: Evidence) -> list[Broken]:
     """A program that still runs has consumed everything when the faults are over, as it had in calm weather."""
-    if evidence.exit_code is not None or calm.exit_code is not None:
+    if evidence.exit_code is not None or calm.exit_code is not None or evidence.was_stopped:
         return []
     found = []
     for (group, topic), left in sorted(evidence.open_at_limit.items()):

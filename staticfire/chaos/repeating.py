@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.strikes import CLIENT, MEMBER, PlannedFault
+from staticfire.chaos.topics import WantedTopic
 
 
 def as_command(flags: Sequence[str], seed: int, strikes: Sequence[PlannedFault], command: Sequence[str]) -> str:
@@ -20,8 +21,12 @@ def as_test(
     broken: Sequence[Broken],
     command: Sequence[str],
     each: Sequence[str] = (),
+    topics: Sequence[WantedTopic] = (),
 ) -> str:
-    """Return the source code of a test that repeats a run with fixed rules. `each`: the conditions of `--each`."""
+    """Return the source code of a test that repeats a run with fixed rules.
+
+    `each`: the conditions of `--each`. `topics`: those of `--topic`; then the program may be a gRPC client.
+    """
     rules = [f"    {one.call}" for one in strikes if one.begin is None]
     later = [line for one in strikes if one.begin is not None for line in _later(one)]
     promise = str(broken[0]).replace("\\", "\\\\").replace('"', "'") if broken else ""
@@ -30,6 +35,8 @@ def as_test(
     )
     body = [
         '    environment = {**os.environ, "NAMESRV_ADDR": cluster.namesrv}',
+        *(['    environment["ROCKETMQ_ENDPOINT"] = cluster.grpc_endpoint'] if topics else []),
+        *(f"    subprocess.run({json.dumps(one.command)}, env=environment, check=True)" for one in topics),
         *rules,
         f"    program = subprocess.Popen({json.dumps(list(command))}, env=environment)",
         *later,
@@ -43,7 +50,7 @@ def as_test(
             *(["", "from staticfire.chaos.asserting import assert_each"] if each else []),
             "",
             "",
-            '@pytest.mark.rocketmq(isolation="process")',
+            f'@pytest.mark.rocketmq(isolation="process"{", grpc=True" if topics else ""})',
             f"def test_seed_{seed}(rocketmq):",
             f'    """{promise}"""',
             "    cluster = rocketmq.cluster",

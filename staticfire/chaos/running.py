@@ -18,6 +18,7 @@ from staticfire.chaos.member import CLIENT_ID
 from staticfire.chaos.stored import StoredMessages, read_left, read_stored
 from staticfire.chaos.strikes import PlannedFault
 from staticfire.chaos.striking import Striking
+from staticfire.chaos.topics import WantedTopic, create_topics
 from staticfire.chaos.usage import is_plain
 from staticfire.client import MessageQueue
 from staticfire.cluster.cluster import Cluster
@@ -58,16 +59,17 @@ class TriedProgram:
     grpc: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     shows_output: bool = False
+    topics: tuple[WantedTopic, ...] = ()
+    """They are created before the program starts."""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """The environment of the program, to which the addresses of the cluster are added."""
 
 
-class Stopped(Exception):
-    """The user has stopped all runs."""
-
-
 async def run_program(program: TriedProgram, strikes: Sequence[PlannedFault], stop: asyncio.Event) -> Evidence:
-    """Run the program once on a new cluster. Raises: Stopped, StaticfireError (the cluster failed), OSError."""
+    """Run the program once on a new cluster. If the user stops it, the evidence is what was seen until then.
+
+    Raises: StaticfireError (the cluster failed), OSError.
+    """
     cluster = Cluster(
         program.brokers,
         {**SETTINGS, **program.settings},
@@ -107,6 +109,7 @@ class ProgramRun:
         self._clock = live_machine().clock
 
     async def evidence(self) -> Evidence:
+        await create_topics(self._cluster.namesrv, self._program.topics)
         await self._striking.prepare()
         with tempfile.TemporaryFile() as output:
             began_ms = self._clock.wall_ms()
@@ -129,8 +132,6 @@ class ProgramRun:
                 watch.cancel()
                 await asyncio.gather(watch, return_exceptions=True)
                 await self._end(process)
-            if self._stop.is_set():
-                raise Stopped
             return await self._gathered(exit_code, began_ms, left, output)
 
     async def _wait(self, process: "subprocess.Popen[bytes]") -> int | None:
@@ -202,13 +203,14 @@ class ProgramRun:
         self, exit_code: int | None, began_ms: int, left: dict[tuple[str, str], int], output: IO[bytes]
     ) -> Evidence:
         ended_ms = self._clock.wall_ms()
-        at_rest = await self._at_rest() if self._program.at_rest else None
+        was_stopped = self._stop.is_set()
+        at_rest = await self._at_rest() if self._program.at_rest and not was_stopped else None
         await self._journals.read()
         events, requests = self._journals.in_order()
         stored = await self._stored()
         return Evidence(
             events, requests, stored, exit_code, began_ms, ended_ms, self._striking.struck,
-            frozenset(self._journals.gaps), left, at_rest, _tail(output),
+            frozenset(self._journals.gaps), left, at_rest, _tail(output), was_stopped,
         )  # fmt: skip
 
     async def _stored(self) -> StoredMessages:
@@ -217,9 +219,17 @@ class ProgramRun:
         except StaticfireError as error:
             return StoredMessages(unread={"": str(error)})
 
-    async def _at_rest(self) -> int:
-        process = await asyncio.create_subprocess_shell(self._program.at_rest, env=self._environment())
-        return await process.wait()
+    async def _at_rest(self) -> int | None:
+        """Return the exit code of the condition's command; None if the user has stopped it."""
+        process = subprocess.Popen(  # noqa: ASYNC220 (as above)
+            self._program.at_rest, shell=True, env=self._environment(), stdin=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            while process.poll() is None and not self._stop.is_set():
+                await pause_between_looks(LOOK_MS)
+            return process.returncode
+        finally:
+            await self._end(process)
 
 
 def _signal(process: "subprocess.Popen[bytes]", number: signal.Signals) -> None:

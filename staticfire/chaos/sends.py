@@ -31,7 +31,7 @@ class Sent(NamedTuple):
 
 def unsent(evidence: Evidence, calm: Evidence) -> list[Broken]:
     """Return a broken promise for each topic in which messages are missing."""
-    if evidence.exit_code != 0 or calm.exit_code != 0 or evidence.gaps:
+    if evidence.exit_code != 0 or calm.exit_code != 0 or evidence.gaps or evidence.was_stopped:
         return []
     found = []
     sent = list(sends_in(evidence.requests))

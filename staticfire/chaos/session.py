@@ -8,7 +8,7 @@ from staticfire.chaos.broken import Broken
 from staticfire.chaos.each import Each, check_each, no_match, undecided
 from staticfire.chaos.evidence import Evidence
 from staticfire.chaos.promises import check
-from staticfire.chaos.running import Stopped, TriedProgram, run_program
+from staticfire.chaos.running import TriedProgram, run_program
 from staticfire.chaos.sends import unsent
 from staticfire.chaos.shrinking import RUNS_MAX, shrunk
 from staticfire.chaos.strikes import PlannedFault
@@ -109,6 +109,10 @@ class Verdicts:
         return broken
 
 
+class Stopped(Exception):
+    """The user has stopped all runs."""
+
+
 class Session:
     """The runs of one command. `stop`: set when the user wants no more."""
 
@@ -119,7 +123,7 @@ class Session:
 
     async def calm(self) -> Calm:
         """Run the program without faults. Raises: Stopped, StaticfireError, OSError."""
-        evidence = await run_program(self.wanted.program, [], self._stop)
+        evidence = await self._run([])
         brokers = {record.broker for record in evidence.events}
         usage = learn(evidence.events, evidence.requests, brokers)
         broken, problem = self._judge.calm(evidence)
@@ -136,7 +140,10 @@ class Session:
         return [one for one in strikes if not wanted.faults or one.number in wanted.faults]
 
     async def seed(self, seed: int, calm: Calm) -> SeedResult:
-        """Run the program under the faults of a seed. Raises: as `calm`."""
+        """Run the program under the faults of a seed. If the user stops it, the verdict is that so far.
+
+        Raises: StaticfireError, OSError.
+        """
         strikes = self.plan(seed, calm.usage)
         evidence = await run_program(self.wanted.program, strikes, self._stop)
         broken = self._judge.seed(evidence, calm.evidence)
@@ -147,7 +154,7 @@ class Session:
     async def again(self, result: SeedResult, calm: Calm) -> None:
         """Run a failing seed again, to see how often it fails. Raises: as `calm`."""
         for _ in range(AGAIN):
-            evidence = await run_program(self.wanted.program, result.plan, self._stop)
+            evidence = await self._run(result.plan)
             result.tries += 1
             result.fails += bool(self._judge.seed(evidence, calm.evidence))
 
@@ -157,11 +164,18 @@ class Session:
 
         async def fails(strikes: Sequence[PlannedFault]) -> bool:
             told(len(strikes))
-            evidence = await run_program(self.wanted.program, strikes, self._stop)
+            evidence = await self._run(strikes)
             return bool(kinds & {one.kind for one in self._judge.seed(evidence, calm.evidence)})
 
         result.smallest = result.plan
         result.smallest, result.shrink_runs = await shrunk(result.evidence.struck, fails, self.wanted.runs_max)
+
+    async def _run(self, strikes: Sequence[PlannedFault]) -> Evidence:
+        """Run the program to its end. Raises: as `calm`."""
+        evidence = await run_program(self.wanted.program, strikes, self._stop)
+        if evidence.was_stopped:
+            raise Stopped
+        return evidence
 
 
 __all__ = ["Calm", "SeedResult", "Session", "Stopped", "WantedTrial"]

@@ -49,6 +49,8 @@ class Striking:
         self._journals = journals
         self.struck = [Struck(strike) for strike in strikes]
         self._tasks: set[asyncio.Task[None]] = set()
+        # Two rules that are added at once would get the same number.
+        self._one_at_a_time = asyncio.Lock()
         self._clock = live_machine().clock
 
     async def prepare(self) -> None:
@@ -173,7 +175,8 @@ class Striking:
 
     async def _add(self, struck: Struck, words: Sequence[tuple[str, object]]) -> None:
         try:
-            added = await self._cluster.faults.add(**dict(words))
+            async with self._one_at_a_time:
+                added = await self._cluster.faults.add(**dict(words))
         except StaticfireError as error:
             struck.problem = str(error)
             return

@@ -12,6 +12,10 @@ from staticfire.chaos.usage import Usage
 from staticfire.chaos.weather import impossible
 
 OUTPUT_LINES = 20
+OFFSET_FILES = (
+    "its members keep their offsets in files (.rocketmq_offsets), which outlive a run. Let the command remove them "
+    "first, or each run begins at the offsets of the one before"
+)
 Say = Callable[[str], object]
 
 
@@ -24,6 +28,7 @@ def flags_of(wanted: WantedTrial) -> list[str]:
     flags += [f"--never {','.join(wanted.never)}"] if wanted.never else []
     flags += [f"--each {shlex.quote(str(each))}" for each in wanted.each]
     flags += [f"--at-rest {shlex.quote(wanted.program.at_rest)}"] if wanted.program.at_rest else []
+    flags += [f"--topic {topic}" for topic in wanted.program.topics]
     flags += [f"--brokers {wanted.program.brokers}"] if wanted.program.brokers > 1 else []
     return flags + [f"--set {shlex.quote(f'{name}={value}')}" for name, value in wanted.program.settings.items()]
 
@@ -40,13 +45,14 @@ class Telling:
         if calm.problem:
             self._say(f"calm weather: {calm.problem}")
             self._show_broken(calm.broken)
-            if calm.evidence.exit_code:
-                self._show_output(calm.evidence.output)
+            self._show_output(calm.evidence.output)
             self._say("nothing else was tried")
             return
         self._say(f"calm weather: {ended} after {calm.evidence.seconds:.1f} s; it uses {used(calm.usage)}")
         if calm.is_service:
             self._say("  it doesn't end by itself: each run takes --limit, and exit codes aren't compared")
+        for name in [name for name, group in calm.usage.groups.items() if group.is_broadcasting]:
+            self._say(f"  {name} broadcasts: {OFFSET_FILES}")
         for kind in impossible(calm.usage, self._wanted.only):
             self._say(f"  {kind} can't hit anything here: the command doesn't use what it needs")
 
@@ -61,6 +67,7 @@ class Telling:
     def seed(self, result: SeedResult) -> None:
         faults = f"{len(result.plan) - len(result.missed)} of {len(result.plan)} faults hit"
         verdict = "BROKEN" if result.broken else "kept"
+        verdict = f"stopped, {verdict} so far," if result.evidence.was_stopped else verdict
         self._say(f"seed {result.seed}: {verdict} after {result.evidence.seconds:.1f} s, {faults}")
         for struck in result.evidence.struck:
             if not struck.hits:
@@ -84,9 +91,8 @@ class Telling:
             self._say(f"    {strike.command}")
         self._say(f"  repeat: {as_command(flags_of(self._wanted), result.seed, smallest, command)}")
         self._say("  as a test:")
-        for line in as_test(
-            result.seed, smallest, result.broken, command, [str(each) for each in self._wanted.each]
-        ).splitlines():
+        each, topics = [str(one) for one in self._wanted.each], self._wanted.program.topics
+        for line in as_test(result.seed, smallest, result.broken, command, each, topics).splitlines():
             self._say(f"    {line}".rstrip())
 
     def end(self, results: Sequence[SeedResult], is_stopped: bool) -> None:
@@ -161,7 +167,7 @@ class TellingJson:
         return {
             "run": "seed", "seed": result.seed, "exitCode": result.evidence.exit_code,
             "seconds": round(result.evidence.seconds, 3), "faults": faults, "broken": as_json(result.broken),
-            "undecided": result.undecided,
+            "undecided": result.undecided, "stopped": result.evidence.was_stopped,
         }  # fmt: skip
 
 

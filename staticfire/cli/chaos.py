@@ -48,6 +48,10 @@ def _flags(command: Any) -> Any:
         OPTION("--json", "as_json", is_flag=True, help="Print one JSON object for each run."),
         OPTION("--show-output", is_flag=True, help="Show what the command prints, not only the end of a failing run."),
         OPTION("--namesrv", hidden=True, help="Refused: the cluster is always one of its own."),
+        OPTION(
+            "--topic", "topics", multiple=True, metavar="NAME[:TYPE]",
+            help="Create a topic first, like orders or steps:FIFO: gRPC clients can't. May be repeated.",
+        ),
         OPTION("--brokers", type=Whole(1), default=1, show_default=True, help="Number of brokers."),
         OPTION("--namesrv-port", type=Whole(0, 65535), default=0, help="Port of the nameserver. [default: any]"),
         OPTION("--broker-port", type=Whole(0, 65535), default=0, help="Port of the first broker. [default: any]"),
@@ -121,6 +125,7 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "WantedTrial":
     from staticfire.chaos.running import TriedProgram
     from staticfire.chaos.session import WantedTrial
     from staticfire.chaos.shrinking import RUNS_MAX
+    from staticfire.chaos.topics import parse_topic
     from staticfire.chaos.weather import check_kinds
     from staticfire.launch.grpc_extra import grpc_is_installed
 
@@ -147,6 +152,7 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "WantedTrial":
         grpc_is_installed(),
         as_settings(given["assignments"]),
         given["show_output"],
+        tuple(dict.fromkeys(parse_topic(text) for text in given["topics"])),
         dict(os.environ),
     )
     # Servers log each fault; here they are expected. Nothing is logged as critical.

@@ -65,14 +65,17 @@ class Runs:
         result = await session.seed(seed, calm)
         self._results.append(result)
         self._telling.seed(result)
-        if not result.broken:
-            return
         try:
+            if result.evidence.was_stopped:
+                raise Stopped
+            if not result.broken:
+                return
             if self._wanted.runs_max and self._is_first_of_its_kind(result):
                 await session.again(result, calm)
                 await session.shrink(result, calm, self._telling.shrinking)
         finally:
-            self._telling.failed(result)
+            if result.broken:
+                self._telling.failed(result)
 
     def _is_first_of_its_kind(self, result: SeedResult) -> bool:
         """Return whether no seed before has broken the same promises: one of them is shrunk, and not all."""
@@ -121,4 +124,5 @@ class Runs:
             with open(self._test_path, "w", encoding="utf-8") as file:
                 smallest = result.smallest or result.plan
                 each = [str(one) for one in self._wanted.each]
-                file.write(as_test(result.seed, smallest, result.broken, self._wanted.program.command, each))
+                program = self._wanted.program
+                file.write(as_test(result.seed, smallest, result.broken, program.command, each, program.topics))

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import ROOT, command, environment
-from tests.clients.toolchains import BRING_TIMEOUT_S
+from tests.clients.toolchains import BRING_TIMEOUT_S, CACHE, python5
 
 HERE = ROOT / "examples" / "chaos"
 CATALOGUE: dict[str, dict[str, Any]] = tomllib.loads((HERE / "catalogue.toml").read_text("utf-8"))
@@ -28,12 +28,13 @@ RUN_TIMEOUT_S = 240
 pytestmark = [pytest.mark.row("S10"), pytest.mark.timeout(BRING_TIMEOUT_S + 600)]
 
 
-def broken(name: str, program: Sequence[str], seed: int = 1) -> set[str]:
+def broken(name: str, program: Sequence[str], seed: int = 1, topics: Sequence[str] = ()) -> set[str]:
     """Run a program of the catalogue; return the promises that it breaks in calm weather or under a seed."""
     entry = CATALOGUE[name]
     flags = ["--json", "--no-shrink", "--weather", entry["weather"], "--seed", str(seed)]
     flags += ["--each", entry["each"]] if "each" in entry else []
     flags += ["--only", entry["only"]] if "only" in entry else []
+    flags += [word for topic in topics for word in ("--topic", topic)]
     done = subprocess.run(
         command("chaos", *flags, "--", *program),
         capture_output=True, text=True, timeout=RUN_TIMEOUT_S, cwd=ROOT, env=environment(), check=False,
@@ -80,6 +81,17 @@ def shops(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 def test_mistake_is_found_in_other_languages(shops: dict[str, list[str]], language: str, name: str) -> None:
     assert is_found(name, [*shops[language], name])
     assert broken(name, [*shops[language], name, "--fixed"]) == set()
+
+
+@pytest.mark.foreign
+@pytest.mark.parametrize("flags", [[], ["--push"]], ids=["simple consumer", "push consumer"])
+def test_mistake_is_found_in_a_grpc_client(flags: list[str]) -> None:
+    interpreter, _ = python5(CACHE)
+    program = [interpreter, str(HERE / "grpc" / "not_idempotent.py"), *flags]
+    topics = ["orders", "invoices"]
+    seeds = range(1, SEEDS_MAX + 1)
+    assert any("each" in broken("not_idempotent", program, seed, topics) for seed in seeds)
+    assert broken("not_idempotent", [*program, "--fixed"], 1, topics) == set()
 
 
 def test_page_and_catalogue_have_the_same_mistakes() -> None:
