@@ -32,7 +32,7 @@ class CopyFence:
         self.least_epoch = max(self.least_epoch, least_epoch)
         self._until_ms = self._uptime_ms() + fence_ms
         if self._asking is not None:
-            self._asking.reschedule(asyncio.get_running_loop().time())
+            self._asking.reschedule(0)  # It is over now.
         self._changed.set()
 
     async def wait(self) -> None:
