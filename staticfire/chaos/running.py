@@ -221,8 +221,10 @@ class ProgramRun:
 
     async def _at_rest(self) -> int | None:
         """Return the exit code of the condition's command; None if the user has stopped it."""
+        # It is a shell command of the user, not data of others.
+        command = ["/bin/sh", "-c", self._program.at_rest]
         process = subprocess.Popen(  # noqa: ASYNC220 (as above)
-            self._program.at_rest, shell=True, env=self._environment(), stdin=subprocess.DEVNULL, start_new_session=True
+            command, env=self._environment(), stdin=subprocess.DEVNULL, start_new_session=True
         )
         try:
             while process.poll() is None and not self._stop.is_set():
