@@ -143,7 +143,7 @@ def test_what_can_not_be_is_one_line(tmp_path: Path) -> None:
         (["proxy", "--set", "grpcServerPort=x"], "it must be a whole number"),
         (["up", "--grpc-port", "1", "--no-grpc"], "use either --grpc-port or --no-grpc, not both"),
         (["up", "--grpc-later", "--no-grpc"], "use either --grpc-later or --no-grpc, not both"),
-        (["up", "--set", "grpcServerPort=1"], "can't be set for a whole cluster"),
+        (["up", "--control-port", "0", "--set", "grpcServerPort=1"], "can't be set for a whole cluster"),
     ]:
         refused = call(*arguments)
         assert refused.returncode == 2
