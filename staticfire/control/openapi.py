@@ -20,7 +20,7 @@ ERROR = {
 }
 COMMON = {
     400: "a parameter or the body is invalid; the error names it",
-    403: "an unknown host name, or a page of another site",
+    403: "an unknown host name, a page of another site, or a server of the cluster doesn't permit it",
     409: "not now: a server is busy with something else",
     502: "a server of the cluster doesn't respond, or refuses the request",
 }

@@ -30,6 +30,8 @@ def refusal(asked: str, error: StaticfireError) -> tuple[int, dict[str, Any]]:
         status = 409
     elif isinstance(error, GroupNotFound | TopicNotFound):
         status = 404
+    elif error.code == ResponseCode.NO_PERMISSION:
+        status = 403
     else:
         status = 400 if error.code in WRONG_WORDS else 502
     return status, {"error": error.remark, "code": name_of_response(error.code)}

@@ -133,6 +133,12 @@ def test_wrong_use_is_told_in_one_line(cluster: Cluster, arguments: list[str], w
     assert words in one_line(ran.stderr)
 
 
+def test_the_last_super_user_stays_over_http(cluster: Cluster) -> None:
+    status, answer = get(f"{cluster.control}/users/admin", "DELETE")
+    assert (status, answer["code"]) == (403, "NO_PERMISSION")
+    assert "is the last super user" in answer["error"]
+
+
 def test_over_http(cluster: Cluster) -> None:
     def ask(method: str, path: str, **body: Any) -> tuple[int, Any]:
         return posted(f"{cluster.control}/{path}", json.dumps(body).encode() if body else b"", method)

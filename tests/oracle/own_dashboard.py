@@ -37,7 +37,7 @@ READ = {
     f"/ui/messages?topic={TOPIC}": "watched-7",
     f"/ui/messages?topic={TOPIC}&from=0": "watched-7",
     "/ui/messages/watched-7": "stored",
-    f"/ui/dlq?match={GROUP}": "no dead letters",
+    f"/ui/dlq?match={GROUP}": "No group with dead letters has a name with",
     f"/ui/dlq/{GROUP}": "has no dead letters",
 }
 """What each page says. Other programs have left topics, groups and dead letters there, so lists are filtered."""
