@@ -12,7 +12,20 @@ from dataclasses import replace
 from staticfire.cli import main as main_of_staticfire
 from staticfire.cli.mqadmin.frame import COMMANDS, mqadmin
 from staticfire.cluster.cluster import Cluster
-from tests.mqadmin.calls import AFTER, BEFORE, DURING, GROUP, MESSAGES, OTHERS, OURS, PRODUCERS, TOPIC, Call, Facts
+from tests.mqadmin.calls import (
+    AFTER,
+    BEFORE,
+    DURING,
+    GROUP,
+    MESSAGES,
+    OTHERS,
+    OURS,
+    OURS_DIFFERS,
+    PRODUCERS,
+    TOPIC,
+    Call,
+    Facts,
+)
 from tests.mqadmin.java import Admin, members
 from tests.mqadmin.ours import our_member
 
@@ -21,6 +34,9 @@ NOT_NEEDED = {"-h", "--help", "--cplus"}
 """--cplus: for members in C++ that a broker without resets of its own would have to tell."""
 PAUSE_S = 1
 # Before a command is asked again.
+STEADY_S = 20
+# Two programs that run one after the other see one state only when the members do nothing meanwhile: a member registers
+# its retry topic and commits its offsets late. A true difference stays.
 
 
 class Run:
@@ -30,20 +46,23 @@ class Run:
         self._admin = admin
         self.facts = facts
         self.calls = 0
-        self.failed = 0
+        self.complaints: list[str] = []
 
     def play(self, calls: Sequence[Call]) -> None:
         for call in calls:
             begin_s = time.monotonic()
             complaint = self._complaint(call)
-            while complaint and time.monotonic() < begin_s + call.within_s:
+            within_s = max(call.within_s, STEADY_S if complaint.startswith(OURS_DIFFERS) else 0)
+            while complaint and time.monotonic() < begin_s + within_s:
                 time.sleep(PAUSE_S)  # house: mqadmin can only be asked again
                 complaint = self._complaint(call)
             self.calls += 1
-            self.failed += bool(complaint)
             said = "FAILED" if complaint else "ok"
             took_s = time.monotonic() - begin_s
-            print(f"{call.arguments.split()[0]:<24} {said:<7} {took_s:5.1f} s  {complaint}".rstrip(), flush=True)
+            line = f"{call.arguments.split()[0]:<24} {said:<7} {took_s:5.1f} s  {complaint}".rstrip()
+            print(line, flush=True)
+            if complaint:
+                self.complaints.append(line)
 
     def _complaint(self, call: Call) -> str:
         arguments = call.filled(self.facts)
@@ -92,12 +111,9 @@ def main() -> int:
                 run.play(OTHERS)
                 run.play(DURING)
             run.play(AFTER)
-            lacking = lacking_flags(admin)
-            for complaint in lacking:
-                print(complaint)
-            run.failed += len(lacking)
-    print(f"mqadmin: {run.calls} calls, {run.failed} failed")
-    return 1 if run.failed else 0
+            complaints = run.complaints + lacking_flags(admin)
+    print(*complaints, f"mqadmin: {run.calls} calls, {len(complaints)} failed", sep="\n")
+    return 1 if complaints else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+OURS_DIFFERS = "ours differs:"
 TROUBLE = re.compile(r"^.*(?:Exception\b|CODE:|not exist|\bERROR\b).*$", re.MULTILINE)
 TOPIC, GROUP, COPY, OURS, PRODUCERS = "Orders", "Billing", "BillingCopy", "Ledger", "Shop"
 MESSAGES = 8
@@ -20,6 +21,8 @@ QUEUE_AND_ID = (r"broker-\w +\d .*",)
 CLOCK = (r"staticfireClock.*", r"shortPollingTimeMills.*")
 FIGURES = (r"(runtime|putTps|.*Tps|.*Size.*|.*Mills.*|.*Total.*|.*Time.*|.*Ratio.*|.*times.*) *:.*",)
 LISTED = (r"\d+\.\d\d(\(|\||$| )",)
+LOG_END = (r"(?<=^#MasterCommitLogMaxOffset\t)\d+",)
+"""The log grows while one program runs after the other: clients send their traces."""
 TPS = (r"(?<=^Consume TPS: )[\d.]+",)
 """A rate falls while one program runs after the other."""
 
@@ -91,7 +94,7 @@ class Call:
         )
         lacking = [f"  - {line}" for line in left if left.count(line) > right.count(line)]
         more = [f"  + {line}" for line in right if right.count(line) > left.count(line)]
-        return "\n".join(["ours differs:", *lacking, *more]) if lacking or more else ""
+        return "\n".join([OURS_DIFFERS, *lacking, *more]) if lacking or more else ""
 
     def _masked(self, line: str) -> str:
         line = re.sub(r"\{[^{}]*\}", lambda found: "{" + ", ".join(sorted(found[0][1:-1].split(", "))) + "}", line)
@@ -132,7 +135,13 @@ BEFORE = [
 
 DURING = [
     call("clusterList", "DefaultCluster +{broker} +0 +{address} +V5_3_3", masks=LISTED),
-    call("haStatus -b {address}", "^#MasterAddr\t{address}$", "^#SlaveNum\t0$", "^#SlaveAddr +#SlaveAckOffset +#Diff "),
+    call(
+        "haStatus -b {address}",
+        "^#MasterAddr\t{address}$",
+        "^#SlaveNum\t0$",
+        "^#SlaveAddr +#SlaveAckOffset +#Diff ",
+        masks=LOG_END,
+    ),
     call("clusterList -m", "DefaultCluster +{broker} "),
     call("topicList -c", f"DefaultCluster +{TOPIC} +{GROUP}"),
     call("topicList", f"^{TOPIC}$", f"^%RETRY%{GROUP}$", "^TBW102$"),
@@ -242,7 +251,7 @@ OTHERS = [
     call("deleteExpiredCommitLog -b {address}", "^success"),
     call("cleanUnusedTopic -b {address}", "^success"),
     call(f"queryCq -t {TOPIC} -q 0 -i 0 -c 1", "Filter data"),
-    call("haStatus -b {address}", "{address}"),
+    call("haStatus -b {address}", "{address}", masks=LOG_END),
     call("exportMetadata -c DefaultCluster -f metadata", "export .* success"),
     call("exportConfigs -c DefaultCluster -f configs", "export .* success"),
     call("exportMetrics -c DefaultCluster -f metrics", "export .* success"),

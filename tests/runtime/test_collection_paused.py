@@ -9,7 +9,8 @@ from staticfire.protocol.lazy_names import CollectionPaused
 
 
 @pytest.fixture(autouse=True)
-def _as_it_was() -> Iterator[None]:
+def _nothing_frozen() -> Iterator[None]:
+    gc.unfreeze()  # Runs of the simulation in the same process freeze objects.
     yield
     gc.unfreeze()
     gc.enable()
