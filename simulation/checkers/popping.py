@@ -1,6 +1,6 @@
 """Popped messages: no other member gets them before their time, and what is acknowledged in time isn't redelivered."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from staticfire.simulation.checkers.checker import Checker
@@ -12,6 +12,7 @@ from staticfire.simulation.checkers.events import (
     MessageFound,
     ProcessBegan,
     ProcessEnded,
+    QueuePlace,
     RunEvent,
     Seen,
 )
@@ -34,7 +35,8 @@ class PoppedMessages(Checker):
     """The base of both promises about popped messages.
 
     A message whose send was retried is stored twice, and it is unknown which of the two was delivered. How often it is
-    stored is known only at the end; until then a violation is a suspicion.
+    stored is known only at the end; until then a violation is a suspicion. Two copies on a broker that is gone by then
+    are known by the places from which they were delivered.
     """
 
     hears = (CallBegan, CallEnded, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded, MessageFound)
@@ -44,12 +46,15 @@ class PoppedMessages(Checker):
         self._calls: dict[int, CallBegan] = {}
         self._suspicions: list[tuple[int, str, str]] = []
         self._copies: Counter[str] = Counter()
+        self._delivered_from: defaultdict[str, set[tuple[QueuePlace, int]]] = defaultdict(set)
 
     def see(self, event: RunEvent) -> None:
         match event:
             case CallBegan(call=call) if event.messages[0].popped_ms >= 0:
                 self._calls[call] = event
                 for seen in event.messages:
+                    if not seen.is_retry:
+                        self._delivered_from[seen.name].add((event.place, seen.offset))
                     self.came(event, seen)
             case CallEnded(call=call) if call in self._calls:
                 began = self._calls.pop(call)
@@ -75,7 +80,7 @@ class PoppedMessages(Checker):
 
     def finish(self) -> None:
         for at_ms, name, words in self._suspicions:
-            if self._copies[name] <= 1:
+            if max(self._copies[name], len(self._delivered_from[name])) <= 1:
                 self.broken(at_ms, words)
 
 

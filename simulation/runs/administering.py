@@ -5,6 +5,7 @@ forbidden is permitted again when its time is over. `PermissionWithdrawn` is rec
 and `PermissionRestored` before the first broker is changed back: between the two, what is forbidden must not happen.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from random import Random
 
@@ -60,6 +61,7 @@ class Administrator:
         """`is_over`: returns whether the time for faults has ended, so that nothing new is begun."""
         self._cluster = cluster
         self._is_over = is_over
+        self._forbidding: Counter[tuple[str, str]] = Counter()  # By what and target: actions may overlap.
 
     async def begin(self, strike: Strike) -> End:
         """Carry out an action; return a function that undoes it."""
@@ -73,11 +75,11 @@ class Administrator:
             case "fewer read queues":
                 return await self._change_topic(target, read_queues=(self._cluster.queues[target] + 1) // 2)
             case "forbid writing":
-                return await self._forbid("writing", target, self._topic_act(target, perm=READ))
+                return await self._forbid("writing", target, self._topic_act(target))
             case "forbid reading":
-                return await self._forbid("reading", target, self._topic_act(target, perm=WRITE))
+                return await self._forbid("reading", target, self._topic_act(target))
             case "switch off group":
-                return await self._forbid("consuming", target, self._group_act(target, is_on=False))
+                return await self._forbid("consuming", target, self._group_act(target))
             case "reset offsets":
                 return await self._reset(target, chance)
             case "change settings":
@@ -106,13 +108,14 @@ class Administrator:
     async def _forbid(self, what: str, target: str, act: Act) -> End:
         cluster = self._cluster
         cluster.was_forbidden.add(target)
+        self._forbidding[what, target] += 1
         if await self._everywhere(act):
             cluster.record.note(PermissionWithdrawn(cluster.now_ms, what, target))
 
         async def allow() -> None:
             cluster.record.note(PermissionRestored(cluster.now_ms, what, target))
-            back = self._group_act(target, is_on=True) if what == "consuming" else self._topic_act(target)
-            await self._everywhere(back, is_sure=True)
+            self._forbidding[what, target] -= 1
+            await self._everywhere(act, is_sure=True)
 
         return allow
 
@@ -170,17 +173,23 @@ class Administrator:
 
     # -- on all brokers ----------------------------------------------------------------------------------------------
 
-    def _topic_act(self, topic: str, read_queues: int = 0, write_queues: int = 0, perm: int = READ_WRITE) -> Act:
+    def _topic_act(self, topic: str, read_queues: int = 0, write_queues: int = 0) -> Act:
         async def change(admin: Admin, broker: str) -> None:
             count = self._cluster.queues[topic]
+            perm = READ_WRITE
+            if self._forbidding["reading", topic]:
+                perm &= ~READ
+            if self._forbidding["writing", topic]:
+                perm &= ~WRITE
             await admin.create_topic(
                 topic, read_queues or count, write_queues=write_queues or count, perm=perm, broker_name=broker
             )
 
         return change
 
-    def _group_act(self, group: str, is_on: bool) -> Act:
+    def _group_act(self, group: str) -> Act:
         async def change(admin: Admin, broker: str) -> None:
+            is_on = not self._forbidding["consuming", group]
             config = await admin.group_config(group, broker)
             await admin.create_group(msgspec.structs.replace(config, consume_enable=is_on), broker_name=broker)
 
