@@ -14,6 +14,8 @@ from staticfire.protocol.errors import NetworkError
 from staticfire.runtime.tls.settings import TlsClient
 
 ENCRYPTED = ClientSettings(protocol="rocketmq", tls=True)
+HOLD_MS = 5_000
+"""RocketMQ makes the queue entry a moment after it has acknowledged the message."""
 VERIFYING = ClientSettings(protocol="rocketmq", tls=TlsClient(auth_server=True))
 
 
@@ -23,7 +25,7 @@ async def sent_is_read(namesrv: str) -> None:
     async with Producer("tls-producers", namesrv, ProducerSettings(client=ENCRYPTED)) as producer:
         result = await producer.send(Message(topic, b"hello"))
     async with PullConsumer("tls-readers", namesrv, PullSettings(client=ENCRYPTED)) as consumer:
-        found = await consumer.pull(result.queue, result.queue_offset)
+        found = await consumer.pull(result.queue, result.queue_offset, wait_ms=HOLD_MS)
     assert [message.body for message in found.messages] == [b"hello"], found
 
 

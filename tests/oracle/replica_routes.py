@@ -20,6 +20,7 @@ CLUSTER, NAME, TOPIC = "Replicated", "set-a", "replicated-orders"
 IDS = (0, 1, 2)
 # RocketMQ removes brokers in the background, and notifies in another thread.
 SETTLE_S = 0.5
+PATIENCE_S = 10
 UPDATE_CONFIG, REGISTER, UNREGISTER, ROUTE, CLUSTER_INFO, MEMBERS = 318, 103, 104, 105, 106, 901
 Seen = dict[str, Any]
 
@@ -50,11 +51,15 @@ class FakeBroker:
 
 
 class Played:
-    """The script at one nameserver."""
+    """The script at one nameserver.
 
-    def __init__(self, nameserver: str, brokers: list[FakeBroker]) -> None:
+    `expected`: what another nameserver has shown. Each step waits up to `PATIENCE_S` until the same is to be seen.
+    """
+
+    def __init__(self, nameserver: str, brokers: list[FakeBroker], expected: dict[str, Seen] | None = None) -> None:
         self._nameserver = nameserver
         self._brokers = brokers
+        self._expected = expected or {}
         self._asking = Line(nameserver)
         self._registered: Seen = {}
         """The answer to the last registration, if the last step was one."""
@@ -65,8 +70,8 @@ class Played:
             flags = f"supportActingMaster={str(acting).lower()}\nnotifyMinBrokerIdChanged=true"
             self._ask(UPDATE_CONFIG, {}, flags.encode())
             for step in self._steps(acting):
-                time.sleep(SETTLE_S)  # house: a real RocketMQ lives in wall time
-                self.seen[f"{'acting' if acting else 'classic'}: {step}"] = self._look()
+                name = f"{'acting' if acting else 'classic'}: {step}"
+                self.seen[name] = self._settled(self._expected.get(name))
         self._ask(UPDATE_CONFIG, {}, b"supportActingMaster=false\nnotifyMinBrokerIdChanged=false")
         return self.seen
 
@@ -144,6 +149,18 @@ class Played:
     def _ask(self, code: int, fields: dict[str, str], body: bytes = b"") -> Any:
         return self._asking.answer(self._asking.send(code, fields, body, {}))
 
+    def _settled(self, expected: Seen | None) -> Seen:
+        """Return what is to be seen once it is as expected, or else after a while."""
+        end_s = time.monotonic() + PATIENCE_S
+        time.sleep(SETTLE_S)  # house: a real RocketMQ lives in wall time
+        seen = self._look()
+        while expected is not None and seen != expected and time.monotonic() < end_s:
+            time.sleep(SETTLE_S)  # house: a real RocketMQ lives in wall time
+            before, seen = seen, self._look()
+            for address, notices in seen["notices"].items():
+                seen["notices"][address] = before["notices"][address] + notices
+        return seen
+
     def _look(self) -> Seen:
         """Return what clients, tools and the brokers see now."""
         route = self._ask(ROUTE, {"topic": TOPIC, "acceptStandardJsonOnly": "true"})
@@ -164,9 +181,9 @@ class Played:
 
 def main() -> int:
     brokers = [FakeBroker() for _ in IDS]
-    theirs = Played(sys.argv[1], brokers).play()
     with Cluster() as cluster:
         ours = Played(cluster.namesrv, brokers).play()
+    theirs = Played(sys.argv[1], brokers, expected=ours).play()
     differences = [
         f"{step}, {part}:\n  theirs: {value}\n  ours:   {ours[step][part]}"
         for step, seen in theirs.items()
