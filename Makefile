@@ -159,6 +159,9 @@ test-pure: $(READY) ## the tests of records, stores, sends and pulls once more, 
 	STATICFIRE_PURE_PYTHON=1 $(BIN)/pytest -n 2 --dist worksteal -q -m 'not foreign and not spark and not slow' \
 	  tests/protocol tests/broker tests/scenarios $(ARGS)
 
+.PHONY: setup-spark
+setup-spark: $(SPARK)
+
 .PHONY: test-spark
 test-spark: $(SPARK) ## the data source and the jobs, in a real Spark (needs Java 17 or later)
 	$(BIN)/mypy -p staticfire.pipeline -m pyspark_staticfire -p tests.pipeline
