@@ -1,4 +1,4 @@
-"""Takes out of replies what differs from run to run: addresses, generated ids, times, positions in the log."""
+"""Takes out of replies what differs from run to run: addresses, generated ids, times, rates, positions in the log."""
 
 import re
 from collections.abc import Mapping
@@ -17,6 +17,8 @@ _UNIQUE_ID = re.compile(r"^[0-9A-F]{32}([0-9A-F]{24})?$")
 _EXCEPTION = re.compile(r"$|(java|org|com)\.[\w.$]+(Exception|Error)|Cannot invoke|For input string")
 _UNORDERED = {"topicList", "queueDatas", "brokerDatas", "consumerIdList", "lockOKMQSet"}
 _TIMES = {"timestamp", "lastUpdateTimestamp", "lastTimestamp"}
+# Each broker takes samples every ten seconds, at its own moments.
+_RATES = {"topicPutTps", "consumeTps"}
 _TIMER_TIMES = {"TIMER_OUT_MS", "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "TIMER_DELIVER_MS"}
 
 EXCEPTION = "<a Java exception>"
@@ -97,4 +99,6 @@ def _json(value: Any, name: str = "") -> Any:
         return sorted(items, key=repr) if name in _UNORDERED else items
     if name in _TIMES:
         return "<time>"
+    if name in _RATES:
+        return "<rate>"
     return _ADDRESS.sub("<address>", value) if isinstance(value, str) else value
