@@ -31,14 +31,15 @@ jars() {
   touch "$cache/ready"
 }
 
+patience_s=120 # A JVM that shares the processors with other programs may need half a minute.
+
 wait_for() { # file, words, process id
-  local _
-  for _ in $(seq 300); do
-    grep -q "$2" "$1" 2>/dev/null && return
-    kill -0 "$3" 2>/dev/null || { tail -20 "$1" >&2; exit 1; }
+  local end=$((SECONDS + patience_s))
+  until grep -q "$2" "$1" 2>/dev/null; do
+    kill -0 "$3" 2>/dev/null || { echo "oracle: the process has ended; it said in $1:" >&2; tail -20 "$1" >&2; exit 1; }
+    ((SECONDS < end)) || { echo "oracle: no \"$2\" in $1 after $patience_s s; it says:" >&2; tail -20 "$1" >&2; exit 1; }
     sleep 0.1
   done
-  tail -20 "$1" >&2; exit 1
 }
 
 start() {
