@@ -1,4 +1,6 @@
-"""The servers of a cluster as processes that import once: `python -m staticfire.runtime.siblings FIRST OTHER... --early-fd N`.
+"""The servers of a cluster as processes that import once.
+
+    python -m staticfire.runtime.siblings FIRST OTHER... --early-fd N
 
 This process imports what every server needs, forks a process for each other server, and then becomes the first one.
 Each imports the rest of its own program. Compared with one import for each process, this saves more than half of the
@@ -25,8 +27,11 @@ from staticfire.runtime.light_start import light_start
 
 # These bring all modules that nameserver, broker and gRPC endpoint have in common (tests/house/test_start.py).
 COMMON = (
-    "staticfire.runtime.process", "staticfire.runtime.server", "staticfire.protocol.clock_face", "staticfire.protocol.names",
-)  # fmt: skip
+    "staticfire.runtime.process",
+    "staticfire.runtime.server",
+    "staticfire.protocol.clock_face",
+    "staticfire.protocol.names",
+)
 
 TASKS = "/proc/self/task"
 

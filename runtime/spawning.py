@@ -1,11 +1,12 @@
 """Start server processes, also before it is decided what they must serve.
 
 Half of the time of `staticfire up` is Python reading flags, the other half is servers importing their programs. With
-`EarlyStart`, both happen at the same time: servers begin to import, and later receive what they must serve. Where it can
-be done, they import together (siblings.py). This module imports as little as possible, because the start of the servers
-waits for it.
+`EarlyStart`, both happen at the same time: servers begin to import, and later receive what they must serve. They import
+together where the system allows it (siblings.py). This module imports as little as possible, because the start of the
+servers waits for it.
 """
 
+import io
 import os
 import signal
 import socket
@@ -65,7 +66,7 @@ class ForkedProcess:
         """`stderr`: the descriptor from which its standard error is read."""
         self.pid = pid
         self.returncode: int | None = None
-        self.stderr = open(stderr, "rb", buffering=0)
+        self.stderr = io.FileIO(stderr)
 
     def poll(self) -> int | None:
         """Return its exit code, negative for a signal; None while it runs."""
