@@ -26,7 +26,7 @@ setup: $(READY) ## makes .venv with the command line and all tools, at the versi
 	@echo "setup: .venv is ready"
 
 # Spark searches folders for modules called pyspark_*. An editable install is no folder, so there is a link.
-$(READY): pyproject.toml setup.py constraints.txt $(wildcard protocol/_compiled*.[ch])
+$(READY): pyproject.toml setup.py constraints.txt $(wildcard protocol/_compiled*.[ch]) runtime/_siblings.c
 	@if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 	  for python in $(PYTHONS); do \
 	    if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \

@@ -60,10 +60,10 @@ def _start(given: list[str]) -> int:
     from staticfire.launch.grpc_extra import grpc_is_installed
     from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM, EarlyStart
 
-    early = EarlyStart([BROKER_PROGRAM, NAMESERVER_PROGRAM], DEVNULL if given[0] == "run" else None)
+    has_grpc = not {"--no-grpc", "--grpc-later"} & {*given} and grpc_is_installed()
+    programs = [BROKER_PROGRAM, *([PROXY_PROGRAM] if has_grpc else []), NAMESERVER_PROGRAM]
+    early = EarlyStart(programs, DEVNULL if given[0] == "run" else None)
     try:
-        if not {"--no-grpc", "--grpc-later"} & {*given} and grpc_is_installed():
-            early.add(PROXY_PROGRAM)
         return _main(given, early)
     finally:
         early.close()

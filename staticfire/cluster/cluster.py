@@ -26,10 +26,11 @@ from staticfire.cluster.cluster_facts import ClusterFacts, ProcessFacts
 from staticfire.cluster.running_cluster import RunningCluster
 from staticfire.launch.places import FAILOVERS, WantedCluster
 from staticfire.launch.plan import NAMESERVER
-from staticfire.launch.processes import ProcessCluster
+from staticfire.launch.processes import ProcessCluster, programs_of
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.lazy_names import CollectionPaused
 from staticfire.runtime.loop_thread import LoopThread
+from staticfire.runtime.spawning import EarlyStart
 
 if TYPE_CHECKING:
     from staticfire.cluster.async_cluster import AsyncCluster
@@ -288,10 +289,14 @@ class Cluster(ClusterFacts):  # house: a few lines for each thing that is asked 
         return cluster
 
     def _start_processes(self) -> ProcessCluster:
-        cluster = ProcessCluster.prepare(self._wanted, stdout=subprocess.DEVNULL)
-        self._stack.callback(cluster.stop)
-        cluster.on_death(lambda child: self.deaths.append(child.how_it_ended() + child.last_words()))
-        cluster.start()
+        early = EarlyStart(programs_of(self._wanted), subprocess.DEVNULL)
+        try:
+            cluster = ProcessCluster.prepare(self._wanted, stdout=subprocess.DEVNULL, early=early)
+            self._stack.callback(cluster.stop)
+            cluster.on_death(lambda child: self.deaths.append(child.how_it_ended() + child.last_words()))
+            cluster.start()
+        finally:
+            early.close()
         loop = asyncio.get_running_loop()
         loop.add_reader(cluster.children, cluster.children.pump)
         self._stack.callback(loop.remove_reader, cluster.children)

@@ -208,6 +208,13 @@ class ProcessCluster:
             raise
 
 
+def programs_of(wanted: WantedCluster) -> list[str]:
+    """Return the programs of all processes, the slowest start first, for `EarlyStart`."""
+    brokers = wanted.brokers + len(replica_names(wanted.brokers, wanted.replicas))
+    proxy = [] if wanted.grpc_port is None else [PROXY_PROGRAM]
+    return [BROKER_PROGRAM] * brokers + proxy + [NAMESERVER_PROGRAM] * wanted.nameservers
+
+
 def prepare_places(wanted: WantedCluster) -> tuple[ClusterFolder, Ports, ClusterPlan]:
     """Bind ports and create the folder for a cluster. If something is refused, release everything.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from staticfire.runtime.siblings import COMMON
 from tests.house.source import ROOT
 
 START = """
@@ -60,6 +61,13 @@ def test_server_starts_without_what_it_doesnt_need(program: str, tmp_path: Path)
 def test_who_starts_processes_loads_little_before(module: str, needless: set[str]) -> None:
     loaded = run(f"import json, sys, {module}; print(json.dumps(list(sys.modules)))")
     assert set(loaded) & needless == set()
+
+
+@pytest.mark.parametrize("program", ["nameserver", "broker", "proxy"])
+def test_servers_that_import_together_import_only_what_each_of_them_needs(program: str) -> None:
+    common = f"import json, sys, {', '.join(COMMON)}; print(json.dumps(list(sys.modules)))"
+    alone = f"import json, sys, staticfire.{program}.__main__; print(json.dumps(list(sys.modules)))"
+    assert {name for name in run(common) if name.startswith("staticfire.")} <= set(run(alone))
 
 
 def test_what_a_start_does_without_can_be_imported_afterwards() -> None:

@@ -94,7 +94,7 @@ def test_stopped_child_that_doesnt_react_is_killed(children: Children) -> None:
     child = children.spawn(plan())
     children.wait_ready([child])
     os.kill(child.pid, signal.SIGSTOP)
-    assert children.stop([child], timeout_ms=1) == [child]
+    assert children.stop([child], timeout_ms=0) == [child]
     assert child.exit_code == -signal.SIGKILL
 
 
@@ -126,7 +126,7 @@ def test_a_process_that_was_started_early_becomes_what_it_is_told(early: EarlySt
 
 
 def test_early_processes_whom_nobody_needs_are_gone(early: EarlyStart) -> None:
-    (started,) = early._waiting.values()
+    ((_, started),) = early._waiting
     early.close()
     assert started[0].returncode == -signal.SIGKILL
 
@@ -137,11 +137,12 @@ def test_an_early_process_ends_with_its_parent(early: EarlyStart) -> None:
     process, link = taken
     link.close()
     assert process.wait(30) == 0
-    process.communicate()
+    assert process.stderr is not None
+    process.stderr.close()
 
 
 def test_an_early_process_that_has_died_is_told_as_any_other(early: EarlyStart) -> None:
-    (started,) = early._waiting.values()
+    ((_, started),) = early._waiting
     started[0].kill()
     started[0].wait()
     children = Children(subprocess.DEVNULL, early=early)
