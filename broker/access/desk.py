@@ -54,6 +54,7 @@ class AccessDesk:
         self._was_judging = False
         self._file: PlainAclFile | None = None
         self._file_error = ""
+        self._has_warned = False
 
     def begin(self) -> None:
         """Add the users that the settings name, and begin to judge if anything requires it. Raises: UsageError."""
@@ -96,12 +97,21 @@ class AccessDesk:
         self.gate.is_old = settings.old_acl_answers
         is_judging = self.judge.is_judging
         self._peers.judge_with(self.gate.screen if is_judging else None)
+        self._warn(settings)
         for connection in site.connections() if is_judging else ():
             connection.read_slowly()
         self._peers.tell_followers()
         if is_judging != self._was_judging:
             self._was_judging = is_judging
             log.info("access_judged" if is_judging else "access_open", users=len(self.book.users))
+
+    def _warn(self, settings: BrokerSettings) -> None:
+        """Log that plain_acl.yml overrules a setting, once."""
+        has_no_effect = settings.authentication_enabled is False and self.judge.plain is not None
+        if has_no_effect and not self._has_warned:
+            reason = f"{settings.plain_acl_file} has signatures checked; start without the file to accept any key"
+            log.warning("setting_has_no_effect", setting="authenticationEnabled=false", reason=reason)
+        self._has_warned = has_no_effect
 
     def state(self, group: str) -> AccessAnswer:
         """Return what was refused lately, and who uses which key."""

@@ -99,8 +99,15 @@ class AccessHandlers:
         return bool(self._state.settings.plain_acl_file)
 
     def users_for(self, version: str) -> tuple[str, str]:
-        """Return users and policies for a slave, and their version. Both are empty if there never were any."""
-        return self._opened.book.copy_for(version) if self._opened is not None and self._is_filed else ("", "")
+        """Return users and policies for a slave, and their version. Both are empty if neither ever had any."""
+        if self._opened is not None and self._is_filed:
+            return self._opened.book.copy_for(version)
+        if not version:
+            return "", ""
+        # The slave has users: those from before an earlier snapshot was restored here.
+        from staticfire.broker.access.book import AccessBook  # imported here: most brokers have no users
+
+        return AccessBook().copy_for(version)
 
     def take_users(self, data: bytes) -> None:
         """Take over users and policies of the master. Raises: msgspec.MsgspecError, ValueError (they are invalid)."""
