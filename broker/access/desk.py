@@ -5,6 +5,7 @@ part, so that each request is seen with its signature: also the next one of a co
 """
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,6 +24,9 @@ from staticfire.runtime.connection import Connection
 from staticfire.runtime.credentials import Credentials
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Clock, Files
+
+if TYPE_CHECKING:
+    from staticfire.broker.access.plain_administration import PlainAdministration
 
 log = logger("access")
 
@@ -84,6 +88,17 @@ class AccessDesk:
             self.refusals.forget()
             log.info("plain_acl_read", path=self._file.path, accounts=len(plain.book.users))
             self.apply()
+
+    @property
+    def plain_administration(self) -> "PlainAdministration":
+        """What reads and writes plain_acl.yml, for a broker that has one."""
+        from staticfire.broker.access.plain_administration import PlainAdministration  # imported here: few use it
+
+        assert self._file is not None
+        site = self._site
+        settings = site.settings()
+        names = settings.broker_name, settings.broker_cluster_name
+        return PlainAdministration(site.files, self._file.path, site.clock, names, self.look_at_file)
 
     def apply(self) -> None:
         """Open or shut the gate, as settings, users and policies require."""

@@ -10,7 +10,6 @@ between them and our brokers.
 import os
 import sys
 import time
-
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -95,7 +94,9 @@ def access_columns(clients: Sequence[RealClient], console: Console) -> dict[str,
     for client in clients:
         began = time.monotonic()
         columns[client.name] = access_outcomes(client)
-        console.print(summary(f"{client.name}, access", columns[client.name], time.monotonic() - began), highlight=False)
+        console.print(
+            summary(f"{client.name}, access", columns[client.name], time.monotonic() - began), highlight=False
+        )
     show(console, columns, ACCESS_CASES)
     return columns
 

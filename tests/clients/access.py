@@ -87,7 +87,10 @@ def access_outcomes(client: RealClient) -> dict[str, Outcome]:
         only_tls = {
             **read_properties((certs / "tls.properties").read_text()), "tls.server.mode": "enforcing",
         }  # fmt: skip
-        trust = {"NODE_EXTRA_CA_CERTS": str(certs / "ca.pem"), "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(certs / "ca.pem")}
+        trust = {
+            "NODE_EXTRA_CA_CERTS": str(certs / "ca.pem"),
+            "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(certs / "ca.pem"),
+        }
         with stand(client, {}) as plain, stand(client, only_tls) as covered, ThreadPoolExecutor(4) as pool:
 
             def run(name: str) -> Outcome:
