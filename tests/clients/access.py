@@ -91,7 +91,7 @@ def access_outcomes(client: RealClient) -> dict[str, Outcome]:
             "NODE_EXTRA_CA_CERTS": str(certs / "ca.pem"),
             "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(certs / "ca.pem"),
         }
-        with stand(client, {}) as plain, stand(client, only_tls) as covered, ThreadPoolExecutor(4) as pool:
+        with stand(client, {}) as plain, stand(client, only_tls) as covered, ThreadPoolExecutor(2) as pool:
 
             def run(name: str) -> Outcome:
                 case = _CASES[name]

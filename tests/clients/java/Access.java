@@ -23,6 +23,7 @@ public final class Access {
         producer.setNamesrvAddr(namesrv);
         producer.setInstanceName(group + "-p");
         producer.setUseTLS(tls);
+        producer.setSendMsgTimeout(10_000);
         try {
             producer.start();
             say("sent", true, producer.send(new Message(topic, "body".getBytes())).getSendStatus().toString());
