@@ -181,7 +181,7 @@ def signature_us(rounds: int) -> tuple[float, float]:
 
 
 def decision_us(rounds: int) -> tuple[float, float]:
-    """Return the CPU microseconds of a decision among 10,000 entries of one user: of a new topic, and of a known one."""
+    """Return the CPU microseconds of a decision among 10,000 entries of a user: of a new topic, and of a known one."""
     book = AccessBook()
     book.put_user(User("shop", "s3cret", NORMAL))
     entries = [
