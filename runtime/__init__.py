@@ -24,7 +24,8 @@ Processes:
 - `loop_thread.py`: an event loop in a separate thread
 - `failing_blocks.py`: observers of `with` blocks that end by an exception
 - `sampled_counter.py`: counters and their rates
-- `log.py`: one line per event; `log_sink.py`: writes the lines without ever waiting
+- `log.py`: one line per event; `log_sink.py`: writes the lines without ever waiting; `repeated_lines.py`: limits the
+  lines about refused connections
 
 Settings:
 

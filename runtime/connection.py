@@ -66,6 +66,9 @@ class Owner(Protocol):
     def left_unfinished(self, connection: "Connection", unread_bytes: int, is_new: bool) -> None:
         """A read ended in the middle of a frame, a new one or the same as before. 0 bytes: the frame is complete."""
 
+    def rejected(self, connection: "Connection", reason: str) -> None:
+        """Log why a connection is closed."""
+
     def takes_over(self, connection: "Connection", error: ProtocolError) -> bool:
         """Return whether it handles bytes that aren't a frame: the beginning of TLS. Otherwise they are rejected."""
 
@@ -96,6 +99,8 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         """The access key of the peer's requests, if it sent one for the whole connection."""
         self.was_heard = True
         """Whether any data was received since this was last reset; see Server.close_idle."""
+        self.is_tls = False
+        """Whether the peer spoke TLS first."""
         self.closed: asyncio.Future[None] | None = None
         self._out: list[bytes] = []
         self._out_bytes = 0
@@ -154,6 +159,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
     def begin_tls(self, cover: Callable[[asyncio.Transport, bytes], asyncio.Transport]) -> None:
         """Receive and send through TLS from now on. `cover` gets the transport and the first bytes."""
         if self._wire is not None:
+            self.is_tls = True
             first = self._reader.take_first()
             self.transport = self._dispatcher.outlet(self, cover(self._wire, first))
 
@@ -451,7 +457,8 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
     def reject(self, words: str) -> None:
         """Close the connection because of what the peer sent."""
         self._rejected_for = words
-        log.warning("connection_rejected", peer=self.peer.address, reason=words)
+        if self._owner is not None:
+            self._owner.rejected(self, words)
         self.close()
 
     def close(self) -> None:

@@ -10,10 +10,13 @@ from staticfire.protocol.errors import ConnectFailed, ProtocolError, os_words
 from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
+from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
 
 if TYPE_CHECKING:
     from staticfire.runtime.credentials import Credentials
+
+log = logger("connection")
 
 A = TypeVar("A", bound=Answer)
 Heard = Callable[[str, Connection], None]
@@ -104,6 +107,9 @@ class ConnectionPool:
     def left_unfinished(self, connection: Connection, unread_bytes: int, is_new: bool) -> None:
         # A server may take its time; each request has a deadline.
         pass
+
+    def rejected(self, connection: Connection, reason: str) -> None:
+        log.warning("connection_rejected", peer=connection.peer.address, reason=reason)
 
     def takes_over(self, connection: Connection, error: ProtocolError) -> bool:
         return False  # A server never begins TLS.

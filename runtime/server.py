@@ -27,6 +27,7 @@ from staticfire.runtime.tls.settings import DISABLED, ENFORCING, TlsSettings
 from staticfire.runtime.unfinished import UnfinishedFrames
 
 if TYPE_CHECKING:
+    from staticfire.runtime.repeated_lines import RepeatedLines
     from staticfire.runtime.tls.port import TlsPort
 
 log = logger("server")
@@ -38,6 +39,7 @@ IDLE_MS_MAX = 120_000
 SLOW_LOOK_MS = 5_000
 # A TLS alert, unexpected_message: the response to plain text where only TLS is accepted. Our clients know it.
 ALERT = b"\x15\x03\x03\x00\x02\x02\x0a"
+TLS_IN_TLS = "TLS inside of TLS: the client and a program before this port both encrypt; turn it off in one of them"
 # Above this number, new connections are closed at once.
 CONNECTIONS_MAX = 50_000
 
@@ -83,6 +85,7 @@ class Server:
         self._came = came
         self._tls = tls
         self._tls_port: TlsPort | None = None
+        self._lines: RepeatedLines | None = None
         self._needs_tls = tls is not None and tls.settings.tls_server_mode == ENFORCING
         self._dispatcher = dispatcher
         self._reach = reach or Reach()
@@ -129,6 +132,8 @@ class Server:
             if connection.transport is not None:
                 connection.transport.write(ALERT)
             self._refuse_tls(connection, str(error))
+        elif connection.is_tls:
+            self._refuse_tls(connection, TLS_IN_TLS)
         elif self._tls.settings.tls_server_mode == DISABLED:
             self._refuse_tls(connection, "TLS on a port where tls.server.mode=disabled: turn useTLS off in the client")
         else:
@@ -153,9 +158,23 @@ class Server:
         return self._tls_port
 
     def _refused_tls(self, address: str, reason: str) -> None:
-        log.warning("tls_refused", peer=address, reason=reason)
-        assert self._tls is not None
-        self._tls.refused(address, reason)
+        self._note("tls_refused", address, reason)
+
+    def rejected(self, connection: Connection, reason: str) -> None:
+        self._note("connection_rejected", connection.peer.address, reason)
+
+    def _note(self, event: str, address: str, reason: str) -> None:
+        if self._lines is None:
+            # Imported here, because few servers refuse anything.
+            from staticfire.runtime.repeated_lines import RepeatedLines
+
+            self._lines = RepeatedLines(self._report)
+        self._lines.note(event, address, reason)
+
+    def _report(self, event: str, address: str, reason: str, connections: int) -> None:
+        log.warning(event, peer=address, reason=reason, connections=connections)
+        if event == "tls_refused" and self._tls is not None:
+            self._tls.refused(address, reason)
 
     # -- connections ---------------------------------------------------------------------------------------------
 
@@ -229,6 +248,8 @@ class Server:
             connection.close()
             if connection.closed is not None:
                 ends.append(connection.closed)
+        if self._lines is not None:
+            self._lines.close()
         if ends:
             _, stuck = await asyncio.wait(ends, timeout=1)
             # A peer that doesn't read its responses must not delay the shutdown: after a second, its connection is

@@ -5,6 +5,7 @@ part, so that each request is seen with its signature: also the next one of a co
 """
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,6 +24,9 @@ from staticfire.runtime.connection import Connection
 from staticfire.runtime.credentials import Credentials
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Clock, Files
+
+if TYPE_CHECKING:
+    from staticfire.broker.access.plain_administration import PlainAdministration
 
 log = logger("access")
 
@@ -54,6 +58,7 @@ class AccessDesk:
         self._was_judging = False
         self._file: PlainAclFile | None = None
         self._file_error = ""
+        self._has_warned = False
 
     def begin(self) -> None:
         """Add the users that the settings name, and begin to judge if anything requires it. Raises: UsageError."""
@@ -84,6 +89,17 @@ class AccessDesk:
             log.info("plain_acl_read", path=self._file.path, accounts=len(plain.book.users))
             self.apply()
 
+    @property
+    def plain_administration(self) -> "PlainAdministration":
+        """What reads and writes plain_acl.yml, for a broker that has one."""
+        from staticfire.broker.access.plain_administration import PlainAdministration  # imported here: few use it
+
+        assert self._file is not None
+        site = self._site
+        settings = site.settings()
+        names = settings.broker_name, settings.broker_cluster_name
+        return PlainAdministration(site.files, self._file.path, site.clock, names, self.look_at_file)
+
     def apply(self) -> None:
         """Open or shut the gate, as settings, users and policies require."""
         settings, site = self._site.settings(), self._site
@@ -96,12 +112,21 @@ class AccessDesk:
         self.gate.is_old = settings.old_acl_answers
         is_judging = self.judge.is_judging
         self._peers.judge_with(self.gate.screen if is_judging else None)
+        self._warn(settings)
         for connection in site.connections() if is_judging else ():
             connection.read_slowly()
         self._peers.tell_followers()
         if is_judging != self._was_judging:
             self._was_judging = is_judging
             log.info("access_judged" if is_judging else "access_open", users=len(self.book.users))
+
+    def _warn(self, settings: BrokerSettings) -> None:
+        """Log that plain_acl.yml overrules a setting, once."""
+        has_no_effect = settings.authentication_enabled is False and self.judge.plain is not None
+        if has_no_effect and not self._has_warned:
+            reason = f"{settings.plain_acl_file} has signatures checked; start without the file to accept any key"
+            log.warning("setting_has_no_effect", setting="authenticationEnabled=false", reason=reason)
+        self._has_warned = has_no_effect
 
     def state(self, group: str) -> AccessAnswer:
         """Return what was refused lately, and who uses which key."""

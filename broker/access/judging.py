@@ -69,9 +69,9 @@ class AccessJudge:
 
     @property
     def is_authenticating(self) -> bool:
-        """Whether signatures are checked."""
+        """Whether signatures are checked. A plain_acl.yml has them checked whatever RocketMQ 5's setting says."""
         wanted = self.switches.authentication
-        return (bool(self._book.users) or self.plain is not None) if wanted is None else wanted
+        return self.plain is not None or (bool(self._book.users) if wanted is None else wanted)
 
     @property
     def is_authorizing(self) -> bool:

@@ -225,6 +225,11 @@ NEEDS: dict[int, Needs] = {
     Code.AUTH_DELETE_ACL: _CHANGE,
     Code.AUTH_GET_ACL: _LOOK,
     Code.AUTH_LIST_ACL: _LOOK,
+    Code.UPDATE_AND_CREATE_ACL_CONFIG: _CHANGE,
+    Code.DELETE_ACL_CONFIG: _CHANGE,
+    Code.GET_BROKER_CLUSTER_ACL_INFO: _LOOK,
+    Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: _CHANGE,
+    Code.GET_BROKER_CLUSTER_ACL_CONFIG: _LOOK,
     # staticfire's own requests: a client sends the first, administrators the others.
     Code.SEND_MANY: _send_many,
     Code.GET_GROUP_STATE: _of((GROUP, "group", (GET,))),

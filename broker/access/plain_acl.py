@@ -19,10 +19,11 @@ from staticfire.protocol.codes import RequestCode as Code
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import TRACE_TOPIC
 
-ADMIN_CODES = frozenset({17, 25, 50, 51, 52, 200, 207, 215, 513})
-"""Requests for admin accounts only."""
+ADMIN_CODES = frozenset({17, 25, 50, 51, 52, 53, 54, 200, 207, 215, 513})
+"""Requests for admin accounts only. RocketMQ lets any account send 53, which opens the broker to addresses, and 54,
+which returns all secrets."""
 _SENDS = frozenset({Code.SEND_MESSAGE, Code.SEND_MESSAGE_V2, Code.SEND_BATCH_MESSAGE})
-_PERMISSIONS = {"DENY": (), "PUB": (PUB,), "SUB": (SUB,), "PUB|SUB": (PUB, SUB), "SUB|PUB": (PUB, SUB)}
+PERMISSIONS = {"DENY": (), "PUB": (PUB,), "SUB": (SUB,), "PUB|SUB": (PUB, SUB), "SUB|PUB": (PUB, SUB)}
 KEY_CHARS_MIN = 6
 
 
@@ -113,7 +114,7 @@ def _named(name: str, action: str) -> Need:
 def _entries(one: Account, kind: str, lines: tuple[str, ...]) -> Iterator[PolicyEntry]:
     for line in lines:
         name, separator, perm = line.partition("=")
-        actions = _PERMISSIONS.get(perm.strip())
+        actions = PERMISSIONS.get(perm.strip())
         if not separator or not name.strip() or actions is None:
             raise UsageError(
                 f"the account {one.access_key!r}: {line!r} must be like name=PUB|SUB, with PUB, SUB, PUB|SUB or DENY"
@@ -131,7 +132,7 @@ def _both(pattern: Pattern, allowed: tuple[str, ...]) -> Iterator[PolicyEntry]:
 
 
 def _default(text: str) -> tuple[str, ...]:
-    return _PERMISSIONS.get(text.strip(), ())
+    return PERMISSIONS.get(text.strip(), ())
 
 
 class AddressTest(NamedTuple):

@@ -42,16 +42,25 @@ class PlainAclFile:
             raise UsageError(f"{self.path}: {error}") from None
 
 
+def text_of(table: dict[str, Any]) -> bytes:
+    """Return the content of a file. RocketMQ: AclUtils.writeDataObject."""
+    import yaml
+
+    text: str = yaml.safe_dump(table, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return text.encode()
+
+
 def rules_of(data: bytes) -> PlainAcl:
     """Return the rules in the content of a file. Raises: UsageError."""
     if len(data) > FILE_BYTES_MAX:
         raise UsageError(f"it has {len(data)} bytes; at most {FILE_BYTES_MAX} are read")
-    table = _table(data)
-    accounts = [_account(one) for one in _list(table, "accounts")]
-    return PlainAcl([str(one) for one in _list(table, "globalWhiteRemoteAddresses")], accounts)
+    table = table_of(data)
+    accounts = [_account(one) for one in list_of(table, "accounts")]
+    return PlainAcl([str(one) for one in list_of(table, "globalWhiteRemoteAddresses")], accounts)
 
 
-def _table(data: bytes) -> dict[str, Any]:
+def table_of(data: bytes) -> dict[str, Any]:
+    """Return the content of a file, with all values as texts. Raises: UsageError."""
     try:
         import yaml
     except ImportError:
@@ -72,7 +81,8 @@ def _table(data: bytes) -> dict[str, Any]:
     return found
 
 
-def _list(table: dict[str, Any], name: str) -> list[Any]:
+def list_of(table: dict[str, Any], name: str) -> list[Any]:
+    """Return one of the lists, empty if it is missing. Raises: UsageError."""
     found = table.get(name) or []
     if not isinstance(found, list):
         raise UsageError(f"`{name}` must be a list: each line begins with a dash")
@@ -92,8 +102,8 @@ def _account(found: Any) -> Account:
         is_admin=_text(found, "admin").lower() == "true",
         default_topic_perm=_text(found, "defaultTopicPerm") or "DENY",
         default_group_perm=_text(found, "defaultGroupPerm") or "DENY",
-        topic_perms=tuple(str(one) for one in _list(found, "topicPerms")),
-        group_perms=tuple(str(one) for one in _list(found, "groupPerms")),
+        topic_perms=tuple(str(one) for one in list_of(found, "topicPerms")),
+        group_perms=tuple(str(one) for one in list_of(found, "groupPerms")),
     )
 
 

@@ -4,6 +4,7 @@ Behaviour
 - Most brokers have no users. Then a request is only noted to use a key, and what judges requests isn't even loaded.
 - Users and policies are in access.json, so they are in snapshots and survive restarts. A reset of the broker keeps
   them, because whoever resets it needs to come in again. A slave has those of its master.
+- Codes 50 to 54 read and write RocketMQ 4's plain_acl.yml, if the broker has one.
 - A change counts from the next request on. Refused one-way requests get no response, as always.
 
 Not done
@@ -70,6 +71,9 @@ class AccessHandlers:
             RequestCode.AUTH_LIST_ACL: "list_acls",
         }.items():
             dispatcher.handle(code, self._changing(method) if method[:3] in CHANGES else partial(self._asked, method))
+        # RocketMQ 5.3.3 doesn't know these requests. Without the file, they are answered like others that are unknown.
+        for code, method in PLAIN_METHODS.items() if self.has_file else ():
+            dispatcher.handle(code, partial(self._asked_plain, method))
 
     def restore(self) -> None:
         """Read the saved users, and judge if settings or users require it. Raises: StorageError, UsageError."""
@@ -99,8 +103,15 @@ class AccessHandlers:
         return bool(self._state.settings.plain_acl_file)
 
     def users_for(self, version: str) -> tuple[str, str]:
-        """Return users and policies for a slave, and their version. Both are empty if there never were any."""
-        return self._opened.book.copy_for(version) if self._opened is not None and self._is_filed else ("", "")
+        """Return users and policies for a slave, and their version. Both are empty if neither ever had any."""
+        if self._opened is not None and self._is_filed:
+            return self._opened.book.copy_for(version)
+        if not version:
+            return "", ""
+        # The slave has users: those from before an earlier snapshot was restored here.
+        from staticfire.broker.access.book import AccessBook  # imported here: most brokers have no users
+
+        return AccessBook().copy_for(version)
 
     def take_users(self, data: bytes) -> None:
         """Take over users and policies of the master. Raises: msgspec.MsgspecError, ValueError (they are invalid)."""
@@ -127,6 +138,10 @@ class AccessHandlers:
 
     def _asked(self, method: str, call: Call) -> Answer:
         answer: Answer = getattr(self._desk.administration, method)(call.request)
+        return answer
+
+    def _asked_plain(self, method: str, call: Call) -> Answer:
+        answer: Answer = getattr(self._desk.plain_administration, method)(call.request)
         return answer
 
     def _changing(self, method: str) -> Callable[[Call], Coroutine[Any, Any, Answer]]:
@@ -185,6 +200,13 @@ class AccessHandlers:
 
 WATCH_MS = 500
 """How often RocketMQ looks at files for changes."""
+PLAIN_METHODS = {
+    RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: "update",
+    RequestCode.DELETE_ACL_CONFIG: "delete",
+    RequestCode.GET_BROKER_CLUSTER_ACL_INFO: "version",
+    RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: "update_white_addresses",
+    RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: "config",
+}
 CHANGES = ("cre", "upd", "del", "put")
 
 

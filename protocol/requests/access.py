@@ -160,6 +160,81 @@ class ListAcls(Request, rename="camel"):
     resource_filter: str | None = None
 
 
+@request(RequestCode.UPDATE_AND_CREATE_ACL_CONFIG)
+class UpdateAclConfig(Request, rename="camel"):
+    """Create an account of plain_acl.yml, or change it. What is left out stays; lists are separated by commas."""
+
+    access_key: str | None = None
+    secret_key: str | None = None
+    white_remote_address: str | None = None
+    default_topic_perm: str | None = None
+    default_group_perm: str | None = None
+    admin: bool | None = None
+    topic_perms: str | None = None
+    group_perms: str | None = None
+
+
+@request(RequestCode.DELETE_ACL_CONFIG)
+class DeleteAclConfig(Request, rename="camel"):
+    """Remove an account of plain_acl.yml."""
+
+    access_key: str | None = None
+
+
+class AclVersionAnswer(Answer, rename="camel"):
+    """The version of plain_acl.yml, as JSON."""
+
+    version: str = ""
+    all_acl_file_version: str = ""
+    broker_name: str = ""
+    broker_addr: str = ""
+    cluster_name: str = ""
+
+
+@request(RequestCode.GET_BROKER_CLUSTER_ACL_INFO, answer=AclVersionAnswer)
+class GetAclVersion(Request, rename="camel"):
+    """Ask for the version of plain_acl.yml."""
+
+
+@request(RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG)
+class UpdateWhiteAddresses(Request, rename="camel"):
+    """Replace the white list of plain_acl.yml. Addresses are separated by commas."""
+
+    global_white_addrs: str | None = None
+    acl_file_full_path: str | None = None
+
+
+class PlainAccessInfo(msgspec.Struct, rename="camel", gc=False, omit_defaults=True):
+    """An account of plain_acl.yml, with its secret, as RocketMQ returns it."""
+
+    access_key: str | None = None
+    admin: bool | None = None
+    default_group_perm: str | None = None
+    default_topic_perm: str | None = None
+    group_perms: list[str] | None = None
+    secret_key: str | None = None
+    topic_perms: list[str] | None = None
+    white_remote_address: str | None = None
+
+
+class PlainAclInfo(msgspec.Struct, rename="camel", gc=False):
+    """The content of plain_acl.yml."""
+
+    global_white_addrs: list[str] = []
+    plain_access_configs: list[PlainAccessInfo] = []
+
+
+class AclConfigAnswer(Answer, rename="camel"):
+    """The content of plain_acl.yml."""
+
+    body_type: ClassVar[Any] = PlainAclInfo
+
+
+@request(RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG, answer=AclConfigAnswer)
+class GetAclConfig(Request, rename="camel"):
+    """Ask for the content of plain_acl.yml."""
+
+
 @request(RequestCode.SIGN_IN)
 class SignIn(Request, rename="camel"):
     """Sent first on a connection, one-way: the access key for all requests on it that aren't signed themselves."""

@@ -11,12 +11,14 @@ from staticfire.proxy.transport.calls import CallKind, GrpcStatus, Methods
 from staticfire.proxy.transport.entrance import Entrance
 from staticfire.proxy.transport.grpc_connection import GrpcConnection
 from staticfire.proxy.transport.limits import TransportLimits
+from staticfire.runtime.addresses import Address, format_address
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Clock, Listener, Machine
 from staticfire.runtime.server import ANY_IPV4, ANY_IPV6
 from staticfire.runtime.tls.settings import NO_AUTH, TlsSettings
 
 if TYPE_CHECKING:
+    from staticfire.runtime.repeated_lines import RepeatedLines
     from staticfire.runtime.tls.port import ContextOrError, TlsContexts
 
 log = logger("grpc")
@@ -36,6 +38,7 @@ class GrpcEndpoint:
         # RocketMQ's gRPC endpoint never asks clients for a certificate.
         self._tls = replace(tls or TlsSettings(), tls_server_need_client_auth=NO_AUTH)
         self._tls_contexts: TlsContexts | None = None
+        self._lines: RepeatedLines | None = None
         self._listeners: list[Listener] = []
         self._entrances: dict[Entrance, None] = {}  # In the order in which they were opened.
         # Connections whose protocol isn't recognised yet, the oldest first.
@@ -155,6 +158,14 @@ class GrpcEndpoint:
     def _connections(self) -> list[GrpcConnection]:
         return [entrance.grpc for entrance in self._entrances if entrance.grpc is not None]
 
+    def note(self, event: str, peer: Address, reason: str) -> None:
+        if self._lines is None:
+            # Imported here, because few connections are refused.
+            from staticfire.runtime.repeated_lines import RepeatedLines
+
+            self._lines = RepeatedLines(_report)
+        self._lines.note(event, format_address(*peer), reason)
+
     @property
     def tls_mode(self) -> str:
         return self._tls.tls_server_mode
@@ -221,6 +232,8 @@ class GrpcEndpoint:
         for entrance in list(self._entrances):
             entrance.close()
         await self._wait_until_gone()
+        if self._lines is not None:
+            self._lines.close()
 
     async def _wait_for_tasks(self) -> None:
         tasks = [task for entrance in self._entrances if entrance.grpc for task in entrance.grpc.tasks()]
@@ -240,3 +253,7 @@ class GrpcEndpoint:
         tasks = [task for entrance in entrances if entrance.grpc for task in entrance.grpc.tasks()]
         if tasks:
             await asyncio.wait(tasks, timeout=self.limits.stop_ms_max / 1000)
+
+
+def _report(event: str, address: str, reason: str, connections: int) -> None:
+    log.warning(event, peer=address, reason=reason, connections=connections)

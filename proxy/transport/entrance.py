@@ -11,15 +11,13 @@ from staticfire.protocol.errors import ProtocolError, UsageError
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.transport.first_bytes import Speaks, recognise
 from staticfire.proxy.transport.grpc_connection import GrpcConnection, Shared
-from staticfire.runtime.addresses import Address, format_address, plain_host
-from staticfire.runtime.log import logger
+from staticfire.runtime.addresses import Address, plain_host
+from staticfire.runtime.server import TLS_IN_TLS
 from staticfire.runtime.tls.settings import DISABLED, ENFORCING
 
 if TYPE_CHECKING:
     from staticfire.runtime.tls.port import ContextOrError
     from staticfire.runtime.tls.session import TlsSession
-
-log = logger("grpc")
 
 # How many bytes of responses the transport buffers; above that they wait in their streams.
 WRITE_BUFFER_BYTES_MAX = 1024 * 1024
@@ -94,7 +92,7 @@ class Entrance(asyncio.Protocol):
                 "TLS: the client disconnected during the handshake; it may have rejected the certificate or the host "
                 "name"
             )
-            log.warning("grpc_connection_refused", peer=format_address(*self.peer), reason=words)
+            self._porch.note("grpc_connection_refused", self.peer, words)
         self._is_closing = True
         self._first = b""
         if self.grpc is not None:
@@ -113,6 +111,8 @@ class Entrance(asyncio.Protocol):
         if speaker.speaks is Speaks.OTHER:
             self._send(speaker.answer)
             self.refuse(speaker.words)
+        elif speaker.speaks is Speaks.TLS and self._tls is not None:
+            self.refuse(TLS_IN_TLS)
         elif speaker.speaks is Speaks.HTTP_2 or self._tls is not None:
             if self._tls is None and self._porch.tls_mode == ENFORCING:
                 self.refuse("plain text on an enforcing port: turn TLS on in the client (tls.server.mode)")
@@ -205,7 +205,7 @@ class Entrance(asyncio.Protocol):
 
     def refuse(self, words: str) -> None:
         """Close the connection and log the reason."""
-        log.warning("grpc_connection_refused", peer=format_address(*self.peer), reason=words)
+        self._porch.note("grpc_connection_refused", self.peer, words)
         self.close()
 
     def close(self) -> None:

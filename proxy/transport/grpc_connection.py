@@ -66,6 +66,9 @@ class Shared(Protocol):
     def relieve(self, connection: "GrpcConnection") -> bool:
         """End the calls of the connection that holds the most, unless it is this one. Return whether there is room."""
 
+    def note(self, event: str, peer: Address, reason: str) -> None:
+        """Log why a connection is closed."""
+
     def queue(self, size: int) -> None:
         """Change the size of all responses that wait for their client by `size` bytes."""
 
@@ -329,7 +332,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
 
     def reject(self, code: H2Code, words: str) -> None:
         """Close the connection, because its client broke a rule."""
-        log.warning("grpc_connection_rejected", peer=format_address(*self.peer), code=code.name, reason=words)
+        self._shared.note("grpc_connection_rejected", self.peer, f"{words} ({code.name})")
         self.leave(code, words)
         self.lost()
         if self._way.waiting_bytes > self._shared.limits.control_bytes_max:
@@ -340,7 +343,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
 
     def abort(self, words: str) -> None:
         """Abort the connection, because its client broke a rule."""
-        log.warning("grpc_connection_rejected", peer=format_address(*self.peer), reason=words)
+        self._shared.note("grpc_connection_rejected", self.peer, words)
         self.lost()
         self._way.abort()
 

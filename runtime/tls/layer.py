@@ -17,9 +17,9 @@ RECORD_HEAD_BYTES = 5
 # The kind of the first message in a record of a handshake.
 CLIENT_HELLO = 1
 RECORD_BYTES_MAX = 16 * 1024
-# The size of a client's first bytes, which are buffered until its first message is complete and the certificate is
-# there.
-HELLO_BYTES_MAX = 64 * 1024
+# The size of a client's first bytes, which are buffered until its first message is complete and its session begins.
+# After that message a client waits for the server's.
+HELLO_BYTES_MAX = 20 * 1024
 
 TLS_FAILURE = "tls_failure"
 """The name of the extra information of a transport: why its TLS failed, or None."""

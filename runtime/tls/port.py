@@ -9,6 +9,7 @@ every 500 ms, and loads only if both certificate and key have changed.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 from ssl import SSLContext
 from typing import NamedTuple
 
@@ -22,11 +23,16 @@ from staticfire.runtime.tls.settings import TlsSettings
 
 log = logger("tls")
 
-# The number of connections whose handshake isn't complete. With one more, the oldest of them is closed. OpenSSL takes
-# 45 KiB for each, so that all together take less than 20 MiB.
-HANDSHAKES_MAX = 320
+# The number of connections whose handshake isn't complete. With one more, the oldest of them is closed.
+HANDSHAKES_MAX = 500
+# The number of them for which OpenSSL has a session. It takes 43 KiB until the handshake is complete: two buffers of a
+# whole record, which Python can't make smaller. The others wait with their first message, which takes 2 KiB, so that
+# all together take less than 20 MiB.
+SESSIONS_MAX = 384
 # The time from the first byte of a client to the end of its handshake.
 HANDSHAKE_MS_MAX = 10_000
+# A client that has begun so long ago loses its session to a new one, if all are in use.
+SLOW_S = 3.0
 
 ContextOrError = SSLContext | UsageError
 Refused = Callable[[str, str], None]
@@ -105,12 +111,21 @@ class Handshake(NamedTuple):
 
 
 class TlsPort:
-    """Puts layers between connections and their transports."""
+    """Puts layers between connections and their transports.
+
+    A handshake takes milliseconds, so a client with an old one is slow, or holds it on purpose. If all sessions are in
+    use, a new client gets that of the oldest, or waits: clients that connect at the same moment don't end each other's
+    handshakes. Of those that wait, the newest is served first, because the others may be there to fill the queue.
+    """
 
     def __init__(self, contexts: TlsContexts, refused: Refused) -> None:
         self._contexts = contexts
         self._refused = refused
         self._handshakes: OrderedDict[TlsLayer, Handshake] = OrderedDict()
+        self._sessions: dict[TlsLayer, float] = {}
+        """When each of them began, by the loop's clock; the oldest is the first."""
+        self._waiting: dict[TlsLayer, None] = {}
+        self._is_serving = False
 
     def admit(
         self, inner: asyncio.Protocol, wire: asyncio.Transport, address: str, first: bytes, is_connected: bool = True
@@ -130,13 +145,28 @@ class TlsPort:
         return layer
 
     def _greeted(self, layer: TlsLayer) -> None:
-        def begin(context: ContextOrError) -> None:
-            if isinstance(context, UsageError):
-                layer.fail(str(context))
-            else:
-                layer.begin(TlsSession(context))
+        """Begin the session of a client whose first message is complete, or let it wait."""
+        self._waiting[layer] = None
+        if len(self._sessions) < SESSIONS_MAX:
+            self._serve()
+            return
+        oldest = next(iter(self._sessions))
+        if asyncio.get_running_loop().time() - self._sessions[oldest] >= SLOW_S:
+            # Its session goes to the newest client that waits: to this one.
+            oldest.fail(f"TLS: {SESSIONS_MAX} handshakes are in progress, and this is the oldest")
 
-        self._contexts.when_ready(begin)
+    def _serve(self) -> None:
+        """Begin the sessions of clients that wait, the newest first, as far as there is room."""
+        if self._is_serving:
+            return  # A client of the loop below has failed at once; the loop goes on with the next one.
+        self._is_serving = True
+        try:
+            while self._waiting and len(self._sessions) < SESSIONS_MAX:
+                layer, _ = self._waiting.popitem()
+                self._sessions[layer] = asyncio.get_running_loop().time()
+                self._contexts.when_ready(partial(_begin, layer))
+        finally:
+            self._is_serving = False
 
     def _expired(self, layer: TlsLayer) -> None:
         layer.fail(f"TLS: the handshake is incomplete after {HANDSHAKE_MS_MAX // 1_000} s")
@@ -144,12 +174,23 @@ class TlsPort:
     def _settled(self, layer: TlsLayer, failed: TlsFailed | None) -> None:
         handshake = self._handshakes.pop(layer)
         handshake.deadline.cancel()
+        self._waiting.pop(layer, None)
         if failed is not None:
             self._refused(handshake.address, str(failed))
+        if self._sessions.pop(layer, None) is not None:
+            self._serve()
 
     def close(self) -> None:
         """End the handshakes that aren't complete; all other connections are closed by their owners."""
         self._contexts.close()
+        self._waiting.clear()
         for layer, handshake in list(self._handshakes.items()):
             handshake.deadline.cancel()
             layer.abort()
+
+
+def _begin(layer: TlsLayer, context: ContextOrError) -> None:
+    if isinstance(context, UsageError):
+        layer.fail(str(context))
+    else:
+        layer.begin(TlsSession(context))

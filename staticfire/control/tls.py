@@ -6,6 +6,7 @@ from functools import partial
 
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Workers
+from staticfire.runtime.repeated_lines import RepeatedLines
 from staticfire.runtime.tls.first_byte import FirstByte
 from staticfire.runtime.tls.port import TlsContexts, TlsPort
 from staticfire.runtime.tls.settings import ENFORCING, TlsSettings
@@ -26,6 +27,7 @@ class TlsDoor:
         self._settings = settings
         self._workers = workers
         self._port: TlsPort | None = None
+        self._lines = RepeatedLines(_report)
         self._waiting: set[FirstByte] = set()
 
     @property
@@ -36,12 +38,15 @@ class TlsDoor:
     def door(self, make_inner: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
         """Return what makes the protocol of each connection."""
         mode = self._settings.tls_server_mode
-        return partial(FirstByte, make_inner, mode, self._open, _refused, ONLY_TLS, self._waiting)
+        return partial(FirstByte, make_inner, mode, self._open, self._refused, ONLY_TLS, self._waiting)
 
     def _open(self) -> TlsPort:
         if self._port is None:
-            self._port = TlsPort(TlsContexts(self._settings, self._workers), _refused)
+            self._port = TlsPort(TlsContexts(self._settings, self._workers), self._refused)
         return self._port
+
+    def _refused(self, address: str, reason: str) -> None:
+        self._lines.note("tls_refused", address, reason)
 
     def close(self) -> None:
         """Close the connections that haven't begun, because aiohttp doesn't know them."""
@@ -49,7 +54,8 @@ class TlsDoor:
             connection.abort()
         if self._port is not None:
             self._port.close()
+        self._lines.close()
 
 
-def _refused(address: str, reason: str) -> None:
-    log.warning("tls_refused", peer=address, reason=reason)
+def _report(event: str, address: str, reason: str, connections: int) -> None:
+    log.warning(event, peer=address, reason=reason, connections=connections)

@@ -8,6 +8,7 @@ import pytest
 from tests.house.source import ROOT
 
 SHORT = {
+    "access": ["--sends", "640", "--rounds", "1"],
     "burst": ["--rounds", "2", "--only", "json_send"],
     "consume_path": ["--rounds", "2"],
     "journal": ["--rounds", "20", "--only", "pull_1"],

@@ -1,7 +1,8 @@
 """usage: python -m tests.clients [--through-rocketmqs-proxy] [CLIENT ...]
 
 Runs real RocketMQ clients against clusters and shows client x behaviour; CLIENT is a part of a column's name; then the
-quick starts of docs/clients-5x.md, as they stand there. Ends with 1 when something failed. A client whose toolchain is
+quick starts of docs/clients-5x.md, as they stand there; then each with right and wrong keys, without permissions, and
+with TLS (`access`: only that). Ends with 1 when something failed. A client whose toolchain is
 missing is named; with CI=true that is a failure, too. With the flag: the clients by gRPC, with RocketMQ's own proxy
 between them and our brokers.
 """
@@ -9,20 +10,23 @@ between them and our brokers.
 import os
 import sys
 import time
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 
 from staticfire.cluster.cluster import Cluster
+from tests.clients.access import ACCESS_CASES, access_outcomes
 from tests.clients.behaviours import BEHAVIOURS, BEHAVIOURS_5
 from tests.clients.driving import Outcome, drive
 from tests.clients.quick_starts import quick_starts
-from tests.clients.toolchains import CLIENTS, ClientUnavailable
+from tests.clients.toolchains import CLIENTS, ClientUnavailable, RealClient
 
 MARKS = {"ok": "[green]ok[/]", "failed": "[bold red]FAILED[/]", "cannot": "[dim]-[/]"}
 
 
 THROUGH = "--through-rocketmqs-proxy"
+ACCESS = "access"
 
 
 def through_proxy(wanted: list[str]) -> int:
@@ -48,6 +52,8 @@ def main(wanted: list[str]) -> int:
     """Run the clients; return the exit code."""
     if THROUGH in wanted:
         return through_proxy([word for word in wanted if word != THROUGH])
+    if ACCESS in wanted:
+        return only_access([word for word in wanted if word != ACCESS])
     console = Console(width=max(100, Console().width))
     columns: dict[str, dict[str, Outcome]] = {}
     unavailable: dict[str, str] = {}
@@ -67,6 +73,7 @@ def main(wanted: list[str]) -> int:
         for by_grpc, behaviours in ((False, BEHAVIOURS), (True, BEHAVIOURS_5)):
             names = [client.name for client in CLIENTS if client.by_grpc == by_grpc]
             show(console, {name: columns[name] for name in names if name in columns}, behaviours)
+    by_access = access_columns([client for client in CLIENTS if client.name in columns], console)
     starts, without_tools = quick_starts(wanted)
     unavailable |= without_tools
     for name, outcome in starts.items():
@@ -76,7 +83,41 @@ def main(wanted: list[str]) -> int:
     if not columns and not unavailable:
         console.print(f"there is no such client: {', '.join(wanted)}")
         return 2
-    return verdict({**columns, "quick starts": starts}, unavailable)
+    access_verdicts = {f"{name}, access": column for name, column in by_access.items()}
+    return verdict({**columns, **access_verdicts, "quick starts": starts}, unavailable)
+
+
+def access_columns(clients: Sequence[RealClient], console: Console) -> dict[str, dict[str, Outcome]]:
+    """Run the clients with keys and TLS, show client x case, and return the outcomes."""
+    columns = {}
+    os.environ.setdefault("STATICFIRE_LOG_LEVEL", "error")  # Each refusal is a line otherwise.
+    for client in clients:
+        began = time.monotonic()
+        columns[client.name] = access_outcomes(client)
+        console.print(
+            summary(f"{client.name}, access", columns[client.name], time.monotonic() - began), highlight=False
+        )
+    show(console, columns, ACCESS_CASES)
+    return columns
+
+
+def only_access(wanted: list[str]) -> int:
+    """Run only the cases of access; return the exit code."""
+    console = Console(width=max(100, Console().width))
+    ready, unavailable = [], {}
+    for client in CLIENTS:
+        if not wanted or any(part in client.name for part in wanted):
+            try:
+                client.command()
+                ready.append(client)
+            except ClientUnavailable as error:
+                unavailable[client.name] = str(error)
+    columns = access_columns(ready, console)
+    for name, column in columns.items():
+        for case, outcome in column.items():
+            console.print(f"{name}, {case}: {outcome.word}: {outcome.detail}", highlight=False, markup=False)
+    tell_of_missing(console, unavailable)
+    return verdict(columns, unavailable)
 
 
 def tell_of_missing(console: Console, unavailable: dict[str, str]) -> None:

@@ -35,6 +35,8 @@ class RealClient:
     """Fills a folder of the cache and returns the driver's command."""
     by_grpc: bool = False
     """Whether it is a client of RocketMQ 5, which has behaviours of its own."""
+    why_no_tls: str = ""
+    """Why it can't speak TLS; empty: it can."""
 
     def command(self) -> list[str]:
         """Return the command that runs the driver, bringing what it needs. Raises: ClientUnavailable."""
@@ -42,6 +44,12 @@ class RealClient:
         if missing:
             raise ClientUnavailable(f"not on the PATH: {', '.join(missing)}")
         return self.bring(CACHE)
+
+    def access_command(self) -> list[str]:
+        """Return the command that runs its program for keys and TLS, which is beside the driver. Raises: the same."""
+        *before, driver = self.command()
+        folder, slash, name = driver.rpartition("/")
+        return [*before, f"{folder}{slash}{name.replace('driver', 'access').replace('Driver', 'Access')}"]
 
 
 def filled(folder: Path, sources: tuple[Path, ...], fill: Callable[[Path], None]) -> Path:
@@ -81,7 +89,7 @@ def java(version: str, *flags: str, home: Path = HERE / "java") -> Callable[[Pat
     """Return what brings the client of that version from Maven Central and compiles the driver against it."""
 
     def bring(cache: Path) -> list[str]:
-        pom, driver = home / "pom.xml", home / "Driver.java"
+        pom, programs = home / "pom.xml", (home / "Driver.java", home / "Access.java")
 
         def jars(folder: Path) -> None:
             goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
@@ -89,10 +97,10 @@ def java(version: str, *flags: str, home: Path = HERE / "java") -> Callable[[Pat
             run([*command, f"-Drocketmq.version={version}"], folder)
 
         def classes(folder: Path) -> None:
-            run(["javac", "-nowarn", "-cp", f"{library}/*", "-d", str(folder), str(driver)], folder)
+            run(["javac", "-nowarn", "-cp", f"{library}/*", "-d", str(folder), *map(str, programs)], folder)
 
         library = filled(cache / f"{home.name}-{version}" / "jars", (pom,), jars)
-        compiled = filled(cache / f"{home.name}-{version}" / "classes", (pom, driver), classes)
+        compiled = filled(cache / f"{home.name}-{version}" / "classes", (pom, *programs), classes)
         return ["java", *flags, "-cp", f"{compiled}:{library}/*", "Driver"]
 
     return bring
@@ -103,17 +111,20 @@ def java(version: str, *flags: str, home: Path = HERE / "java") -> Callable[[Pat
 
 def go(home: Path) -> Callable[[Path], list[str]]:
     """Return what builds the driver with the module versions of go.sum."""
-    sources = tuple(home / name for name in ("driver.go", "go.mod", "go.sum"))
+    sources = tuple(home / name for name in ("driver.go", "access/main.go", "go.mod", "go.sum"))
 
     def build(folder: Path) -> None:
-        run(["go", "build", "-o", str(folder / "driver"), "."], home, {"GOFLAGS": "-mod=readonly"})
+        for program, package in (("driver", "."), ("access", "./access")):
+            run(["go", "build", "-o", str(folder / program), package], home, {"GOFLAGS": "-mod=readonly"})
 
     return lambda cache: [str(filled(cache / home.name, sources, build) / "driver")]
 
 
 def node(home: Path) -> Callable[[Path], list[str]]:
-    """Return what installs the packages of package-lock.json beside a copy of the driver, where it finds them."""
-    driver, lock, package = (home / name for name in ("driver.js", "package-lock.json", "package.json"))
+    """Return what installs the packages of package-lock.json beside copies of the programs, where they find them."""
+    driver, access, lock, package = (
+        home / name for name in ("driver.js", "access.js", "package-lock.json", "package.json")
+    )
 
     def install(folder: Path) -> None:
         for source in (lock, package):
@@ -123,6 +134,7 @@ def node(home: Path) -> Callable[[Path], list[str]]:
     def bring(cache: Path) -> list[str]:
         folder = filled(cache / home.name, (lock, package), install)
         shutil.copy(driver, folder)
+        shutil.copy(access, folder)
         return ["node", str(folder / "driver.js")]
 
     return bring
@@ -152,9 +164,9 @@ CLIENTS = (
     RealClient("java 5.3.3", ("java", "javac", "mvn"), java("5.3.3")),
     RealClient("java 5.3.3 binary", ("java", "javac", "mvn"), java("5.3.3", "-Drocketmq.serialize.type=ROCKETMQ")),
     RealClient("java 4.9.8", ("java", "javac", "mvn"), java("4.9.8")),
-    RealClient("go 2.1.2", ("go",), go(HERE / "go")),
-    RealClient("node 3.12.0", ("node", "npm"), node(HERE / "node")),
-    RealClient("python 0.4.4", (), python),
+    RealClient("go 2.1.2", ("go",), go(HERE / "go"), why_no_tls="the client has no TLS"),
+    RealClient("node 3.12.0", ("node", "npm"), node(HERE / "node"), why_no_tls="the client has no TLS"),
+    RealClient("python 0.4.4", (), python, why_no_tls="its library is built without TLS"),
     RealClient("java5 5.2.0", ("java", "javac", "mvn"), java("5.2.0", home=HERE / "java5"), by_grpc=True),
     RealClient("go5 5.1.4", ("go",), go(HERE / "go5"), by_grpc=True),
     RealClient("node5 1.0.8", ("node", "npm"), node(HERE / "node5"), by_grpc=True),

@@ -145,3 +145,14 @@ async def test_the_mode_decides_what_is_taken(
         await endpoint.close()
         await machine.workers.close()
     assert words in capfd.readouterr().err
+
+
+async def test_tls_inside_of_tls_is_refused(endpoint: GrpcEndpoint, capfd: pytest.CaptureFixture[str]) -> None:
+    reader, writer = await asyncio.open_connection(HOST, endpoint.port, ssl=trusting(), server_hostname=HOST)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        trusting().wrap_bio(incoming, outgoing).do_handshake()
+    writer.write(outgoing.read())
+    assert await reader.read() == b""
+    writer.close()
+    assert "TLS inside of TLS" in capfd.readouterr().err

@@ -37,6 +37,7 @@ from staticfire.protocol.requests.send import ManyMessage, SendMany, SendMessage
 from staticfire.protocol.requests.statistics import GetRuntimeInfo
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.runtime.credentials import Credentials
+from staticfire.runtime.log import logged_to
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import Stand
@@ -307,6 +308,36 @@ async def test_settings_switch_it_while_the_broker_runs(world: SimulatedWorld) -
     assert (await asker.ask(change)).code == 0
     assert (await asker.told(GetRuntimeInfo(), None))[0] == 0
     assert await asker.told(send("orders"), None) == NO_KEY
+    await asker.close()
+
+
+PLAIN = b"""
+accounts:
+- accessKey: shop-key
+  secretKey: '0123456789'
+  topicPerms:
+  - orders=PUB
+"""
+
+
+async def test_a_plain_acl_file_holds_whatever_the_settings_of_rocketmq_5_say(world: SimulatedWorld) -> None:
+    world.machine("broker-a", "10.0.0.2").files.replace("/plain_acl.yml", PLAIN)
+    said: list[tuple[str, object]] = []
+    with logged_to(lambda _level, event, fields: said.append((event, fields.get("setting")))):
+        asker = Asker(
+            await Stand(
+                world, plain_acl_file="/plain_acl.yml", authentication_enabled=False, authorization_enabled=False,
+                init_authentication_user=JUDGING["init_authentication_user"],
+            ).start()
+        )  # fmt: skip
+    assert [setting for event, setting in said if event == "setting_has_no_effect"] == ["authenticationEnabled=false"]
+    account = Credentials("shop-key", "0123456789")
+    assert await asker.told(send("orders"), None) == NO_KEY
+    assert (await asker.told(send("orders"), account))[0] == 0
+    assert (await asker.told(send("audit"), account))[0] == 16
+    assert await asker.told(send("orders"), Credentials("shop-key", "wrong")) == WRONG
+    assert await asker.told(send("orders"), Credentials("root", "wrong")) == WRONG, "a user of RocketMQ 5, too"
+    assert (await asker.told(send("audit"), ROOT))[0] == 0
     await asker.close()
 
 

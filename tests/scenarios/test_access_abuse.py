@@ -1,11 +1,16 @@
 """What a hostile client or user tries against access control."""
 
+import asyncio
+import json
+import struct
 from typing import NamedTuple, cast
 
 import pytest
 
+from staticfire.broker.access.gate import TOO_MANY_FIELDS
 from staticfire.broker.access.refusals import LINES_MAX, LINES_MS
 from staticfire.protocol.codecs import JSON, NATIVE
+from staticfire.protocol.limits import HEADER_FIELDS_MAX
 from staticfire.protocol.requests.access import (
     CreateUser,
     DeleteAcl,
@@ -111,6 +116,94 @@ async def test_the_signature_of_a_request_is_no_sign_in(world: SimulatedWorld) -
     answer = await pool.ask(asker.stand.brokers["broker-a"], GetRuntimeInfo())
     assert (answer.code, answer.remark) == WRONG
     await pool.close()
+    await asker.close()
+
+
+class Recorded(NamedTuple):
+    """What somebody has who has read the sign-in of another client."""
+
+    access_key: str
+    recorded: SignIn
+    security_token: str = ""
+
+    def sign_in(self, _: str) -> SignIn:
+        return self.recorded
+
+
+async def test_what_somebody_can_do_who_reads_plain_text(world: SimulatedWorld) -> None:
+    """As with RocketMQ: repeat what it has read, until the secret changes; nothing else. With TLS it reads nothing."""
+    asker = await judging(world)
+    await asker.user()
+    await asker.allow("Topic:orders", "Pub")
+    recorded = cast(Credentials, Recorded("shop", SHOP.sign_in("0" * 32)))
+    thief = ConnectionPool(world.machine("thief", "10.0.0.8"), codec_byte=NATIVE, credentials=recorded)
+    broker = asker.stand.brokers["broker-a"]
+    assert (await thief.ask(broker, send("orders"))).code == 0, "a sign-in can be repeated"
+    assert (await thief.ask(broker, send("audit"))).code == 16, "and may do what the user may"
+    replies = [await frame_sent(asker, signed(topic=topic)) for topic in ("orders", "orders", "audit")]
+    assert [code for code, _ in replies[:2]] == [0, 0], "so can a request"
+    assert replies[2] == WRONG, "but not with another topic"
+    await asker.ask(UpdateUser("shop", body=UserInfo(password="changed")))
+    assert (await thief.ask(broker, send("orders"))).code == WRONG[0]
+    assert (await frame_sent(asker, signed(topic="orders"))) == WRONG
+    await thief.close()
+    await asker.close()
+
+
+def signed(topic: str) -> bytes:
+    """Return a send whose signature is that of one to the topic `orders`."""
+    fields = dict(zip("abcdefghijklm", ("pg", "orders", "TBW102", "4", "0", "0", "1", "0", "", "0", "false", "0", "false"), strict=True))  # fmt: skip  # noqa: E501
+    fields["AccessKey"] = "shop"
+    signature = sign("s3cret", signed_content(fields, b"x"))
+    return framed(310, {**fields, "b": topic, "Signature": signature}, b"x")
+
+
+def framed(code: int, fields: dict[str, str], body: bytes = b"") -> bytes:
+    head = {"code": code, "language": "JAVA", "version": 479, "opaque": 7, "flag": 0, "extFields": fields}
+    header = json.dumps(head).encode()
+    return struct.pack(">II", 4 + len(header) + len(body), len(header)) + header + body
+
+
+class Wire(asyncio.Protocol):
+    """Sends bytes, and keeps what is returned."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._got = b""
+        self.answer: asyncio.Future[tuple[int, str]] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast(asyncio.Transport, transport).write(self._data)
+
+    def data_received(self, data: bytes) -> None:
+        self._got += data
+        size = int.from_bytes(self._got[:4], "big")
+        if len(self._got) >= 4 + size and not self.answer.done():
+            header = json.loads(self._got[8 : 8 + int.from_bytes(self._got[5:8], "big")])
+            self.answer.set_result((header["code"], header.get("remark") or ""))
+
+
+async def frame_sent(asker: Asker, frame: bytes) -> tuple[int, str]:
+    """Send a frame on a connection of its own; return code and remark of the response."""
+    wire = Wire(frame)
+    host, _, port = asker.stand.brokers["broker-a"].rpartition(":")
+    await asker.stand.world.machine("thief", "10.0.0.8").network.connect(lambda: wire, host, int(port), 1_000)
+    return await wire.answer
+
+
+@pytest.mark.parametrize("name", ["a", "a\\"], ids=["plain names", "names that look escaped"])
+async def test_more_header_fields_than_any_client_sends_are_not_even_sorted(
+    world: SimulatedWorld, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asker = await judging(world)
+    monkeypatch.setattr("staticfire.broker.access.gate.sign", None)
+    fields = {f"{number}{name}": "" for number in range(HEADER_FIELDS_MAX)}
+    assert await frame_sent(asker, framed(28, {**fields, "AccessKey": "root"})) == (16, TOO_MANY_FIELDS)
+    monkeypatch.undo()
+    within = dict(list(fields.items())[:-2]) | {"AccessKey": "root"}
+    assert await frame_sent(asker, framed(28, {**within, "Signature": sign("r00t", signed_content(within))})) == (0, "")
+    tricky = {"AccessKey": "root", "properties": '{"a":1}' * 5000}
+    assert await frame_sent(asker, framed(28, {**tricky, "Signature": sign("r00t", signed_content(tricky))})) == (0, "")
     await asker.close()
 
 

@@ -10,9 +10,10 @@ import pytest_asyncio
 
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import StorageError
-from staticfire.protocol.requests.access import CreateUser, GetUser, UserInfo
+from staticfire.protocol.requests.access import AclInfo, CreateAcl, CreateUser, EntryInfo, GetUser, PolicyInfo, UserInfo
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
 from staticfire.protocol.requests.replication import GetReplication
+from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
 from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.runtime.credentials import Credentials
 from staticfire.runtime.pool import ConnectionPool
@@ -180,6 +181,7 @@ async def test_two_slaves_copy_one_master(world: SimulatedWorld) -> None:
     await trio.close()
 
 
+ALLOWED = AclInfo(policies=[PolicyInfo(entries=[EntryInfo("Topic:*", ["Pub"], decision="Allow")])])
 INNER = '{"accessKey":"inner","secretKey":"0123456789"}'
 
 
@@ -200,6 +202,32 @@ async def test_a_slave_has_the_users_of_its_master(world: SimulatedWorld) -> Non
     assert (await root.ask(address_of(MASTER), CreateUser("shop", body=UserInfo("shop", "s3cret")))).code == 0
     await world.run_for(2_000)
     assert (await root.ask(address_of(SLAVE), GetUser("shop"))).body == UserInfo("shop", "s3cret", "Normal", "enable")
+    await root.close()
+    await pair.close()
+
+
+async def test_a_snapshot_from_before_the_first_user_opens_the_slave_too(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world, inner_client_authentication_credentials=INNER).open()
+    await pair.send(b"for everybody")
+    root = ConnectionPool(world.machine("root", "10.0.0.8"), credentials=Credentials("root", "r00t"))
+    master = address_of(MASTER)
+    assert (await pair.ask(MASTER, SaveSnapshot("before"))).code == 0
+    assert (await pair.ask(MASTER, CreateUser("root", body=UserInfo("root", "r00t", "Super")))).code == 0
+    assert (await root.ask(master, CreateAcl("User:root", body=ALLOWED))).code == 0
+    await world.run_for(2_000)
+    assert (await pair.pull(SLAVE, 0)).remark == "username cannot be null."
+    assert (await root.ask(master, SaveSnapshot("after"))).code == 0
+    assert (await pair.ask(MASTER, RestoreSnapshot("before"))).remark == "username cannot be null."
+    assert (await root.ask(master, RestoreSnapshot("before"))).code == 0
+    await world.run_for(2_000)
+    assert len(await pair.bodies(MASTER)) == len(await pair.bodies(SLAVE)) == 1
+    await pair.restart(SLAVE)
+    await world.run_for(2_000)
+    assert len(await pair.bodies(SLAVE)) == 1, "also after a restart"
+    assert (await pair.ask(MASTER, RestoreSnapshot("after"))).code == 0
+    await world.run_for(2_000)
+    for name in (MASTER, SLAVE):
+        assert (await pair.pull(name, 0)).remark == "username cannot be null."
     await root.close()
     await pair.close()
 

@@ -150,23 +150,23 @@ def resident_kib() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") // KIB
 
 
-async def test_half_open_handshakes_take_little(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_half_open_handshakes_take_little() -> None:
     first, loop = hello(), asyncio.get_running_loop()
     async with nameserver() as server:
         await ask(server.port, TLS)
         before = resident_kib()
         with ExitStack() as clients:
-            for _ in range(HALF_OPEN):
+            for number in range(HALF_OPEN):
                 client = clients.enter_context(socket.socket())
                 client.setblocking(False)
                 await loop.sock_connect(client, (HOST, server.port))
                 await loop.sock_sendall(client, first)
-                assert await loop.sock_recv(client, 1) == b"\x16"
+                if number < tls_port.SESSIONS_MAX:
+                    assert await loop.sock_recv(client, 1) == b"\x16"
+            await ask(server.port, None)  # The server has read all of them by now.
             grown = resident_kib() - before
-            assert (await ask(server.port, TLS)).code == 0
+            assert len(server._server.connections) >= HALF_OPEN, "one was ended"
         assert grown < HALF_OPEN_MIB_MAX * KIB
-    ended = capfd.readouterr().err.count("this is the oldest")
-    assert ended == HALF_OPEN + 1 - tls_port.HANDSHAKES_MAX
 
 
 async def test_with_too_many_handshakes_the_oldest_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,6 +182,64 @@ async def test_with_too_many_handshakes_the_oldest_is_ended(monkeypatch: pytest.
         for reader, writer in pairs:
             writer.close()
             await reader.read()
+
+
+async def greeted(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect, and send the first message."""
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(hello())
+    return reader, writer
+
+
+async def test_a_new_client_gets_the_session_of_a_slow_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_port, "SESSIONS_MAX", 1)
+    monkeypatch.setattr(tls_port, "SLOW_S", 0.0)
+    async with nameserver() as server:
+        slow = await greeted(server.port)
+        assert await slow[0].read(1) == b"\x16"
+        assert (await ask(server.port, TLS)).code == 0
+        assert (await slow[0].read())[-7:] != b"", "it was ended"
+        slow[1].close()
+
+
+async def test_clients_that_connect_at_once_wait_for_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_port, "SESSIONS_MAX", 2)
+    async with nameserver() as server:
+        held = [await greeted(server.port) for _ in range(2)]
+        assert [await reader.read(1) for reader, _ in held] == [b"\x16"] * 2
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(ask(server.port, TLS)) for _ in range(4)]
+            rubbish = [await asyncio.open_connection(HOST, server.port) for _ in range(30)]
+            for _, writer in rubbish:
+                writer.write(b"\x16\x03\x01\x00\x05hello")
+            await ask(server.port, None)
+            held[0][1].close()
+        assert [task.result().code for task in tasks] == [0] * 4
+        for _, writer in (*held, *rubbish):
+            writer.close()
+
+
+async def test_tls_inside_of_tls_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    async with nameserver() as server:
+        reader, writer = await asyncio.open_connection(HOST, server.port, ssl=trusting(), server_hostname=HOST)
+        writer.write(hello())
+        assert await reader.read() == b""
+        writer.close()
+    assert "TLS inside of TLS" in capfd.readouterr().err
+
+
+async def test_a_flood_of_refused_connections_is_a_few_lines(capfd: pytest.CaptureFixture[str]) -> None:
+    async with nameserver(tls_server_mode="enforcing") as server:
+        for first in (b"GET / HTTP/1.1\r\n\r\n", b"\0\0\0\x20\0\0\0\0", b"\x16\x03\x01\x00\x05hello"):
+            for _ in range(50):
+                reader, writer = await asyncio.open_connection(HOST, server.port)
+                writer.write(first)
+                await reader.read()
+                writer.close()
+    lines = [line for line in capfd.readouterr().err.splitlines() if "peer=" in line]
+    counts = [int(line.split("connections=")[1].split()[0]) for line in lines]
+    assert sum(counts) == 150
+    assert len(lines) <= 12
 
 
 async def test_a_hello_may_come_byte_by_byte() -> None:

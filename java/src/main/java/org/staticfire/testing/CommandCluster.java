@@ -10,7 +10,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -25,7 +27,8 @@ import java.util.concurrent.TimeoutException;
 final class CommandCluster implements ClusterHost {
     private static final String MARK = "STATICFIRE_READY";
     private static final String SCRIPT =
-        "echo \"" + MARK + "|$NAMESRV_ADDR|$ROCKETMQ_ENDPOINT|$STATICFIRE_CONTROL|$STATICFIRE_CONTROL_TOKEN\"; cat > /dev/null";
+        "echo \"" + MARK + "|$NAMESRV_ADDR|$ROCKETMQ_ENDPOINT|$STATICFIRE_CONTROL|$STATICFIRE_CONTROL_TOKEN"
+        + "|$STATICFIRE_TLS_ENABLE\"; cat > /dev/null";
     private static final int START_TIMEOUT_S = 60;
     private static final int STOP_TIMEOUT_S = 15;
     private static final int LINES_MAX = 40;
@@ -35,6 +38,7 @@ final class CommandCluster implements ClusterHost {
     private final Deque<String> lastLines = new ArrayDeque<>();
     private final String[] addresses;
     private final ControlClient control;
+    private final Map<String, String> tls = new TreeMap<>();
 
     CommandCluster(String program, ClusterOptions options) {
         this.program = program;
@@ -43,7 +47,12 @@ final class CommandCluster implements ClusterHost {
         words.addAll(List.of("--", "sh", "-c", SCRIPT));
         process = started(new ProcessBuilder(words).redirectErrorStream(true));
         addresses = awaitReady().split("\\|", -1);
-        control = new ControlClient(addresses[3], addresses[4]);
+        String trusted = TrustedCa.path(options.settings(), System.getenv());
+        control = new ControlClient(addresses[3], addresses[4], trusted);
+        if (!addresses[5].isEmpty()) {
+            tls.put("STATICFIRE_TLS_ENABLE", addresses[5]);
+            tls.put(TrustedCa.VARIABLE, trusted);
+        }
     }
 
     /** The program that the property staticfire.command names, or the first {@code staticfire} of the PATH. */
@@ -136,14 +145,15 @@ final class CommandCluster implements ClusterHost {
 
     @Override
     public String staticfire(String... words) {
-        return run(program, namesrv(), words);
+        return run(program, namesrv(), tls, words);
     }
 
-    /** Run a command of staticfire on this machine. */
-    static String run(String program, String namesrv, String... words) {
+    /** Run a command of staticfire on this machine, with these variables in its environment. */
+    static String run(String program, String namesrv, Map<String, String> variables, String... words) {
         List<String> command = new ArrayList<>(List.of(program));
         command.addAll(Arrays.asList(words));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+        builder.environment().putAll(variables);
         builder.environment().put("NAMESRV_ADDR", namesrv);
         Process process = started(builder);
         try {

@@ -13,25 +13,37 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import javax.net.ssl.SSLException;
 
-/** Requests to the control endpoint of a cluster: HTTP and JSON. */
+/** Requests to the control endpoint of a cluster: HTTP or HTTPS, and JSON. */
 final class ControlClient {
     static final Duration TIMEOUT = Duration.ofSeconds(30);
     private static final int WORDS_MAX = 300;
 
     // Never by a proxy: the endpoint is on this machine or on the one of the Docker engine.
-    private static final HttpClient HTTP = HttpClient.newBuilder()
-        .version(HttpClient.Version.HTTP_1_1)
-        .connectTimeout(Duration.ofSeconds(10))
-        .proxy(ProxySelector.of(null))
-        .build();
+    private static final HttpClient HTTP = builder().build();
 
     private final String url;
     private final String token;
+    private final HttpClient http;
 
     ControlClient(String url, String token) {
+        this(url, token, "");
+    }
+
+    /** {@code trusted}: a file with the CA of an https endpoint; empty: the CAs that this Java trusts. */
+    ControlClient(String url, String token, String trusted) {
         this.url = url;
         this.token = token;
+        boolean own = url.startsWith("https:") && !trusted.isEmpty();
+        http = own ? builder().sslContext(TrustedCa.context(trusted)).build() : HTTP;
+    }
+
+    private static HttpClient.Builder builder() {
+        return HttpClient.newBuilder()
+            .version(HttpClient.Version.HTTP_1_1)
+            .connectTimeout(Duration.ofSeconds(10))
+            .proxy(ProxySelector.of(null));
     }
 
     String url() {
@@ -58,7 +70,10 @@ final class ControlClient {
         String called = method + " " + url + path;
         HttpResponse<String> response;
         try {
-            response = HTTP.send(request(method, path, body, timeout), HttpResponse.BodyHandlers.ofString());
+            response = http.send(request(method, path, body, timeout), HttpResponse.BodyHandlers.ofString());
+        } catch (SSLException error) {
+            throw new StaticfireException(called + " failed: " + error + "; name the file with the cluster's CA: the"
+                + " setting " + TrustedCa.SETTING + ", or " + TrustedCa.VARIABLE + " in the environment", error);
         } catch (IOException error) {
             throw new StaticfireException(called + " failed: " + error + "; is the cluster still running?", error);
         } catch (InterruptedException error) {

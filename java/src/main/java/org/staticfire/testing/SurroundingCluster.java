@@ -13,7 +13,8 @@ final class SurroundingCluster implements ClusterHost {
         namesrv = environment.get("NAMESRV_ADDR");
         endpoint = environment.getOrDefault("ROCKETMQ_ENDPOINT", "");
         String token = environment.getOrDefault("STATICFIRE_CONTROL_TOKEN", "");
-        control = new ControlClient(environment.get("STATICFIRE_CONTROL"), token);
+        control = new ControlClient(
+            environment.get("STATICFIRE_CONTROL"), token, TrustedCa.path(Map.of(), environment));
     }
 
     /** The cluster that the environment names, if there is one. */
@@ -39,7 +40,7 @@ final class SurroundingCluster implements ClusterHost {
 
     @Override
     public String staticfire(String... words) {
-        return CommandCluster.run(CommandCluster.find().orElse("staticfire"), namesrv, words);
+        return CommandCluster.run(CommandCluster.find().orElse("staticfire"), namesrv, Map.of(), words);
     }
 
     @Override

@@ -5,9 +5,11 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.nio.file.Path;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** A cluster by the command: what is reported when it can't start, and that it ends. */
 class CommandClusterTest {
@@ -41,6 +43,40 @@ class CommandClusterTest {
         cluster.close();
         StaticfireException error = assertThrows(StaticfireException.class, () -> control.get("/health"));
         assertEquals(0, error.status());
+    }
+
+    @Test
+    void anEndpointWithTlsIsVerifiedByTheCaOfTheCluster(@TempDir Path folder) {
+        CommandCluster.run(program, "", Map.of(), "certificates", "--to", folder.toString());
+        String ca = folder.resolve("ca.pem").toString();
+        ClusterOptions options = ClusterOptions.DEFAULT
+            .withSetting("tls.server.mode", "enforcing")
+            .withSetting("tls.server.certPath", folder.resolve("server.pem").toString())
+            .withSetting("tls.server.keyPath", folder.resolve("server.key.pem").toString())
+            .withSetting(TrustedCa.SETTING, ca);
+        CommandCluster cluster = new CommandCluster(program, options);
+        try {
+            String url = cluster.control().url();
+            assertTrue(url.startsWith("https:"), url);
+            assertTrue(cluster.control().get("/health").get("healthy").getAsBoolean());
+            cluster.staticfire("topics");
+            Map<String, String> environment = Map.of(
+                "NAMESRV_ADDR", cluster.namesrv(), "STATICFIRE_CONTROL", url, TrustedCa.VARIABLE, ca);
+            assertTrue(SurroundingCluster.find(environment).orElseThrow().control().get("/health").has("healthy"));
+            StaticfireException error =
+                assertThrows(StaticfireException.class, () -> new ControlClient(url, "").get("/health"));
+            assertTrue(error.getMessage().contains(TrustedCa.VARIABLE), error.getMessage());
+        } finally {
+            cluster.close();
+        }
+    }
+
+    @Test
+    void aFileThatIsNoCaIsNamed(@TempDir Path folder) {
+        String path = folder.resolve("ca.pem").toString();
+        StaticfireException error =
+            assertThrows(StaticfireException.class, () -> new ControlClient("https://127.0.0.1:1", "", path));
+        assertTrue(error.getMessage().contains(path + " (tls.client.trustCertPath) can't be read"), error.getMessage());
     }
 
     @Test

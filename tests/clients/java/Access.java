@@ -1,0 +1,67 @@
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.remoting.RPCHook;
+
+/** Sends one message and consumes it, with the keys and TLS of the environment; access.py says how it reports. */
+public final class Access {
+    public static void main(String[] arguments) throws Exception {
+        String namesrv = arguments[0], topic = arguments[1], group = arguments[2];
+        String key = System.getenv("ROCKETMQ_ACCESS_KEY");
+        boolean tls = "true".equals(System.getenv("DRIVER_TLS"));
+        RPCHook hook = key == null ? null
+            : new AclClientRPCHook(new SessionCredentials(key, System.getenv("ROCKETMQ_SECRET_KEY")));
+        DefaultMQProducer producer = new DefaultMQProducer(group + "-producers", hook);
+        producer.setNamesrvAddr(namesrv);
+        producer.setInstanceName(group + "-p");
+        producer.setUseTLS(tls);
+        producer.setSendMsgTimeout(10_000);
+        try {
+            producer.start();
+            say("sent", true, producer.send(new Message(topic, "body".getBytes())).getSendStatus().toString());
+        } catch (Exception error) {
+            say("sent", false, words(error));
+        }
+        CountDownLatch got = new CountDownLatch(1);
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group, hook, new AllocateMessageQueueAveragely());
+        consumer.setNamesrvAddr(namesrv);
+        consumer.setInstanceName(group + "-c");
+        consumer.setUseTLS(tls);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(topic, "*");
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            got.countDown();
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        try {
+            consumer.start();
+            boolean received = got.await(Integer.parseInt(arguments[3]), TimeUnit.SECONDS);
+            say("received", received, received ? "" : "it starts, and gets nothing");
+        } catch (Exception error) {
+            say("received", false, words(error));
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    static String words(Throwable error) {
+        StringBuilder words = new StringBuilder();
+        for (Throwable each = error; each != null; each = each.getCause()) {
+            words.append(words.length() == 0 ? "" : " <- ").append(each.getClass().getSimpleName()).append(": ")
+                .append(each.getMessage());
+        }
+        return words.toString();
+    }
+
+    static void say(String step, boolean ok, String detail) {
+        String text = detail.replace("\\", "\\\\").replace("\"", "'").replaceAll("\\s+", " ");
+        System.out.printf("{\"step\": \"%s\", \"ok\": %s, \"detail\": \"%s\"}%n", step, ok, text);
+    }
+}
