@@ -22,6 +22,7 @@ from staticfire.faults import actions
 from staticfire.faults.book import Ruling
 from staticfire.faults.bundles import Refused, together
 from staticfire.faults.matching import Asker, Subject, subject_of
+from staticfire.faults.statuses import with_other_code
 from staticfire.protocol.codecs import ANSWER_FLAG, Codec, Envelope, codec_for
 from staticfire.protocol.command import REQUESTS, answer_shape
 from staticfire.protocol.errors import ProtocolError
@@ -125,6 +126,10 @@ class Outlet:
             frame = _whole_answer(codec, envelope, frame[body_at:], asked.refused)
         subject: Subject | None = self.who().unknown() if asked is None else asked.subject
         ruling = None if subject is None else self._judge.judge(actions.ANSWER, subject)
+        if ruling is not None and subject is not None:
+            replaced = with_other_code(codec, envelope, frame[body_at:], subject.code, ruling)
+            if replaced is not None:
+                frame, body_at = replaced, HEAD_BYTES + (_head(replaced)[1] & 0xFFFFFF)
         self._carry_out(frame, body_at, ruling)
 
     def _subject_of_ours(self, codec: Codec, envelope: Envelope, body: bytes) -> Subject:
@@ -144,7 +149,7 @@ class Outlet:
         if ruling is None:
             self._put(frame, 0)
             return
-        if ruling.end is not None:
+        if ruling.end is not None and ruling.end.action != actions.REFUSE:
             if ruling.end.action == actions.CLOSE:
                 self.transport.abort()
             return
