@@ -17,7 +17,7 @@ from typing import NamedTuple
 from staticfire.chaos.evidence import Evidence
 from staticfire.chaos.sends import Sent, sends_in
 from staticfire.chaos.striking import Struck
-from staticfire.chaos.usage import POPS, PULLS, SENDS
+from staticfire.chaos.usage import POPS, PULLS, SENDS, is_client_id
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.journal import JournalRecord
 
@@ -105,7 +105,7 @@ class LostAnswers:
         """Return whether a send can have been under way on a connection when it was closed because of a request."""
         if closed is attempt.request:
             return True
-        is_same = closed.client == attempt.client or not (_is_named(closed.client) and _is_named(attempt.client))
+        is_same = closed.client == attempt.client or not (is_client_id(closed.client) and is_client_id(attempt.client))
         if not is_same or closed.broker != attempt.broker:
             return False
         # The producer's own retry comes after the end of the connection.
@@ -116,7 +116,7 @@ class LostAnswers:
         words = dict(struck.strike.words)
         if words.get("broker") not in (None, "nameserver", attempt.broker):
             return False
-        if struck.client and _is_named(attempt.client) and attempt.client != struck.client:
+        if struck.client and is_client_id(attempt.client) and attempt.client != struck.client:
             return False
         until_ms = struck.until_ms or self._evidence.ended_ms
         return struck.at_ms - BEFORE_MS <= attempt.real_ms <= until_ms + AFTER_MS
@@ -170,8 +170,3 @@ def _topics_in(request: JournalRecord) -> list[object]:
     """Return the topics of a request with many messages."""
     body = request.details.get("body") if request.code == "SEND_MANY" else None
     return [part.get("topic") for part in body] if isinstance(body, list) else []
-
-
-def _is_named(client: str) -> bool:
-    """Return whether this is a client's id, and not the address of one that hasn't sent it yet."""
-    return "@" in client

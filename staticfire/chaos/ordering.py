@@ -5,8 +5,8 @@ something that RocketMQ does by itself:
 
 - A member sends a message back, and others of its queue are finished before its retry is delivered. A dead letter is
   the wanted result of `maxReconsumeTimes`, and no broken promise.
-- A member consumes a queue whose lock another member holds, and never requests a lock: it consumes concurrently, in a
-  group whose other members consume in order. A member that once requested a lock may have lost it while it worked.
+- A member consumes and commits, and never requests a lock, where other members of its group lock the queues of the
+  topic: it consumes concurrently, and they in order. A member that once requested a lock may have lost it.
 - A message that was popped in order is acknowledged before an earlier one with the same sharding key, and the earlier
   one is delivered again.
 """
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.evidence import Evidence, QueuePlace, acks_in, commits_in
-from staticfire.chaos.usage import LOCKS, POPS, group_in_body
+from staticfire.chaos.usage import LOCKS, POPS, group_in_body, is_client_id, is_plain
 from staticfire.protocol import properties as names
 from staticfire.protocol.names import retry_topic
 from staticfire.protocol.requests import journal as kinds
@@ -84,24 +84,21 @@ def _finished_meanwhile(
 
 
 def _unlocked(evidence: Evidence, locked: set[GroupPlace]) -> list[Broken]:
+    """Find members that commit what they consume of a topic, and never request a lock, where others lock queues."""
+    if evidence.gaps:
+        return []
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    locking = {(_group_of_lock(one), one.client) for one in evidence.requests if one.code == LOCKS}
+    ordered = {(group, place.topic) for group, place in locked if is_plain(place.topic)}
+    locking = {
+        (_group_of_lock(one), client) for one in evidence.requests if one.code == LOCKS for client in _names(one)
+    }
     committing = {(group, place, one.client) for group, place, _, one in commits_in(evidence.requests)}
-    holders = _holders(evidence)
     for (group, place), deliveries in sorted(evidence.deliveries.items()):
-        if (group, place) not in locked or place.broker in evidence.gaps:
-            continue
-        for one in deliveries:
-            holder = next(
-                (client for client, since, until in holders[group, place] if since <= one.real_ms < until), one.client
-            )
-            is_ordered = (group, one.client) in locking or holder == one.client
-            if not is_ordered and (group, place, one.client) in committing:
+        for one in deliveries if (group, place.topic) in ordered else ():
+            is_member = (group, place, one.client) in committing and is_client_id(one.client)
+            if is_member and (group, one.client) not in locking:
                 message = evidence.by_place.get((place, one.first))
-                words = (
-                    f"{place.topic} queue {place.queue_id}: {one.client} gets offset {one.first} and commits, while "
-                    f"{holder} holds the lock"
-                )
+                words = f"{one.client} gets offset {one.first} of {place.topic} queue {place.queue_id} without a lock"
                 found[group].append((words, "" if message is None else message.message_id))
     return [_broken(group, "not locked", lines) for group, lines in sorted(found.items())]
 
@@ -110,26 +107,10 @@ def _group_of_lock(request: JournalRecord) -> str:
     return request.group or group_in_body(request)
 
 
-def _holders(evidence: Evidence) -> dict[GroupPlace, list[tuple[str, int, int]]]:
-    """Return who held the lock of each queue, from when and until when."""
-    found: dict[GroupPlace, list[tuple[str, int, int]]] = defaultdict(list)
-    held: dict[GroupPlace, tuple[str, int]] = {}
-    for event in evidence.events:
-        key = (event.group, _place(event))
-        ended = [key] if event.kind in (kinds.LOCKED, kinds.UNLOCKED) else []
-        if event.kind == kinds.LEFT:
-            ended = [
-                (group, place) for (group, place), (client, _) in held.items()
-                if (group, place.broker, client) == (event.group, event.broker, event.client)
-            ]  # fmt: skip
-        for one in ended:
-            if one in held:
-                found[one].append((*held.pop(one), event.real_ms))
-        if event.kind == kinds.LOCKED:
-            held[key] = event.client, event.real_ms
-    for one, holder in held.items():
-        found[one].append((*holder, evidence.ended_ms + 1))
-    return found
+def _names(request: JournalRecord) -> tuple[str, str]:
+    """Return the client of a connection, and the one that the request names."""
+    body = request.details.get("body")
+    return request.client, str(body.get("clientId")) if isinstance(body, dict) else ""
 
 
 # -- messages that are popped in order -----------------------------------------------------------------------------
@@ -177,7 +158,7 @@ def _swapped(
 
 _REASONS = {
     "sent back": "it sent messages back, and finished later ones of their queue before their retries",
-    "not locked": "a member consumes queues that another member has locked, and doesn't lock them itself",
+    "not locked": "not all of its members do: one never locks the queues that it consumes",
     "acknowledged": "messages were acknowledged before earlier ones of their queue, which were delivered again",
 }
 
