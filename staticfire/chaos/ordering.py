@@ -100,6 +100,7 @@ def _unlocked(evidence: Evidence, locked: set[GroupPlace]) -> list[Broken]:
                 message = evidence.by_place.get((place, one.first))
                 words = f"{one.client} gets offset {one.first} of {place.topic} queue {place.queue_id} without a lock"
                 found[group].append((words, "" if message is None else message.message_id))
+                break
     return [_broken(group, "not locked", lines) for group, lines in sorted(found.items())]
 
 
