@@ -153,7 +153,7 @@ def main() -> None:
     os.environ.setdefault("STATICFIRE_LOG_LEVEL", "critical")
     calm, faulty = asyncio.run(measure(given.rounds, given.seconds, given.rate, given.per_minute))
     print(
-        f"without faults {calm.us:.1f} us per message; with {faulty.struck * 60 / faulty.seconds:,.0f} struck per minute"
+        f"without faults {calm.us:.1f} us per message; with {faulty.struck * 60 / faulty.seconds:,.0f} a minute"
         f" {faulty.us:.1f} us; ratio {faulty.us / calm.us:.3f}"
     )
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import ROOT, command, environment
-from tests.clients.toolchains import BRING_TIMEOUT_S, CACHE, python5
+from tests.clients.toolchains import BRING_TIMEOUT_S, CACHE, HERE as CLIENTS, node, python5
 
 HERE = ROOT / "examples" / "chaos"
 CATALOGUE: dict[str, dict[str, Any]] = tomllib.loads((HERE / "catalogue.toml").read_text("utf-8"))
@@ -92,6 +92,14 @@ def test_mistake_is_found_in_other_languages(shops: dict[str, list[str]], langua
 def test_mistake_is_found_in_a_grpc_client(flags: list[str]) -> None:
     interpreter, _ = python5(CACHE)
     program = [interpreter, str(HERE / "grpc" / "not_idempotent.py"), *flags]
+    is_found_and_fixed("not_idempotent", program, ["orders", "invoices"])
+
+
+@pytest.mark.foreign
+def test_mistake_is_found_in_a_grpc_client_in_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    *_, driver = node(CLIENTS / "node5")(CACHE)
+    monkeypatch.setenv("NODE_PATH", str(Path(driver).parent / "node_modules"))
+    program = ["node", str(HERE / "grpc" / "not_idempotent.js")]
     is_found_and_fixed("not_idempotent", program, ["orders", "invoices"])
 
 
