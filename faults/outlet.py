@@ -47,14 +47,20 @@ class Judge(Protocol):
     def judge(self, direction: str, subject: Subject) -> Ruling | None:
         """Return the decision; None: no rule hits."""
 
+    def concerns(self, code: int) -> bool:
+        """Return whether a rule may apply to the response to a request with that code."""
+
 
 class OpenRequest(msgspec.Struct, gc=False):
     """A request that waits for its response."""
 
     subject: Subject | None
-    """None: rules don't apply to its response."""
+    """None: rules don't apply to its response, or `code` says which request it is."""
     refused: Refused = {}
     """The messages that were removed from it."""
+    code: int = -1
+    """The code of a request that no rule was about. There may be one when its response is sent."""
+    request: Any = None
 
 
 class Outlet:
@@ -122,6 +128,11 @@ class Outlet:
             self._carry_out(frame, body_at, self._judge.judge(actions.SERVER, asks))
             return
         asked = self._asked.pop(envelope.opaque, None)
+        if asked is not None and asked.request is not None:
+            if not self._judge.concerns(asked.code):
+                self._put(frame, 0)
+                return
+            asked.subject = subject_of(asked.code, asked.request, self.who())
         if asked is not None and asked.refused:
             frame = _whole_answer(codec, envelope, frame[body_at:], asked.refused)
         subject: Subject | None = self.who().unknown() if asked is None else asked.subject
