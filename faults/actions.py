@@ -28,7 +28,7 @@ class Action(NamedTuple):
 ACTIONS = {
     DELAY: Action(DIRECTIONS),
     DROP: Action(DIRECTIONS),
-    REFUSE: Action((REQUEST,)),
+    REFUSE: Action((REQUEST, ANSWER)),
     CLOSE: Action(DIRECTIONS),
     CORRUPT: Action((ANSWER, SERVER)),
     BANDWIDTH: Action((ANSWER, SERVER)),

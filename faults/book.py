@@ -48,10 +48,15 @@ class ActiveRule:
         self.ends_ms = UptimeMs(uptime_ms + rule.lifetime_ms) if rule.lifetime_ms else None
         self.random = Random(f"{rule.seed}/{name}")
 
+    @property
+    def is_used_up(self) -> bool:
+        """Whether the rule has reached its number of hits."""
+        return 0 < self.rule.times <= self.hits
+
     def may_hit(self, direction: str, uptime_ms: UptimeMs, message_ms: MessageMs) -> bool:
         """Return whether the rule can hit at this time in this direction, regardless of the request."""
         rule = self.rule
-        if rule.direction not in (direction, actions.EVERYTHING) or (rule.times and self.hits >= rule.times):
+        if rule.direction not in (direction, actions.EVERYTHING) or self.is_used_up:
             return False
         if rule.action == actions.DISK_FULL:
             # The store itself refuses.
@@ -66,9 +71,7 @@ class ActiveRule:
         if self.passed < rule.after:
             self.passed += 1
             return False
-        if (rule.times and self.hits >= rule.times) or (
-            rule.probability < 1 and self.random.random() >= rule.probability
-        ):
+        if self.is_used_up or (rule.probability < 1 and self.random.random() >= rule.probability):
             return False
         self.hits += 1
         return True
@@ -84,6 +87,8 @@ class RuleBook:
     def __init__(self, name: str) -> None:
         self._name = name
         self._rules: dict[int, ActiveRule] = {}
+        self._codes: frozenset[int] | None = frozenset()
+        """The codes that rules are about, without those that have reached their number of hits; None: all codes."""
 
     def __len__(self) -> int:
         return len(self._rules)
@@ -94,10 +99,12 @@ class RuleBook:
     def add(self, rule: FaultRule, uptime_ms: UptimeMs) -> None:
         """Add a rule after the others, under its number."""
         self._rules[rule.number] = ActiveRule(rule, self._name, uptime_ms)
+        self._collect_codes()
 
     def remove(self, number: int) -> FaultRule | None:
         """Remove a rule and return it; None if there is no rule with that number."""
         active = self._rules.pop(number, None)
+        self._collect_codes()
         return None if active is None else active.rule
 
     def numbers(self) -> list[int]:
@@ -107,6 +114,19 @@ class RuleBook:
     def has(self, action: str) -> bool:
         """Return whether there is a rule with an action."""
         return any(active.rule.action == action for active in self._rules.values())
+
+    def concerns(self, code: int) -> bool:
+        """Return whether a rule may apply to a request with that code, or to its response."""
+        return self._codes is None or code in self._codes
+
+    def _collect_codes(self) -> None:
+        rules = [
+            active.rule
+            for active in self._rules.values()
+            if not active.is_used_up and active.rule.action != actions.DISK_FULL
+        ]
+        codes = frozenset(code for rule in rules for code in rule.codes)
+        self._codes = codes if all(rule.codes for rule in rules) else None
 
     def states(self, uptime_ms: UptimeMs) -> list[FaultState]:
         """Return all rules as they are shown."""
@@ -123,12 +143,18 @@ class RuleBook:
                 if refused:
                     ruling = ruling or Ruling()
                     ruling.refused = ruling.refused | refused
+                    self._note_end(active)
                 continue
             if active.hits_now():
+                self._note_end(active)
                 ruling = _with(ruling or Ruling(), active)
                 if ruling.end is not None:
                     break
         return ruling
+
+    def _note_end(self, active: ActiveRule) -> None:
+        if active.is_used_up:
+            self._collect_codes()
 
 
 def _refused(active: ActiveRule, subject: Subject, ruling: Ruling | None) -> dict[int, FaultRule]:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from staticfire.protocol.codes import name_of_response
+from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.requests.faults import FaultRule
 from staticfire.protocol.requests.send import ManyResult, SendMany
 
@@ -32,6 +33,16 @@ def together(results: Sequence[Any], refused: Refused) -> list[Any]:
 def refusal_of(rule: FaultRule) -> ManyResult:
     """Return the result for a message that a rule refuses."""
     return ManyResult(rule.answer_code, -1, -1, -1, remark_of(rule))
+
+
+def with_codes(results: Sequence[ManyResult], refused: Refused) -> list[ManyResult]:
+    """Return the results, with the code of a rule for stored messages that it is about."""
+    return [
+        msgspec.structs.replace(result, code=refused[index].answer_code, remark=remark_of(refused[index]))
+        if index in refused and result.code == SUCCESS
+        else result
+        for index, result in enumerate(results)
+    ]
 
 
 def remark_of(rule: FaultRule) -> str:

@@ -16,6 +16,7 @@ from staticfire.faults.matching import Subject, subject_of
 from staticfire.faults.outlet import OpenRequest, Outlet
 from staticfire.faults.site import FaultSite
 from staticfire.faults.skew import skew
+from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.requests.send import SendManyAnswer
 from staticfire.runtime.connection import Connection
@@ -78,6 +79,10 @@ class FaultGate:
         """Return the rules' decision about a request or a response now; None: no rule hits."""
         return self._book.judge(direction, subject, self._site.clock.uptime_ms(), self._site.message_ms())
 
+    def concerns(self, code: int) -> bool:
+        """Return whether a rule may apply to the response to a request with that code."""
+        return self._book.concerns(code)
+
     # -- requests ----------------------------------------------------------------------------------------------------
 
     def _unjudged(self, handler: Handler, call: Call) -> Answer | None:
@@ -89,6 +94,11 @@ class FaultGate:
         if outlet is None:
             # The connection is closed.
             return None
+        if not self._book.concerns(code) and code != RequestCode.HEART_BEAT:
+            if not call.oneway:
+                outlet.note(call.opaque, OpenRequest(None, code=code, request=call.request))
+            return handler(call)
+        # A heartbeat says who the client is.
         subject = subject_of(code, call.request, outlet.who())
         ruling = self.judge(actions.REQUEST, subject)
         if ruling is not None and ruling.end is not None and ruling.end.action not in REFUSALS:

@@ -22,6 +22,7 @@ from staticfire.faults import actions
 from staticfire.faults.book import Ruling
 from staticfire.faults.bundles import Refused, together
 from staticfire.faults.matching import Asker, Subject, subject_of
+from staticfire.faults.statuses import with_other_code
 from staticfire.protocol.codecs import ANSWER_FLAG, Codec, Envelope, codec_for
 from staticfire.protocol.command import REQUESTS, answer_shape
 from staticfire.protocol.errors import ProtocolError
@@ -46,14 +47,20 @@ class Judge(Protocol):
     def judge(self, direction: str, subject: Subject) -> Ruling | None:
         """Return the decision; None: no rule hits."""
 
+    def concerns(self, code: int) -> bool:
+        """Return whether a rule may apply to the response to a request with that code."""
+
 
 class OpenRequest(msgspec.Struct, gc=False):
     """A request that waits for its response."""
 
     subject: Subject | None
-    """None: rules don't apply to its response."""
+    """None: rules don't apply to its response, or `code` says which request it is."""
     refused: Refused = {}
     """The messages that were removed from it."""
+    code: int = -1
+    """The code of a request that no rule was about. There may be one when its response is sent."""
+    request: Any = None
 
 
 class Outlet:
@@ -121,10 +128,19 @@ class Outlet:
             self._carry_out(frame, body_at, self._judge.judge(actions.SERVER, asks))
             return
         asked = self._asked.pop(envelope.opaque, None)
+        if asked is not None and asked.request is not None:
+            if not self._judge.concerns(asked.code):
+                self._put(frame, 0)
+                return
+            asked.subject = subject_of(asked.code, asked.request, self.who())
         if asked is not None and asked.refused:
             frame = _whole_answer(codec, envelope, frame[body_at:], asked.refused)
         subject: Subject | None = self.who().unknown() if asked is None else asked.subject
         ruling = None if subject is None else self._judge.judge(actions.ANSWER, subject)
+        if ruling is not None and subject is not None:
+            replaced = with_other_code(codec, envelope, frame[body_at:], subject.code, ruling)
+            if replaced is not None:
+                frame, body_at = replaced, HEAD_BYTES + (_head(replaced)[1] & 0xFFFFFF)
         self._carry_out(frame, body_at, ruling)
 
     def _subject_of_ours(self, codec: Codec, envelope: Envelope, body: bytes) -> Subject:
@@ -144,7 +160,7 @@ class Outlet:
         if ruling is None:
             self._put(frame, 0)
             return
-        if ruling.end is not None:
+        if ruling.end is not None and ruling.end.action != actions.REFUSE:
             if ruling.end.action == actions.CLOSE:
                 self.transport.abort()
             return

@@ -37,7 +37,8 @@ def _what(rule: FaultRule) -> str:
         jitter = f" ± {format_duration(rule.jitter_ms)}" if rule.jitter_ms else ""
         return f"delay{of} by {format_duration(rule.delay_ms)}{jitter}"
     if rule.action == actions.REFUSE:
-        return f"respond with {name_of_response(rule.answer_code)}"
+        done = " after it is carried out" if rule.direction == actions.ANSWER else ""
+        return f"respond with {name_of_response(rule.answer_code)}{done}"
     if rule.action == actions.BANDWIDTH:
         return f"{rule.bytes_per_second:,} bytes per second for{of}"
     if rule.action == actions.SKEW:

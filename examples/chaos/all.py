@@ -45,15 +45,14 @@ def tried(name: str, entry: dict[str, Any], flags: argparse.Namespace) -> bool:
         for line in broken:
             print(json.dumps(line), flush=True)
         return not broken and lines[-1]["run"] == "all"
-    for seed in range(1, flags.seeds + 1):
-        promises = {one["promise"] for line in runs([*command, "--seed", str(seed), *program]) if line["run"] != "all"
-                    for one in line.get("broken", [])}  # fmt: skip
+    for line in runs([*command, "--seeds", str(flags.seeds), "--until-broken", *program]):
+        promises = {one["promise"] for one in line["broken"]} if line["run"] != "all" else set()
         if promises:
-            where = "calm weather" if entry.get("is_found_in_calm") else f"seed {seed} of {entry['weather']}"
+            where = f"seed {line['seed']} of {entry['weather']}" if line["run"] == "seed" else "calm weather"
             print(
                 f"{name}: found in {where}: {', '.join(sorted(promises))}, {time.monotonic() - began:.0f} s", flush=True
             )
-            return entry["promise"] in promises
+            return entry["promise"] in promises and ("is_found_in_calm" in entry) == (line["run"] == "calm")
     print(f"{name}: not found in {flags.seeds} seeds", flush=True)
     return False
 

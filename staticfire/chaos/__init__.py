@@ -6,8 +6,9 @@ Pure, from the top:
 - `weather.py`: from a seed and what the program uses to faults; `kinds.py`: the kinds of faults
 - `strikes.py`: one fault, as data, as a command and as Python
 - `evidence.py`: what the brokers saw, in tables, and which messages a group has finished, as far as a broker can know
-- `promises.py`, `sends.py`, `each.py`: the checkers, which conclude only what the evidence proves; `broken.py`: their
-  result; `doubles.py`: which second messages prove that work was done twice
+- `promises.py`, `ordering.py`, `sends.py`, `each.py`: the checkers, which conclude only what the evidence proves;
+  `broken.py`: their result; `doubles.py`: which second messages prove that work was done twice; `lost_answers.py`:
+  which sends faults can have left without an answer
 - `shrinking.py`: fewer faults with which a program still fails
 - `telling.py`: the output; `repeating.py`: a failing run as a command and as a test
 - `page.py`: a run as a page, `drawing.py`: its drawing, `story.py`: the life of one message

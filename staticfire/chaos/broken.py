@@ -24,4 +24,4 @@ class Broken:
     @property
     def kind(self) -> tuple[str, str]:
         """Two runs break the same promise if this is the same."""
-        return self.promise, self.subject if self.promise in ("skipped", "subscriptions") else ""
+        return self.promise, self.subject if self.promise in ("skipped", "subscriptions", "order") else ""

@@ -2,23 +2,16 @@
 
 A producer that gets no answer to a send must send again. If its own retries are used up, the program does, and with
 most clients that message has another unique id. So an identical second message may be what a right program does after
-a lost answer, and it proves nothing as long as the faults of the run can be the reason.
+a lost answer. It proves nothing if a fault can have taken the answers to the first one: `LostAnswers` says so.
 """
 
 from collections.abc import Mapping, Sequence
 
 from staticfire.chaos.evidence import Evidence, QueuePlace
-from staticfire.chaos.striking import Struck
+from staticfire.chaos.lost_answers import LostAnswers
 from staticfire.protocol import properties as names
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import retry_topic
-
-LONG = ("freeze", "restart", "kill", "partition", "nameserver", "disk-full")
-"""Faults that can lose any number of answers."""
-SINGLE = ("lost-answer", "lost-answers", "reset")
-"""Faults that lose as many answers as they hit."""
-SLOW = ("slow",)
-"""Faults that a client with a short timeout takes for lost answers."""
 
 Copies = Mapping[str, list[ReceivedMessage]]
 
@@ -27,24 +20,14 @@ def proven_doubles(
     evidence: Evidence, source: str, sources: Copies, doubles: Copies
 ) -> dict[str, list[ReceivedMessage]]:
     """Return the values, of those with more than one message, whose second message isn't a repeated send."""
-    other = {value: copies for value, copies in doubles.items() if not _are_identical(copies)}
-    same = {value: copies for value, copies in doubles.items() if value not in other}
-    again = {value: copies for value, copies in same.items() if _times_delivered(evidence, source, sources[value]) > 1}
-    once = {value: copies for value, copies in same.items() if value not in again}
-    is_long = any(struck.hits for struck in _of(evidence, LONG))
-    if is_long:
-        return other
-    lost = sum(struck.hits for struck in _of(evidence, SINGLE))
-    found = dict(other)
-    if len(again) + len(once) > lost:
-        found |= again
-        if not any(struck.hits for struck in _of(evidence, SLOW)):
-            found |= once
-    return found
-
-
-def _of(evidence: Evidence, kinds: Sequence[str]) -> list[Struck]:
-    return [struck for struck in evidence.struck if struck.strike.kind in kinds]
+    lost = LostAnswers(evidence)
+    proven = set()
+    # A second delivery explains a second message, too. So the hits of faults go first to those without one.
+    for value in sorted(doubles, key=lambda value: _times_delivered(evidence, source, sources[value])):
+        copies = doubles[value]
+        if not _are_identical(copies) or not all(lost.explain(copy) for copy in copies[:-1]):
+            proven.add(value)
+    return {value: copies for value, copies in doubles.items() if value in proven}
 
 
 def _are_identical(copies: Sequence[ReceivedMessage]) -> bool:

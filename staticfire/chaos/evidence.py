@@ -14,7 +14,7 @@ What may be concluded from it, and what not:
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -97,13 +97,7 @@ class Evidence:
     @cached_property
     def acked(self) -> set[tuple[str, QueuePlace, int]]:
         """The acknowledged messages by group, queue and offset."""
-        found: set[tuple[str, QueuePlace, int]] = set()
-        for one in self.requests:
-            if one.code == "ACK_MESSAGE":
-                found.add((one.group, QueuePlace(one.topic, one.broker, one.queue_id), one.queue_offset))
-            elif one.code == "BATCH_ACK_MESSAGE":
-                found.update(_acked_in(one))
-        return found
+        return {(group, place, offset) for group, place, offset, _ in acks_in(self.requests)}
 
     @cached_property
     def by_place(self) -> dict[tuple[QueuePlace, int], ReceivedMessage]:
@@ -191,6 +185,16 @@ def commits_in(requests: Sequence[JournalRecord]) -> list[tuple[str, QueuePlace,
         if isinstance(offset, int) and offset > 0:
             found.append((one.group, QueuePlace(one.topic, one.broker, one.queue_id), offset, one))
     return found
+
+
+def acks_in(requests: Sequence[JournalRecord]) -> Iterator[tuple[str, QueuePlace, int, JournalRecord]]:
+    """Yield all acknowledged messages: group, queue, offset, request."""
+    for one in requests:
+        if one.code == "ACK_MESSAGE":
+            yield one.group, QueuePlace(one.topic, one.broker, one.queue_id), one.queue_offset, one
+        elif one.code == "BATCH_ACK_MESSAGE":
+            for acked in _acked_in(one):
+                yield *acked, one
 
 
 def _acked_in(request: JournalRecord) -> list[tuple[str, QueuePlace, int]]:

@@ -14,6 +14,8 @@ from staticfire.chaos.usage import GroupUsage, Usage
 MILD, ROUGH, HELL = "mild", "rough", "hell"
 WEATHERS = (MILD, ROUGH, HELL)
 POSITION_PERCENT_MAX = 70
+STATUSES = ("FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+"""The statuses of a message that is stored, but not as safely as the broker is configured to store it."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,17 @@ def _refuse(draw: Draw) -> PlannedFault | None:
     )
 
 
+def _status(draw: Draw) -> PlannedFault | None:
+    found = draw.topic(without_half=True)
+    if found is None:
+        return None
+    # A producer rolls a transaction back if the status of its half message isn't SEND_OK.
+    return rule(
+        "status", code="SEND_MESSAGE", topic=found[0], answer=draw.random.choice(STATUSES), direction="answer",
+        after=found[1] // len(draw.usage.brokers) or None, times=draw.random.randint(1, 3),
+    )  # fmt: skip
+
+
 def _of_server(kind: str, draw: Draw, server: str, **words: object) -> PlannedFault | None:
     begin = draw.begin()
     if begin is None:
@@ -255,6 +268,7 @@ KINDS = {
     "reset": FaultKind(MILD, _reset, "a consumer's connection is closed"),
     "lost-end": FaultKind(MILD, _lost_end, "the end of a transaction is lost; the broker checks it later"),
     "refuse": FaultKind(ROUGH, _refuse, "sends are refused with SYSTEM_BUSY for longer than the client retries"),
+    "status": FaultKind(ROUGH, _status, "a message is stored, but the status of the send isn't SEND_OK"),
     "restart": FaultKind(ROUGH, _restart, "a broker is restarted"),
     "freeze": FaultKind(ROUGH, _freeze, "a broker is frozen for 20 s"),
     "nameserver": FaultKind(ROUGH, _nameserver, "the nameserver doesn't answer for 5 s"),

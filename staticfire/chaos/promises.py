@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.evidence import Evidence, QueuePlace, commits_in
+from staticfire.chaos.ordering import order
 from staticfire.chaos.usage import is_plain
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.names import TOOLS_GROUP
@@ -32,6 +33,7 @@ def check(evidence: Evidence, calm: Evidence | None) -> list[Broken]:
     found += subscriptions(evidence)
     found += late_acks(evidence)
     found += transactions(evidence)
+    found += order(evidence)
     if calm is not None:
         found += left_open(evidence, calm)
     return found

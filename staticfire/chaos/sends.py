@@ -27,6 +27,8 @@ class Sent(NamedTuple):
     keys: str
     client: str
     real_ms: int
+    request: JournalRecord
+    """One request may be about several messages."""
 
 
 def unsent(evidence: Evidence, calm: Evidence) -> list[Broken]:
@@ -74,4 +76,4 @@ def sends_in(requests: Sequence[JournalRecord]) -> Iterator[Sent]:
             said = parse_properties(str(part.get("properties") or "").encode())
             message_id = said.get(names.UNIQ_KEY)
             if message_id and is_plain(topic) and not any(name in said for name in _LATER) and not part.get("batch"):
-                yield Sent(topic, message_id, said.get(names.KEYS, ""), one.client, one.real_ms)
+                yield Sent(topic, message_id, said.get(names.KEYS, ""), one.client, one.real_ms, one)

@@ -19,6 +19,8 @@ from staticfire.chaos.weather import plan
 SLOWER, EXTRA_S = 5, 120
 WANTED = ("skipped",)
 """Promises that a program may break on purpose, by a seek. Then it breaks them in calm weather, too."""
+COMPARED = ("exit", "consumed")
+"""Promises that are compared with the calm run: they prove something only if a fault has hit. The others are proof."""
 AGAIN = 2
 """How often a failing seed is run again, to see whether it fails each time."""
 
@@ -51,6 +53,8 @@ class SeedResult:
     smallest: list[PlannedFault] = field(default_factory=list)
     shrink_runs: int = 0
     undecided: int = 0
+    unrelated: list[Broken] = field(default_factory=list)
+    """What went wrong although no fault had hit anything, so it can't be the reason."""
 
     @property
     def missed(self) -> list[PlannedFault]:
@@ -109,6 +113,12 @@ class Verdicts:
         return broken
 
 
+def because_of_faults(found: Sequence[Broken], evidence: Evidence) -> list[Broken]:
+    """Return the broken promises without those that faults can't be the reason of, because none has hit."""
+    has_hits = any(struck.hits for struck in evidence.struck)
+    return [one for one in found if has_hits or one.promise not in COMPARED]
+
+
 class Stopped(Exception):
     """The user has stopped all runs."""
 
@@ -146,8 +156,10 @@ class Session:
         """
         strikes = self.plan(seed, calm.usage)
         evidence = await run_program(self.wanted.program, strikes, self._stop)
-        broken = self._judge.seed(evidence, calm.evidence)
+        found = self._judge.seed(evidence, calm.evidence)
+        broken = because_of_faults(found, evidence)
         result = SeedResult(seed, strikes, evidence, broken, int(bool(broken)))
+        result.unrelated = [one for one in found if one not in broken]
         result.undecided = sum(undecided(each, evidence) for each in self.wanted.each)
         return result
 

@@ -37,6 +37,8 @@ class Struck:
     until_ms: int = 0
     problem: str = ""
     """Why it couldn't be carried out."""
+    client: str = ""
+    """The client that was cut off."""
     numbers: list[int] = field(default_factory=list)
     """The numbers of its rule; a restarted broker gets the rule again."""
 
@@ -151,6 +153,7 @@ class Striking:
         if not group:
             struck.problem = f"no member of {name or 'any group'} was seen"
             return
+        struck.client = group[0]
         words = [(name, str(value).replace(CLIENT_PLACE, group[0])) for name, value in struck.strike.words]
         await self._add_for_its_time(struck, words)
 

@@ -75,8 +75,11 @@ class Telling:
                 self._say(f"  didn't hit: {struck.strike.command} ({why})")
         if result.undecided:
             self._say(f"  {result.undecided} message(s) were still open at the end: nothing is concluded from them")
+        if result.unrelated:
+            self._say("  it failed although no fault had hit anything, so faults aren't the reason:")
+            self._show_broken(result.unrelated)
         self._show_broken(result.broken)
-        if any(one.promise == "exit" for one in result.broken):
+        if any(one.promise == "exit" for one in (*result.broken, *result.unrelated)):
             self._show_output(result.evidence.output)
 
     def failed(self, result: SeedResult) -> None:
@@ -167,7 +170,8 @@ class TellingJson:
         return {
             "run": "seed", "seed": result.seed, "exitCode": result.evidence.exit_code,
             "seconds": round(result.evidence.seconds, 3), "faults": faults, "broken": as_json(result.broken),
-            "undecided": result.undecided, "stopped": result.evidence.was_stopped,
+            "undecided": result.undecided, "unrelated": as_json(result.unrelated),
+            "stopped": result.evidence.was_stopped,
         }  # fmt: skip
 
 

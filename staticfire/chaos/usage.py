@@ -79,6 +79,11 @@ def is_plain(topic: str) -> bool:
     return bool(topic) and not topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) and not is_system_topic(topic)
 
 
+def is_client_id(client: str) -> bool:
+    """Return whether this is a client's id, and not the address of one that hasn't sent it yet."""
+    return "@" in client
+
+
 def _learn_event(usage: Usage, event: JournalRecord) -> None:
     if not event.group:
         return

@@ -24,6 +24,7 @@ def _flags(command: Any) -> Any:
         command,
         OPTION("--seed", type=Whole(0), help="Try this seed only. [default: 1]"),
         OPTION("--seeds", type=Whole(1, SEEDS_MAX), help="Try this many seeds, from 1 on."),
+        OPTION("--until-broken", is_flag=True, help="With --seeds: stop at the first seed that breaks a promise."),
         OPTION(
             "--weather", type=click.Choice(["mild", "rough", "hell"]), default="mild", show_default=True,
             help="How bad the faults are.",
@@ -95,7 +96,7 @@ def chaos(command: tuple[str, ...], **given: Any) -> int:
     wanted = _wanted(command, given)
     seeds = _seeds(given)
     telling = TellingJson(wanted, click.echo) if given["as_json"] else Telling(wanted, click.echo)
-    runs = Runs(wanted, seeds, telling, given["page_path"], given["test_path"], given["is_plan"])
+    runs = Runs(wanted, seeds, telling, given["page_path"], given["test_path"], given["is_plan"], given["until_broken"])
     exit_code = asyncio.run(runs.all())
     return EXIT_SIGNAL_BASE + signal.SIGINT if exit_code is None else exit_code
 

@@ -21,6 +21,7 @@ class Runs:
         page_path: str | None,
         test_path: str | None,
         is_plan: bool,
+        until_broken: bool,
     ) -> None:
         self._wanted = wanted
         self._seeds = seeds
@@ -28,6 +29,7 @@ class Runs:
         self._page_path = page_path
         self._test_path = test_path
         self._is_plan = is_plan
+        self._until_broken = until_broken
         self._results: list[SeedResult] = []
 
     async def all(self) -> int | None:
@@ -48,6 +50,8 @@ class Runs:
                     return 0
                 for seed in self._seeds:
                     await self._seed(session, seed, calm)
+                    if self._until_broken and self._results[-1].broken:
+                        break
             except Stopped:
                 pass
         if calm is None:

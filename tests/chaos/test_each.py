@@ -4,8 +4,6 @@ import pytest
 
 from staticfire.chaos.each import Each, check_each, no_match, parse_each, undecided
 from staticfire.chaos.evidence import Evidence
-from staticfire.chaos.strikes import PlannedFault
-from staticfire.chaos.striking import Struck
 from staticfire.protocol.errors import UsageError
 from tests.chaos.runs import commit, delivered, event, message, run
 
@@ -105,28 +103,3 @@ def test_condition_that_matches_nothing_says_why() -> None:
     assert no_match(BY_KEY, done(*INVOICES)) is None
     by_shop = parse_each("orders -> invoices by property shop")
     assert no_match(by_shop, done(*INVOICES)) == "no message of orders has a property shop"
-
-
-@pytest.mark.parametrize("kind", ["lost-answer", "restart", "reset"])
-def test_second_invoice_that_answers_a_lost_answer_proves_nothing(kind: str) -> None:
-    second = message("invoices", 3, "another id", "order-1")
-    hit = Struck(PlannedFault(kind), hits=1)
-    evidence = run([delivered(0, 3)], [commit(3)], [*ORDERS, *INVOICES, second], struck=[hit])
-    assert check_each(BY_KEY, evidence) == []
-    missed = run([delivered(0, 3)], [commit(3)], [*ORDERS, *INVOICES, second], struck=[Struck(PlannedFault(kind))])
-    assert len(check_each(BY_KEY, missed)) == 1
-
-
-def test_second_invoice_with_other_contents_is_no_repeated_send() -> None:
-    second = message("invoices", 3, "another id", "order-1", b"another")
-    evidence = run(
-        [delivered(0, 3)], [commit(3)], [*ORDERS, *INVOICES, second], struck=[Struck(PlannedFault("kill"), hits=1)]
-    )
-    assert len(check_each(BY_KEY, evidence)) == 1
-
-
-def test_more_second_invoices_than_lost_answers_prove_it() -> None:
-    seconds = [message("invoices", 3 + n, f"another id {n}", f"order-{n}") for n in range(2)]
-    hit = Struck(PlannedFault("lost-answer"), hits=1)
-    evidence = run([delivered(0, 3)], [commit(3)], [*ORDERS, *INVOICES, *seconds], struck=[hit])
-    assert len(check_each(BY_KEY, evidence)) == 1

@@ -1,7 +1,10 @@
 """What the output says about the calm run, and the flags of the command that repeats a run."""
 
+from staticfire.chaos.broken import Broken
 from staticfire.chaos.running import TriedProgram
-from staticfire.chaos.session import Calm, SeedResult, WantedTrial
+from staticfire.chaos.session import Calm, SeedResult, WantedTrial, because_of_faults
+from staticfire.chaos.strikes import PlannedFault
+from staticfire.chaos.striking import Struck
 from staticfire.chaos.telling import Telling, flags_of
 from staticfire.chaos.topics import WantedTopic
 from staticfire.chaos.usage import learn
@@ -33,3 +36,17 @@ def test_seed_that_was_stopped() -> None:
     lines: list[str] = []
     Telling(WantedTrial(PROGRAM), lines.append).seed(SeedResult(3, [], run(exit_code=None, was_stopped=True), []))
     assert lines == ["seed 3: stopped, kept so far, after 0.0 s, 0 of 0 faults hit"]
+
+
+EXIT, DOUBLED = Broken("exit", "", "it was still running"), Broken("each", "", "the work was done twice")
+
+
+def test_program_that_fails_before_any_fault_has_hit_does_not_fail_because_of_faults() -> None:
+    fault = PlannedFault("busy")
+    assert because_of_faults([EXIT, DOUBLED], run(struck=[Struck(fault, hits=1)])) == [EXIT, DOUBLED]
+    missed = run(exit_code=None, struck=[Struck(fault)], output="the end")
+    assert because_of_faults([EXIT, DOUBLED], missed) == [DOUBLED]
+    lines: list[str] = []
+    Telling(WantedTrial(PROGRAM), lines.append).seed(SeedResult(3, [fault], missed, [], unrelated=[EXIT]))
+    assert "  it failed although no fault had hit anything, so faults aren't the reason:" in lines
+    assert "    | the end" in lines

@@ -178,3 +178,17 @@ def test_rule_counts_the_messages_of_a_bundle_that_pass_first() -> None:
     ruling = book.judge("request", subject(MANY), UptimeMs(0), MessageMs(0))
     assert ruling is not None
     assert list(ruling.refused) == [2]
+
+
+def test_book_knows_which_codes_its_rules_are_about() -> None:
+    book, code = RuleBook("broker-a"), declaration_of(SendMessageV2).code
+    assert not book.concerns(code)
+    once = parse_fault({"code": "SEND_MESSAGE", "answer": "SYSTEM_BUSY", "times": 1}).rule
+    book.add(msgspec.structs.replace(once, number=1), UptimeMs(0))
+    assert (book.concerns(code), book.concerns(declaration_of(PullMessage).code)) == (True, False)
+    book.judge("request", subject(SEND), UptimeMs(0), MessageMs(0))
+    assert not book.concerns(code)  # It has reached its number of hits.
+    book.add(msgspec.structs.replace(rule(group="billing"), number=2), UptimeMs(0))
+    assert book.concerns(code)  # A rule without a code is about all of them.
+    book.remove(2)
+    assert not book.concerns(code)

@@ -8,12 +8,16 @@ import pytest_asyncio
 from staticfire.client import AnswerTimeout, ClientSettings
 from staticfire.protocol.command import Request
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
+from staticfire.protocol.requests.pull import PullMessage
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import TOPIC
 from tests.scenarios.faulty_shop import BROKER, FaultyShop
 
 pytestmark = pytest.mark.row("S2")
+
+# A pull with this flag waits for a message, and the group is one without a subscription on the broker.
+HELD = 2 | 4
 
 
 @pytest_asyncio.fixture
@@ -67,3 +71,29 @@ async def test_delayed_requests_keep_their_order_and_delayed_answers_keep_theirs
         await shop.world.run_for(ms=2_000)
         await shop.faults.remove(0)
     assert answered == ["slow", "quick"] * 2
+
+
+async def test_rule_that_comes_while_a_pull_waits_knows_its_group_although_no_rule_was_about_it(
+    shop: FaultyShop,
+) -> None:
+    await shop.add(code="SEND_MESSAGE", topic="bills", answer="SYSTEM_BUSY")
+    connection = await shop.pool.connection(BROKER)
+    pulls = [
+        connection.ask(PullMessage(group, TOPIC, 0, 0, 32, HELD, suspend_timeout_millis=2_000), 10_000)
+        for group in ("billing", "audit")
+    ]
+    await shop.world.run_for(ms=100)
+    await shop.add(code="PULL_MESSAGE", group="billing", drop="answer")
+    await shop.world.run_for(ms=5_000)
+    assert [pull.done() for pull in pulls] == [False, True]
+    assert await shop.hits() == [0, 1]
+    with pytest.raises(AnswerTimeout):
+        await pulls[0]
+
+
+async def test_rule_that_has_reached_its_number_of_hits_is_about_nothing(shop: FaultyShop) -> None:
+    await shop.add(code="GET_MAX_OFFSET", delay="1s", times=1)
+    for delay_ms in (1_000, 0):
+        with shop.takes(delay_ms):
+            await shop.pool.ask(BROKER, GetMaxOffset(TOPIC, 0), 10_000)
+    assert await shop.hits() == [1]
