@@ -27,6 +27,18 @@ def list_parameters(columns: tuple[str, ...]) -> tuple[Parameter, ...]:
     )
 
 
+def ranks_of(rows: Rows, key: str) -> dict[str, Callable[[], Awaitable[Mapping[str, int]]]]:
+    """Return the columns of rows that are known already, by name."""
+
+    def ranked(column: str) -> Callable[[], Awaitable[Mapping[str, int]]]:
+        async def values() -> Mapping[str, int]:
+            return {row[key]: row[column] for row in rows}
+
+        return values
+
+    return {column: ranked(column) for column in (rows[0] if rows else {}) if column != key}
+
+
 async def listed(
     names: Sequence[str],
     query: Mapping[str, Any],

@@ -125,7 +125,8 @@ class Dashboard:
         """Return the values of a page's own. Raises: Refused."""
         if found.page.needs_staticfire and self._cluster.client_settings.protocol == "rocketmq":
             raise Refused(404, {"error": found.page.needs_staticfire})
-        values = await found.page.load(PageCall(self._calls, found.place, query, self._watch.first_overview))
+        async with self._cluster.sharing():
+            values = await found.page.load(PageCall(self._calls, found.place, query, self._watch.first_overview))
         return {"title": found.place.get("topic") or found.place.get("group") or found.page.title, **values}
 
     def _frame(self, section: str, here: str) -> dict[str, Any]:
@@ -234,7 +235,8 @@ class Dashboard:
     async def _confirm(self, request: web.Request, action: PageAction) -> web.Response:
         """Say what an action will do."""
         form = form_of(request.query)
-        says = [] if action.says is None else await action.says(self._calls, form)
+        async with self._cluster.sharing():
+            says = [] if action.says is None else await action.says(self._calls, form)
         values = {"action": action, "says": says, "form": form, "back": action.back_from(form), "title": action.title}
         return self._page(request, "confirm.html", "", values)
 
