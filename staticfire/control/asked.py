@@ -71,6 +71,9 @@ class ControlledCluster:
 
         They are opened when first needed, and closed at the end. So no route is older than the page.
         """
+        if _SHARED.get() is not None:
+            yield
+            return
         shared = _SharedClient(self.view.namesrv, self.client_settings)
         token = _SHARED.set(shared)
         try:

@@ -66,7 +66,7 @@ class Dashboard:
         self._machine = machine
         self._calls = Calls(cluster)
         self._watch = Watch(self._calls, machine)
-        self._live = LivePages(self._live_part, machine)
+        self._live = LivePages(self._live_part, machine, self._calls.round)
 
     async def close(self) -> None:
         """End everything in the background."""
@@ -106,10 +106,10 @@ class Dashboard:
             return await self._action(request, path.removeprefix("/do/"))
         if request.method not in ("GET", "HEAD"):
             return self._error_page(request, 405, "This page can only be read.")
-        self._watch.look()
         if path == "/live":
             return await self._follow(request)
         if path == "/data/rates":
+            self._watch.look()
             return web.json_response(rates(list(self._watch.samples)), headers=HEADERS)
         if (place := match(EXPORT, path)) is not None:
             return await self._export(request, place)
@@ -184,7 +184,6 @@ class Dashboard:
 
         found = find_page(path_of(page))
         assert found is not None, page  # It was checked before it was watched.
-        self._watch.look()
         try:
             values = await self._values(found, dict(parse_qsl(urlsplit(page).query)))
             values = {**self._frame(found.page.section, page), **values}

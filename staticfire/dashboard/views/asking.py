@@ -1,7 +1,7 @@
 """What a page is requested with."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple
 
 from staticfire.dashboard.calls import Calls
@@ -25,7 +25,7 @@ class PageCall(NamedTuple):
     place: Mapping[str, str]
     """The names in its path."""
     query: Mapping[str, str]
-    overview: Callable[[], Awaitable[dict[str, Any]]]
+    overview: Callable[[], Coroutine[Any, Any, dict[str, Any]]]
     """Returns the latest response of GET /overview, which may be some seconds old."""
 
     def text(self, name: str) -> str:

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from staticfire.dashboard.shown import bytes_text
-from staticfire.dashboard.views.asking import PageCall
+from staticfire.dashboard.views.asking import PageCall, together
 
 REFUSED_SHOWN = 20
 
@@ -17,12 +17,12 @@ class SlaveProgress(NamedTuple):
 
 async def show(call: PageCall) -> dict[str, Any]:
     """Return the overview."""
-    health = await call.calls.get("/health")
-    brokers = await call.calls.get_if_any("/brokers")
+    health, brokers, access, summary = await together(
+        call.calls.get("/health"), call.calls.get_if_any("/brokers"), call.calls.get_if_any("/access"), call.overview()
+    )
     has_slaves = any(one["id"] for one in brokers.get("brokers", []))
     replication = await call.calls.get_if_any("/replication") if has_slaves else {}
-    access = await call.calls.get_if_any("/access")
-    return {**view(health, brokers, await call.overview(), replication), "refused": refused_of(access)}
+    return {**view(health, brokers, summary, replication), "refused": refused_of(access)}
 
 
 def view(
