@@ -235,6 +235,7 @@ NEEDS: dict[int, Needs] = {
     Code.GET_TOTALS: _LOOK,
     Code.GET_WAITING: _LOOK,
     Code.FIND_MESSAGES: _LOOK,
+    Code.GET_CONSUMPTION: _TOPIC_READ,
     Code.ADD_FAULT: _CHANGE,
     Code.GET_FAULTS: _LOOK,
     Code.REMOVE_FAULT: _CHANGE,

@@ -2,6 +2,7 @@
 
 Behaviour
 - GET_TOTALS: unknown names are left out. The lag of a group is that of its metrics, over all of its topics.
+- GET_CONSUMPTION: all groups of a topic, for one message.
 - GET_WAITING: the messages that are due next, of all topics; at most READ_MAX of a kind are searched for them.
 """
 
@@ -24,7 +25,10 @@ from staticfire.protocol.names import group_of_topic
 from staticfire.protocol.properties import KEYS, PGROUP, TAGS, TRANSACTION_CHECK_TIMES, UNIQ_KEY, text_property
 from staticfire.protocol.record import decode_record
 from staticfire.protocol.requests.totals import (
+    ConsumptionAnswer,
+    GetConsumption,
     GetWaiting,
+    GroupPlace,
     PoppedPlace,
     Totals,
     TotalsAnswer,
@@ -62,6 +66,7 @@ class TotalsHandlers:
         """Register the handlers."""
         dispatcher.handle(RequestCode.GET_TOTALS, self.totals)
         dispatcher.handle(RequestCode.GET_WAITING, self.waiting)
+        dispatcher.handle(RequestCode.GET_CONSUMPTION, self.consumption)
 
     def totals(self, call: Call) -> Answer:
         """Return topics and groups."""
@@ -69,6 +74,28 @@ class TotalsHandlers:
         topics = self._totals.of_topics(wanted.topics)
         groups = {} if wanted.groups == [] else self._totals.of_groups(wanted.groups)
         return TotalsAnswer(body=Totals(topics, groups))
+
+    def consumption(self, call: Call) -> Answer:
+        """Return where the groups of a topic are, compared with a message."""
+        request: GetConsumption = call.request
+        online = self._groups.consumers.consumer_table
+        names = {
+            *self._groups.offsets.groups_of(request.topic),
+            *(group.name for group in online.values() if request.topic in group.subscriptions),
+        }
+        return ConsumptionAnswer(body=[self._place_of(name, request) for name in sorted(names)])
+
+    def _place_of(self, group: str, request: GetConsumption) -> GroupPlace:
+        topic, queue_id, offset = request.topic, request.queue_id, request.queue_offset
+        online = self._groups.consumers.consumer_table.get(group)
+        is_popped = bool(self._pops.in_flight(group, topic, queue_id)[0]) and any(
+            first <= offset <= last
+            for one in self._pops.taken_by(group)
+            if (one.topic, one.queue_id) == (topic, queue_id)
+            for first, last in one.offsets
+        )
+        subscription = None if online is None else online.subscriptions.get(topic)
+        return GroupPlace(group, self._groups.offsets.committed(group, topic, queue_id), is_popped, subscription)
 
     def waiting(self, call: Call) -> Answer:
         """Return what waits."""

@@ -10,6 +10,7 @@ import msgspec
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
 from staticfire.protocol.numbers import Int32, Int64
+from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.group_state import PoppedState
 
 
@@ -110,3 +111,30 @@ class GetWaiting(Request, rename="camel"):
 
     kinds: str
     messages_max: Int32 = 100
+
+
+class GroupPlace(msgspec.Struct, rename="camel", gc=False):
+    """A group of a topic, and one message of that topic."""
+
+    group: str
+    committed: Int64
+    """The group's committed offset in the queue of the message; -1 if there is none."""
+    is_popped: bool = False
+    """Whether the group has popped the message and not acknowledged it."""
+    subscription: SubscriptionData | None = None
+    """Its subscription to the topic; None while it is offline."""
+
+
+class ConsumptionAnswer(Answer, rename="camel"):
+    """The groups of a topic, by name."""
+
+    body_type: ClassVar[Any] = list[GroupPlace]
+
+
+@request(RequestCode.GET_CONSUMPTION, answer=ConsumptionAnswer)
+class GetConsumption(Request, rename="camel"):
+    """Ask which groups have consumed a message, as far as offsets show."""
+
+    topic: str
+    queue_id: Int32
+    queue_offset: Int64
