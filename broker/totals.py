@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable
 from staticfire.broker.groups.consumers import BROADCASTING
 from staticfire.broker.groups.findings import findings_of
 from staticfire.broker.groups.tables import GroupTables
-from staticfire.broker.handlers.queues import TopicQueues
 from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
 from staticfire.broker.topics import TopicTable
@@ -45,7 +44,7 @@ class BrokerTotals:
 
     def __init__(self, state: BrokerState, topics: TopicTable, groups: GroupTables, pops: LazyPopService) -> None:
         self._topics = topics
-        self._queues = TopicQueues(state, topics)
+        self._store = state.store
         self._groups = groups
         self._pops = pops
 
@@ -56,11 +55,10 @@ class BrokerTotals:
         return {one.topic_name: TopicTotal(one.read_queue_nums, self._messages_of(one)) for one in wanted}
 
     def _messages_of(self, topic: TopicConfig) -> int:
-        count = 0
+        name, queue_of, count = topic.topic_name, self._store.queue, 0
         for queue_id in range(max(topic.read_queue_nums, topic.write_queue_nums)):
-            queue = self._queues.find(topic.topic_name, queue_id)
-            if queue is not None:
-                count += queue.max_offset - queue.min_offset
+            queue = queue_of(name, queue_id)
+            count += queue.max_offset - queue.min_offset
         return count
 
     def of_groups(self, names: Collection[str] | None) -> dict[str, GroupTotal]:
@@ -89,9 +87,8 @@ class BrokerTotals:
     def _lag(self, group: str, topic: TopicConfig) -> int:
         name, lag = topic.topic_name, 0
         for queue_id in range(topic.read_queue_nums):
-            queue = self._queues.find(name, queue_id)
-            if queue is not None:
-                popped, _ = self._pops.in_flight(group, name, queue_id)
-                committed = self._groups.offsets.committed(group, name, queue_id)
-                lag += lag_of(queue.max_offset, committed, queue.min_offset, popped)
+            queue = self._store.queue(name, queue_id)
+            popped, _ = self._pops.in_flight(group, name, queue_id)
+            committed = self._groups.offsets.committed(group, name, queue_id)
+            lag += lag_of(queue.max_offset, committed, queue.min_offset, popped)
         return lag

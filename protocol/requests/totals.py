@@ -14,8 +14,8 @@ from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.group_state import PoppedState
 
 
-class TopicTotal(msgspec.Struct, rename="camel", gc=False):
-    """One topic on one broker."""
+class TopicTotal(msgspec.Struct, array_like=True, gc=False):
+    """One topic on one broker: an array, since a response may have ten thousand of them."""
 
     queues: Int32
     """The number of queues that can be read."""

@@ -10,12 +10,12 @@ from typing import Any
 
 from staticfire.client import Admin
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS
-from staticfire.client.admin.listing import group_totals, own_groups, own_topics
+from staticfire.client.admin.listing import group_totals, own_among, own_groups, topic_totals
 from staticfire.control.routes import ControlCall, Reply, Route
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.lag import lag_of
-from staticfire.protocol.names import is_system_group
+from staticfire.protocol.names import group_of_topic, is_dead_letter_topic, is_system_group
 from staticfire.protocol.requests.statistics import BrokerConsumeStats, GetBrokerConsumeStats
 
 SHOWN_MAX = 20
@@ -24,8 +24,9 @@ SHOWN_MAX = 20
 async def show(asked: ControlCall) -> Reply:
     """Return the overview."""
     async with asked.cluster.admin() as admin:
-        topics, masters = await own_topics(admin), await admin.masters()
-        quick = await _from_totals(admin, len(topics))
+        masters, all_topics = await admin.masters(), await admin.topics()
+        topics = own_among(all_topics, await admin.cluster_info())
+        quick = await _from_totals(admin, len(topics), all_topics)
         if quick is not None:
             return Reply(quick)
         parts = await asyncio.gather(*(_stats_of(admin, address) for address in masters.values()))
@@ -36,13 +37,20 @@ async def show(asked: ControlCall) -> Reply:
     return Reply(_summary(len(topics), len(groups), lags, dead, silent))
 
 
-async def _from_totals(admin: Admin, topics: int) -> dict[str, Any] | None:
+async def _from_totals(admin: Admin, topics: int, all_topics: list[str]) -> dict[str, Any] | None:
     """Return the overview as staticfire's brokers know it; None if one of them doesn't, or doesn't respond."""
     try:
-        rows, dead = await group_totals(admin), await admin.dead_letters()
+        rows = await group_totals(admin)
+        if rows is None:
+            return None
+        dead = {row["group"]: row["deadLetters"] for row in rows if row["deadLetters"]}
+        # Dead letters of deleted groups.
+        known = {row["group"] for row in rows}
+        others = [topic for topic in all_topics if topic[:1] == "%" and is_dead_letter_topic(topic)]
+        left = [topic for topic in others if group_of_topic(topic) not in known]
+        for row in (await topic_totals(admin, left) or []) if left else []:
+            dead |= {group_of_topic(row["topic"]) or "": row["messages"]} if row["messages"] else {}
     except NetworkError:
-        return None
-    if rows is None:
         return None
     groups = sum(not is_system_group(row["group"]) for row in rows)
     return _summary(topics, groups, {row["group"]: row["lag"] for row in rows if row["lag"]}, dead, [])
