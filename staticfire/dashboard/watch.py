@@ -52,9 +52,10 @@ class Watch:
             self._task = asyncio.get_running_loop().create_task(self._sample_loop(), name="dashboard watch")
 
     async def first_overview(self) -> dict[str, Any]:
-        """Return the latest overview; the first time, query it."""
+        """Return the latest overview; query it if there is none."""
         self.look()
-        if self.overview is None:
+        # A problem of some seconds ago may be solved.
+        if self.overview is None or "error" in self.overview:
             self.overview = await self._calls.get_if_any("/overview")
         return self.overview
 
