@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from staticfire.broker.key_tables import Entry, IndexedSlice, KeyTables
 from staticfire.broker.store.store import MessageStore
+from staticfire.protocol.checksums import crc32
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.properties import KEYS, UNIQ_KEY, find_property
 from staticfire.protocol.record import (
@@ -53,12 +54,23 @@ RETRY_MS = 10_000
 # How long a lookup waits for an index that lags far behind. Clients give up after 18 s.
 CATCH_UP_MS_MAX = 10_000
 _INT64_MAX = (1 << 63) - 1
+_TOPIC_BITS = (1 << 24) - 1
 _ROLLBACK = int(TransactionKind.ROLLBACK)
 
 
 def key_hash(topic: bytes, key: bytes) -> int:
-    """Return the hash of a key of a topic: 64 bits, so that collisions are very unlikely."""
-    return int.from_bytes(blake2b(b"%b#%b" % (topic, key), digest_size=8).digest(), "big", signed=True)
+    """Return the hash of a key of a topic: 40 bits of the key, 24 of the topic.
+
+    So all entries of a key are successive, whatever their topics: `hashes_of` finds them without the topics' names.
+    Collisions are very unlikely, and the caller of a lookup recognizes them.
+    """
+    return hashes_of(key)[0] | (crc32(topic) & _TOPIC_BITS)
+
+
+def hashes_of(key: bytes) -> tuple[int, int]:
+    """Return the first and the last hash that a key may have, in any topic."""
+    first = int.from_bytes(blake2b(key, digest_size=5).digest(), "big", signed=True) << 24
+    return first, first | _TOPIC_BITS
 
 
 def read_slice(window: bytes, position: int) -> IndexedSlice:
@@ -305,17 +317,18 @@ class KeyIndexer:
         return end - min(end, start if self._index is None else max(start, self._index.position))
 
     async def find(self, topic: str, key: str, begin_ms: int, end_ms: int, below: int, limit: int) -> list[int]:
-        """Return possible positions of records with a key: below a position, the newest first.
+        """Return possible positions of records with a key: below a position, the newest first. No topic: of all topics.
 
         If the index turns out to be broken, the result is empty, and `lacks` returns everything. Raises: StorageError,
         sqlite3.Error.
         """
-        hashed = key_hash(topic.encode(), key.encode("utf-8", "replace"))
+        key_bytes = key.encode("utf-8", "replace")
+        first, last = (key_hash(topic.encode(), key_bytes), None) if topic else hashes_of(key_bytes)
         begin_ms, end_ms = (min(max(time_ms, -_INT64_MAX), _INT64_MAX) for time_ms in (begin_ms, end_ms))
         async with self._turn:
             if self._index is None:
                 return []
-            return await self._do(KeyTables.find, hashed, begin_ms, end_ms, below, limit) or []
+            return await self._do(KeyTables.find, first, begin_ms, end_ms, below, limit, last) or []
 
     @property
     def last(self) -> tuple[int, int]:

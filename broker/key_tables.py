@@ -26,7 +26,7 @@ from typing import NamedTuple
 from staticfire.protocol.checksums import crc32
 
 # The version of the tables. An index with another one is rebuilt.
-LAYOUT = 3
+LAYOUT = 4
 # 3 MiB, and 5 MiB while the rows are staged. Ten million messages with two keys each are 150 generations.
 GENERATION_ROWS = 131_072
 
@@ -60,6 +60,7 @@ _CHECK = (
     f"SELECT (SELECT count(*) = g.row_count AND {_ROW_SUM} = g.row_sum FROM main.keys"
     " WHERE generation = g.id) FROM generations AS g WHERE g.id = ?"
 )
+# With one hash, rows are read in the order of the primary key, so that the newest are found without sorting all.
 _FIND_STAGED = (
     "SELECT position FROM staged.keys WHERE hash = ?1 AND position < ?2 AND stored_ms BETWEEN ?3 AND ?4"
     " ORDER BY position DESC LIMIT ?5"
@@ -69,6 +70,9 @@ _FIND = (
     " WHERE g.start < ?2 AND g.last_ms >= ?3 AND g.first_ms <= ?4 AND k.position < ?2 AND k.stored_ms BETWEEN ?3 AND ?4"
     " ORDER BY g.id DESC, k.position DESC LIMIT ?5"
 )
+
+_RANGE_STAGED = _FIND_STAGED.replace("hash = ?1", "hash BETWEEN ?1 AND ?6")
+_RANGE = _FIND.replace("k.hash = ?1", "k.hash BETWEEN ?1 AND ?6")
 
 
 class IndexedSlice(NamedTuple):
@@ -238,13 +242,20 @@ class KeyTables:
 
     # -- lookups -----------------------------------------------------------------------------------------------------
 
-    def find(self, key_hash: int, begin_ms: int, end_ms: int, below: int, limit: int) -> list[int]:
-        """Return the positions of records with a key, below a position, the newest first."""
+    def find(
+        self, key_hash: int, begin_ms: int, end_ms: int, below: int, limit: int, last_hash: int | None = None
+    ) -> list[int]:
+        """Return the positions of records with a key, below a position, the newest first.
+
+        `last_hash`: with any hash from the first one to this one.
+        """
         while self._unchecked:
             self.check_next()
-        found = self._positions(_FIND_STAGED, key_hash, below, begin_ms, end_ms, limit)
+        more = () if last_hash is None else (last_hash,)
+        values = key_hash, below, begin_ms, end_ms
+        found = self._positions(_RANGE_STAGED if more else _FIND_STAGED, *values, limit, *more)
         if len(found) < limit:
-            found += self._positions(_FIND, key_hash, below, begin_ms, end_ms, limit - len(found))
+            found += self._positions(_RANGE if more else _FIND, *values, limit - len(found), *more)
         return found
 
     def _positions(self, query: str, *values: int) -> list[int]:

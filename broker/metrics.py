@@ -26,6 +26,7 @@ from staticfire.broker.state import BrokerState
 from staticfire.broker.statistics import Statistics
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.topics import TopicTable
+from staticfire.broker.totals import topics_by_group
 from staticfire.broker.waiting import WaitingMessages
 from staticfire.protocol.codes import LanguageCode
 from staticfire.protocol.lag import lag_of
@@ -169,7 +170,7 @@ class BrokerMetrics:
     # -- progress of groups --------------------------------------------------------------------------------------
 
     def _progress(self) -> Iterator[tuple[str, float, Labels]]:
-        for group, topics in sorted(self._topics_by_group().items()):
+        for group, topics in sorted(topics_by_group(self._groups).items()):
             rows: dict[tuple[str, bool], list[str]] = {}
             for topic in sorted(topics):
                 rows.setdefault(_asked_for(topic, group), []).append(topic)
@@ -177,25 +178,6 @@ class BrokerMetrics:
                 configs = [config for config in map(self._topics.get, stored) if config is not None]
                 if configs:
                     yield from self._lag(group, configs, self._labels_of(group, topic, is_retry))
-
-    def _topics_by_group(self) -> dict[str, set[str]]:
-        """Return for each group the topics in which it has an offset, or to which it is subscribed."""
-        found: dict[str, set[str]] = {}
-        for group, topic in self._groups.offsets.places():
-            if self._counts(group, topic):
-                found.setdefault(group, set()).add(topic)
-        for name, online in self._groups.consumers.consumer_table.items():
-            if online.message_model == "CLUSTERING":  # Broadcasting members keep their offsets themselves.
-                found.setdefault(name, set()).update(online.subscriptions)
-        for group, topics in found.items():
-            if self._counts(group, retry_topic(group)):
-                topics.add(retry_topic(group))  # Also of a group that left before its retries were due.
-        return found
-
-    def _counts(self, group: str, topic: str) -> bool:
-        """Whether a topic belongs to a group; for an online group only its subscriptions and their retries do."""
-        online = self._groups.consumers.consumer_table.get(group)
-        return online is None or not online.subscriptions or asked_for(topic, group) in online.subscriptions
 
     def _labels_of(self, group: str, topic: str, is_retry: bool) -> Labels:
         return {

@@ -30,6 +30,7 @@ from staticfire.broker.handlers.send_back import SendBackHandlers
 from staticfire.broker.handlers.snapshots import SnapshotCalls, SnapshotHandlers
 from staticfire.broker.handlers.statistics import StatisticsHandlers
 from staticfire.broker.handlers.topics import TopicHandlers
+from staticfire.broker.handlers.totals import TotalsHandlers
 from staticfire.broker.handlers.transactions import TransactionHandlers
 from staticfire.broker.handlers.upkeep import UpkeepHandlers
 from staticfire.broker.pulls.checks import PullChecks
@@ -157,6 +158,7 @@ class RequestFamilies:
             state, topics, groups, tables.static_topics, tables.statistics, administration.runtime_info
         )
         yield MetricHandlers(state, topics, groups, tables.statistics, services.pops, services.waiting)
+        yield TotalsHandlers(state, topics, groups, services.pops, services.waiting)
 
     def _of_broker(self) -> Iterator[Family]:
         """Yield the handlers of requests about the broker as a whole."""

@@ -6,6 +6,7 @@ Behaviour
   how much of the log was not searched.
 - indexType K searches keys only, U unique ids only. lastKey is an offset message id; the query then returns older
   messages: the next page.
+- FIND_MESSAGES searches all topics but RocketMQ's own, with one look into the index.
 - Only messages that are still in their queue are found; none of a deleted topic.
 
 Different from RocketMQ
@@ -24,10 +25,12 @@ from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, Records, refusal
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.message_ids import parse_offset_id
+from staticfire.protocol.names import is_system_topic
 from staticfire.protocol.properties import KEYS, UNIQ_KEY, find_property
 from staticfire.protocol.record import StoredRecord, decode_record
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.queries import (
+    FindMessages,
     QueryAnswer,
     QueryConsumeQueue,
     QueryMessage,
@@ -55,12 +58,18 @@ class KeyQuery(NamedTuple):
     """The conditions of a query."""
 
     topic: str
+    """Empty: any topic but RocketMQ's own."""
     key: bytes
     is_keys: bool
     is_unique_id: bool
     """`is_keys` and `is_unique_id`: what the key may be; both, unless the query is restricted to one."""
     below: int
     """Only messages before this position in the log are returned: those after it were on an earlier page."""
+
+    @classmethod
+    def anywhere(cls, key: str) -> "KeyQuery":
+        """Return the conditions of a search in all topics."""
+        return cls("", key.encode("utf-8", "replace"), True, True, _END)
 
     @classmethod
     def by(cls, request: QueryMessage) -> "KeyQuery":
@@ -75,7 +84,7 @@ class KeyQuery(NamedTuple):
 
     def has_key(self, record: StoredRecord) -> bool:
         """Return whether a record has the key."""
-        if record.topic != self.topic:
+        if record.topic != self.topic and (self.topic or is_system_topic(record.topic)):
             return False
         if self.is_keys and self.key in (find_property(record.properties, KEYS) or b"").split(b" "):
             return True
@@ -103,6 +112,7 @@ class QueryHandlers:
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
         dispatcher.handle(RequestCode.QUERY_MESSAGE, self.query)
+        dispatcher.handle(RequestCode.FIND_MESSAGES, self.find)
         dispatcher.handle(RequestCode.VIEW_MESSAGE_BY_ID, self.view)
         dispatcher.handle(RequestCode.QUERY_CONSUME_QUEUE, self.queue_entries)
 
@@ -110,14 +120,22 @@ class QueryHandlers:
         """Return the newest messages with a key."""
         request: QueryMessage = call.request
         messages_max = UNIQUE_KEY_MESSAGES_MAX if request.unique_key_query else min(request.max_num, MESSAGES_MAX)
-        wanted = KeyQuery.by(request)
+        return await self._found(KeyQuery.by(request), request, messages_max)
+
+    async def find(self, call: Call) -> Answer:
+        """Return the newest messages with a key in all topics."""
+        request: FindMessages = call.request
+        return await self._found(KeyQuery.anywhere(request.key), request, min(request.max_num, MESSAGES_MAX))
+
+    async def _found(self, wanted: KeyQuery, request: QueryMessage | FindMessages, messages_max: int) -> Answer:
+        """Return the newest messages that fulfil the conditions."""
         end = self._store.max_position
         await self._index.catch_up(end)
         found: list[bytes] = []
         below = wanted.below
         while len(found) < messages_max:
             times = request.begin_timestamp, request.end_timestamp
-            positions = await self._index.find(request.topic, request.key, *times, below, _LOOK_UP)
+            positions = await self._index.find(wanted.topic, request.key, *times, below, _LOOK_UP)
             for position in positions[:_LOOK_UP]:
                 record = self._store.record_at(position)
                 if record is not None and len(found) < messages_max and self._fits(decode_record(record), wanted):
@@ -141,7 +159,7 @@ class QueryHandlers:
         found.reverse()
         return QueryAnswer(last_stored_ms, last_position, body=Records(found, len(found)), remark=remark)
 
-    def _fits(self, record: StoredRecord, wanted: "KeyQuery") -> bool:
+    def _fits(self, record: StoredRecord, wanted: KeyQuery) -> bool:
         """Return whether the record has the key, and the queue still has the record."""
         if not wanted.has_key(record):
             return False

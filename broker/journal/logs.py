@@ -9,7 +9,7 @@ from staticfire.broker.clock.progress import ProgressTable
 from staticfire.broker.groups.retries import RetryWatch
 from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.journal.events import EventJournal
-from staticfire.broker.journal.reading import Source, Wanted, events_in
+from staticfire.broker.journal.reading import Source, Wanted, contents_of, event_of, newest_in, numbered
 from staticfire.broker.journal.received import ReceivedRead, size_of
 from staticfire.broker.journal.request_reading import PLACES, Reads, RequestReading
 from staticfire.broker.journal.ring import NotedChunk, RecordRing
@@ -17,7 +17,7 @@ from staticfire.broker.journal.spill import JournalSpill
 from staticfire.broker.journal.watched import WatchedConsumers, WatchedLocks, WatchedOffsets
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.codes import VERSION
-from staticfire.protocol.requests.journal import GetJournal, JournalPage
+from staticfire.protocol.requests.journal import GetJournal, JournalPage, JournalRecord
 from staticfire.runtime.dispatcher import Tap
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
@@ -113,6 +113,8 @@ class Journals:
         self.tidy()
         records_max = min(max(request.records_max, 1), RECORDS_MAX)
         wanted, first_number = Wanted.of(request), max(request.first_number, 1)
+        if not request.requests and request.below_number is not None:
+            return await self._newest_page(wanted, request.below_number, records_max)
         if not request.requests:
             return await self._events_page(wanted, first_number, records_max)
         reads = Reads.of(self._reads.chunks())
@@ -130,15 +132,41 @@ class Journals:
             if chunk is None:
                 break
             scanned += len(chunk.entries)
-            for record in events_in(chunk, page.next_number, source):
+            for number, noted in numbered(chunk, page.next_number):
                 if len(page.records) >= records_max:
                     page.is_end = False
                     return page
-                page.next_number = record.number + 1
-                if wanted.has(record):
+                page.next_number = number + 1
+                if wanted.may_be(noted) and wanted.has(record := event_of(noted, number, chunk, source)):
                     page.records.append(record)
         page.is_end = page.next_number >= ring.next_number
         return page
+
+    async def _newest_page(self, wanted: Wanted, below_number: int, records_max: int) -> JournalPage:
+        """Return the newest wanted events before a number. Chunks without any are skipped at once."""
+        ring, spilled, source = self._events, self._spill.first_number, self._source()
+        oldest = ring.first_number if spilled is None else spilled
+        below = min(below_number or ring.next_number, ring.next_number)
+        found: list[JournalRecord] = []
+        scanned = 0
+        while below > oldest and len(found) < records_max and scanned < EVENTS_SCANNED_MAX:
+            chunk = await self._chunk_below(below, wanted)
+            if chunk is None:
+                below = oldest
+                break
+            some = newest_in(chunk, below, wanted, source, records_max - len(found))
+            found += some
+            scanned += len(chunk.entries)
+            below = some[-1].number if len(found) >= records_max else chunk.first_number
+        found.reverse()
+        return JournalPage(found, below, is_end=below <= oldest, dropped=oldest - 1)
+
+    async def _chunk_below(self, number: int, wanted: Wanted) -> NotedChunk | None:
+        """Return the last chunk that begins before a number and may have wanted events; None if there is none."""
+        for chunk in reversed(self._events.chunks()):
+            if chunk.first_number < number and chunk.entries and wanted.may_be_in(contents_of(chunk)):
+                return chunk
+        return await self._machine.workers.run(self._spill.read_below, number, wanted.may_be_in)
 
     async def _events_chunk(self, first_number: int) -> NotedChunk | None:
         """Return the chunk that contains a number, or the next one after it; None if there is none yet."""

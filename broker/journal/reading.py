@@ -1,5 +1,7 @@
 """Convert events to records, and select records. Pure."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from staticfire.broker.journal.events import Noted, NotedDelivery
@@ -8,6 +10,22 @@ from staticfire.protocol.names import is_client
 from staticfire.protocol.requests.journal import DELIVERED, REQUEST, GetJournal, JournalRecord
 
 NS_PER_MS = 1_000_000
+
+
+class ChunkContents(msgspec.Struct, frozen=True):
+    """Which events a chunk has: a search for a few of them skips most chunks."""
+
+    kinds: frozenset[str]
+    groups: frozenset[str]
+
+
+def contents_of(chunk: NotedChunk) -> ChunkContents:
+    """Return what is in a chunk, whose entries don't change any more. It is determined once."""
+    found: ChunkContents | None = chunk.contents
+    if found is None:
+        kinds = frozenset(DELIVERED if isinstance(one, NotedDelivery) else one.kind for one in chunk.entries)
+        found = chunk.contents = ChunkContents(kinds, frozenset(one.group for one in chunk.entries))
+    return found
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -26,6 +44,22 @@ class Wanted(msgspec.Struct, frozen=True):
         kinds = frozenset(kind.strip() for kind in (request.kinds or "").split(",") if kind.strip())
         group, topic = request.group or "", request.topic or ""
         return cls(kinds, request.client or "", group, topic, request.queue_id, request.queue_offset)
+
+    def may_be_in(self, contents: ChunkContents) -> bool:
+        """Return whether a chunk may have wanted events."""
+        return (not self.kinds or not self.kinds.isdisjoint(contents.kinds)) and (
+            not self.group or self.group in contents.groups
+        )
+
+    def may_be(self, noted: Noted) -> bool:
+        """Return whether an event may be wanted, before it is converted."""
+        kind = DELIVERED if isinstance(noted, NotedDelivery) else noted.kind
+        return (
+            (not self.kinds or kind in self.kinds)
+            and self.group in ("", noted.group)
+            and self.topic in ("", noted.topic)
+            and self.queue_id in (None, noted.queue_id)
+        )
 
     def has(self, record: JournalRecord) -> bool:
         """Return whether a record fulfils the conditions."""
@@ -60,17 +94,28 @@ class Source(msgspec.Struct, frozen=True):
         return self.wall_before_ms + uptime_ns // NS_PER_MS
 
 
-def events_in(chunk: NotedChunk, first_number: int, source: Source) -> list[JournalRecord]:
-    """Return the events of a chunk from a number on."""
+def numbered(chunk: NotedChunk, first_number: int) -> Iterator[tuple[int, Noted]]:
+    """Yield the entries of a chunk from a number on, with their numbers."""
     begin = max(0, first_number - chunk.first_number)
-    numbers = range(chunk.first_number + begin, chunk.next_number)
-    return [
-        _event(noted, number, chunk, source)
-        for number, noted in zip(numbers, chunk.entries[begin : begin + len(numbers)], strict=True)
-    ]
+    return zip(range(chunk.first_number + begin, chunk.next_number), chunk.entries[begin:], strict=False)
 
 
-def _event(noted: Noted, number: int, chunk: NotedChunk, source: Source) -> JournalRecord:
+def newest_in(chunk: NotedChunk, below: int, wanted: Wanted, source: Source, records_max: int) -> list[JournalRecord]:
+    """Return the wanted events of a chunk before a number, the newest first."""
+    found: list[JournalRecord] = []
+    for place in range(min(below - chunk.first_number, len(chunk.entries)) - 1, -1, -1):
+        noted = chunk.entries[place]
+        if wanted.may_be(noted):
+            record = event_of(noted, chunk.first_number + place, chunk, source)
+            if wanted.has(record):
+                found.append(record)
+                if len(found) >= records_max:
+                    break
+    return found
+
+
+def event_of(noted: Noted, number: int, chunk: NotedChunk, source: Source) -> JournalRecord:
+    """Return the record of an event."""
     real_ms = source.real_ms(noted.uptime_ns)
     if isinstance(noted, NotedDelivery):
         kind, details = DELIVERED, {"endOffset": noted.end_offset, "count": noted.count}

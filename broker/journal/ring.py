@@ -28,6 +28,8 @@ class NotedChunk(msgspec.Struct, gc=False):
     """Converts wall time to message time, for the time when the entries were noted."""
     entries: list[Any]
     held_bytes: int = 0
+    contents: Any = None
+    """What is in it, once `reading.contents_of` was called."""
 
     @property
     def next_number(self) -> int:

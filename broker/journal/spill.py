@@ -10,10 +10,12 @@ read, and left out.
 """
 
 from collections import deque
+from collections.abc import Callable
 
 import msgspec
 
 from staticfire.broker.journal.events import Noted
+from staticfire.broker.journal.reading import ChunkContents, contents_of
 from staticfire.broker.journal.ring import NotedChunk
 from staticfire.protocol.checksums import crc32
 from staticfire.protocol.clock_face import ClockFace
@@ -42,6 +44,7 @@ class SpilledChunk(msgspec.Struct, gc=False, frozen=True):
     position: int
     size: int
     crc: int
+    contents: ChunkContents
 
 
 class JournalSpill:
@@ -118,7 +121,8 @@ class JournalSpill:
         assert self._file is not None
         self._file.write(self._size, framed)
         at = self._size + _HEAD_BYTES
-        self._index.append(SpilledChunk(chunk.first_number, chunk.next_number, self._path, at, len(data), crc32(data)))
+        place = self._path, at, len(data), crc32(data)
+        self._index.append(SpilledChunk(chunk.first_number, chunk.next_number, *place, contents_of(chunk)))
         self._size += len(framed)
 
     def _next_file(self) -> None:
@@ -139,6 +143,18 @@ class JournalSpill:
             if spilled.next_number > first_number and (chunk := self._read(spilled)) is not None:
                 return chunk
         return next((chunk for chunk in self._in_memory() if chunk.next_number > first_number), None)
+
+    def read_below(self, number: int, is_wanted: Callable[[ChunkContents], bool]) -> NotedChunk | None:
+        """Return the last wanted chunk that begins before a number; None if there is none. Blocks."""
+        for chunk in reversed(self._in_memory()):
+            if chunk.first_number < number and is_wanted(contents_of(chunk)):
+                return chunk
+        for spilled in reversed(list(self._index)):
+            if spilled.first_number < number and is_wanted(spilled.contents):
+                chunk_read = self._read(spilled)
+                if chunk_read is not None:
+                    return chunk_read
+        return None
 
     def _read(self, spilled: SpilledChunk) -> NotedChunk | None:
         try:

@@ -9,8 +9,14 @@ from staticfire.client.admin.consume_mode import mode_request, set_consume_mode
 from staticfire.client.admin.consumption import GroupConsumption, consumption_of
 from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.group_view import GroupView
-from staticfire.client.admin.journal import JournalRecords, events_wanted, read_journals, requests_wanted
-from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key, find_by_offset_id
+from staticfire.client.admin.journal import (
+    JournalRecords,
+    events_wanted,
+    newest_in_journals,
+    read_journals,
+    requests_wanted,
+)
+from staticfire.client.admin.look_ups import FoundMessages, LookUp, find_by_key, find_by_offset_id, find_in_all_topics
 from staticfire.client.admin.replica_choice import (
     masters_among,
     none_found,
@@ -18,6 +24,7 @@ from staticfire.client.admin.replica_choice import (
     replicas_of,
     warnings_without_master,
 )
+from staticfire.client.admin.totals import broker_totals
 from staticfire.client.cluster.blocking import BlockingFace, blocking
 from staticfire.client.cluster.client_service import ClientService
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -249,13 +256,21 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
 
     async def has_group(self, group: str) -> bool:
         """Return whether any broker has a group. A query for one group by its name could create it."""
+        totals = await broker_totals(self.client, await self.readers(), groups=[group])
+        if totals is not None:
+            return any(group in one.groups for one in totals.values())
         return group in await self.groups()
 
     async def dead_letters(self) -> dict[str, int]:
         """Return the number of dead letters by group. Groups without dead letters are left out."""
         dead = {group_of_topic(topic): topic for topic in await self.topics() if is_dead_letter_topic(topic)}
         masters = await self.masters()
-        found = await asyncio.gather(*(self._stored(topic, masters) for topic in dead.values()))
+        totals = await broker_totals(self.client, masters, topics=[*dead.values()])
+        if totals is None:
+            found = await asyncio.gather(*(self._stored(topic, masters) for topic in dead.values()))
+        else:
+            tables = [part.topics for part in totals.values()]
+            found = [sum(one[topic].messages for one in tables if topic in one) for topic in dead.values()]
         counts = {group: count for group, count in zip(dead, found, strict=True) if group is not None and count}
         return dict(sorted(counts.items()))
 
@@ -282,12 +297,15 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         at_place = await find_by_offset_id(self.client, brokers, text, self._timeout_ms)
         if at_place:
             return FoundMessages(at_place)
+        wanted = LookUp(text, begin_ms, end_ms, messages_max)
+        timeout_ms = max(self._timeout_ms, LOOK_UP_TIMEOUT_MS)
         if topic is not None:
             await self.route(topic)
+        elif (found := await find_in_all_topics(self.client, brokers, wanted, timeout_ms)) is not None:
+            return found
         topics = [topic] if topic is not None else [one for one in await self.topics() if not is_system_topic(one)]
         places = [(one, name, address) for one in topics for name, address in brokers.items()]
-        wanted = LookUp(text, begin_ms, end_ms, messages_max)
-        return await find_by_key(self.client, places, wanted, max(self._timeout_ms, LOOK_UP_TIMEOUT_MS))
+        return await find_by_key(self.client, places, wanted, timeout_ms)
 
     async def consumption(self, message: ReceivedMessage) -> list[GroupConsumption]:
         """Return, for each group of the message's topic, whether it has consumed the message, as offsets show."""
@@ -303,12 +321,17 @@ class Admin(ClientService):  # house: a few lines for each thing that is asked o
         topic: str | None = None,
         queue_id: int | None = None,
         broker_name: str | None = None,
+        newest: int | None = None,
     ) -> JournalRecords:
         """Return events of these kinds (all kinds if none is given), by real time. See docs/journal.md.
 
-        `client`: its id, or one part of it. Raises: UsageError, and BrokerAnswer if a broker keeps no journal.
+        `client`: its id, or one part of it. `newest`: only so many, the newest. Raises: UsageError, and BrokerAnswer if
+        a broker keeps no journal.
         """
         wanted = events_wanted(kinds, client, group, topic, queue_id)
+        if newest is not None:
+            brokers = await self.readers(None, broker_name)
+            return await newest_in_journals(self.client, brokers, wanted, newest, self._timeout_ms)
         return await read_journals(self.client, await self.readers(None, broker_name), wanted, self._timeout_ms)
 
     async def requests(

@@ -18,6 +18,7 @@ from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.connections import QueryGroupsOfTopic, QuerySubscription
 from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.protocol.requests.offsets import OffsetAnswer, QueryConsumerOffset
+from staticfire.protocol.requests.totals import GetConsumption
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 
 
@@ -50,6 +51,9 @@ async def consumption_of(client: ClusterClient, message: ReceivedMessage, timeou
     Groups that have consumed the topic before are included. Raises: BrokerAnswer, NetworkError.
     """
     queue = MessageQueue(message.record.topic, message.broker_name, message.queue_id)
+    quick = await _as_its_broker_knows(client, message, queue, timeout_ms)
+    if quick is not None:
+        return quick
     answer = await client.ask_broker(queue, QueryGroupsOfTopic(queue.topic, bname=queue.broker_name), timeout_ms)
     if answer.code != SUCCESS:
         raise broker_answer(answer.code, answer.remark, f"groups of {queue.topic} at {queue.broker_name}")
@@ -65,6 +69,29 @@ async def consumption_of(client: ClusterClient, message: ReceivedMessage, timeou
         if group == queue.topic and committed is None and subscribed is None:
             continue  # RocketMQ 5.3 names an online group like its topic.
         found.append(GroupConsumption(group, state, committed, subscribed is not None))
+    return found
+
+
+async def _as_its_broker_knows(
+    client: ClusterClient, message: ReceivedMessage, queue: MessageQueue, timeout_ms: int
+) -> list[GroupConsumption] | None:
+    """Return the groups by one request, which only staticfire's brokers know; None otherwise. Raises: as above."""
+    if client.settings.protocol != "staticfire":
+        return None
+    answer = await client.ask_broker(
+        queue, GetConsumption(queue.topic, queue.queue_id, message.queue_offset), timeout_ms
+    )
+    if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        return None
+    if answer.code != SUCCESS:
+        raise broker_answer(answer.code, answer.remark, f"groups of {queue.topic} at {queue.broker_name}")
+    found = []
+    for one in answer.body or []:
+        committed = None if one.committed < 0 else one.committed
+        state = state_of(message, committed, one.subscription)
+        if state is ConsumptionState.CONSUMED and one.is_popped:
+            state = ConsumptionState.POPPED
+        found.append(GroupConsumption(one.group, state, committed, one.subscription is not None))
     return found
 
 

@@ -65,6 +65,12 @@ async def change_group(admin: Admin, group: str, wish: GroupWish) -> dict[str, A
     return {"group": group, **_group_fields(next(iter((await _group_configs(admin, group)).values())))}
 
 
+async def group_facts(admin: Admin, group: str) -> dict[str, Any]:
+    """Return a group's configuration on each broker that has it, for JSON. Raises: GroupNotFound, NetworkError."""
+    known = await _found_group(admin, group)
+    return {"group": group, "brokers": [{"broker": broker, **_group_fields(one)} for broker, one in known.items()]}
+
+
 async def delete_group(admin: Admin, group: str) -> None:
     """Delete a group with its offsets, retries and dead letters. Raises: GroupNotFound, BrokerAnswer, NetworkError."""
     for broker in await _found_group(admin, group):

@@ -46,7 +46,8 @@ from staticfire.runtime.machine import Machine
 
 log = logger("client")
 
-PULL_MESSAGES = 32
+# A RocketMQ's broker returns at most 32 of them.
+PULL_MESSAGES = 512
 # The time between two looks for new dead letters.
 FOLLOW_MS = 200
 

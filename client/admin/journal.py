@@ -4,6 +4,7 @@ Only staticfire's brokers keep a journal, and only with the settings journalEnab
 `Cluster` set both.
 """
 
+import asyncio
 from collections.abc import Mapping
 
 import msgspec
@@ -69,10 +70,7 @@ async def read_journals(
         request = msgspec.structs.replace(wanted, records_max=PAGE_RECORDS)
         is_end, latest_ms = False, 0
         while not is_end:
-            answer = await client.pool.ask(address, request, timeout_ms)
-            if answer.code != SUCCESS or not isinstance(answer, JournalAnswer):
-                raise broker_answer(answer.code, answer.remark, f"journal of {name} at {address}")
-            page: JournalPage = answer.body or JournalPage()
+            page = await _page_of(client, name, address, request, timeout_ms)
             dropped += page.dropped
             for record in page.records:
                 # Keep the order in which a broker numbered its records, even if its clock was set back.
@@ -81,3 +79,43 @@ async def read_journals(
             is_end, request.first_number = page.is_end, page.next_number
     dated.sort(key=lambda one: one[0])
     return JournalRecords([record for _, record in dated], dropped)
+
+
+async def newest_in_journals(
+    client: ClusterClient, brokers: Mapping[str, str], wanted: GetJournal, records_max: int, timeout_ms: int
+) -> JournalRecords:
+    """Return the newest records of these brokers, oldest first, by real time. Raises: as `read_journals`."""
+    parts = await asyncio.gather(
+        *(_newest_at(client, name, address, wanted, records_max, timeout_ms) for name, address in brokers.items())
+    )
+    dated = [one for part, _ in parts for one in part]
+    dated.sort(key=lambda one: one[0])
+    records = [record for _, record in dated]
+    return JournalRecords(records[max(0, len(records) - records_max) :], sum(dropped for _, dropped in parts))
+
+
+async def _newest_at(
+    client: ClusterClient, name: str, address: str, wanted: GetJournal, records_max: int, timeout_ms: int
+) -> tuple[list[tuple[int, JournalRecord]], int]:
+    """Return the newest records of a broker with the times to sort them by, and how many it has discarded."""
+    request = msgspec.structs.replace(wanted, below_number=0)
+    found: list[JournalRecord] = []
+    dropped, is_end = 0, False
+    while not is_end and len(found) < records_max:
+        request.records_max = min(PAGE_RECORDS, records_max - len(found))
+        page = await _page_of(client, name, address, request, timeout_ms)
+        found[:0] = page.records
+        is_end, dropped, request.below_number = page.is_end, page.dropped, page.next_number
+    latest_ms, dated = 0, []
+    for record in found:
+        latest_ms = max(latest_ms, record.real_ms)
+        dated.append((latest_ms, record))
+    return dated, dropped
+
+
+async def _page_of(client: ClusterClient, name: str, address: str, request: GetJournal, timeout_ms: int) -> JournalPage:
+    """Return a part of a broker's journal. Raises: BrokerAnswer, NetworkError."""
+    answer = await client.pool.ask(address, request, timeout_ms)
+    if answer.code != SUCCESS or not isinstance(answer, JournalAnswer):
+        raise broker_answer(answer.code, answer.remark, f"journal of {name} at {address}")
+    return answer.body or JournalPage()

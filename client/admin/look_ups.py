@@ -11,12 +11,12 @@ import msgspec
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.pull_answers import packed_address, received
 from staticfire.protocol.codes import ResponseCode
-from staticfire.protocol.command import SUCCESS, RecordBatch
+from staticfire.protocol.command import SUCCESS, Answer, RecordBatch
 from staticfire.protocol.errors import NetworkError, ProtocolError, broker_answer
 from staticfire.protocol.hosts import host_text
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.messages import ReceivedMessage
-from staticfire.protocol.requests.queries import QueryMessage, ViewMessage
+from staticfire.protocol.requests.queries import FindMessages, QueryMessage, ViewMessage
 
 # The maximum number of queries under way: each topic is queried at each of its brokers.
 AT_ONCE_MAX = 32
@@ -82,9 +82,7 @@ async def find_by_key(
         async with turns:
             return await _ask(client, topic, name, address, wanted, timeout_ms)
 
-    parts = await asyncio.gather(*(ask(*place) for place in places))
-    messages = sorted((message for part in parts for message in part), key=_in_time)
-    return FoundMessages(messages[-wanted.messages_max :], [gap for part in parts for gap in part.gaps])
+    return _joined(await asyncio.gather(*(ask(*place) for place in places)), wanted)
 
 
 async def _ask(
@@ -95,10 +93,47 @@ async def _ask(
         answer = await client.pool.ask(address, request, timeout_ms)
     except NetworkError as error:
         return FoundMessages([], [f"{topic} on {name}: {error}"])
+    return _found_in(answer, topic, name, address, wanted)
+
+
+def _found_in(answer: Answer, topic: str, name: str, address: str, wanted: LookUp) -> FoundMessages:
+    """Return the messages of a response. Raises: BrokerAnswer."""
     if answer.code not in (SUCCESS, ResponseCode.QUERY_NOT_FOUND):
         raise broker_answer(answer.code, answer.remark, f"look for {wanted.text} in {topic} at {address}")
     gaps = [f"{topic} on {name}: {answer.remark}"] if answer.remark not in (None, "", _NOTHING) else []
     return FoundMessages(_messages(answer.body, name, address), gaps)
+
+
+async def find_in_all_topics(
+    client: ClusterClient, brokers: Mapping[str, str], wanted: LookUp, timeout_ms: int
+) -> FoundMessages | None:
+    """Return the newest messages with a key or unique id in all topics but RocketMQ's own, by one request per broker.
+
+    None if a broker doesn't know this request, which is staticfire's own. Raises: BrokerAnswer (a broker refuses).
+    """
+    if client.settings.protocol != "staticfire":
+        return None
+    request = FindMessages(wanted.text, wanted.messages_max, wanted.begin_ms, wanted.end_ms)
+
+    async def ask(name: str, address: str) -> FoundMessages | None:
+        try:
+            answer = await client.pool.ask(address, request, timeout_ms)
+        except NetworkError as error:
+            return FoundMessages([], [f"all topics on {name}: {error}"])
+        if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            return None
+        return _found_in(answer, "all topics", name, address, wanted)
+
+    parts = await asyncio.gather(*(ask(*one) for one in brokers.items()))
+    known = [part for part in parts if part is not None]
+    return _joined(known, wanted) if len(known) == len(parts) else None
+
+
+def _joined(parts: Iterable[FoundMessages], wanted: LookUp) -> FoundMessages:
+    """Return the newest messages of several responses."""
+    found = [*parts]
+    messages = sorted((message for part in found for message in part), key=_in_time)
+    return FoundMessages(messages[-wanted.messages_max :], [gap for part in found for gap in part.gaps])
 
 
 def _messages(batch: RecordBatch | None, name: str, address: str) -> list[ReceivedMessage]:

@@ -3,6 +3,8 @@
 It also works for traces of RocketMQ's own clients: the format is the same.
 """
 
+from typing import NamedTuple
+
 import msgspec
 
 from staticfire.client.admin.admin import FOREVER, Admin
@@ -31,6 +33,27 @@ class TraceEvent(msgspec.Struct, frozen=True):
     words: str = ""
     retry_times: int = 0
     """For consumption: how often the message had been redelivered."""
+
+
+class MessageTraceEvent(NamedTuple):
+    """One event of the message with an id. The topic is empty if the trace doesn't say it."""
+
+    message_id: str
+    topic: str
+    event: TraceEvent
+
+
+def events_by_message(traces: list[Trace]) -> list[MessageTraceEvent]:
+    """Return the events of several messages, oldest first. A batch of messages has one event for each of them."""
+    topics = {one.message_id: one.topic for one in traces if not isinstance(one, SubBeforeTrace | SubAfterTrace)}
+    ends = {(one.request_id, one.message_id): one for one in traces if isinstance(one, SubAfterTrace)}
+    found = [
+        MessageTraceEvent(message_id, topics.get(one.message_id, ""), _event(one, ends))
+        for one in traces
+        if not isinstance(one, SubAfterTrace)
+        for message_id in one.message_id.split(",")
+    ]
+    return sorted(found, key=lambda one: one.event.time_ms)
 
 
 async def read_traces(admin: Admin, message_id: str, topic: str = TRACE_TOPIC, messages_max: int = 64) -> list[Trace]:

@@ -11,9 +11,10 @@
 - `access.py`: users, policies and access keys
 - `reply.py`: replies to messages, forwarded to the requesting client; `transactions.py`: the end of half messages;
   `recall.py`: recalled messages
-- `clock.py`, `reset.py`, `snapshots.py`, `journal.py`, `group_state.py`, `faults.py`: message time, an emptied broker,
-  a saved and restored broker, the events on a broker, the state of a group, injected faults; `imports.py`: messages
-  from another broker; `replication.py`: copies of the log; all of these are staticfire's own
+- `clock.py`, `reset.py`, `snapshots.py`, `journal.py`, `group_state.py`, `totals.py`, `faults.py`: message time, an
+  emptied broker, a saved and restored broker, the events on a broker, the state of a group, of all topics and groups,
+  injected faults; `imports.py`: messages from another broker; `replication.py`: copies of the log; all of these are
+  staticfire's own
 """
 
 from staticfire.protocol.requests import (  # noqa: F401 (imported for their declarations)
@@ -46,6 +47,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     static_topics,
     statistics,
     topics,
+    totals,
     transactions,
     upkeep,
 )

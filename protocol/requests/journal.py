@@ -65,9 +65,9 @@ class JournalPage(msgspec.Struct, rename="camel", gc=False):
 
     records: list[JournalRecord] = []
     next_number: Int64 = 1
-    """The number from which to continue reading."""
+    """The number from which to continue reading; backwards, the number below which to continue."""
     is_end: bool = True
-    """Whether there are no later records yet."""
+    """Whether there are no later records yet; backwards, whether there are no earlier ones."""
     dropped: Int64 = 0
     """How many of the requested records have been dropped, because the journal's size is limited."""
 
@@ -95,3 +95,5 @@ class GetJournal(Request, rename="camel"):
     topic: str | None = None
     queue_id: Int32 | None = None
     queue_offset: Int64 | None = None
+    below_number: Int64 | None = None
+    """Backwards: the newest records before this number, which are still returned oldest first; 0: of all."""

@@ -36,6 +36,16 @@ class QueryMessage(Request, rename="camel"):
     bname: str | None = None
 
 
+@request(RequestCode.FIND_MESSAGES, answer=QueryAnswer)
+class FindMessages(Request, rename="camel"):
+    """Ask for the newest messages with a key or unique id, in all topics except RocketMQ's own. staticfire's own."""
+
+    key: str
+    max_num: Int32
+    begin_timestamp: Int64
+    end_timestamp: Int64
+
+
 class ViewAnswer(Answer, rename="camel"):
     """One message."""
 

@@ -20,8 +20,10 @@ from staticfire.control import (
     timed_messages,
     topic_changes,
     topic_facts,
+    traces,
     users,
     waiting,
+    waiting_messages,
 )
 from staticfire.control.openapi import describe, page
 from staticfire.control.routes import HTML, ControlCall, Reply, Route
@@ -62,10 +64,12 @@ ROUTES: tuple[Route, ...] = (
     *topic_changes.ROUTES,
     *timed_messages.ROUTES,
     *sending.ROUTES,
+    *traces.ROUTES,
     *group.ROUTES,
     *group_changes.ROUTES,
     *offset_changes.ROUTES,
     *waiting.ROUTES,
+    *waiting_messages.ROUTES,
     *clients.ROUTES,
     *dlq.ROUTES,
     *clock.ROUTES,

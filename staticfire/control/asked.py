@@ -1,10 +1,12 @@
 """The cluster that the control endpoint serves, as its handlers see it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from staticfire.client import Admin, ClientSettings
+from staticfire.client import Admin, ClientSettings, ClusterClient
 from staticfire.client.admin.clock import ClusterClock
 from staticfire.client.admin.replicas import ReplicaAdmin
 from staticfire.cluster.fault_rules import ClusterFaults
@@ -48,7 +50,61 @@ class ControlledCluster:
         return await self.replicas.masters() if self.view.replica_addresses else self.view.addresses
 
     @asynccontextmanager
+    async def connected(self) -> AsyncIterator[ClusterClient]:
+        """Open connections for one request only, or use those of `sharing`."""
+        shared = _SHARED.get()
+        if shared is not None and shared.namesrv == self.view.namesrv:
+            yield await shared.client()
+            return
+        async with ClusterClient(self.view.namesrv, self.client_settings) as client:
+            yield client
+
+    @asynccontextmanager
     async def admin(self) -> AsyncIterator[Admin]:
-        """Open connections for one request only."""
-        async with Admin(self.view.namesrv, self.client_settings) as admin:
+        """Administer the cluster for one request."""
+        async with self.connected() as client, Admin(client=client) as admin:
             yield admin
+
+    @asynccontextmanager
+    async def sharing(self) -> AsyncIterator[None]:
+        """Let all requests of this task use the same connections: one page consists of several requests.
+
+        They are opened when first needed, and closed at the end. So no route is older than the page.
+        """
+        if _SHARED.get() is not None:
+            yield
+            return
+        shared = _SharedClient(self.view.namesrv, self.client_settings)
+        token = _SHARED.set(shared)
+        try:
+            yield
+        finally:
+            _SHARED.reset(token)
+            await shared.close()
+
+
+class _SharedClient:
+    """A client that is opened when first needed."""
+
+    def __init__(self, namesrv: str, settings: ClientSettings) -> None:
+        self.namesrv = namesrv
+        self._settings = settings
+        self._client: ClusterClient | None = None
+        self._turn = asyncio.Lock()
+
+    async def client(self) -> ClusterClient:
+        """Return it, opened."""
+        async with self._turn:
+            if self._client is None:
+                client = ClusterClient(self.namesrv, self._settings)
+                await client.__aenter__()
+                self._client = client
+            return self._client
+
+    async def close(self) -> None:
+        """Close it if it was opened."""
+        if self._client is not None:
+            await self._client.__aexit__(None, None, None)
+
+
+_SHARED: ContextVar[_SharedClient | None] = ContextVar("shared client", default=None)

@@ -2,7 +2,8 @@
 
 Behaviour
 - GET /brokers returns each registered broker: its address, what it has stored and delivered since its start, how full
-  its disk is, and why it can't be used, if so. A broker that doesn't respond is listed with that as its problem.
+  its disk is, and why it can't be used, if so. A broker that doesn't respond is listed with that as its problem. If no
+  nameserver responds, the known brokers are listed.
 - Works with RocketMQ's brokers, too: the numbers are those of its runtime info.
 """
 
@@ -19,6 +20,8 @@ from staticfire.protocol.requests.routes import BrokerData
 from staticfire.protocol.requests.statistics import STORE_REFUSAL, GetRuntimeInfo
 
 ASK_TIMEOUT_MS = 1_000
+UNREGISTERED = "it isn't registered at the nameserver, so that clients don't find it"
+NO_NAMESERVER = "it responds, but no nameserver does, so that clients don't find it"
 DISK_RATIO, VERSION = "commitLogDiskRatio", "brokerVersionDesc"
 STORED, DELIVERED = "msgPutTotalTodayNow", "msgGetTotalTodayNow"
 BOOTED, BEHIND = "bootTimestamp", "dispatchBehindBytes"
@@ -32,10 +35,20 @@ async def show(asked: ControlCall) -> Reply:
 
 
 async def list_brokers(admin: Admin, known: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the registered brokers, and those of `known` (addresses by process) that aren't. Raises: NetworkError."""
-    found = brokers_of((await admin.cluster_info()).broker_addr_table, known)
+    """Return the registered brokers, and those of `known` (addresses by process) that aren't.
+
+    Without a nameserver these are all known ones. Raises: NetworkError (no nameserver, and none is known).
+    """
+    try:
+        table, unregistered = (await admin.cluster_info()).broker_addr_table, UNREGISTERED
+    except NetworkError:
+        # The brokers may still respond to clients that know their addresses.
+        if not known:
+            raise
+        table, unregistered = {}, NO_NAMESERVER
+    found = brokers_of(table, known)
     loads = await asyncio.gather(*(_load(admin, str(one["address"]), one["id"] != MASTER_ID) for one in found))
-    return [_with_problem({**one, **load}) for one, load in zip(found, loads, strict=True)]
+    return [_with_problem({**one, **load}, unregistered) for one, load in zip(found, loads, strict=True)]
 
 
 def brokers_of(table: Mapping[str, BrokerData], known: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -88,9 +101,9 @@ def load_of(table: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _with_problem(broker: dict[str, Any]) -> dict[str, Any]:
+def _with_problem(broker: dict[str, Any], unregistered: str) -> dict[str, Any]:
     if not broker["registered"] and not broker["problem"]:
-        broker["problem"] = "it isn't registered at the nameserver, so that clients don't find it"
+        broker["problem"] = unregistered
     return broker
 
 

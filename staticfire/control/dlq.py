@@ -9,6 +9,7 @@ Behaviour
 """
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -114,9 +115,11 @@ def report_as_json(report: ResendReport) -> dict[str, Any]:
     return {"resent": report.resent, "skipped": report.skipped, "left": left, "otherGroups": report.other_groups}
 
 
-def _queue(asked: ControlCall) -> DeadLetterQueue:
-    """Return the queue of the group in the path. Raises: ClientError (invalid name)."""
-    return DeadLetterQueue(asked.place["group"], asked.cluster.namesrv, asked.cluster.client_settings)
+@asynccontextmanager
+async def _queue(asked: ControlCall) -> AsyncIterator[DeadLetterQueue]:
+    """Open the queue of the group in the path. Raises: ClientError (invalid name)."""
+    async with asked.cluster.connected() as client, DeadLetterQueue(asked.place["group"], client=client) as queue:
+        yield queue
 
 
 def _not_found(error: ClientError) -> Reply:

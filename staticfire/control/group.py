@@ -4,21 +4,49 @@ GET /groups lists them. GET /group/billing returns what `staticfire group billin
 /explain/billing returns what `staticfire explain billing --json` prints, for any name.
 """
 
-from staticfire.client.admin.listing import list_groups, own_groups
-from staticfire.control.listed import list_parameters, listed
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from staticfire.client.admin.listing import group_totals, list_groups, member_counts, own_groups
+from staticfire.control.listed import list_parameters, listed, ranks_of
 from staticfire.control.overview import lags
 from staticfire.control.routes import ControlCall, Parameter, Reply, Route
+from staticfire.protocol.names import is_system_group
 
 ALL_OF_THEM = Parameter("all", "with RocketMQ's own", "boolean")
+SURVEY = Parameter(
+    "survey",
+    "false: what staticfire's brokers know, without asking members: much faster, with fewer warnings",
+    "boolean",
+)
 
 
 async def show_all(asked: ControlCall) -> Reply:
     """Return all groups, or a page of them."""
+    has_all = asked.query.get("all", False)
     async with asked.cluster.admin() as admin:
-        names = await (admin.groups() if asked.query.get("all", False) else own_groups(admin))
-        ranks = {"lag": lambda: lags(admin), "deadLetters": admin.dead_letters}
-        found = await listed(names, asked.query, lambda some: list_groups(admin, names=some), "group", ranks)
-    return Reply({"groups": found.pop("rows"), **(found if asked.query.keys() - {"all"} else {})})
+        totals = None if asked.query.get("survey", True) else await group_totals(admin)
+        if totals is not None:
+            found = await _of_totals(totals, asked.query, has_all)
+        else:
+            names = await (admin.groups() if has_all else own_groups(admin))
+            ranks = {
+                "lag": lambda: lags(admin),
+                "deadLetters": admin.dead_letters,
+                "members": lambda: member_counts(admin, names),
+            }
+            found = await listed(names, asked.query, lambda some: list_groups(admin, names=some), "group", ranks)
+    return Reply({"groups": found.pop("rows"), **(found if asked.query.keys() - {"all", "survey"} else {})})
+
+
+async def _of_totals(totals: list[dict[str, Any]], query: Mapping[str, Any], has_all: bool) -> dict[str, Any]:
+    """Return a page of groups that are known already."""
+    by_name = {row["group"]: row for row in totals if has_all or not is_system_group(row["group"])}
+
+    async def read(some: Sequence[str]) -> list[dict[str, Any]]:
+        return [by_name[name] for name in some]
+
+    return await listed([*by_name], query, read, "group", ranks_of([*by_name.values()], "group"))
 
 
 async def show(asked: ControlCall) -> Reply:
@@ -39,7 +67,7 @@ async def explain(asked: ControlCall) -> Reply:
 ROUTES = (
     Route(
         "GET", "/groups", "all consumer groups: members, lag, dead letters; ?all=1: with RocketMQ's own",
-        show_all, (ALL_OF_THEM, *list_parameters(("group", "members", "lag", "deadLetters"))),
+        show_all, (ALL_OF_THEM, SURVEY, *list_parameters(("group", "members", "lag", "deadLetters"))),
     ),
     Route(
         "GET", "/group/{group}", "a consumer group: members, their queues, lag, rates, problems", show,

@@ -3,6 +3,7 @@
 Behaviour
 - POST /groups `{"group": "billing", "retries": 3}` creates a group on all brokers. The same request again succeeds;
   other values for a group that exists are refused (409). PATCH /groups/billing changes the given values.
+- GET /groups/billing returns its values on each broker.
 - DELETE /groups/billing deletes it with its offsets, retries and dead letters.
 - 400 for invalid values, 404 for an unknown group.
 """
@@ -11,7 +12,7 @@ from typing import Annotated
 
 import msgspec
 
-from staticfire.client.admin.creating_groups import GroupWish, change_group, create_group, delete_group
+from staticfire.client.admin.creating_groups import GroupWish, change_group, create_group, delete_group, group_facts
 from staticfire.control.routes import ControlCall, Reply, Route, read_body
 from staticfire.control.topic_changes import checked
 
@@ -51,6 +52,12 @@ async def create(asked: ControlCall) -> Reply:
         return await checked(create_group(admin, wanted.group, wanted.wish()))
 
 
+async def show(asked: ControlCall) -> Reply:
+    """Return the configuration of a group."""
+    async with asked.cluster.admin() as admin:
+        return Reply(await group_facts(admin, asked.place["group"]))
+
+
 async def change(asked: ControlCall) -> Reply:
     """Change a group."""
     wanted: GroupChange = read_body(asked.body, GroupChange, CHANGE_FORMS)
@@ -70,6 +77,10 @@ ROUTES = (
     Route(
         "POST", "/groups", f"create a consumer group: {FORMS.removeprefix('write ')}", create, body=NewGroup,
         refusals={409: "the group exists with other values"},
+    ),
+    Route(
+        "GET", "/groups/{group}", "the configuration of a group on each broker; its state is at /group/{group}", show,
+        refusals={404: "no broker knows the group"},
     ),
     Route(
         "PATCH", "/groups/{group}", f"change a group, and keep its other values: {CHANGE_FORMS.removeprefix('write ')}",

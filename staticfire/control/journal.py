@@ -32,7 +32,7 @@ async def events(asked: ControlCall) -> Reply:
     kinds = [kind.strip() for kind in asked.query.get("kind", "").split(",") if kind.strip()]
     async with asked.cluster.admin() as admin:
         try:
-            return _shown(await admin.journal(*kinds, **_wanted(asked)), asked)
+            return _shown(await admin.journal(*kinds, **_wanted(asked), newest=asked.query.get("max")), asked)
         except BrokerAnswer as error:
             return _none_kept(error)
 

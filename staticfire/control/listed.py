@@ -27,6 +27,21 @@ def list_parameters(columns: tuple[str, ...]) -> tuple[Parameter, ...]:
     )
 
 
+def ranks_of(rows: Rows, key: str) -> dict[str, Callable[[], Awaitable[Mapping[str, int]]]]:
+    """Return the columns of rows that are known already, by name."""
+    columns = [column for column in (rows[0] if rows else {}) if column != key]
+    return {column: known_ranks({row[key]: row[column] for row in rows}) for column in columns}
+
+
+def known_ranks(values: Mapping[str, int]) -> Callable[[], Awaitable[Mapping[str, int]]]:
+    """Return a function that returns values which are known already."""
+
+    async def ranks() -> Mapping[str, int]:
+        return values
+
+    return ranks
+
+
 async def listed(
     names: Sequence[str],
     query: Mapping[str, Any],
@@ -38,7 +53,8 @@ async def listed(
 
     `read`: returns the rows with these names. `key`: the column of the name.
     """
-    chosen = [name for name in names if query.get("match", "").lower() in name.lower()]
+    match = query.get("match", "").lower()
+    chosen = [name for name in names if match in name.lower()] if match else [*names]
     column = query.get("sort", key)
     ranked = (ranks or {}).get(column.lstrip("-"))
     if len(chosen) > SORTED_MAX and column.lstrip("-") != key and ranked is None:

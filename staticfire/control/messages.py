@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from staticfire.client import MessageQueue, PullConsumer, PullSettings, ReceivedMessage
+from staticfire.client import MessageQueue, PullConsumer, ReceivedMessage
 from staticfire.client.admin.admin import FOREVER
-from staticfire.client.admin.listing import list_topics, own_topics
+from staticfire.client.admin.listing import list_topics, own_topics, topic_ranks
 from staticfire.client.admin.peek import peek_messages
 from staticfire.client.life.gathering import LifeReader
 from staticfire.control.journal import QUEUE_MAX
-from staticfire.control.listed import list_parameters, listed
+from staticfire.control.listed import known_ranks, list_parameters, listed
 from staticfire.control.routes import ControlCall, Parameter, Reply, Route, did_you_mean
 from staticfire.message_fields import message_fields, standing_fields
 from staticfire.protocol.durations import MOMENT_FORMS, parse_moment
@@ -32,7 +32,10 @@ async def topics(asked: ControlCall) -> Reply:
     """Return all topics, or a page of them."""
     async with asked.cluster.admin() as admin:
         names = await (admin.topics() if asked.query.get("all", False) else own_topics(admin))
-        found = await listed(names, asked.query, lambda some: list_topics(admin, names=some), "topic")
+        column = asked.query.get("sort", "").lstrip("-")
+        known = await topic_ranks(admin, column) if column in ("queues", "messages") else None
+        ranks = {} if known is None else {column: known_ranks(known)}
+        found = await listed(names, asked.query, lambda some: list_topics(admin, names=some), "topic", ranks)
     return Reply({"topics": found.pop("rows"), **(found if asked.query.keys() - {"all"} else {})})
 
 
@@ -42,8 +45,7 @@ async def peek(asked: ControlCall) -> Reply:
     offset, is_last = query.get("offset"), query.get("last", False)
     if is_last and offset is not None:
         raise UsageError("last and offset exclude each other")
-    settings = PullSettings(client=asked.cluster.client_settings)
-    async with PullConsumer(TOOLS_GROUP, asked.cluster.namesrv, settings) as consumer:
+    async with asked.cluster.connected() as client, PullConsumer(TOOLS_GROUP, client=client) as consumer:
         try:
             queues = await consumer.queues(topic)
         except TopicNotFound as error:

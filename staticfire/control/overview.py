@@ -6,14 +6,16 @@ RocketMQ's brokers, too. A broker that doesn't respond is left out, and named.
 
 import asyncio
 from collections import Counter
+from typing import Any
 
 from staticfire.client import Admin
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS
-from staticfire.client.admin.listing import own_groups, own_topics
+from staticfire.client.admin.listing import group_totals, own_among, own_groups, topic_totals
 from staticfire.control.routes import ControlCall, Reply, Route
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.lag import lag_of
+from staticfire.protocol.names import group_of_topic, is_dead_letter_topic, is_system_group
 from staticfire.protocol.requests.statistics import BrokerConsumeStats, GetBrokerConsumeStats
 
 SHOWN_MAX = 20
@@ -22,23 +24,49 @@ SHOWN_MAX = 20
 async def show(asked: ControlCall) -> Reply:
     """Return the overview."""
     async with asked.cluster.admin() as admin:
-        topics, masters = await own_topics(admin), await admin.masters()
+        masters, all_topics = await admin.masters(), await admin.topics()
+        topics = own_among(all_topics, await admin.cluster_info())
+        quick = await _from_totals(admin, len(topics), all_topics)
+        if quick is not None:
+            return Reply(quick)
         parts = await asyncio.gather(*(_stats_of(admin, address) for address in masters.values()))
         silent = [name for name, part in zip(masters, parts, strict=True) if part is None]
         groups = [] if silent else await own_groups(admin)
         dead = {} if silent else await admin.dead_letters()
     lags = lags_of([part for part in parts if part is not None])
-    return Reply(
-        {
-            "topics": len(topics),
-            "groups": len(groups),
-            "lag": sum(lags.values()),
-            "behind": [{"group": group, "lag": lag} for group, lag in _first(lags)],
-            "deadLetters": sum(dead.values()),
-            "dead": [{"group": group, "count": count} for group, count in _first(dead)],
-            "silent": silent,
-        }
-    )
+    return Reply(_summary(len(topics), len(groups), lags, dead, silent))
+
+
+async def _from_totals(admin: Admin, topics: int, all_topics: list[str]) -> dict[str, Any] | None:
+    """Return the overview as staticfire's brokers know it; None if one of them doesn't, or doesn't respond."""
+    try:
+        rows = await group_totals(admin)
+        if rows is None:
+            return None
+        dead = {row["group"]: row["deadLetters"] for row in rows if row["deadLetters"]}
+        # Dead letters of deleted groups.
+        known = {row["group"] for row in rows}
+        others = [topic for topic in all_topics if topic[:1] == "%" and is_dead_letter_topic(topic)]
+        left = [topic for topic in others if group_of_topic(topic) not in known]
+        for row in (await topic_totals(admin, left) or []) if left else []:
+            dead |= {group_of_topic(row["topic"]) or "": row["messages"]} if row["messages"] else {}
+    except NetworkError:
+        return None
+    groups = sum(not is_system_group(row["group"]) for row in rows)
+    return _summary(topics, groups, {row["group"]: row["lag"] for row in rows if row["lag"]}, dead, [])
+
+
+def _summary(topics: int, groups: int, lags: dict[str, int], dead: dict[str, int], silent: list[str]) -> dict[str, Any]:
+    """Return the response."""
+    return {
+        "topics": topics,
+        "groups": groups,
+        "lag": sum(lags.values()),
+        "behind": [{"group": group, "lag": lag} for group, lag in _first(lags)],
+        "deadLetters": sum(dead.values()),
+        "dead": [{"group": group, "count": count} for group, count in _first(dead)],
+        "silent": silent,
+    }
 
 
 async def lags(admin: Admin) -> dict[str, int]:

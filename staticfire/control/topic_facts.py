@@ -4,6 +4,7 @@ GET /topics/orders returns it, or 404. Works with RocketMQ's brokers, too.
 """
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -11,13 +12,16 @@ import msgspec
 from staticfire.client import Admin, MessageQueue
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS
 from staticfire.client.admin.group_survey import GroupSurvey
+from staticfire.client.admin.totals import broker_totals
 from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.control.routes import ControlCall, Reply, Route
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import NetworkError, TopicNotFound
+from staticfire.protocol.lag import lag_of
 from staticfire.protocol.requests.connections import QueryGroupsOfTopic
-from staticfire.protocol.requests.statistics import GetTopicStats
+from staticfire.protocol.requests.group_state import GetGroupState
+from staticfire.protocol.requests.statistics import GetConsumeStats, GetTopicStats
 from staticfire.protocol.requests.topics import GetTopicConfig
 
 # How many groups of a topic are surveyed: each survey queries all brokers and all members.
@@ -40,7 +44,8 @@ async def topic_facts(admin: Admin, topic: str) -> dict[str, Any]:
     if all(part["gone"] for part in parts) and parts:
         raise TopicNotFound(ResponseCode.TOPIC_NOT_EXIST, f"there is no topic {topic}: it was deleted meanwhile")
     names = sorted({name for part in parts for name in part["groups"]})
-    groups = await asyncio.gather(*(_group(admin, name, topic) for name in names[:GROUPS_MAX]))
+    firsts = {(queue["broker"], queue["queue"]): queue["first"] for part in parts for queue in part["queues"]}
+    groups = await _groups_of(admin, names[:GROUPS_MAX], topic, addresses, firsts)
     return {
         "topic": topic,
         "messages": sum(queue["count"] for part in parts for queue in part["queues"]),
@@ -92,8 +97,57 @@ def _queues(broker: str, table: dict[Any, Any]) -> list[dict[str, Any]]:
     ]
 
 
-async def _group(admin: Admin, group: str, topic: str) -> dict[str, Any]:
-    """Return a group's progress in the topic."""
+async def _groups_of(
+    admin: Admin, names: list[str], topic: str, brokers: dict[str, str], firsts: dict[tuple[str, int], int]
+) -> list[dict[str, Any]]:
+    """Return the progress of groups in the topic. RocketMQ's brokers must be queried about much more.
+
+    `firsts`: the oldest offset that is stored, by broker and queue.
+    """
+    totals = await broker_totals(admin.client, brokers, groups=names) if names else None
+    if totals is None:
+        return await asyncio.gather(*(_surveyed(admin, name, topic) for name in names))
+    parts = [[part.groups[name] for part in totals.values() if name in part.groups] for name in names]
+    members = [len({client for one in some for client in one.members}) for some in parts]
+    # Members that broadcast keep their offsets themselves.
+    counted = [name for name, some in zip(names, parts, strict=True) if not any(one.broadcasts for one in some)]
+    asked = (_progress(admin, name, topic, brokers, firsts) for name in counted)
+    queues = dict(zip(counted, await asyncio.gather(*asked), strict=True))
+    return [
+        {
+            "group": name,
+            "members": count,
+            "lag": sum(one["lag"] for one in queues.get(name, [])),
+            "queues": queues.get(name, []),
+        }
+        for name, count in zip(names, members, strict=True)
+    ]
+
+
+async def _progress(
+    admin: Admin, group: str, topic: str, brokers: dict[str, str], firsts: dict[tuple[str, int], int]
+) -> list[dict[str, Any]]:
+    """Return the progress of a group in each queue of a topic. Popped messages count until they are acknowledged."""
+    pool = admin.client.pool
+    rows: list[dict[str, Any]] = []
+    for name, address in sorted(brokers.items()):
+        # The offsets first: otherwise a message popped in between would be in neither.
+        stats = await pool.ask(address, GetConsumeStats(group, topic), ADMIN_TIMEOUT_MS)
+        state = await pool.ask(address, GetGroupState(group), ADMIN_TIMEOUT_MS)
+        popped: Counter[int] = Counter()
+        for one in state.body.popped if state.code == SUCCESS and state.body is not None else ():
+            if one.topic == topic:
+                popped[one.queue_id] += one.count
+        table = stats.body.offset_table if stats.code == SUCCESS and stats.body is not None else {}
+        for queue_id, offset in sorted((wire.queue_id, offset) for wire, offset in table.items()):
+            committed, first = offset.consumer_offset, firsts.get((name, queue_id), 0)
+            lag = lag_of(offset.broker_offset, committed, first, popped[queue_id])
+            rows.append({"broker": name, "queue": queue_id, "committed": committed, "lag": lag})
+    return rows
+
+
+async def _surveyed(admin: Admin, group: str, topic: str) -> dict[str, Any]:
+    """Return a group's progress in the topic, as a survey of the whole group finds it."""
     view = await GroupSurvey(admin.client, await admin.masters(), group, ADMIN_TIMEOUT_MS).look()
     progress = [one for one in view.progress if one.topic == topic]
     return {

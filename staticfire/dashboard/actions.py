@@ -11,8 +11,9 @@ from typing import Any
 from staticfire.dashboard import warnings
 from staticfire.dashboard.addresses import address
 from staticfire.dashboard.calls import Calls
-from staticfire.dashboard.views.faults import FLAGS
+from staticfire.dashboard.views.faults import FIELDS, FLAGS
 
+YES_NO = ("yes", "no")
 Form = Mapping[str, str]
 Says = Callable[[Calls, Form], Awaitable[list[str]]]
 
@@ -65,6 +66,33 @@ def _new_topic(form: Form) -> dict[str, Any]:
     return {"topic": form.get("topic", ""), **whole(form, queues="queues"), **attributes}
 
 
+def _topic_change(form: Form) -> dict[str, Any]:
+    """Return the values of a topic that a form gives. Empty fields aren't changed."""
+    kind = form.get("kind", "").strip()
+    order = form.get("order", "").strip()
+    return {
+        **whole(form, queues="queues", perm="perm"),
+        **({"order": order == "yes"} if order in YES_NO else {}),
+        **({"attributes": {"message.type": kind}} if kind else {}),
+    }
+
+
+def _group_change(form: Form) -> dict[str, Any]:
+    """Return the values of a group that a form gives. Empty fields aren't changed."""
+    fields = {name: form.get(name, "").strip() for name in ("consume", "broadcast", "orderly")}
+    return {
+        **whole(form, retries="retries"),
+        **{name: text == "yes" for name, text in fields.items() if text in YES_NO},
+    }
+
+
+def _changed(what: str) -> Callable[[dict[str, Any]], str]:
+    def words(reply: dict[str, Any]) -> str:
+        return f"{what.capitalize()} {reply[what]} was changed."
+
+    return words
+
+
 def _message(form: Form) -> dict[str, Any]:
     keys = form.get("keys", "").split()
     return {
@@ -82,7 +110,7 @@ def _resend(form: Form) -> dict[str, Any]:
 
 
 def _fault(form: Form) -> dict[str, Any]:
-    words = given(form, "broker", "code", "topic", "group", "client", "times", "probability", "lifetime")
+    words = given(form, *(name for name, _, _ in FIELDS))
     action = form.get("action", "")
     return {**words, action: True if action in FLAGS else form.get("value", "").strip()}
 
@@ -119,6 +147,10 @@ ACTIONS = {
             _new_topic,
         ),
         PageAction(
+            "change-topic", "Change a topic", "PATCH", "/topics/{topic}", "/topics/{topic}", _changed("topic"),
+            _topic_change, says=lambda calls, form: warnings.change_topic(calls, form, _topic_change(form)),
+        ),
+        PageAction(
             "delete-topic", "Delete a topic", "DELETE", "/topics/{topic}", "/topics",
             lambda reply: f"Topic {reply['deleted']} was deleted.", says=warnings.delete_topic,
         ),
@@ -131,6 +163,10 @@ ACTIONS = {
             "create-group", "Create a group", "POST", "/groups", "/groups/{group}",
             lambda reply: f"Group {reply['group']} {'was created' if reply['created'] else 'exists already'}.",
             lambda form: {"group": form.get("group", ""), **whole(form, retries="retries")},
+        ),
+        PageAction(
+            "change-group", "Change a group", "PATCH", "/groups/{group}", "/groups/{group}", _changed("group"),
+            _group_change, says=lambda calls, form: warnings.change_group(calls, form, _group_change(form)),
         ),
         PageAction(
             "delete-group", "Delete a group", "DELETE", "/groups/{group}", "/groups",

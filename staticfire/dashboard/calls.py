@@ -1,8 +1,11 @@
 """Calls of the control endpoint, from within: what a page shows and does is what a program can request, too."""
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from staticfire.control.all_routes import ROUTES
@@ -32,7 +35,27 @@ class Calls:
     async def get(self, path: str, place: Mapping[str, str] | None = None, **query: Any) -> dict[str, Any]:
         """Return the response to a GET. Values of None and "" aren't given. Raises: Refused."""
         given = {name: str(value) for name, value in query.items() if value not in (None, "")}
-        return await self.ask("GET", path, place, given)
+        known = _ROUND.get()
+        if known is None:
+            return await self.ask("GET", path, place, given)
+        key = path, *sorted((place or {}).items()), *sorted(given.items())
+        if key not in known:
+            known[key] = asyncio.ensure_future(self.ask("GET", path, place, given))
+        return await asyncio.shield(known[key])
+
+    @asynccontextmanager
+    async def round(self) -> AsyncIterator[None]:
+        """Make the same GET only once, and use the same connections, for all pages of one moment."""
+        token = _ROUND.set({})
+        try:
+            async with self.cluster.sharing():
+                yield
+        finally:
+            known = _ROUND.get() or {}
+            _ROUND.reset(token)
+            for one in known.values():
+                one.cancel()
+            await asyncio.gather(*known.values(), return_exceptions=True)
 
     async def preview(self, path: str, place: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the response to a POST that changes nothing: it is allowed where only reading is. Raises: Refused."""
@@ -84,6 +107,9 @@ class Calls:
             return await self.get(path, place, **query)
         except Refused as refused:
             return {"error": str(refused)}
+
+
+_ROUND: ContextVar[dict[tuple[Any, ...], asyncio.Future[dict[str, Any]]] | None] = ContextVar("round", default=None)
 
 
 def filled(path: str, place: Mapping[str, str]) -> str:

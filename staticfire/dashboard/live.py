@@ -1,24 +1,31 @@
 """Parts of pages that are sent again when they have changed: server-sent events.
 
-Each watched address is rendered once per LIVE_S, however many browsers watch it, and sent only if it has changed. So a
-page that nobody looks at costs nothing, and one that doesn't change costs no traffic.
+One reader makes the parts of all watched addresses, however many browsers watch them: in rounds, one after the other. A
+round uses the same connections and the same responses for all of its pages. An address is due LIVE_S after it has
+changed, and ever later while it doesn't change, up to STILL_S. After all together took some time, nothing is made for
+TIMES_ITS_DURATION this time, so that many or slow pages don't take the process or the brokers. Without a watched
+address nothing is read.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from staticfire.dashboard.watch import pause
 from staticfire.runtime.machine import Machine
 
 LIVE_S = 1.0
-TIMES_ITS_DURATION = 8
+STILL_S = 4.0
+LATER = 2
+TIMES_ITS_DURATION = 25
+# Also if a page takes seconds, because it waits for a server that is gone: it must show soon that the server is back.
+PAUSE_S_MAX = 10.0
 # Only sending shows that a browser is gone. Until then its page is still rendered.
 BEAT_S = 5.0
 WATCHED_MAX = 200
-# More addresses than this are rendered less often each, so that all together don't take the process.
-WATCHED_AT_FULL_RATE = 25
 
 Render = Callable[[str], Awaitable[str]]
+Round = Callable[[], AbstractAsyncContextManager[None]]
 
 
 class _Watched:
@@ -28,19 +35,38 @@ class _Watched:
         self.text = ""
         self.changed = asyncio.Condition()
         self.watchers = 0
-        self.task: asyncio.Task[None] | None = None
+        self.due_ms = 0
+        self.pause_s = LIVE_S
+        """How long it isn't made after it was made."""
+        self.took_ms = 0
         self.is_over = False
         """Whether it isn't rendered any more: those who follow it connect again."""
+
+    async def set(self, text: str) -> None:
+        """Take a new part, and wake those who follow it if it has changed."""
+        self.pause_s = LIVE_S if text != self.text else min(STILL_S, self.pause_s * LATER)
+        async with self.changed:
+            self.text = text
+            self.changed.notify_all()
+
+    async def end(self) -> None:
+        """Let those who follow it stop."""
+        self.is_over = True
+        async with self.changed:
+            self.changed.notify_all()
 
 
 class LivePages:
     """All watched addresses."""
 
-    def __init__(self, render: Render, machine: Machine) -> None:
-        """`render`: returns the live part of an address."""
+    def __init__(self, render: Render, machine: Machine, in_round: Round = nullcontext) -> None:
+        """`render`: returns the live part of an address. `in_round`: what the parts of one round are made in."""
         self._render = render
         self._machine = machine
+        self._in_round = in_round
         self._watched: dict[str, _Watched] = {}
+        self._reader: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
         self._ended = asyncio.Event()
 
     def is_full_for(self, address: str) -> bool:
@@ -51,9 +77,7 @@ class LivePages:
         """Yield the live part of an address, now and when it has changed; "" from time to time without a change."""
         watched = self._watched.setdefault(address, _Watched())
         watched.watchers += 1
-        if watched.task is None:
-            loop = self._render_loop(address, watched)
-            watched.task = asyncio.get_running_loop().create_task(loop, name="dashboard page")
+        self._read()
         sent = ""
         try:
             while not watched.is_over:
@@ -64,9 +88,9 @@ class LivePages:
                     yield ""
         finally:
             watched.watchers -= 1
-            if watched.watchers == 0:
-                watched.task.cancel()
-                self._watched.pop(address, None)
+            if watched.watchers == 0 and self._watched.get(address) is watched:
+                del self._watched[address]
+                self._wake.set()
 
     async def _changed(self, watched: _Watched, sent: str) -> bool:
         """Wait for a change; return False if there was none for a time."""
@@ -77,26 +101,57 @@ class LivePages:
             return False
         return True
 
-    async def _render_loop(self, address: str, watched: _Watched) -> None:
+    # -- the reader ------------------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        """Let the reader make what is due; start it if there is none."""
+        self._wake.set()
+        if self._reader is None or self._reader.done():
+            self._reader = asyncio.get_running_loop().create_task(self._read_loop(), name="dashboard pages")
+
+    async def _read_loop(self) -> None:
         try:
-            while not self._ended.is_set():
-                began_ms = self._machine.clock.uptime_ms()
-                text = await self._render(address)
-                async with watched.changed:
-                    watched.text = text
-                    watched.changed.notify_all()
-                took_s = (self._machine.clock.uptime_ms() - began_ms) / 1_000
-                shared_s = LIVE_S * len(self._watched) / WATCHED_AT_FULL_RATE
-                await pause(self._ended, max(LIVE_S, shared_s, took_s * TIMES_ITS_DURATION))
+            while self._watched and not self._ended.is_set():
+                self._wake.clear()
+                now_ms = self._machine.clock.uptime_ms()
+                due = [address for address, watched in self._watched.items() if watched.due_ms <= now_ms]
+                if due:
+                    async with self._in_round():
+                        for address in due:
+                            await self._make(address)
+                await self._rest()
         finally:
-            watched.is_over = True
-            async with watched.changed:
-                watched.changed.notify_all()
+            # Also if it has failed: then browsers connect again, which starts another reader.
+            gone, self._watched = self._watched, {}
+            for watched in gone.values():
+                await watched.end()
+
+    async def _make(self, address: str) -> None:
+        """Make the part of an address, if it is still watched."""
+        watched = self._watched.get(address)
+        if watched is None or self._ended.is_set():
+            return
+        began_ms = self._machine.clock.uptime_ms()
+        await watched.set(await self._render(address))
+        now_ms = self._machine.clock.uptime_ms()
+        watched.took_ms = now_ms - began_ms
+        all_took_s = sum(one.took_ms for one in self._watched.values()) / 1_000
+        shared_s = min(PAUSE_S_MAX, all_took_s * TIMES_ITS_DURATION)
+        pause_ms = 1_000 * max(watched.pause_s, shared_s)
+        # At multiples of the pause, so that many addresses are made in the same round, which saves requests.
+        watched.due_ms = round(pause_ms * round(now_ms / pause_ms + 1))
+
+    async def _rest(self) -> None:
+        """Wait until an address is due, or another one is watched."""
+        if not self._watched:
+            return
+        next_ms = min(watched.due_ms for watched in self._watched.values()) - self._machine.clock.uptime_ms()
+        if next_ms > 0:
+            await pause(self._wake, next_ms / 1_000)
 
     async def close(self) -> None:
         """End all: browsers connect again when they can."""
         self._ended.set()
-        tasks = [watched.task for watched in self._watched.values() if watched.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.gather(self._reader, return_exceptions=True)

@@ -5,7 +5,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from staticfire.dashboard.addresses import match
-from staticfire.dashboard.views import clients, clock, faults, groups, journal, letters, messages, overview, topics
+from staticfire.dashboard.views import (
+    clients,
+    clock,
+    faults,
+    groups,
+    journal,
+    letters,
+    messages,
+    overview,
+    topics,
+    waiting,
+)
 from staticfire.dashboard.views.asking import PageCall
 
 Load = Callable[[PageCall], Awaitable[dict[str, Any]]]
@@ -36,6 +47,8 @@ FAULTS = "Fault injection is staticfire's own: a RocketMQ doesn't break on reque
 JOURNAL = "The journal is staticfire's own: RocketMQ's brokers don't record what happened."
 SNAPSHOTS = "Snapshots are staticfire's own: a RocketMQ can't be restored to an earlier state."
 
+WAITING = "Which transactions are open and which messages are popped is reported by staticfire's brokers only."
+
 PAGES = (
     DashboardPage("/", "overview.html", "Overview", "overview", overview.show),
     DashboardPage("/topics", "topics.html", "Topics", "topics", topics.show_all),
@@ -49,6 +62,9 @@ PAGES = (
     DashboardPage("/dlq", "dlq.html", "Dead letters", "dlq", letters.show_all),
     DashboardPage("/dlq/{group}", "letters.html", "Dead letters", "dlq", letters.show),
     DashboardPage("/dlq/{group}/{letter}", "letter.html", "Dead letter", "dlq", letters.letter),
+    DashboardPage("/traces", "traces.html", "Traces", "traces", waiting.traces),
+    DashboardPage("/transactions", "transactions.html", "Transactions", "transactions", waiting.transactions, WAITING),
+    DashboardPage("/popped", "popped.html", "Popped messages", "popped", waiting.popped, WAITING),
     DashboardPage("/clock", "clock.html", "Clock", "clock", clock.show, CLOCK),
     DashboardPage("/faults", "faults.html", "Faults", "faults", faults.show, FAULTS),
     DashboardPage("/snapshots", "snapshots.html", "Snapshots", "snapshots", clock.snapshots, SNAPSHOTS),
@@ -57,6 +73,8 @@ PAGES = (
 MENU = (
     ("overview", "Overview", "/"), ("topics", "Topics", "/topics"), ("groups", "Groups", "/groups"),
     ("producers", "Producers", "/producers"), ("messages", "Messages", "/messages"), ("dlq", "Dead letters", "/dlq"),
+    ("traces", "Traces", "/traces"), ("transactions", "Transactions", "/transactions"),
+    ("popped", "Popped messages", "/popped"),
     ("clock", "Clock", "/clock"), ("faults", "Faults", "/faults"), ("snapshots", "Snapshots", "/snapshots"),
     ("journal", "Journal", "/journal"),
 )  # fmt: skip

@@ -45,8 +45,10 @@ def has_block(template: str, block: str) -> bool:
     return block in environment().get_template(template).blocks
 
 
-def number(value: float) -> Markup:
-    """Return a number that the browser puts into the reader's format."""
+def number(value: float | None) -> Markup:
+    """Return a number that the browser puts into the reader's format. None: it isn't known now."""
+    if value is None:
+        return Markup('<span class="none">unknown</span>')
     text = f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
     return Markup('<data value="{}">{}</data>').format(value, text)
 

@@ -66,7 +66,7 @@ class Dashboard:
         self._machine = machine
         self._calls = Calls(cluster)
         self._watch = Watch(self._calls, machine)
-        self._live = LivePages(self._live_part, machine)
+        self._live = LivePages(self._live_part, machine, self._calls.round)
 
     async def close(self) -> None:
         """End everything in the background."""
@@ -106,10 +106,10 @@ class Dashboard:
             return await self._action(request, path.removeprefix("/do/"))
         if request.method not in ("GET", "HEAD"):
             return self._error_page(request, 405, "This page can only be read.")
-        self._watch.look()
         if path == "/live":
             return await self._follow(request)
         if path == "/data/rates":
+            self._watch.look()
             return web.json_response(rates(list(self._watch.samples)), headers=HEADERS)
         if (place := match(EXPORT, path)) is not None:
             return await self._export(request, place)
@@ -125,7 +125,8 @@ class Dashboard:
         """Return the values of a page's own. Raises: Refused."""
         if found.page.needs_staticfire and self._cluster.client_settings.protocol == "rocketmq":
             raise Refused(404, {"error": found.page.needs_staticfire})
-        values = await found.page.load(PageCall(self._calls, found.place, query, self._watch.first_overview))
+        async with self._cluster.sharing():
+            values = await found.page.load(PageCall(self._calls, found.place, query, self._watch.first_overview))
         return {"title": found.place.get("topic") or found.place.get("group") or found.page.title, **values}
 
     def _frame(self, section: str, here: str) -> dict[str, Any]:
@@ -183,7 +184,6 @@ class Dashboard:
 
         found = find_page(path_of(page))
         assert found is not None, page  # It was checked before it was watched.
-        self._watch.look()
         try:
             values = await self._values(found, dict(parse_qsl(urlsplit(page).query)))
             values = {**self._frame(found.page.section, page), **values}
@@ -234,7 +234,8 @@ class Dashboard:
     async def _confirm(self, request: web.Request, action: PageAction) -> web.Response:
         """Say what an action will do."""
         form = form_of(request.query)
-        says = [] if action.says is None else await action.says(self._calls, form)
+        async with self._cluster.sharing():
+            says = [] if action.says is None else await action.says(self._calls, form)
         values = {"action": action, "says": says, "form": form, "back": action.back_from(form), "title": action.title}
         return self._page(request, "confirm.html", "", values)
 

@@ -1,11 +1,13 @@
 """What an action will do, with current numbers. Each function returns sentences. Raises: Refused."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from staticfire.dashboard.calls import Calls, Refused
 
 Form = Mapping[str, str]
 LISTED_MAX = 12
+PERM_WORDS = {2: "write only", 4: "read only", 6: "read and write"}
 
 
 def count(number: int, what: str) -> str:
@@ -23,6 +25,59 @@ async def delete_topic(calls: Calls, form: Form) -> list[str]:
     readers = [f"{one['group']} ({count(one['members'], 'member')})" for one in facts["groups"]]
     words += [f"These groups read it, and lose their offsets: {', '.join(readers)}."] if readers else []
     return [*words, "It can't be undone. A program that sends to it creates it again, if brokers create topics."]
+
+
+def changes(before: Mapping[str, Any], wanted: Mapping[str, Any], where: str) -> list[str]:
+    """Return what changes, a sentence for each value that isn't the same before."""
+    found = []
+    for name, value in wanted.items():
+        if name == "attributes":
+            found += changes(before.get("attributes") or {}, value, where)
+        elif before.get(name) != value:
+            words = _word(name, before.get(name)), _word(name, value)
+            found.append(f"{where}: {name} changes from {words[0]} to {words[1]}.")
+    return found
+
+
+def _word(name: str, value: object) -> str:
+    """Return how a value is called."""
+    if name == "perm" and isinstance(value, int):
+        return PERM_WORDS.get(value, str(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "nothing" if value is None else str(value)
+
+
+NOTHING = ["Nothing changes: all values are as they are now, or the form is empty."]
+
+
+async def change_topic(calls: Calls, form: Form, wanted: Mapping[str, Any]) -> list[str]:
+    """Say which values of a topic change, on each broker, and what fewer queues or a lost permission mean."""
+    facts = await calls.get("/topics/{topic}", form)
+    named = {**wanted}
+    queues = named.pop("queues", None)
+    if queues is not None:
+        named = {"readQueues": queues, "writeQueues": queues, **named}
+    words: list[str] = []
+    for one in facts["brokers"]:
+        words += changes(one, named, str(one["broker"]))
+    if not words:
+        return NOTHING
+    most = max((one.get("readQueues", 0) for one in facts["brokers"]), default=0)
+    if isinstance(queues, int) and queues < most:
+        words.append("Messages in the queues that are left out can't be read any more, until they are added again.")
+    if any(one["members"] for one in facts["groups"]):
+        words.append("Its consumers are rebalanced if the number of queues changes.")
+    return words
+
+
+async def change_group(calls: Calls, form: Form, wanted: Mapping[str, Any]) -> list[str]:
+    """Say which values of a group change, on each broker."""
+    facts = await calls.get("/groups/{group}", form)
+    words = [line for one in facts["brokers"] for line in changes(one, wanted, str(one["broker"]))]
+    if words and wanted.get("consume") is False:
+        words.append("Its members get no messages until it may consume again.")
+    return words or NOTHING
 
 
 async def delete_group(calls: Calls, form: Form) -> list[str]:

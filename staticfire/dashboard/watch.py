@@ -1,6 +1,6 @@
-"""Samples of the cluster while people look at pages: for the charts, and for the overview.
+"""Samples of the cluster while people look at the overview, for it and its chart.
 
-The first page starts it. It samples at most every SAMPLE_S, and at most so often that it takes a fiftieth of the time;
+The first look starts it. It samples at most every SAMPLE_S, and at most so often that it takes a fiftieth of the time;
 without a look for IDLE_S it stops. So what is shown may be some seconds old, which the page says.
 """
 
@@ -13,7 +13,9 @@ from staticfire.runtime.machine import Machine
 
 SAMPLE_S = 2.0
 TIMES_ITS_DURATION = 50
-IDLE_S = 600.0
+# Also if a sample takes seconds, because it waits for a server that is gone.
+PAUSE_S_MAX = 10.0
+IDLE_S = 60.0
 # Ten minutes, if the cluster is quick.
 SAMPLES_MAX = 300
 
@@ -41,7 +43,7 @@ class Watch:
         self.samples: deque[ClusterSample] = deque(maxlen=SAMPLES_MAX)
 
     def look(self) -> None:
-        """Note that a page is requested, and sample again if that has stopped."""
+        """Note that the overview is requested, and sample again if that has stopped."""
         self._looked_ms = self._machine.clock.uptime_ms()
         if self._task is None or self._task.done():
             # What was seen before a pause is too old for the overview, and would be a long line in the chart.
@@ -50,8 +52,10 @@ class Watch:
             self._task = asyncio.get_running_loop().create_task(self._sample_loop(), name="dashboard watch")
 
     async def first_overview(self) -> dict[str, Any]:
-        """Return the latest overview; the first time, query it."""
-        if self.overview is None:
+        """Return the latest overview; query it if there is none."""
+        self.look()
+        # A problem of some seconds ago may be solved.
+        if self.overview is None or "error" in self.overview:
             self.overview = await self._calls.get_if_any("/overview")
         return self.overview
 
@@ -67,7 +71,7 @@ class Watch:
             began_ms = self._machine.clock.uptime_ms()
             await self._take()
             took_s = (self._machine.clock.uptime_ms() - began_ms) / 1_000
-            await pause(self._ended, max(SAMPLE_S, took_s * TIMES_ITS_DURATION))
+            await pause(self._ended, max(SAMPLE_S, min(PAUSE_S_MAX, took_s * TIMES_ITS_DURATION)))
 
     async def _take(self) -> None:
         # Messages of slaves are copies.

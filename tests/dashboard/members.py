@@ -6,16 +6,21 @@ from threading import Event
 from typing import Self
 
 from staticfire import (
+    Admin,
     ClientSettings,
     Cluster,
     ConsumeFromWhere,
     ConsumeStatus,
     Message,
-    Producer,
+    ProducerSettings,
     PushConsumer,
     PushSettings,
     ReceivedMessage,
+    SimpleConsumer,
+    TransactionProducer,
+    TransactionState,
 )
+from staticfire.protocol.names import TRACE_TOPIC
 
 FAILS = b"fails"
 HELD = b"held"
@@ -59,13 +64,23 @@ class Members:
         self._stack.enter_context(consumer)
 
 
+def unknown(*_: object) -> TransactionState:
+    return TransactionState.UNKNOWN
+
+
 @contextmanager
 def filled(cluster: Cluster) -> Iterator[None]:
-    """Let three members consume two topics; some messages have died, one waits for its time."""
+    """Let three members consume two topics; some messages have died, others wait, are popped, or in a transaction."""
     cluster.clock.freeze()
     cluster.create_topic("orders", queues=4)
     cluster.create_topic("refunds", queues=2)
-    with Members(cluster, "billing", "orders", "refunds") as members, Producer("shop", cluster.namesrv) as producer:
+    settings = ProducerSettings(enable_trace=True)
+    with (
+        Members(cluster, "billing", "orders", "refunds") as members,
+        TransactionProducer("shop", cluster.namesrv, settings, check=unknown) as producer,
+        SimpleConsumer("tills", cluster.namesrv) as till,
+    ):
+        till.subscribe("orders")
         for number in (1, 2, 3):
             members.join(f"desk-{number}")
         for number in range(60):
@@ -73,4 +88,11 @@ def filled(cluster: Cluster) -> Iterator[None]:
             producer.send(Message("orders", body, tags="paid", keys=[f"order-{number}"]))
         cluster.clock.advance(hours=1)
         producer.send(Message("refunds", b"later", keys=["later"], delay_ms=3_600_000))
+        producer.send_in_transaction(Message("orders", b"half", keys=["half"]), unknown)
+        producer.send(Message("orders", b"popped", keys=["popped"]))
+        while not till.receive(1, 3_600_000):
+            pass
+        with Admin(cluster.namesrv) as admin:
+            while not admin.find("popped", TRACE_TOPIC):
+                pass  # Clients send traces from time to time.
         yield

@@ -1,7 +1,9 @@
 """Live parts: who watches, how often they are made, and browsers that don't read. Without a cluster."""
 
 import asyncio
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -31,19 +33,122 @@ async def test_a_page_that_is_watched_can_be_watched_by_more_when_there_are_too_
     await pages.close()
 
 
-async def test_many_pages_are_made_less_often_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    paused: list[float] = []
+class Watched:
+    """Pages in virtual time: it goes on when the reader pauses."""
 
-    async def pause(ended: asyncio.Event, seconds: float) -> None:
-        paused.append(seconds)
-        await ended.wait()
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, took_ms: int = 0) -> None:
+        self.now_ms = 0
+        self.took_ms = took_ms
+        self.made: list[tuple[int, str]] = []
+        self.text = ""
+        self.rounds = 0
+        self.clock = self
+        self._more = asyncio.Event()
+        monkeypatch.setattr(live, "pause", self._pause)
+        self.pages = LivePages(self._render, self, self._round)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(live, "pause", pause)
-    pages = LivePages(rendered, live_machine())
-    followers = [pages.follow(f"/{number}") for number in range(live.WATCHED_AT_FULL_RATE * 4)]
-    tasks = [asyncio.create_task(anext(follower)) for follower in followers]
-    await asyncio.gather(*tasks)
-    assert min(paused) >= 4 * live.LIVE_S
+    def uptime_ms(self) -> int:
+        return self.now_ms
+
+    @asynccontextmanager
+    async def _round(self) -> AsyncIterator[None]:
+        self.rounds += 1
+        yield
+
+    async def _render(self, address: str) -> str:
+        self.made.append((self.now_ms, address))
+        self._more.set()
+        self.now_ms += self.took_ms
+        return self.text or f"part of {address}"
+
+    async def _pause(self, _: asyncio.Event, seconds: float) -> None:
+        self.now_ms += round(seconds * 1_000)
+        await asyncio.sleep(0)
+
+    async def until(self, count: int) -> list[int]:
+        """Wait until parts were made so often; return when."""
+        while len(self.made) < count:
+            self._more.clear()
+            await self._more.wait()
+        return [at_ms for at_ms, _ in self.made[:count]]
+
+
+async def test_all_pages_together_take_a_small_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch, took_ms=20)
+    followers = [watched.pages.follow(f"/{number}") for number in range(10)]
+    for follower in followers:
+        await anext(follower)
+    times = await watched.until(60)
+    assert times[-1] - times[20] >= 39 * 20 * live.TIMES_ITS_DURATION * 0.8
+    for follower in followers:
+        await follower.aclose()
+    await watched.pages.close()
+
+
+async def test_pages_of_one_moment_are_made_in_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch)
+    followers = [watched.pages.follow(f"/{number}") for number in range(10)]
+    for follower in followers:
+        await anext(follower)
+    await watched.until(len(watched.made) + 40)
+    before, made = watched.rounds, len(watched.made)
+    await watched.until(made + 30)
+    assert watched.rounds - before <= 4
+    for follower in followers:
+        await follower.aclose()
+    await watched.pages.close()
+
+
+async def test_a_page_that_doesnt_change_is_made_less_often_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch)
+    async with aclosing(watched.pages.follow("/a")) as parts:
+        await anext(parts)
+        times = await watched.until(12)
+        assert times[1] - times[0] == live.LIVE_S * 1_000
+        assert times[-1] - times[-2] == live.STILL_S * 1_000
+        watched.text = "changed"
+        assert await anext(parts) == "changed"
+        count = len(watched.made)
+        times = await watched.until(count + 1)
+        assert times[-1] - times[-2] <= live.LIVE_S * live.LATER * 1_000
+    await watched.pages.close()
+
+
+async def test_a_page_that_takes_seconds_is_made_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch, took_ms=3_000)
+    async with aclosing(watched.pages.follow("/a")) as parts:
+        await anext(parts)
+        times = await watched.until(5)
+    assert max(later - at for at, later in pairwise(times)) <= 3_000 + live.PAUSE_S_MAX * 1_000
+    await watched.pages.close()
+
+
+async def test_nothing_is_made_when_the_last_browser_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch)
+    async with aclosing(watched.pages.follow("/a")) as parts:
+        await anext(parts)
+    reader = watched.pages._reader
+    assert reader is not None
+    await reader
+    count = len(watched.made)
+    async with aclosing(watched.pages.follow("/b")) as parts:
+        assert await anext(parts) == "part of /b"
+    assert watched.made[count][1] == "/b"
+    await watched.pages.close()
+
+
+async def test_a_reader_that_has_failed_lets_browsers_connect_again() -> None:
+    async def broken(address: str) -> str:
+        raise KeyError(address)
+
+    pages = LivePages(broken, live_machine())
+    async with aclosing(pages.follow("/a")) as parts:
+        with pytest.raises(StopAsyncIteration):
+            await anext(parts)
+    reader = pages._reader
+    assert reader is not None
+    with pytest.raises(KeyError):
+        await reader
     await pages.close()
 
 

@@ -22,6 +22,7 @@ from staticfire import (
     PushConsumer,
     PushSettings,
 )
+from staticfire.protocol.names import TRACE_TOPIC
 
 REAL = ClientSettings(protocol="rocketmq")
 TOPIC, GROUP = "watched-orders", "watched-billing"
@@ -32,7 +33,14 @@ READ = {
     f"/ui/topics?match={TOPIC}": TOPIC,
     f"/ui/topics/{TOPIC}": GROUP,
     f"/ui/groups?match={GROUP}": GROUP,
+    f"/ui/groups?match={GROUP}&sort=-members": GROUP,
+    f"/ui/topics?match={TOPIC}&sort=-messages": TOPIC,
     f"/ui/groups/{GROUP}": "1 member, no backlog",
+    f"/ui/do/change-topic?topic={TOPIC}&queues=5": "writeQueues changes from 4 to 5",
+    f"/ui/do/change-group?group={GROUP}&retries=5": "retries changes from 16 to 5",
+    "/ui/traces": "The newest",
+    "/ui/traces?id=watched-7": "to watched-orders at",
+    "/ui/messages?key=watched-7": TOPIC,
     "/ui/producers": "watched-shop",
     f"/ui/messages?topic={TOPIC}": "watched-7",
     f"/ui/messages?topic={TOPIC}&from=0": "watched-7",
@@ -41,8 +49,14 @@ READ = {
     f"/ui/dlq/{GROUP}": "has no dead letters",
 }
 """What each page says. Other programs have left topics, groups and dead letters there, so lists are filtered."""
-MISSING = ("/ui/clock", "/ui/faults", "/ui/journal", "/ui/snapshots")
-WRITES = {"/ui/do/delete-topic": f"topic={TOPIC}", "/topics": '{"topic": "written"}', f"/groups/{GROUP}/offsets": "{}"}
+MISSING = ("/ui/transactions", "/ui/popped", "/ui/clock", "/ui/faults", "/ui/journal", "/ui/snapshots")
+WRITES = {
+    "/ui/do/delete-topic": f"topic={TOPIC}",
+    "/ui/do/change-topic": f"topic={TOPIC}&queues=5",
+    "/ui/do/change-group": f"group={GROUP}&retries=5",
+    "/topics": '{"topic": "written"}',
+    f"/groups/{GROUP}/offsets": "{}",
+}
 
 
 def main() -> int:
@@ -55,10 +69,11 @@ def main() -> int:
     consumer = PushConsumer(GROUP, namesrv, settings)
     consumer.subscribe(TOPIC)
     consumer.listener(lambda messages, context: ConsumeStatus.CONSUME_SUCCESS)
-    with Producer("watched-shop", namesrv, ProducerSettings(client=REAL)) as producer, consumer:
+    with Producer("watched-shop", namesrv, ProducerSettings(client=REAL, enable_trace=True)) as producer, consumer:
         for number in range(MESSAGES):
             producer.send(Message(TOPIC, b"%d" % number, keys=[f"watched-{number}"]))
         consumed_all(namesrv)
+        traced(namesrv)
         wrong = look(namesrv)
     for line in wrong:
         print(f"own_dashboard: {line}", file=sys.stderr)
@@ -72,6 +87,14 @@ def consumed_all(namesrv: str) -> None:
         end_s = time.monotonic() + PATIENCE_S
         while sum(one.committed for one in admin.group(GROUP).progress if one.topic == TOPIC) < MESSAGES:
             assert time.monotonic() < end_s, f"{GROUP} hasn't consumed {MESSAGES} messages after {PATIENCE_S} s"
+
+
+def traced(namesrv: str) -> None:
+    """Wait until the producer has sent its traces."""
+    with Admin(namesrv, REAL) as admin:
+        end_s = time.monotonic() + PATIENCE_S
+        while not admin.find("watched-7", TRACE_TOPIC):
+            assert time.monotonic() < end_s, f"no trace after {PATIENCE_S} s"
 
 
 def look(namesrv: str) -> list[str]:

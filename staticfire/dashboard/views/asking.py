@@ -1,9 +1,21 @@
 """What a page is requested with."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple
 
 from staticfire.dashboard.calls import Calls
+
+
+async def together(*calls: Coroutine[Any, Any, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Make calls at the same time; return their responses. If one fails, the others are cancelled. Raises: Refused."""
+    tasks = [asyncio.ensure_future(one) for one in calls]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class PageCall(NamedTuple):
@@ -13,7 +25,7 @@ class PageCall(NamedTuple):
     place: Mapping[str, str]
     """The names in its path."""
     query: Mapping[str, str]
-    overview: Callable[[], Awaitable[dict[str, Any]]]
+    overview: Callable[[], Coroutine[Any, Any, dict[str, Any]]]
     """Returns the latest response of GET /overview, which may be some seconds old."""
 
     def text(self, name: str) -> str:

@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from staticfire.dashboard.views.asking import PageCall
+from staticfire.dashboard.views.asking import PageCall, together
 
+DUE_SHOWN = 50
+KINDS = {"level": "retry or delay level", "timer": "its own time", "transaction": "check of a transaction"}
 MODES = {
     "real": "runs at normal speed",
     "frozen": "is frozen until it is advanced",
@@ -14,7 +16,14 @@ MODES = {
 
 async def show(call: PageCall) -> dict[str, Any]:
     """Return the clock."""
-    return view(await call.calls.get("/clock"))
+    clock, waiting = await together(call.calls.get("/clock"), call.calls.get_if_any("/waiting", max=DUE_SHOWN))
+    now_ms = clock["messageMs"]
+    due = [
+        {**one, "inMs": max(0, one["dueMs"] - now_ms), "words": KINDS[one["kind"]]}
+        for one in waiting.get("messages", [])
+    ]
+    counts = [(KINDS[kind], count) for kind, count in waiting.get("counts", {}).items() if count]
+    return {**view(clock), "due": due, "counts": counts, "due_all": waiting.get("isAll", True)}
 
 
 def view(clock: dict[str, Any]) -> dict[str, Any]:

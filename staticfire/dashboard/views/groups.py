@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from staticfire.dashboard.views.asking import PageCall
+from staticfire.dashboard.views.asking import PageCall, together
 from staticfire.dashboard.views.picture import picture_of
 from staticfire.dashboard.views.tables import ROWS, columns, pager
 from staticfire.dashboard.views.topics import sort_of
@@ -22,7 +22,7 @@ async def show_all(call: PageCall) -> dict[str, Any]:
     page = max(1, call.whole("page", 1))
     wanted = sort_of(call.text("sort"), TITLES, "group")
     found = await call.calls.get(
-        "/groups", match=call.text("match"), sort=wanted, skip=(page - 1) * ROWS, max=ROWS,
+        "/groups", survey="0", match=call.text("match"), sort=wanted, skip=(page - 1) * ROWS, max=ROWS,
         all="1" if call.text("all") == "1" else "",
     )  # fmt: skip
     return {
@@ -41,10 +41,13 @@ async def show_all(call: PageCall) -> dict[str, Any]:
 async def show(call: PageCall) -> dict[str, Any]:
     """Return one group."""
     group = call.place["group"]
-    view = await call.calls.get("/group/{group}", {"group": group})
-    found = await call.calls.get_if_any("/explain/{group}", {"group": group})
-    moves = await call.calls.get_if_any("/journal", kind=",".join(MOVES), group=group, max=MOVES_SHOWN)
-    waiting = await call.calls.get_if_any("/group/{group}/waiting", {"group": group})
+    calls, place = call.calls, {"group": group}
+    view, found, moves, waiting = await together(
+        calls.get("/group/{group}", place),
+        calls.get_if_any("/explain/{group}", place),
+        calls.get_if_any("/journal", kind=",".join(MOVES), group=group, max=MOVES_SHOWN),
+        calls.get_if_any("/group/{group}/waiting", place),
+    )
     return values(view, found, moves, waiting)
 
 

@@ -9,6 +9,7 @@ from staticfire.dashboard.views.asking import PageCall
 
 SHOWN_MAX = 200
 MESSAGES = 50
+GROUPS_SHOWN = 50
 LOOKS = {
     "sent": "sent", "half": "waits", "set aside": "waits", "waits": "waits", "comes again": "waits",
     "rolled back": "failed", "recalled": "failed", "dead": "failed", "committed": "sent", "stored": "sent",
@@ -100,7 +101,8 @@ def timeline(events: list[dict[str, Any]]) -> dict[str, Any]:
             kind = "failed"
         rows.append({**event, "gapMs": gap_ms, "look": kind})
         before_ms = time_ms
-    return {"events": rows, "states": [event for event in events if event["timeMs"] is None]}
+    states = [event for event in events if event["timeMs"] is None]
+    return {"events": rows, "states": states[:GROUPS_SHOWN], "more_states": max(0, len(states) - GROUPS_SHOWN)}
 
 
 def shown_message(message: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from staticfire.dashboard.shown import bytes_text
-from staticfire.dashboard.views.asking import PageCall
+from staticfire.dashboard.views.asking import PageCall, together
 
 REFUSED_SHOWN = 20
 
@@ -17,12 +17,12 @@ class SlaveProgress(NamedTuple):
 
 async def show(call: PageCall) -> dict[str, Any]:
     """Return the overview."""
-    health = await call.calls.get("/health")
-    brokers = await call.calls.get_if_any("/brokers")
+    health, brokers, access, summary = await together(
+        call.calls.get("/health"), call.calls.get_if_any("/brokers"), call.calls.get_if_any("/access"), call.overview()
+    )
     has_slaves = any(one["id"] for one in brokers.get("brokers", []))
     replication = await call.calls.get_if_any("/replication") if has_slaves else {}
-    access = await call.calls.get_if_any("/access")
-    return {**view(health, brokers, await call.overview(), replication), "refused": refused_of(access)}
+    return {**view(health, brokers, summary, replication), "refused": refused_of(access)}
 
 
 def view(
@@ -38,10 +38,11 @@ def view(
         "up": sum(not one["problem"] for one in rows),
         "stored": sum(one.get("stored", 0) for one in masters),
         "delivered": sum(one.get("delivered", 0) for one in masters),
-        "topics": summary.get("topics", 0),
-        "groups": summary.get("groups", 0),
-        "lag": summary.get("lag", 0),
-        "dead_letters": summary.get("deadLetters", 0),
+        "topics": summary.get("topics"),
+        "groups": summary.get("groups"),
+        "lag": summary.get("lag"),
+        "dead_letters": summary.get("deadLetters"),
+        "is_known": "error" not in summary,
         "behind": summary.get("behind", []),
         "dead": summary.get("dead", []),
         "is_empty": not summary.get("topics") and "error" not in summary,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from staticfire.dashboard.views.asking import PageCall
+from staticfire.dashboard.views.asking import PageCall, together
 from staticfire.dashboard.views.messages import shown_message
 from staticfire.dashboard.views.tables import ROWS, columns, pager
 
@@ -41,8 +41,10 @@ def sort_of(text: str, titles: dict[str, str], default: str) -> str:
 async def show(call: PageCall) -> dict[str, Any]:
     """Return one topic, and its newest messages."""
     topic = call.place["topic"]
-    facts = await call.calls.get("/topics/{topic}", {"topic": topic})
-    peeked = await call.calls.get_if_any("/peek/{topic}", {"topic": topic}, last="1", max=PEEKED)
+    facts, peeked = await together(
+        call.calls.get("/topics/{topic}", {"topic": topic}),
+        call.calls.get_if_any("/peek/{topic}", {"topic": topic}, last="1", max=PEEKED),
+    )
     return view(facts, peeked)
 
 

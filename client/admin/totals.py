@@ -1,0 +1,56 @@
+"""Topics, groups and waiting messages of all brokers, with one request to each. Only staticfire's brokers know these.
+
+Callers fall back to RocketMQ's requests, one for each topic or group, if the functions return None.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from staticfire.client.cluster.cluster_client import ClusterClient
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import SUCCESS, Answer, Request
+from staticfire.protocol.errors import broker_answer
+from staticfire.protocol.requests.totals import GetTotals, GetWaiting, Totals, Waiting, WantedTotals
+
+TIMEOUT_MS = 5_000
+
+
+async def broker_totals(
+    client: ClusterClient,
+    brokers: Mapping[str, str],
+    topics: Sequence[str] | None = (),
+    groups: Sequence[str] | None = (),
+) -> dict[str, Totals] | None:
+    """Return topics and groups by broker; None for all of them, or those with these names.
+
+    `brokers`: addresses by name. Raises: NetworkError, BrokerAnswer (a broker refuses).
+    """
+    wanted = WantedTotals(None if topics is None else [*topics], None if groups is None else [*groups])
+    answers = await _of_all(client, brokers, GetTotals(body=wanted))
+    if answers is None:
+        return None
+    return {name: answer.body or Totals() for name, answer in answers.items()}
+
+
+async def broker_waiting(
+    client: ClusterClient, brokers: Mapping[str, str], kinds: str, messages_max: int
+) -> dict[str, Waiting] | None:
+    """Return what waits at each broker. Raises: as `broker_totals`."""
+    answers = await _of_all(client, brokers, GetWaiting(kinds, messages_max))
+    if answers is None:
+        return None
+    return {name: answer.body or Waiting() for name, answer in answers.items()}
+
+
+async def _of_all(client: ClusterClient, brokers: Mapping[str, str], request: Request) -> dict[str, Answer] | None:
+    """Return the responses of all brokers; None if one of them doesn't know the request."""
+    if client.settings.protocol != "staticfire":
+        return None
+    asked = (client.pool.ask(address, request, TIMEOUT_MS) for address in brokers.values())
+    answers = dict(zip(brokers, await asyncio.gather(*asked), strict=True))
+    for name, answer in answers.items():
+        if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            return None
+        if answer.code != SUCCESS:
+            raise broker_answer(answer.code, answer.remark, f"{type(request).__name__} at {name}")
+    return answers
