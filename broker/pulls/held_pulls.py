@@ -31,7 +31,7 @@ class HeldPulls:
         self._by_queue: dict[tuple[str, int], list[HeldPull]] = {}
         self._count = 0
         self.next_deadline_ms: UptimeMs | None = None
-        """No pull expires before this time. It may be earlier than the first deadline."""
+        """The first deadline of the pulls that the last `expire` has left."""
 
     def __len__(self) -> int:
         return self._count
@@ -51,8 +51,6 @@ class HeldPulls:
         else:
             waiting.append(pull)
         self._count += 1
-        if self.next_deadline_ms is None or pull.deadline_ms < self.next_deadline_ms:
-            self.next_deadline_ms = pull.deadline_ms
         return True
 
     def take(self, topic: str, queue_id: int) -> list[HeldPull]:

@@ -41,9 +41,20 @@ class Backpressure:
     async def room(self) -> None:
         """Return when the next message may be added."""
         while self.is_full:
-            waiter = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            waiter = loop.create_future()
             self._waiting.append(waiter)
-            await waiter
+            try:
+                await waiter
+            finally:
+                # A send that was woken may be cancelled, or refused, and then its room is for the next one.
+                if self._waiting and not waiter.cancelled():
+                    loop.call_soon(self._pass_on)
+
+    def _pass_on(self) -> None:
+        """Wake more senders if those that were woken have left room."""
+        if self._waiting and not self.is_full:
+            self._wake(self.messages_max - self.messages)
 
     async def idle(self) -> None:
         """Return when everything is settled."""

@@ -1,7 +1,7 @@
 """The promises of a cluster, each checked by a class: it gets the events of a run and reports violations.
 
 - `events.py`: the events; `checker.py`: the base class; `unrest.py`: the times of faults; `rewinds.py`: queues that
-  have become shorter
+  have become shorter; `losses.py`: what an end of a broker may destroy
 - `delivery.py`: nothing lost, everything delivered, no duplicate without a cause, nothing early, transactions
 - `order.py`: order in a queue, one owner, its lock; `offsets.py`: committed offsets; `handing_over.py`: offsets of
   members that leave

@@ -4,6 +4,7 @@ from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
     GoneForGood,
     NotSettled,
+    ProcessEnded,
     RunEvent,
     SendAcknowledged,
     SendBegan,
@@ -12,6 +13,7 @@ from staticfire.simulation.checkers.events import (
     TransactionEnded,
 )
 from staticfire.simulation.checkers.lateness import ARRIVES_MS, TROUBLE, fellows_of
+from staticfire.simulation.checkers.losses import Losses
 from staticfire.simulation.checkers.unrest import CalmTimes
 from staticfire.simulation.workload.description import Workload
 
@@ -22,7 +24,8 @@ TRANSACTION_TIME_OUT_MS, TRANSACTION_CHECK_MS = 6_000, 30_000
 class AskedInTime(Checker):
     """A transaction that its producer hasn't ended is checked by the broker after its timeout.
 
-    If all machines of a program are gone for good, no producer can be asked about its transactions.
+    If all machines of a program are gone for good, no producer can be asked about its transactions. Nor does a broker
+    check a half message that an end of its process may have destroyed (losses.py).
     """
 
     promise = "a broker checks an open transaction within its time-out and one check interval"
@@ -37,7 +40,9 @@ class AskedInTime(Checker):
             + settings.get("transaction_check_interval", TRANSACTION_CHECK_MS)
             + ARRIVES_MS
         )
-        self._halves: set[str] = set()
+        self._losses = Losses(workload)
+        self._halves: dict[str, int] = {}
+        """Half messages, and when their sends began."""
         self._ended: set[str] = set()
         self._open: dict[str, SendAcknowledged] = {}
         self._fellows = fellows_of(workload)
@@ -45,8 +50,8 @@ class AskedInTime(Checker):
 
     def see(self, event: RunEvent) -> None:
         match event:
-            case SendBegan(name=name, is_half=True):
-                self._halves.add(name)
+            case SendBegan(at_ms=at_ms, name=name, is_half=True):
+                self._halves[name] = at_ms
             case SendBegan():
                 pass
             case SendAcknowledged(name=name):
@@ -62,6 +67,8 @@ class AskedInTime(Checker):
                 for name in [name for name in self._open if self._gone.issuperset(self._fellows_at(name))]:
                     del self._open[name]
             case _:
+                if isinstance(event, ProcessEnded):
+                    self._losses.see(event)
                 for name in [name for name, sent in self._open.items() if self._check(sent, event.at_ms)]:
                     del self._open[name]
                 self._calm.see(event)
@@ -71,9 +78,11 @@ class AskedInTime(Checker):
         return self._fellows.get(name.partition("/")[0], ())
 
     def _check(self, sent: SendAcknowledged, at_ms: int) -> bool:
-        """Return whether a transaction should have been checked earlier; report it."""
+        """Return whether a transaction should have been checked earlier, and report that, or whether it may be lost."""
         if at_ms <= sent.at_ms + self._takes_ms:
             return False
+        if self._losses.may_have_taken(sent, self._halves[sent.name]):
+            return True
         machines = (sent.place[0], "nameserver", "", *self._fellows_at(sent.name))
         late_ms = at_ms - max(sent.at_ms, self._calm.excused_until(machines)) - self._takes_ms
         if late_ms <= 0:

@@ -20,6 +20,7 @@ from staticfire.simulation.checkers.events import (
     SendFailed,
     TransactionEnded,
 )
+from staticfire.simulation.checkers.losses import Losses
 from staticfire.simulation.checkers.rewinds import Rewinds
 from staticfire.simulation.checkers.unrest import GroupTroubles, TroubledTimes
 from staticfire.simulation.workload.description import Workload
@@ -31,8 +32,7 @@ SLOW_SYNC_MS = 2_500
 class NothingLost(Checker):
     """Every message that a broker has acknowledged is in its queue at the end, whatever happened to the broker.
 
-    With ASYNC_FLUSH, a power loss may destroy what wasn't on the disk yet. So may any end of a broker that has
-    responded that the disk was slow, but not what a later sync covered. For a disk that fails to read, or reads from a
+    What an end of the broker may have destroyed is excused (losses.py). For a disk that fails to read, or reads from a
     wrong place, only a report is promised: what was read so counts as damaged. If a run doesn't settle, messages that
     are due after its end are still stored elsewhere; Settles reports that.
     """
@@ -51,8 +51,7 @@ class NothingLost(Checker):
         self._due_ms: dict[str, int] = {}
         self._gave_up_ms: int | None = None
         """When the cluster should have settled and hadn't."""
-        self._ends: dict[str, list[tuple[int, int, bool]]] = {}
-        """For each broker and end: the time, the synced position, whether acknowledged messages may be lost by it."""
+        self._losses = Losses(workload)
         self._found: set[str] = set()
         self._lying: set[str] = set()
         """Brokers whose disk has returned wrong data, or that are gone with their disk."""
@@ -75,9 +74,8 @@ class NothingLost(Checker):
                 self._lying.add(who)
             case GoneForGood(who=who):
                 self._lying.add(who)
-            case ProcessEnded(at_ms=at_ms, who=who, how=how, safe_position=safe):
-                is_taken = how in ("without power", "crashed") and not self.workload.brokers.flushes_at_once
-                self._ends.setdefault(who, []).append((at_ms, safe, is_taken))
+            case ProcessEnded():
+                self._losses.see(event)
             case MessageFound(name=name, place=place) if not place[1].startswith("%"):
                 self._found.add(name)
             case _:
@@ -86,20 +84,13 @@ class NothingLost(Checker):
     def _still_waits(self, name: str) -> bool:
         return self._gave_up_ms is not None and self._due_ms.get(name, 0) > self._gave_up_ms
 
-    def _may_be_gone(self, name: str, sent: SendAcknowledged) -> bool:
-        """Return whether a message may be lost by an end of its process; the response may have been in flight then."""
-        began_ms = self._began_ms.get(name, 0)
-        return any(
-            end_ms >= began_ms and sent.log_position >= safe_position and (is_taken or not sent.is_safe)
-            for end_ms, safe_position, is_taken in self._ends.get(sent.place[0], ())
-        )
-
     def finish(self) -> None:
         for name, sent in self._acknowledged.items():
             broker, topic, queue_id = sent.place
             if name in self._found or name in self._halves or name in self._recalled or broker in self._lying:
                 continue
-            if not self._still_waits(name) and not self._may_be_gone(name, sent):
+            may_be_gone = self._losses.may_have_taken(sent, self._began_ms.get(name, 0))
+            if not self._still_waits(name) and not may_be_gone:
                 self.broken(
                     sent.at_ms, f"{name} was acknowledged at offset {sent.offset} of {topic} {queue_id} on {broker} "
                         "and isn't stored at the end",

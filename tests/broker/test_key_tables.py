@@ -34,8 +34,9 @@ def found(index: KeyTables, key: int = PAID, limit: int = 100, below: int = FORE
     return index.find(key, 0, FOREVER, below, limit)
 
 
-def generations(index: KeyTables) -> list[tuple[int, int, int]]:
-    return index._run("SELECT start, end, row_count FROM generations ORDER BY id").fetchall()
+def generations(folder: Path) -> list[tuple[int, int, int]]:
+    with closing(sqlite3.connect(folder / "keys.sqlite")) as database:
+        return list(database.execute("SELECT start, end, row_count FROM generations ORDER BY id"))
 
 
 @pytest.mark.parametrize("count", [5, 10, 25])
@@ -79,7 +80,7 @@ def test_small_generations_become_one(tmp_path: Path) -> None:
         index.add(part(first, 2))
         index.close()
     index = tables(tmp_path)
-    assert generations(index) == [(0, 10, 10), (10, 14, 4)]
+    assert generations(tmp_path) == [(0, 10, 10), (10, 14, 4)]
     assert found(index) == list(range(13, -1, -1))
     index.close()
 
@@ -89,7 +90,7 @@ def test_slices_without_keys_count_as_looked_at(tmp_path: Path) -> None:
     index.add(IndexedSlice([], 500, (400, 400), 0))
     index.close()
     index = tables(tmp_path)
-    assert (index.position, index.last_position, generations(index)) == (500, 400, [])
+    assert (index.position, index.last_position, generations(tmp_path)) == (500, 400, [])
     index.close()
 
 

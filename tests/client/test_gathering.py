@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from staticfire.client import Message, Producer, ProducerSettings
+from staticfire.client.produce.backpressure import Backpressure
 from staticfire.protocol.errors import AnswerTimeout, ClientError, UsageError
 from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, fake_cluster, rocketmq
@@ -142,6 +143,37 @@ async def test_send_waits_when_too_much_is_under_way_and_post_refuses(world: Sim
         results = await asyncio.gather(*sends)
     assert len(results) == 25
     assert broker.journal.bodies[1:] == [b"%d" % number for number in range(25)]
+
+
+async def test_a_send_that_is_refused_leaves_its_room_to_the_next(world: SimulatedWorld) -> None:
+    cluster = await fake_cluster(world)
+    broker = cluster.brokers[0]
+    settings = ProducerSettings(pending_messages_max=1, max_message_size_bytes=1_000)
+    async with Producer("shop", NAMESRV, settings, cluster.machine) as producer:
+        await producer.send(Message("orders", b"first"))
+        broker.hold = True
+        sends = [asyncio.create_task(producer.send(Message("orders", b"under way")))]
+        refused = asyncio.create_task(producer.send(Message("orders", bytes(2_000))))
+        sends += [asyncio.create_task(producer.send(message)) for message in numbered(3)]
+        await world.run_for(ms=10)
+        broker.release()
+        with pytest.raises(ClientError):
+            await refused
+        _, late = await asyncio.wait(sends, timeout=10)
+        assert not late
+    assert broker.journal.bodies == [b"first", b"under way", b"0", b"1", b"2"]
+
+
+async def test_a_send_that_is_cancelled_when_its_turn_comes_leaves_its_room_to_the_next() -> None:
+    backpressure = Backpressure(messages_max=1, bytes_max=100)
+    backpressure.messages = 1
+    first, second = [asyncio.create_task(backpressure.room()) for _ in range(2)]
+    await asyncio.sleep(0)
+    backpressure.remove(1, 0)
+    first.cancel()
+    async with asyncio.timeout(1):
+        await second
+    assert first.cancelled()
 
 
 async def test_send_many_goes_on_as_there_is_room(world: SimulatedWorld) -> None:

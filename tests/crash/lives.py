@@ -168,7 +168,7 @@ class Lives:
             await self._stand.put_group(group)
         client = Client(self._stand, self._ledger, self._random, f"start at {self._world.uptime_ms}")
         before = self._ledger.survivors
-        await client._send()
+        await client.send()
         if self._ledger.survivors != before + 1:
             raise Fault("a send after the start was not acknowledged")
 

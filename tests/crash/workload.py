@@ -30,7 +30,7 @@ class Client:
 
     async def run(self) -> None:
         kinds = (
-            [self._send] * 60 + [self._burst] * 8 + [self._send_later] * 10 + [self._commit] * 15 + [self._pause] * 20
+            [self.send] * 60 + [self._burst] * 8 + [self._send_later] * 10 + [self._commit] * 15 + [self._pause] * 20
             + [self._create] * 2 + [self._delete] * 2 + [self._remove_old] * 3 + [self._move_group] * 2
         )  # fmt: skip
         if self._random.random() < 0.2:
@@ -41,7 +41,7 @@ class Client:
             except StaticfireError:
                 await asyncio.sleep(0.05)  # house: virtual time
 
-    async def _send(self) -> None:
+    async def send(self) -> None:
         topic = self._random.choice(TOPICS)
         await self._send_to(topic, self._random.randrange(QUEUES), False)
 

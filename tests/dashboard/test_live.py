@@ -163,7 +163,8 @@ async def test_a_part_is_made_once_for_all_and_no_more_when_nobody_watches() -> 
     async with aclosing(pages.follow("/a")) as one, aclosing(pages.follow("/a")) as other:
         assert (await anext(one), await anext(other)) == ("same", "same")
     assert made == ["/a"]
-    assert not pages._watched
+    await asyncio.sleep(0)
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "dashboard page"]
     await pages.close()
 
 
@@ -213,10 +214,19 @@ async def test_what_was_seen_before_a_pause_isnt_shown_after_it() -> None:
     await seen.close()
 
 
-async def test_the_chart_doesnt_count_what_slaves_copy() -> None:
+async def test_the_chart_doesnt_count_what_slaves_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampled = asyncio.Event()
+
+    async def pause(ended: asyncio.Event, _seconds: float) -> None:
+        sampled.set()
+        await ended.wait()
+
+    monkeypatch.setattr(watch, "pause", pause)
     brokers = [{"id": 0, "stored": 5, "delivered": 4}, {"id": 1, "stored": 5, "delivered": 2}]
     answers = Answers({"/overview": {"lag": 3}, "/brokers": {"brokers": brokers}})
     seen = watch.Watch(answers, live_machine())  # type: ignore[arg-type]
-    await seen._take()
+    seen.look()
+    await sampled.wait()
+    await seen.close()
     ((_, stored, delivered, lag),) = seen.samples
     assert (stored, delivered, lag) == (5, 4, 3)

@@ -21,11 +21,11 @@ class Asking:
 
     def __init__(self, machine: Machine, codec: int, address: str) -> None:
         self._machine = machine
-        self._pool = ConnectionPool(machine, codec_byte=codec)
+        self.pool = ConnectionPool(machine, codec_byte=codec)
         self._address = address
 
     async def ask(self, request: Request) -> Any:
-        return await self._pool.ask(self._address, request)
+        return await self.pool.ask(self._address, request)
 
     async def route(self, topic: str) -> TopicRouteData | None:
         """Return the route as it reads on the other side; None when there is none."""
@@ -57,7 +57,7 @@ class Asking:
             transport.close()
 
     async def close(self) -> None:
-        await self._pool.close()
+        await self.pool.close()
 
 
 class _OneFrame(asyncio.Protocol):

@@ -81,7 +81,7 @@ async def test_a_silent_broker_expires_with_the_next_look(world: SimulatedWorld,
     assert await is_known(client)
     await world.run_for(seconds=7)
     assert not await is_known(client)
-    assert broker._pool.addresses == []  # Its connection was closed, so that it notices.
+    assert broker.pool.addresses == []  # Its connection was closed, so that it notices.
 
 
 async def test_a_broker_says_itself_how_long_it_may_be_silent(world: SimulatedWorld, connect: Connect) -> None:

@@ -40,7 +40,7 @@ class Read:
     """A reader and what it yielded."""
 
     def __init__(self, *codes: int) -> None:
-        routes = Routes()
+        routes = self.routes = Routes()
         for code in codes or (10, 310, 11, 30):
             routes.add(code, ignore)
         self.offer(routes)
@@ -59,10 +59,10 @@ class Read:
                 continue
             while (calls := self.reader.calls(bytes_wanted)) is not None:
                 self.reader.give_back(calls[calls_max:])
-                self._take(calls[:calls_max])
+                self.take(calls[:calls_max])
         return self
 
-    def _take(self, calls: list[Called]) -> None:
+    def take(self, calls: list[Called]) -> None:
         for handler, call in calls:
             answer = handler(call)
             if answer is not None:
@@ -134,7 +134,7 @@ def test_frames_that_come_alone_are_the_same_calls() -> None:
             assert not read.calls  # What begins a connection is looked at more closely.
             read.feed([frame])
         else:
-            read._take([called])
+            read.take([called])
     assert read.seen() == WHOLE.seen()
     assert read.answers == WHOLE.answers
     assert read.reader.peer == WHOLE.reader.peer
@@ -239,13 +239,13 @@ class Runs:
 
     def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Any) -> int:
         assert tail == data[at + 19 : at + 25] or len(data) < at + 25
-        return self._take(NATIVE, data, at, stop)
+        return self.take(NATIVE, data, at, stop)
 
     def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Any) -> int:
         assert (language, version > 0) == ("PYTHON", True)
-        return self._take(JSON, data, at, stop)
+        return self.take(JSON, data, at, stop)
 
-    def _take(self, codec: int, data: bytes, at: int, stop: int) -> int:
+    def take(self, codec: int, data: bytes, at: int, stop: int) -> int:
         self.offers += 1
         while at < stop and (end := at + 4 + int.from_bytes(data[at : at + 4], "big")) <= len(data):
             if data[at + 4] != codec or not data[at:end].endswith(b"plain"):
@@ -266,7 +266,7 @@ class TakenRead(Read):
     def offer(self, routes: Routes) -> None:
         routes.offer_sends(self.runs)
 
-    def _take(self, calls: list[Called]) -> None:
+    def take(self, calls: list[Called]) -> None:
         self.runs.seen += [call.opaque for _, call in calls if call is not None]
 
 
@@ -316,7 +316,7 @@ def test_sends_of_which_none_is_taken_are_offered_ever_less_often(codec: Codec) 
 def test_an_open_reader_offers_sends_to_what_replaces_the_handlers(codec: Codec) -> None:
     plain = SendMessageV2("g", "t", "TBW102", 4, 1, 0, 5, 0, "", body=b"plain")
     read, others = TakenRead(), TakenRead()
-    routes = read.reader._routes
+    routes = read.routes
 
     def send(opaque: int) -> None:
         read.feed([codec.encode_request(plain, opaque, False)])
@@ -328,6 +328,6 @@ def test_an_open_reader_offers_sends_to_what_replaces_the_handlers(codec: Codec)
     send(3)
     assert read.runs.offers == offers > 0
     routes.guard(None)
-    routes.take_over(others.reader._routes)
+    routes.take_over(others.routes)
     send(4)
     assert (read.runs.seen, others.runs.seen) == ([0, 1, 2, 3], [4])

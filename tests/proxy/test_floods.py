@@ -1,10 +1,8 @@
 """An endpoint under attack: each attack ends at a limit that has a name, and another client is served all the while."""
 
 import asyncio
-import sys
 import tracemalloc
-from collections.abc import AsyncIterator, Callable
-from types import FrameType
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
@@ -24,6 +22,7 @@ from staticfire.simulation.world import SimulatedWorld
 from tests.proxy.attacks import ATTACKS, BEGIN, CALL, CHUNK_BYTES, Attack, block_of, headers, opened
 from tests.proxy.h2_client import EchoService, H2Client, a_send, command, framed
 from tests.proxy.raw_client import RawClient
+from tests.work import calls_in
 
 pytestmark = pytest.mark.row("G3")
 
@@ -80,23 +79,6 @@ def chunks(said: bytes) -> list[bytes]:
 
 def a_receive(count: int, size: int) -> bytes:
     return framed(pb.ReceiveMessageRequest(batch_size=count, attempt_id="y" * size).SerializeToString())
-
-
-def calls_in(act: Callable[[], object]) -> int:
-    """Return how many calls an act takes: a measure of work that is the same on each machine."""
-    count = 0
-
-    def note(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        act()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 @pytest.mark.parametrize("besieged", [TransportLimits()], indirect=True, ids=["usual"])

@@ -181,8 +181,9 @@ def test_a_frame_is_overdue_from_its_first_bytes_on_however_it_grows() -> None:
 
 
 async def test_unfinished_frames_of_many_connections_have_one_limit() -> None:
-    server = Server(live_machine(), Dispatcher(), limits=ServerLimits(unfinished_bytes_max=40 * 1024 * 1024))
-    peers = [a_connection(server._dispatcher, server) for _ in range(20)]
+    dispatcher = Dispatcher()
+    server = Server(live_machine(), dispatcher, limits=ServerLimits(unfinished_bytes_max=40 * 1024 * 1024))
+    peers = [a_connection(dispatcher, server) for _ in range(20)]
     begin = (15 * 1024 * 1024).to_bytes(4, "big") + (64).to_bytes(4, "big")
     for connection, wire in peers:
         connection.data_received(begin)
@@ -198,8 +199,9 @@ async def test_unfinished_frames_of_many_connections_have_one_limit() -> None:
 
 
 async def test_a_frame_that_trickles_in_for_too_long_ends_its_connection() -> None:
-    server = Server(live_machine(), Dispatcher(), limits=ServerLimits(frame_ms_max=0))
-    connection, wire = a_connection(server._dispatcher, server)
+    dispatcher = Dispatcher()
+    server = Server(live_machine(), dispatcher, limits=ServerLimits(frame_ms_max=0))
+    connection, wire = a_connection(dispatcher, server)
     connection.data_received(b"\x00\x00\x10\x00\x00\x00\x00\x10")
     assert not wire.closed
     server.close_slow()

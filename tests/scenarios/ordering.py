@@ -51,7 +51,7 @@ class Ordering:
     shop: Shop
     turns: list[Turn] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    _running: dict[MessageQueue, Turn] = field(default_factory=dict)
+    running: dict[MessageQueue, Turn] = field(default_factory=dict)
     _next: dict[MessageQueue, int] = field(default_factory=dict)
 
     @property
@@ -90,23 +90,23 @@ class Ordering:
     def kill(self, who: str) -> None:
         """Kill a consumer's process, including its running listeners."""
         self.world.kill(who)
-        self._running = {queue: turn for queue, turn in self._running.items() if turn.who != who}
+        self.running = {queue: turn for queue, turn in self.running.items() if turn.who != who}
 
     def _begin(self, turn: Turn) -> None:
         queue = turn.context.queue
-        other = self._running.get(queue)
+        other = self.running.get(queue)
         if other is not None:
             self.faults.append(f"{turn.who} and {other.who} work on {queue} at once, at {turn.began_ms} ms")
         offsets = [message.queue_offset for message in turn.messages]
         if offsets[0] > self._next.get(queue, 0) or offsets != list(range(offsets[0], offsets[-1] + 1)):
             self.faults.append(f"{turn.who} got {offsets} of {queue} where {self._next.get(queue, 0)} was to come")
-        self._running[queue] = turn
+        self.running[queue] = turn
         self.turns.append(turn)
 
     def _end(self, turn: Turn) -> None:
         queue = turn.context.queue
-        if self._running.get(queue) is turn:
-            del self._running[queue]
+        if self.running.get(queue) is turn:
+            del self.running[queue]
         if turn.outcome is SUCCESS:
             self._next[queue] = max(self._next.get(queue, 0), turn.messages[-1].queue_offset + 1)
 

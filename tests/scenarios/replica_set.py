@@ -39,8 +39,8 @@ class ReplicaSet:
             **settings,
         }
         self.brokers: dict[str, Broker] = {}
-        self._pool = ConnectionPool(world.machine("client", "10.0.0.9"))
-        self.admin = ReplicaAdmin(self._pool, NAMESRV)
+        self.pool = ConnectionPool(world.machine("client", "10.0.0.9"))
+        self.admin = ReplicaAdmin(self.pool, NAMESRV)
 
     async def open(self, slaves: int = 1, topic: str = "orders") -> "ReplicaSet":
         await self.world.start("namesrv", Nameserver(self.world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
@@ -73,12 +73,12 @@ class ReplicaSet:
         return await self.start(name)
 
     async def close(self) -> None:
-        await self._pool.close()
+        await self.pool.close()
 
     # -- requests ------------------------------------------------------------------------------------------------
 
     async def ask(self, name: str, request: Request, timeout_ms: int = 30_000) -> Any:
-        return await self._pool.ask(address_of(name), request, timeout_ms)
+        return await self.pool.ask(address_of(name), request, timeout_ms)
 
     async def send(self, body: bytes, name: str = MASTER, topic: str = "orders", **properties: str) -> Any:
         born_ms = self.world.machine("client").clock.wall_ms()

@@ -30,7 +30,7 @@ async def pair(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIt
 
 
 async def members(pair: ReplicaSet) -> dict[int, str]:
-    answer = await pair._pool.ask(NAMESRV, GetMemberGroup("DefaultCluster", MASTER))
+    answer = await pair.pool.ask(NAMESRV, GetMemberGroup("DefaultCluster", MASTER))
     group = answer.body.broker_member_group
     return dict(group.broker_addrs)
 

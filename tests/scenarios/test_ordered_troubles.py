@@ -68,7 +68,7 @@ async def test_a_frozen_member_finds_its_queue_taken_and_keeps_out(world: Simula
     await group.until(8)
     world.freeze("one")
     await world.run_for(ms=500)
-    group._running.clear()
+    group.running.clear()
     second = await group.start("two", taking(world, 50))
     await world.run_for(seconds=180)
     assert own(second) == [0, 1, 2, 3]

@@ -154,6 +154,16 @@ async def test_short_polling_is_an_option(world: SimulatedWorld) -> None:
     await stand.close()
 
 
+async def test_of_two_held_pulls_the_later_one_may_end_first(world: SimulatedWorld, stand: Stand) -> None:
+    began_ms = world.uptime_ms
+    long = world.loop.create_task(ask(stand, held(suspend_timeout_millis=15_000)))
+    short = world.loop.create_task(ask(stand, held(suspend_timeout_millis=5_000)))
+    assert (await short).code == NOT_FOUND
+    assert 5_000 <= world.uptime_ms - began_ms <= 5_300
+    assert (await long).code == NOT_FOUND
+    assert 15_000 <= world.uptime_ms - began_ms <= 15_300
+
+
 async def test_a_lost_connection_frees_its_held_pulls(world: SimulatedWorld, stand: Stand) -> None:
     pool = ConnectionPool(world.machine("other", "10.0.0.30"))
     connection = await pool.connection(stand.brokers["broker-a"])

@@ -151,6 +151,18 @@ async def test_an_offset_has_to_lie_in_its_queue(stand: BrokerStand) -> None:
     assert (answer.code, answer.remark) == (1, "Target offset 0 not in consume queue range [0-0]")
 
 
+async def test_pulls_that_were_held_before_a_reset_are_answered_with_it_and_do_not_end_it(stand: BrokerStand) -> None:
+    """However many there are: each is from before, so none shows that its client has taken the reset, or ignores it."""
+    held = [asyncio.ensure_future(pull(stand, 5, hold_ms=15_000)) for _ in range(ANSWERS_MAX + 2)]
+    other = asyncio.ensure_future(pull(stand, 5, "audit", hold_ms=15_000))
+    await stand.world.run_for(ms=10)
+    assert (await reset(stand, queue_id=0, offset=2)).code == 0
+    assert [(await each).next_begin_offset for each in held] == [2] * len(held)
+    assert not other.done()
+    await stand.send("orders", b"5")
+    assert (await other).code == 0
+
+
 async def test_what_isnt_there_cant_be_reset(stand: BrokerStand) -> None:
     answer = await stand.ask(ResetOffset("billing", "nothing", -1))
     assert (answer.code, answer.remark) == (ResponseCode.TOPIC_NOT_EXIST, "Topic nothing does not exist")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from staticfire.simulation.checkers import Checker
-from staticfire.simulation.checkers.administration import ForbiddenKept, ResetsCarriedOut
+from staticfire.simulation.checkers.administration import ROUTES_KNOWN_MS, ForbiddenKept, ResetsCarriedOut
 from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
@@ -50,6 +50,36 @@ def test_a_cluster_comes_to_rest_after_what_an_administrator_does(kind: str) -> 
     assert outcome.passed, outcome
     assert outcome.states[kind] == 1
     assert LOOKS.get(kind, bool)(outcome.events)
+
+
+@pytest.mark.parametrize("other", ["forbid writing", "forbid reading", "fewer write queues", "fewer read queues"])
+def test_a_topic_is_not_written_to_until_the_last_that_forbids_it_ends(other: str) -> None:
+    strikes = [Strike(15_000, "forbid writing", "orders", 100_000), Strike(25_000, other, "orders", 20_000)]
+    outcome = play(WORKLOAD, Play(1, 0.05, strikes=strikes, keeps_events=True))
+    assert outcome.passed, outcome
+    withdrawn = [event for event in outcome.events if isinstance(event, PermissionWithdrawn | PermissionRestored)]
+    first, last = withdrawn[0].at_ms, withdrawn[-1].at_ms
+    assert last - first >= 100_000
+    stored_ms = [event.at_ms for event in outcome.events if isinstance(event, SendAcknowledged)]
+    assert min(stored_ms) < first
+    assert max(stored_ms) > last
+    assert not [at_ms for at_ms in stored_ms if first + ROUTES_KNOWN_MS < at_ms < last]
+
+
+def test_a_group_stays_off_until_the_last_that_switched_it_off_ends() -> None:
+    strikes = [
+        Strike(at_ms, "switch off group", "billing", lasts_ms)
+        for at_ms, lasts_ms in ((15_000, 70_000), (25_000, 20_000))
+    ]
+    outcome = play(WORKLOAD, Play(1, 0.05, strikes=strikes, keeps_events=True))
+    assert outcome.passed, outcome
+    first, *_, last = [
+        event.at_ms for event in outcome.events if isinstance(event, PermissionWithdrawn | PermissionRestored)
+    ]
+    called_ms = [event.at_ms for event in outcome.events if isinstance(event, CallBegan) and event.group == "billing"]
+    assert min(called_ms) < first
+    assert max(called_ms) > last
+    assert not [at_ms for at_ms in called_ms if first + ROUTES_KNOWN_MS < at_ms < last]
 
 
 def said(checker: Checker, events: list[RunEvent]) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 import pytest
+from msgspec.structs import replace
 
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
 from staticfire.simulation.checkers import Checker
@@ -182,6 +183,22 @@ def test_a_message_that_lies_there_twice_is_two_messages() -> None:
     found = [MessageFound(9_000, "web/1", PLACE, 0), MessageFound(9_000, "web/1", PLACE, 1)]
     assert said(HeldUntilItsTime(SYNC), [*events, found[0]])
     assert not said(HeldUntilItsTime(SYNC), [*events, *found])
+
+
+@pytest.mark.parametrize(
+    ("second", "is_said"),
+    [
+        (replace(popped(2, 1_020, 1_010, "billing-2"), place=("broker-a", "orders", 1)), False),
+        (replace(popped(2, 1_020, 1_010, "billing-2"), messages=(Seen("web/1", 9, 0, False, 1_010, 6_010),)), False),
+        (popped(2, 1_020, 1_010, "billing-2"), True),
+        (popped(2, 1_020, 1_010, "billing-2", 1), True),
+    ],
+    ids=["from another queue", "from another offset", "from the same place", "a retry has a place of its own"],
+)
+def test_two_copies_on_a_broker_that_is_gone_were_delivered_from_two_places(second: CallBegan, is_said: bool) -> None:
+    assert bool(said(HeldUntilItsTime(SYNC), [popped(1, 1_010, 1_000), second])) is is_said
+    consumed_first = [popped(1, 1_010, 1_000), CallEnded(1_015, 1, True), second]
+    assert bool(said(AcknowledgedForGood(SYNC), consumed_first)) is is_said
 
 
 @pytest.mark.parametrize(

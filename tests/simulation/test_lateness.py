@@ -189,6 +189,30 @@ def test_a_program_that_is_gone_for_good_can_not_be_asked(clients: int, is_said:
 
 
 @pytest.mark.parametrize(
+    ("ends", "flush", "is_said"),
+    [
+        (ProcessEnded(58_010, "broker-a", "without power", 700), "ASYNC_FLUSH", False),
+        (ProcessEnded(58_010, "broker-a", "crashed", 700), "ASYNC_FLUSH", False),
+        (ProcessEnded(57_999, "broker-a", "without power", 700), "ASYNC_FLUSH", False),
+        (ProcessEnded(57_990, "broker-a", "without power", 700), "ASYNC_FLUSH", True),
+        (ProcessEnded(58_010, "broker-a", "without power", 701), "ASYNC_FLUSH", True),
+        (ProcessEnded(58_010, "broker-a", "killed", 700), "ASYNC_FLUSH", True),
+        (ProcessEnded(58_010, "broker-b", "without power", 700), "ASYNC_FLUSH", True),
+        (ProcessEnded(58_010, "broker-a", "without power", 700), "SYNC_FLUSH", True),
+    ],
+    ids=[
+        "lost with the power", "lost in a crash", "lost, and the response was in flight", "sent after that",
+        "on the disk before", "killed", "another broker", "SYNC_FLUSH",
+    ],
+)  # fmt: skip
+def test_a_half_message_that_may_be_lost_is_not_asked_about(ends: ProcessEnded, flush: str, is_said: bool) -> None:
+    workload = Workload(PAID.topics, PAID.producers, brokers=Brokers(2, {"flush_disk_type": flush}))
+    half = [SendBegan(57_998, "web-1/1", "orders", is_half=True), SendAcknowledged(58_000, "web-1/1", PLACE, 0, 700)]
+    events = after(*half, ends, ProcessBegan(58_500, ends.who), Settled(500_000))
+    assert bool(said(AskedInTime(workload), events)) is is_said
+
+
+@pytest.mark.parametrize(
     ("between", "is_said"),
     [
         ((), True),

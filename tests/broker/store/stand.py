@@ -68,8 +68,8 @@ class StoreStand:
 
     def open(self) -> RecoveryReport:
         self._lives += 1
-        self._process = Process("broker", "127.0.0.1", self._lives)
-        return self.open_on(SimulatedFiles(self._process, self.disk, History(STOPPED)))
+        self.process = Process("broker", "127.0.0.1", self._lives)
+        return self.open_on(SimulatedFiles(self.process, self.disk, History(STOPPED)))
 
     def open_on(self, files: Files) -> RecoveryReport:
         return self.open_on_folder(files, FOLDER)
@@ -80,7 +80,7 @@ class StoreStand:
         return self.store.open()
 
     def kill(self) -> None:
-        self._process.die([])
+        self.process.die([])
 
     def lose_power(self, torn: Random | None = None) -> None:
         self.kill()

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from staticfire.broker.store.new_record import NewRecord
-from staticfire.broker.store.outcomes import PutOutcome
+from staticfire.broker.store.outcomes import NotForGood, PutOutcome
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.times import MessageMs
 from tests.broker.store.stand import StoreStand, lose_before
@@ -65,10 +65,19 @@ def test_a_deletion_in_the_midst_of_a_burst_takes_what_came_before_it(stand: Sto
     assert stand.bodies() == [b"new"]
 
 
+def fail_to_remove(what: str, path: str) -> None:
+    if what.startswith("remove") and path.startswith("/store/consumequeue/orders"):
+        raise OSError(errno.EIO, "Input/output error")
+
+
 def test_a_deletion_whose_folder_was_not_removed_any_more_is_finished_at_start(stand: StoreStand) -> None:
     stand.send(b"old")
     stand.store.flush()
-    stand.store._state.write_deleted_topics({"orders": stand.store.max_position})
+    stand.disk.before = fail_to_remove
+    with pytest.raises(NotForGood, match="Input/output"):
+        stand.store.delete_queues("orders")
+    stand.disk.before = None
+    assert stand.files.exists("/store/consumequeue/orders/0")
     stand.restart()
     assert stand.bodies() == []
     assert not stand.files.exists("/store/consumequeue/orders/0")

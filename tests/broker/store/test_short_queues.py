@@ -275,8 +275,8 @@ def told(stand: StoreStand) -> list[Finding]:
     stand.kill()
     stand.disk.remove_folder(f"{QUEUES}/shipments")
     stand.disk.remove_folder(f"{QUEUES}/bills/3")
-    stand._process = Process("broker", "127.0.0.1", 9)
-    stand.files = SimulatedFiles(stand._process, stand.disk, History(STOPPED))
+    stand.process = Process("broker", "127.0.0.1", 9)
+    stand.files = SimulatedFiles(stand.process, stand.disk, History(STOPPED))
     stand.store = MessageStore(stand.files, FOLDER, settings, tags_code_of, told.append)
     assert stand.store.open().short_queues == 0
     return told
