@@ -21,7 +21,7 @@ from staticfire.broker.replication.epochs import cut, newest
 from staticfire.broker.replication.lineage import MASTER_ID, SLAVE, Lineage, write_lineage
 from staticfire.broker.replication.role_change import ChangeRoleOf, RoleChange
 from staticfire.broker.replication.state_copy import StateCopy
-from staticfire.broker.replication.successor import members_of
+from staticfire.broker.replication.successor import another_id, members_of
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.copied import end_of_whole_records
@@ -95,10 +95,12 @@ class ReplicationFollower:
         self._pieces: deque[_Piece] = deque()
         self._bytes_max = COPY_BYTES_MAX
         self._sent_end = 0
-        self.fence = CopyFence(state.machine.clock.uptime_ms)
+        self.fence = CopyFence(state.machine.clock.uptime_ms, lineage.least_epoch)
         self.master_address = ""
         self.master_end = 0
         self.problem = "it has not joined its master yet"
+        self.is_whole = False
+        """Whether it had everything of its master at some time since it started."""
         self.state_copied_ms = -1
         self.last_read_ms = 0
         """When the master answered last, in time since 1970; 0: never."""
@@ -112,6 +114,17 @@ class ReplicationFollower:
 
     def _use(self, _: BrokerSettings) -> None:
         self._changed.set()
+
+    def begin_fence(self, fence_ms: int, least_epoch: int) -> None:
+        """Confirm nothing for a time, and never again to a master of an older epoch. Raises: StorageError."""
+        if least_epoch > self.lineage.least_epoch and self.lineage.set_id:
+            self.lineage = msgspec.structs.replace(self.lineage, least_epoch=least_epoch)
+            settings = self._state.settings
+            try:
+                write_lineage(self._state.machine.files, settings.store_path_root_dir, self.lineage)
+            except OSError as error:
+                raise StorageError(f"the epoch that a slave must not forget could not be written: {error}") from error
+        self.fence.begin(fence_ms, least_epoch)
 
     def copy_state_now(self) -> None:
         """Copy topics, groups and offsets at once."""
@@ -128,11 +141,23 @@ class ReplicationFollower:
                 self.master_address = await self._find_master()
                 await self._follow(self.master_address, pause)
             except (NetworkError, BrokerAnswer, ProtocolError, StorageError, OSError) as error:
+                if isinstance(error, BrokerAnswer) and error.code == ResponseCode.CONTROLLER_BROKER_ID_INVALID:
+                    await self._take_other_id(str(error))
                 self._note(str(error), isinstance(error, NetworkError))
                 pause_ms = RETRY_MS
             self._pieces.clear()
             self.master_address = ""
             await pause(pause_ms)
+
+    async def _take_other_id(self, reason: str) -> None:
+        """Begin once more with an id that is free: another slave took this one while this broker was away."""
+        settings = self._state.settings
+        members = await members_of(settings, self._registration, self._pool)
+        if members:
+            number = another_id(members, settings.broker_id)
+            lineage = msgspec.structs.replace(self.lineage, role=SLAVE, broker_id=number)
+            self._change_role(RoleChange(lineage, SLAVE, number, reason), None)
+            await asyncio.Future()  # Until this core ends.
 
     def _note(self, problem: str, heals: bool) -> None:
         """Log a problem once, however often it is met. `heals`: no master answers, but one will be back."""
@@ -176,6 +201,7 @@ class ReplicationFollower:
             if answer.body and not self._state.settings.replication_hold:
                 self._received(answer.log_position, answer.body)
             self._store_due()
+            self.is_whole = self.is_whole or self._store.max_position >= self.master_end
 
     def _received(self, position: int, data: bytes) -> None:
         self._sent_end = max(self._sent_end, position + len(data))
@@ -205,7 +231,8 @@ class ReplicationFollower:
         store, settings = self._store, self._state.settings
         kept = joined.start_position if not joined.is_anew else 0
         lineage = Lineage(
-            joined.set_id, joined.epochs, SLAVE, settings.broker_id, settings.broker_name, joined.master_role
+            joined.set_id, joined.epochs, SLAVE, settings.broker_id, settings.broker_name, joined.master_role,
+            self.fence.least_epoch,
         )  # fmt: skip
         if joined.start_position != store.max_position and store.max_position:
             log.warning(

@@ -32,6 +32,8 @@ class Lineage(msgspec.Struct, rename="camel", frozen=True):
     broker_name: str = ""
     master_role: str = ""
     """The role of the last master that this broker copied."""
+    least_epoch: int = 0
+    """This slave follows no master of an older epoch: another broker has taken over meanwhile."""
 
 
 def read_lineage(files: Files, root: str) -> Lineage:

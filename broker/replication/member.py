@@ -3,9 +3,12 @@
 Behaviour
 - A master begins its lineage when the first slave joins. From then on it asks the nameserver every second who holds its
   id: a broker that took over while this one was dead or frozen has a newer epoch, and this one becomes its slave.
-- A master that starts with an empty log asks once: its disk may be a new one, and a slave have taken over.
+- A master that starts with an empty log asks once: its disk may be a new one. If a slave has taken over, it becomes its
+  slave; if a slave has messages, it accepts none until that one has taken over.
+- A slave whose id another one has takes a free one: it lost its disk, and a failover has exchanged ids meanwhile.
 - A master whose sends wait for slaves, and that lost the end of its log to a power cut, doesn't begin again: a slave
-  has what was acknowledged, and takes over. Other masters begin, and that slave copies nothing.
+  has what was acknowledged, and takes over. Other masters begin another life of their epoch at the end that they have,
+  and slaves remove what follows.
 - A change of roles is refused if its epoch isn't newer than this broker's.
 """
 
@@ -17,7 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from staticfire.broker.replication.around import BrokerAround
-from staticfire.broker.replication.epochs import FIRST, begun, newest
+from staticfire.broker.replication.epochs import FIRST, begun, begun_again, newest
 from staticfire.broker.replication.ha_status import ha_of_master, ha_of_slave
 from staticfire.broker.replication.lineage import (
     MASTER_ID,
@@ -32,7 +35,7 @@ from staticfire.broker.replication.lineage import (
 from staticfire.broker.replication.role_change import RoleChange
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
-from staticfire.broker.replication.successor import find_successor, reason_to_wait
+from staticfire.broker.replication.successor import find_successor, known_members, other_id, reason_to_wait
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.codes import RequestCode, ResponseCode
@@ -74,12 +77,18 @@ class ReplicationMember:
         self._store = state.store
         settings = state.settings
         self._lineage = read_lineage(state.machine.files, settings.store_path_root_dir)
-        self.source = ReplicationSource(state, self._begun_lineage, self._confirmed, around.events)
+        self.source = ReplicationSource(
+            state, self._begun_lineage, lambda: bool(self._lineage.set_id), self._confirmed, around.events
+        )
         self._waiting: SendsAwaitingCopies | None = None
         self.follower: ReplicationFollower | None = None
         self._state_copy = StateCopy(around.tables, around.assignments, around.access)
         self._unfence: asyncio.TimerHandle | None = None
         self._is_started = False
+        self._instance = f"{state.machine.identity.random.getrandbits(SET_ID_BITS):016x}"
+        self._waits_for_failover = False
+        self._is_unsure = False
+        """Whether no nameserver has answered yet, and the folder was empty."""
         self._may_be_replaced = False
         """This master has no lineage, because its disk is new, and another broker may have become the master."""
         if waits_for_copies(settings):
@@ -134,22 +143,48 @@ class ReplicationMember:
             spawn(self._waiting.expiry_loop(), "copies_waited_for")
 
     async def is_replaced(self) -> bool:
-        """Return whether another broker is the master in a newer epoch, or must become it. Then refuse messages."""
+        """Return whether this broker must not register: its role or its id is another's. Then refuse messages."""
+        if self.follower is not None:
+            return await self._gets_other_id()
         self._may_be_replaced = bool(self._lineage.set_id) or not self._store.max_position
-        if self.follower is not None or not self._may_be_replaced:
+        if not self._may_be_replaced:
             return False
         around, settings, lineage = self._around, self._state.settings, self._lineage
+        self._is_unsure = not lineage.set_id and await known_members(settings, around.registration, around.pool) is None
         found = await find_successor(settings, lineage, around.registration, around.pool)
         self._may_be_replaced = found is not None
         if found is not None:
             self._store.refuse(StorageError(f"{found.address} has become the master: send to it"), HANDING_OVER)
             return True
-        if lineage.set_id and waits_for_copies(settings):
-            end = self._store.max_position
-            reason = await reason_to_wait(settings, lineage, end, around.registration, around.pool)
-            self._store.refuse(reason, HANDING_OVER)
-            return reason is not None
+        if await self._must_wait():
+            return True
+        if lineage.set_id and not waits_for_copies(settings):
+            self._keep(msgspec.structs.replace(lineage, epochs=begun_again(lineage.epochs, self._store.max_position)))
         return False
+
+    async def _must_wait(self) -> bool:
+        """Return whether a slave must take over because this master lost messages. Then refuse further ones."""
+        around, end = self._around, self._store.max_position
+        reason = await reason_to_wait(self._state.settings, self._lineage, end, around.registration, around.pool)
+        self._waits_for_failover = reason is not None
+        if reason is not None:
+            self._may_be_replaced = True
+            self._store.refuse(reason, HANDING_OVER)
+        return reason is not None
+
+    async def _gets_other_id(self) -> bool:
+        """Return whether this slave begins once more, because another broker has its id."""
+        around, settings = self._around, self._state.settings
+        if self._lineage.role:
+            return False  # A failover gave it this id; the other one is about to become the master.
+        number = await other_id(settings, self._instance, around.registration, around.pool)
+        if number is None:
+            return False
+        reason = f"another slave has brokerId={settings.broker_id}"
+        log.warning("id_changed", broker_id=number, reason=reason)
+        lineage = msgspec.structs.replace(self.lineage, broker_name=settings.broker_name)
+        around.change_role(_change(SLAVE, number, lineage, reason), None)
+        return True
 
     def answer_held(self) -> None:
         """Answer all that wait: the broker stops."""
@@ -186,21 +221,25 @@ class ReplicationMember:
         """Return the lineage of this master; begin it if it has none. Raises: StorageError."""
         if self._lineage.set_id:
             return self._lineage
-        state = self._state
-        settings, identity = state.settings, state.machine.identity
+        settings, identity = self._state.settings, self._state.machine.identity
         set_id = f"{identity.random.getrandbits(SET_ID_BITS):016x}"
-        lineage = Lineage(set_id, [FIRST], settings.broker_role, settings.broker_id, settings.broker_name)
+        self._keep(Lineage(set_id, [FIRST], settings.broker_role, settings.broker_id, settings.broker_name))
+        return self._lineage
+
+    def _keep(self, lineage: Lineage) -> None:
+        """Write the lineage of this master. Raises: StorageError."""
         try:
-            write_lineage(state.machine.files, settings.store_path_root_dir, lineage)
+            write_lineage(self._state.machine.files, self._state.settings.store_path_root_dir, lineage)
         except OSError as error:
             raise StorageError(f"the identity of the log could not be written: {error}") from error
         self._lineage = lineage
-        return lineage
 
     async def _successor_loop(self) -> None:
         """Become a slave if another broker has become the master of this set."""
         around = self._around
         while True:
+            if self._is_unsure:
+                await self._ask_again()
             if self._lineage.set_id or self._may_be_replaced:
                 settings = self._state.settings
                 found = await find_successor(settings, self._lineage, around.registration, around.pool)
@@ -210,6 +249,14 @@ class ReplicationMember:
                     around.change_role(_change(SLAVE, found.broker_id, self._lineage, reason), None)
                     return
             await around.pause(SUCCESSOR_MS)
+
+    async def _ask_again(self) -> None:
+        """Ask whether a slave has messages: this master started with an empty folder while no nameserver answered."""
+        around = self._around
+        if await known_members(self._state.settings, around.registration, around.pool) is not None:
+            self._is_unsure = False
+            if not self._store.max_position:
+                await self._must_wait()
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -229,10 +276,16 @@ class ReplicationMember:
             settings.broker_name, settings.broker_id, self._around.registration.address, settings.broker_role,
             lineage.set_id, lineage.epochs, store.min_position, store.max_position, self.source.states(),
         )  # fmt: skip
+        described.instance = self._instance
+        described.waits_for_failover = self._waits_for_failover
+        described.all_in_sync_acknowledge = settings.all_ack_in_sync_state_set
+        if waits_for_copies(settings):
+            described.copies = max(1, settings.in_sync_replicas)
         if self.follower is not None:
             follower = self.follower
             described.master_address, described.master_end = follower.master_address, follower.master_end
             described.problem, described.least_epoch = follower.problem, follower.fence.least_epoch
+            described.is_whole = follower.is_whole
             described.is_held, described.lag_ms = settings.replication_hold, settings.replication_lag_ms
             if follower.state_copied_ms >= 0:
                 described.state_age_ms = state.machine.clock.uptime_ms() - follower.state_copied_ms
@@ -250,7 +303,7 @@ class ReplicationMember:
             if self.follower is None:
                 self._fence(request.fence_ms)
             else:
-                self.follower.fence.begin(min(request.fence_ms, FENCE_MS_MAX), request.least_epoch)
+                self.follower.begin_fence(min(request.fence_ms, FENCE_MS_MAX), request.least_epoch)
         if request.hold is not None or request.lag_ms is not None or request.copy_state:
             self._control_copy(request)
         return ReplicationAnswer(body=self.describe())

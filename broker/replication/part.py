@@ -16,6 +16,7 @@ from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
 
 if TYPE_CHECKING:
     from staticfire.broker.replication.member import ReplicationMember
+    from staticfire.protocol.requests.replication import ReplicationState
 
 CODES = (
     RequestCode.JOIN_REPLICATION,
@@ -65,8 +66,8 @@ class ReplicationPart:
                 member.start()
         return member
 
-    async def start(self) -> bool:
-        """Start to copy, or to wait for copies, if the settings say so.
+    async def start(self, is_first: bool = True) -> bool:
+        """Start to copy, or to wait for copies, if the settings say so. `is_first`: the process starts.
 
         Return whether another broker has become the master meanwhile: then this one must not register.
         """
@@ -77,7 +78,8 @@ class ReplicationPart:
             self.member.start()
         elif has_lineage or has_replicas(state.settings):
             self._in_use()
-        return self.member is not None and await self.member.is_replaced()
+        # A broker whose role was just changed must not ask others first: its set has no master meanwhile.
+        return is_first and self.member is not None and await self.member.is_replaced()
 
     async def ready(self) -> None:
         """Wait until a slave copies its master, but not long."""
@@ -93,6 +95,10 @@ class ReplicationPart:
         """Let the appends between two positions of the current burst wait for no slave."""
         if self.member is not None:
             self.member.waive(start, end)
+
+    def describe(self) -> "ReplicationState":
+        """Return how this broker takes part in replication."""
+        return self._in_use().describe()
 
     def in_sync_count(self) -> int:
         """Return the number of replicas in sync, this broker included."""

@@ -52,6 +52,10 @@ EXPIRY_STEP_MS = 250
 GATHER_MS = 2
 
 
+OTHER_LOG = (
+    "the slave's folder has messages of another broker; give it an empty folder, or the one that it had before; if its "
+    "master lost its folder, let the slave take over with `staticfire failover`"
+)
 ADVICE = "stop this master and let the slave take over with `staticfire failover`, or empty the slave's folder"
 
 
@@ -67,14 +71,19 @@ class ReplicationSource:
         self,
         state: BrokerState,
         lineage: Callable[[], Lineage],
+        has_lineage: Callable[[], bool],
         on_confirmed: Callable[[], None],
         events: "EventJournal | None" = None,
     ) -> None:
-        """`lineage` returns that of this master, begun if there was none. `on_confirmed`: a slave has stored more."""
+        """`lineage` returns that of this master, begun if there was none; `has_lineage`: whether there is one.
+
+        `on_confirmed`: a slave has stored more.
+        """
         self._state = state
         self._store = state.store
         self._uptime_ms = state.machine.clock.uptime_ms
         self._lineage = lineage
+        self._has_lineage = has_lineage
         self._on_confirmed = on_confirmed
         self._events = events
         self.followers = Followers()
@@ -100,6 +109,8 @@ class ReplicationSource:
         if joining is None:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "the body must describe the slave that joins")
         self._refuse_stranger(request, joining, call.connection)
+        if joining.end_position and not self._has_lineage():
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, OTHER_LOG)  # And this master remains without a lineage.
         lineage = self._lineage()
         self._refuse_other_log(joining, lineage)
         joined = self._compared(joining, lineage)
@@ -132,7 +143,9 @@ class ReplicationSource:
             follower = self.followers.by_id[joining.broker_id]
             if follower.address != joining.address:
                 words = f"{follower.address} is already the slave with brokerId={joining.broker_id}"
-                raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, f"{words}: give {joining.address} another brokerId")
+                raise BrokerAnswer(
+                    ResponseCode.CONTROLLER_BROKER_ID_INVALID, f"{words}: give {joining.address} another brokerId"
+                )
         segment_bytes = settings.mapped_file_size_commit_log
         if joining.segment_bytes != segment_bytes:
             words = f"mappedFileSizeCommitLog is {joining.segment_bytes} at the slave and {segment_bytes} at its master"
@@ -142,11 +155,7 @@ class ReplicationSource:
 
     def _refuse_other_log(self, joining: Joining, lineage: Lineage) -> None:
         if joining.end_position and joining.set_id != lineage.set_id:
-            words = (
-                "the slave's folder has messages of another broker; give it an empty folder, or the one that it had "
-                "before"
-            )
-            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, OTHER_LOG)
         if newest(joining.epochs) > newest(lineage.epochs):
             words = (
                 f"the slave knows epoch {newest(joining.epochs)}, this master only {newest(lineage.epochs)}: another "

@@ -251,8 +251,10 @@ async def test_the_new_master_takes_the_route_back(pair: ReplicaSet, world: Simu
     world.freeze(MASTER)
     await pair.failover()
     world.thaw(MASTER)
+    world.partition(MASTER, SLAVE)  # So it can't find out at once that it was replaced.
     pair.brokers[MASTER]._core.registration.lost(NAMESRV)
     await world.run_for(20)
+    world.heal(MASTER, SLAVE)
     assert (await members(pair))[0] == address_of(MASTER)
     await pair.until_caught_up(MASTER, SLAVE, within_ms=5_000)
     assert await members(pair) == {0: address_of(SLAVE), 1: address_of(MASTER)}
