@@ -185,6 +185,7 @@ class ReplicationFollower:
         if not await self._is_prepared(joined):
             return
         self.problem = ""
+        self.is_whole = self.is_whole or self._store.max_position >= joined.end_position
         self._sent_end = joined.start_position
         self._copies.set()
         self._state_wanted.set()

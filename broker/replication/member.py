@@ -13,7 +13,6 @@ Behaviour
 """
 
 import asyncio
-from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,6 +31,7 @@ from staticfire.broker.replication.lineage import (
     waits_for_copies,
     write_lineage,
 )
+from staticfire.broker.replication.losing import count_messages, last_messages
 from staticfire.broker.replication.role_change import RoleChange
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 log = logger("replication")
 
 SUCCESSOR_MS = 1_000
+# A nameserver that has just started knows all slaves after this time: they register each 30 s.
+KNOWN_MS = 35_000
 HANDING_OVER = "handing over"
 SET_ID_BITS = 64
 ASYNC_MASTER = "ASYNC_MASTER"
@@ -89,6 +91,7 @@ class ReplicationMember:
         self._waits_for_failover = False
         self._is_unsure = False
         """Whether no nameserver has answered yet, and the folder was empty."""
+        self._unsure_until_ms = 0
         self._may_be_replaced = False
         """This master has no lineage, because its disk is new, and another broker may have become the master."""
         if waits_for_copies(settings):
@@ -253,10 +256,12 @@ class ReplicationMember:
     async def _ask_again(self) -> None:
         """Ask whether a slave has messages: this master started with an empty folder while no nameserver answered."""
         around = self._around
-        if await known_members(self._state.settings, around.registration, around.pool) is not None:
-            self._is_unsure = False
-            if not self._store.max_position:
-                await self._must_wait()
+        if await known_members(self._state.settings, around.registration, around.pool) is None:
+            return
+        uptime_ms = self._state.machine.clock.uptime_ms()
+        self._unsure_until_ms = self._unsure_until_ms or uptime_ms + KNOWN_MS
+        has_waited = not self._store.max_position and await self._must_wait()
+        self._is_unsure = not has_waited and uptime_ms < self._unsure_until_ms
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -265,7 +270,7 @@ class ReplicationMember:
         request: GetReplication = call.request
         state = self.describe()
         if request.count_from >= 0:
-            state.records_after = sum(1 for _ in self._store.records_from(request.count_from))
+            state.records_after = count_messages(self._store.records_from(request.count_from))
         return ReplicationAnswer(body=state)
 
     def describe(self) -> ReplicationState:
@@ -359,23 +364,26 @@ class ReplicationMember:
             change = _change(SLAVE, request.broker_id, lineage, "a slave takes over")
         else:
             role = request.role or lineage.master_role or ASYNC_MASTER
-            end = _end_without(self._store, request.losing)
+            end, lost = _end_without(self._store, request.losing)
             epochs = begun(lineage.epochs, request.epoch, end)
             lineage = msgspec.structs.replace(lineage, epochs=epochs)
             change = _change(role, MASTER_ID, lineage, "it takes over")
             if end < self._store.max_position:
                 deletions = {topic: at for topic, at in self._store.deletions.items() if at <= end}
-                change = msgspec.structs.replace(change, cut_position=end, is_cleared=end == 0, deletions=deletions)
+                change = msgspec.structs.replace(
+                    change, cut_position=end, is_cleared=end == 0, deletions=deletions, lost_messages=lost
+                )
         self._around.change_role(change, call)
 
 
-def _end_without(store: MessageStore, losing: int) -> int:
-    """Return where the log ends without its last records. Raises: StorageError."""
+def _end_without(store: MessageStore, losing: int) -> tuple[int, int]:
+    """Return where the log ends without its last messages, and how many these are. Raises: StorageError."""
     if losing <= 0:
-        return store.max_position
-    positions: deque[int] = deque(maxlen=losing)
-    positions.extend(position for position, _ in store.records_from(store.min_position))
-    return positions[0] if len(positions) == losing else store.min_position
+        return store.max_position, 0
+    positions = last_messages(store.records_from(store.min_position), losing)
+    if not positions:
+        return store.max_position, 0
+    return positions[0] if len(positions) == losing else store.min_position, len(positions)
 
 
 def _change(role: str, broker_id: int, lineage: Lineage, reason: str) -> RoleChange:

@@ -71,15 +71,16 @@ class ReplicationPart:
 
         Return whether another broker has become the master meanwhile: then this one must not register.
         """
-        self._is_started = True
         state = self._around.tables.state
         has_lineage = state.machine.files.exists(f"{state.settings.store_path_root_dir}/{FILE}")
-        if self.member is not None:
-            self.member.start()
-        elif has_lineage or has_replicas(state.settings):
+        if has_lineage or has_replicas(state.settings):
             self._in_use()
         # A broker whose role was just changed must not ask others first: its set has no master meanwhile.
-        return is_first and self.member is not None and await self.member.is_replaced()
+        is_replaced = is_first and self.member is not None and await self.member.is_replaced()
+        self._is_started = True
+        if self.member is not None:
+            self.member.start()
+        return is_replaced
 
     async def ready(self) -> None:
         """Wait until a slave copies its master, but not long."""

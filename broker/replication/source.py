@@ -108,16 +108,19 @@ class ReplicationSource:
         joining: Joining | None = request.body
         if joining is None:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "the body must describe the slave that joins")
-        self._refuse_stranger(request, joining, call.connection)
+        address = _reached_address(joining.address, call.connection)
+        self._refuse_stranger(request, joining, address, call.connection)
         if joining.end_position and not self._has_lineage():
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, OTHER_LOG)  # And this master remains without a lineage.
         lineage = self._lineage()
         self._refuse_other_log(joining, lineage)
         joined = self._compared(joining, lineage)
         uptime_ms = self._uptime_ms()
+        for broker_id in [one for one, its in self._connections.items() if its is call.connection]:
+            self._leave(broker_id)  # It has another id now.
         self._leave(joining.broker_id)
         self.followers.by_id[joining.broker_id] = Follower(
-            joining.broker_id, joining.address, joined.start_position, uptime_ms, uptime_ms, joined.start_position
+            joining.broker_id, address, joined.start_position, uptime_ms, uptime_ms, joined.start_position
         )
         self._connections[joining.broker_id] = call.connection
         log.info(
@@ -128,7 +131,9 @@ class ReplicationSource:
             self._events.slave_joined(joining.broker_id, joining.address, joined.start_position)
         return JoinAnswer(body=joined)
 
-    def _refuse_stranger(self, request: JoinReplication, joining: Joining, connection: Connection) -> None:
+    def _refuse_stranger(
+        self, request: JoinReplication, joining: Joining, address: str, connection: Connection
+    ) -> None:
         settings = self._state.settings
         names = request.cluster_name, request.broker_name
         if names != (settings.broker_cluster_name, settings.broker_name):
@@ -141,11 +146,10 @@ class ReplicationSource:
         other = self._connections.get(joining.broker_id)
         if other is not None and other.is_open and other is not connection:
             follower = self.followers.by_id[joining.broker_id]
-            if follower.address != joining.address:
+            if follower.address != address:
                 words = f"{follower.address} is already the slave with brokerId={joining.broker_id}"
-                raise BrokerAnswer(
-                    ResponseCode.CONTROLLER_BROKER_ID_INVALID, f"{words}: give {joining.address} another brokerId"
-                )
+                words = f"{words}: give {address} another brokerId"
+                raise BrokerAnswer(ResponseCode.CONTROLLER_BROKER_ID_INVALID, words)
         segment_bytes = settings.mapped_file_size_commit_log
         if joining.segment_bytes != segment_bytes:
             words = f"mappedFileSizeCommitLog is {joining.segment_bytes} at the slave and {segment_bytes} at its master"
@@ -313,6 +317,14 @@ class ReplicationSource:
     def states(self) -> list[FollowerState]:
         """Describe all slaves."""
         return self.followers.states(self._store.max_position, self._uptime_ms(), limits_of(self._state.settings))
+
+
+def _reached_address(address: str, connection: Connection) -> str:
+    """Return the address of a slave with the host that it is reached at, if it listens on all of its machine's."""
+    host, _, port = address.rpartition(":")
+    if host not in ("", "0.0.0.0", "[::]"):
+        return address
+    return f"{connection.peer.address.rpartition(':')[0]}:{port}"
 
 
 def _refuse_diverged(joining: Joining, lineage: Lineage) -> None:

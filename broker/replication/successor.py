@@ -53,6 +53,9 @@ async def find_successor(
     A broker without a lineage, whose log is empty, may belong to any set of its name.
     """
     members = await members_of(settings, registration, pool)
+    if members and MASTER_ID not in members:
+        # A master that was restarted during the failover took this one's place, and has become a slave since.
+        _register_again(registration)
     for address, its in await _states_of(members, registration, pool):
         is_newer = newest(its.epochs) > newest(lineage.epochs)
         is_of_this_set = its.set_id and lineage.set_id in ("", its.set_id)
@@ -60,9 +63,13 @@ async def find_successor(
             return Successor(address, its.epochs, free_id(members, registration.address))
         if its.role != SLAVE and its.set_id == lineage.set_id and newest(its.epochs) < newest(lineage.epochs):
             # It was restarted during the failover, and has taken the route back. It looks who has it, too.
-            for nameserver in registration.nameservers:
-                registration.lost(nameserver)
+            _register_again(registration)
     return None
+
+
+def _register_again(registration: Registration) -> None:
+    for nameserver in registration.nameservers:
+        registration.lost(nameserver)
 
 
 async def reason_to_wait(

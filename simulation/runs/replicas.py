@@ -64,6 +64,8 @@ class ReplicaSets:
         self._last: dict[str, Serving] = {}
         self._spoiled: dict[str, set[str]] = {name: set() for name in brokers.names}
         """Machines that have lost data, and didn't get it back yet."""
+        self._outdated: dict[str, set[str]] = {}
+        """Machines of a broker that take themselves for its master although another one serves."""
         self._is_losing: set[str] = set()
         """Brokers that an administrator lets lose messages."""
         self._unwell: set[str] = set()
@@ -135,7 +137,13 @@ class ReplicaSets:
                 del self._serving[name]
                 self._record.note(ProcessEnded(now_ms, name, GONE))
             return
+        outdated = masters.keys() - {machine}
+        has_ended = bool(self._outdated.get(name, set()) - outdated)
+        self._outdated[name] = outdated
         found = Serving(machine, self._lives[machine], _epoch(masters[machine]))
+        if before == found and has_ended:  # What it has acknowledged since it was replaced is gone.
+            self._begins(name, FAILED_OVER, masters[machine].epochs[-1].start_position)
+            return
         if before is not None and (before == found or (before.epoch == 0 and before[:2] == found[:2])):
             self._serving[name] = self._last[name] = found
             return
@@ -145,9 +153,18 @@ class ReplicaSets:
             kept = state.end_position if last.epoch == found.epoch else state.epochs[-1].start_position
             how = LOST_MORE if name in self._is_losing else FAILED_OVER
             self._is_losing.discard(name)
-            self._record.note(ProcessEnded(now_ms, name, how, kept))
             self._record.states["another master" if last.machine != machine else "the same master again"] += 1
+            self._serving[name] = self._last[name] = found
+            self._begins(name, how, kept)
+            return
         self._serving[name] = self._last[name] = found
+        self._begins(name)
+
+    def _begins(self, name: str, how: str = "", kept: int = 0) -> None:
+        """Note that a broker has another master; `how`: the end of the one before."""
+        now_ms = self._world.uptime_ms
+        if how:
+            self._record.note(ProcessEnded(now_ms, name, how, kept))
         self._lives[name] = self._lives.get(name, 0) + 1
         self._record.note(ProcessBegan(now_ms, name))
 
