@@ -99,6 +99,8 @@ class ReplicationFollower:
         self.master_address = ""
         self.master_end = 0
         self.problem = "it has not joined its master yet"
+        self.wants_all = lineage.is_damaged
+        """The log was damaged in its middle: it is removed when there is a master from which to copy it."""
         self.is_whole = False
         """Whether it had everything of its master at some time since it started."""
         self.state_copied_ms = -1
@@ -125,6 +127,15 @@ class ReplicationFollower:
             except OSError as error:
                 raise StorageError(f"the epoch that a slave must not forget could not be written: {error}") from error
         self.fence.begin(fence_ms, least_epoch)
+
+    def note_damage(self) -> None:
+        """Note that the log is damaged, also for the next starts: they may find nothing, or this disk fail again."""
+        self.wants_all = True
+        self.lineage = msgspec.structs.replace(self.lineage, is_damaged=True)
+        try:
+            write_lineage(self._state.machine.files, self._state.settings.store_path_root_dir, self.lineage)
+        except OSError as error:
+            log.error("damage_not_noted", error=str(error))
 
     def copy_state_now(self) -> None:
         """Copy topics, groups and offsets at once."""
@@ -216,7 +227,7 @@ class ReplicationFollower:
         joining = Joining(
             settings.broker_id, self._registration.address, self.lineage.set_id, self.lineage.epochs,
             store.max_position, -1 if last is None else store.last_position,
-            0 if last is None else peek_record_crc(last), settings.mapped_file_size_commit_log,
+            0 if last is None else peek_record_crc(last), settings.mapped_file_size_commit_log, self.wants_all,
         )  # fmt: skip
         names = settings.broker_cluster_name, settings.broker_name
         answer = await self._pool.ask(address, JoinReplication(*names, body=joining))
@@ -233,13 +244,14 @@ class ReplicationFollower:
         kept = joined.start_position if not joined.is_anew else 0
         lineage = Lineage(
             joined.set_id, joined.epochs, SLAVE, settings.broker_id, settings.broker_name, joined.master_role,
-            self.fence.least_epoch,
+            self.fence.least_epoch, self.wants_all and store.max_position > 0,
         )  # fmt: skip
-        if joined.start_position != store.max_position and store.max_position:
+        if store.max_position and (joined.start_position != store.max_position or joined.is_anew):
             log.warning(
                 "log_cut", from_position=store.max_position, to_position=kept, reason=joined.reason, anew=joined.is_anew
             )
-            cut_lineage = msgspec.structs.replace(lineage, epochs=cut(joined.epochs, kept))
+            is_damaged = lineage.is_damaged and not joined.is_anew
+            cut_lineage = msgspec.structs.replace(lineage, epochs=cut(joined.epochs, kept), is_damaged=is_damaged)
             change = RoleChange(
                 cut_lineage, SLAVE, settings.broker_id, joined.reason, kept, joined.is_anew or kept == 0,
                 joined.deleted_topics,

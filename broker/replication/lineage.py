@@ -34,6 +34,8 @@ class Lineage(msgspec.Struct, rename="camel", frozen=True):
     """The role of the last master that this broker copied."""
     least_epoch: int = 0
     """This slave follows no master of an older epoch: another broker has taken over meanwhile."""
+    is_damaged: bool = False
+    """This slave's log was damaged in its middle: it removes it when there is a master from which to copy it."""
 
 
 def read_lineage(files: Files, root: str) -> Lineage:

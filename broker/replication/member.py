@@ -366,7 +366,7 @@ class ReplicationMember:
             role = request.role or lineage.master_role or ASYNC_MASTER
             end, lost = _end_without(self._store, request.losing)
             epochs = begun(lineage.epochs, request.epoch, end)
-            lineage = msgspec.structs.replace(lineage, epochs=epochs)
+            lineage = msgspec.structs.replace(lineage, epochs=epochs, is_damaged=False)
             change = _change(role, MASTER_ID, lineage, "it takes over")
             if end < self._store.max_position:
                 deletions = {topic: at for topic, at in self._store.deletions.items() if at <= end}

@@ -66,8 +66,10 @@ class ReplicationPart:
                 member.start()
         return member
 
-    async def start(self, is_first: bool = True) -> bool:
+    async def start(self, is_first: bool = True, is_damaged: bool = False) -> bool:
         """Start to copy, or to wait for copies, if the settings say so. `is_first`: the process starts.
+
+        `is_damaged`: recovery has lost something from the middle of the log.
 
         Return whether another broker has become the master meanwhile: then this one must not register.
         """
@@ -78,6 +80,11 @@ class ReplicationPart:
         # A broker whose role was just changed must not ask others first: its set has no master meanwhile.
         is_replaced = is_first and self.member is not None and await self.member.is_replaced()
         self._is_started = True
+        if self.member is not None and self.member.follower is not None:
+            if is_damaged:
+                self.member.follower.note_damage()
+            if is_replaced:
+                return True  # It begins once more, with another id.
         if self.member is not None:
             self.member.start()
         return is_replaced

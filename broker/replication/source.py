@@ -180,6 +180,10 @@ class ReplicationSource:
         if not joining.end_position:
             joined.start_position, joined.is_anew = store.min_position, store.min_position > 0
             return joined
+        if joining.wants_all:
+            joined.start_position, joined.is_anew = store.min_position, True
+            joined.reason = "the slave's log is damaged"
+            return joined
         common = common_end(lineage.epochs, own_end, joining.epochs, joining.end_position)
         if common < joining.end_position:
             joined.start_position, joined.reason = common, "the master doesn't have the end of the slave's log"

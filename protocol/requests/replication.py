@@ -43,6 +43,8 @@ class Joining(msgspec.Struct, rename="camel", gc=False):
     last_crc: Int64 = 0
     """The checksum of the head of this record."""
     segment_bytes: Int64 = 0
+    wants_all: bool = False
+    """The slave's log is damaged, so it must copy all of it again."""
 
 
 class Joined(msgspec.Struct, rename="camel", gc=False):

@@ -155,3 +155,18 @@ async def test_no_slave_takes_over_that_may_lack_what_was_acknowledged(world: Si
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
     await trio.close()
+
+
+async def test_a_slave_whose_log_is_damaged_in_its_middle_copies_all_of_it(world: SimulatedWorld) -> None:
+    """A failed fsync left a hole: recovery keeps what follows, which isn't the master's log any more."""
+    pair = ReplicaSet(world, flush_disk_type="SYNC_FLUSH", slave_sync_period=60_000)
+    await filled(pair)
+    inner = sorted(world.disk(SLAVE).files)
+    log = next(path for path in inner if "/commitlog/" in path)
+    world.kill(SLAVE)
+    world.machine(SLAVE).files.remove("/store/checkpoint")  # So that recovery reads all of the log.
+    world.disk(SLAVE).rot(log, pair.end(SLAVE) // 2, 0xFF)
+    await pair.start(SLAVE, salvage=True)
+    await pair.until_caught_up()
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
