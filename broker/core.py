@@ -8,6 +8,8 @@ tables.py, services.py and request_families.py create the parts. Here is their o
 do one after the other.
 """
 
+from typing import TYPE_CHECKING
+
 from staticfire.broker.clock.control import ClockControl
 from staticfire.broker.config_files import OFFSETS_FILE
 from staticfire.broker.replication.around import BrokerAround
@@ -27,6 +29,9 @@ from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.machine import Machine
 from staticfire.runtime.service import Service
+
+if TYPE_CHECKING:
+    from staticfire.protocol.requests.replication import ReplicationState
 
 # How long a core that ends waits for the remaining requests to be handled.
 CALLS_MS_MAX = 2_000
@@ -77,6 +82,7 @@ class BrokerCore(Service):
         families.register(self.dispatcher)
         self._replication.register(self.dispatcher)
         self._put_role_in_front()
+        self._is_damaged = False
         self.is_open = False
         """Whether the files are or were open, so that there is something to close."""
 
@@ -88,6 +94,10 @@ class BrokerCore(Service):
                 self.settle, surface.change_role, self.spawn, self.pause_for,
             )
         )  # fmt: skip
+
+    def replication_state(self) -> "ReplicationState":
+        """Return how this broker takes part in replication."""
+        return self._replication.describe()
 
     def _put_role_in_front(self) -> None:
         """Let a slave, or a master that waits for slaves, handle requests before their handlers."""
@@ -109,7 +119,7 @@ class BrokerCore(Service):
         port = await self._surface.listen()
         self._begin_journal(port)
         self.registration.start(port)
-        is_replaced = await self._replication.start()
+        is_replaced = await self._replication.start(self._is_first, self._is_damaged)
         if not is_replaced:
             for address in self.registration.nameservers:
                 self.spawn(self.registration.keep_registered(address), f"registration {address}")
@@ -129,6 +139,7 @@ class BrokerCore(Service):
         state.machine.files.make_folder(folder)
         self._finish_restoring()
         report = open_store(tables)
+        self._is_damaged = report.is_damaged or bool(report.problems)
         tables.flusher.start(self.spawn)
         self.is_open = True
         self._services.disk_watch.look()

@@ -8,6 +8,7 @@ import asyncio
 from contextlib import suppress
 
 from staticfire.broker.config_files import TOPICS_FILE, ConfigFiles
+from staticfire.broker.replication.lineage import has_replicas
 from staticfire.broker.settings import BrokerSettings, reach_of
 from staticfire.broker.state import BrokerState
 from staticfire.broker.static_topics.table import StaticTopicTable
@@ -195,6 +196,7 @@ class Registration:
                 external_addr=self.external_address,
                 clock=self._state.clock.reading().text() if address == self.nameservers[0] else None,
                 auto_create_groups=settings.auto_create_subscription_group,
+                enable_acting_master=settings.enable_slave_acting_master if has_replicas(settings) else None,
                 body=RegistrationBody(
                     TopicConfigTable(self._masked(wanted), self._topics.version, self._static_topics.infos(wanted))
                 ),

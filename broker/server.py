@@ -36,6 +36,7 @@ from staticfire.runtime.service import Service
 
 if TYPE_CHECKING:
     from staticfire.broker.replication.role_change import RoleChange
+    from staticfire.protocol.requests.replication import ReplicationState
     from staticfire.runtime.credentials import Credentials
 
 log = logger("broker")
@@ -107,6 +108,10 @@ class Broker(Service):
     def tables(self) -> BrokerTables:
         """The tables of the core. They are replaced together with it."""
         return self._core.tables
+
+    def replication_state(self) -> "ReplicationState":
+        """Return how this broker takes part in replication, as `staticfire replication` shows it."""
+        return self._core.replication_state()
 
     @property
     def delays(self) -> DelayService:

@@ -260,6 +260,10 @@ class BrokerSettings(TlsSettings):
     """With fewer replicas in sync, the master included, sends are refused."""
     all_ack_in_sync_state_set: bool = False
     """A send waits for all replicas that are in sync, if these are more than inSyncReplicas."""
+    enable_slave_acting_master: bool = False
+    """Without a master, nameservers with supportActingMaster show the lowest slave as a master that can be read."""
+    enable_auto_in_sync_replicas: bool = False
+    """With enableSlaveActingMaster: sends wait for fewer copies than inSyncReplicas if fewer replicas are in sync."""
     slave_timeout: int = field(default=3_000, metadata=PERIOD)
     """Time in ms that a send waits for copies. After it, the response is FLUSH_SLAVE_TIMEOUT."""
     ha_max_gap_not_in_sync: int = field(

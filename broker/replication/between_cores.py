@@ -52,4 +52,4 @@ async def take_role(change: RoleChange, tables: BrokerTables, core: NextCore) ->
     if now.journals is not None and now.journals.events is not None:
         epoch = newest(change.lineage.epochs)
         now.journals.events.role_changed(change.role, change.broker_id, epoch, change.reason, removed)
-    return RoleAnswer(removed)
+    return RoleAnswer(removed if change.lost_messages < 0 else change.lost_messages)

@@ -19,12 +19,12 @@ class MasterLost(NetworkError):
 class CopyFence:
     """Lets a slave neither store nor confirm anything for a time, nor follow a master of an older epoch afterwards."""
 
-    def __init__(self, uptime_ms: Callable[[], UptimeMs]) -> None:
+    def __init__(self, uptime_ms: Callable[[], UptimeMs], least_epoch: int = 0) -> None:
         self._uptime_ms = uptime_ms
         self._until_ms = 0
         self._changed = asyncio.Event()
         self._asking: asyncio.Timeout | None = None
-        self.least_epoch = 0
+        self.least_epoch = least_epoch
         """No master of an older epoch is followed, whatever the nameserver says."""
 
     def begin(self, fence_ms: int, least_epoch: int) -> None:

@@ -9,6 +9,7 @@ Behaviour
 from typing import Protocol
 
 from staticfire.broker.replication.lineage import SYNC_MASTER
+from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
@@ -27,6 +28,13 @@ NO_WAIT = "WAIT\x01false"
 _NO_WAIT = NO_WAIT.encode()
 
 
+def least_in_sync(settings: BrokerSettings) -> int:
+    """Return how many replicas must be in sync for a send, the master included. RocketMQ: calcNeedAckNums."""
+    if settings.enable_slave_acting_master and not settings.enable_auto_in_sync_replicas:
+        return max(settings.min_in_sync_replicas, settings.in_sync_replicas)
+    return settings.min_in_sync_replicas
+
+
 class Replicas(Protocol):
     """The replicas of a master."""
 
@@ -41,7 +49,7 @@ class EnoughReplicas:
     def __init__(self, dispatcher: Dispatcher, state: BrokerState, replicas: Replicas) -> None:
         self._dispatcher = dispatcher
         self._store = state.store
-        self._least = state.settings.min_in_sync_replicas
+        self._least = least_in_sync(state.settings)
         self._replicas = replicas
         assert state.settings.broker_role == SYNC_MASTER
 

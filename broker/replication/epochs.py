@@ -1,7 +1,8 @@
 """Epochs: which broker was the master when, as positions of the log. Pure. RocketMQ: EpochFileCache.
 
 Each broker that becomes the master begins an epoch at the end of its log. Two logs are the same up to a position if
-both have the same epochs up to there: within an epoch, only its one master appended.
+both have the same epochs up to there: within an epoch, only its one master appended. An asynchronous master that starts
+again may have lost the end of its log, which slaves have: it begins another life of its epoch there.
 """
 
 from collections.abc import Sequence
@@ -34,6 +35,16 @@ def _ends(epochs: Sequence[Epoch], end: int) -> list[tuple[Epoch, int]]:
 def begun(epochs: Sequence[Epoch], epoch: int, position: int) -> list[Epoch]:
     """Return the epochs with a new one that begins at a position."""
     return [*cut(epochs, position), Epoch(epoch, position)]
+
+
+def begun_again(epochs: Sequence[Epoch], position: int) -> list[Epoch]:
+    """Return the epochs of a master that has started again with a log that ends at a position."""
+    last = epochs[-1]
+    return (
+        [*cut(epochs, position), Epoch(last.epoch, min(last.start_position, position), last.life + 1)]
+        if (position <= last.start_position)
+        else [*epochs, Epoch(last.epoch, position, last.life + 1)]
+    )
 
 
 def cut(epochs: Sequence[Epoch], position: int) -> list[Epoch]:

@@ -21,7 +21,7 @@ from staticfire.broker.replication.epochs import cut, newest
 from staticfire.broker.replication.lineage import MASTER_ID, SLAVE, Lineage, write_lineage
 from staticfire.broker.replication.role_change import ChangeRoleOf, RoleChange
 from staticfire.broker.replication.state_copy import StateCopy
-from staticfire.broker.replication.successor import members_of
+from staticfire.broker.replication.successor import another_id, members_of
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.copied import end_of_whole_records
@@ -95,10 +95,14 @@ class ReplicationFollower:
         self._pieces: deque[_Piece] = deque()
         self._bytes_max = COPY_BYTES_MAX
         self._sent_end = 0
-        self.fence = CopyFence(state.machine.clock.uptime_ms)
+        self.fence = CopyFence(state.machine.clock.uptime_ms, lineage.least_epoch)
         self.master_address = ""
         self.master_end = 0
         self.problem = "it has not joined its master yet"
+        self.wants_all = lineage.is_damaged
+        """The log was damaged in its middle: it is removed when there is a master from which to copy it."""
+        self.is_whole = False
+        """Whether it had everything of its master at some time since it started."""
         self.state_copied_ms = -1
         self.last_read_ms = 0
         """When the master answered last, in time since 1970; 0: never."""
@@ -112,6 +116,26 @@ class ReplicationFollower:
 
     def _use(self, _: BrokerSettings) -> None:
         self._changed.set()
+
+    def begin_fence(self, fence_ms: int, least_epoch: int) -> None:
+        """Confirm nothing for a time, and never again to a master of an older epoch. Raises: StorageError."""
+        if least_epoch > self.lineage.least_epoch and self.lineage.set_id:
+            self.lineage = msgspec.structs.replace(self.lineage, least_epoch=least_epoch)
+            settings = self._state.settings
+            try:
+                write_lineage(self._state.machine.files, settings.store_path_root_dir, self.lineage)
+            except OSError as error:
+                raise StorageError(f"the epoch that a slave must not forget could not be written: {error}") from error
+        self.fence.begin(fence_ms, least_epoch)
+
+    def note_damage(self) -> None:
+        """Note that the log is damaged, also for the next starts: they may find nothing, or this disk fail again."""
+        self.wants_all = True
+        self.lineage = msgspec.structs.replace(self.lineage, is_damaged=True)
+        try:
+            write_lineage(self._state.machine.files, self._state.settings.store_path_root_dir, self.lineage)
+        except OSError as error:
+            log.error("damage_not_noted", error=str(error))
 
     def copy_state_now(self) -> None:
         """Copy topics, groups and offsets at once."""
@@ -128,11 +152,23 @@ class ReplicationFollower:
                 self.master_address = await self._find_master()
                 await self._follow(self.master_address, pause)
             except (NetworkError, BrokerAnswer, ProtocolError, StorageError, OSError) as error:
+                if isinstance(error, BrokerAnswer) and error.code == ResponseCode.CONTROLLER_BROKER_ID_INVALID:
+                    await self._take_other_id(str(error))
                 self._note(str(error), isinstance(error, NetworkError))
                 pause_ms = RETRY_MS
             self._pieces.clear()
             self.master_address = ""
             await pause(pause_ms)
+
+    async def _take_other_id(self, reason: str) -> None:
+        """Begin once more with an id that is free: another slave took this one while this broker was away."""
+        settings = self._state.settings
+        members = await members_of(settings, self._registration, self._pool)
+        if members:
+            number = another_id(members, settings.broker_id)
+            lineage = msgspec.structs.replace(self.lineage, role=SLAVE, broker_id=number)
+            self._change_role(RoleChange(lineage, SLAVE, number, reason), None)
+            await asyncio.Future()  # Until this core ends.
 
     def _note(self, problem: str, heals: bool) -> None:
         """Log a problem once, however often it is met. `heals`: no master answers, but one will be back."""
@@ -160,6 +196,7 @@ class ReplicationFollower:
         if not await self._is_prepared(joined):
             return
         self.problem = ""
+        self.is_whole = self.is_whole or self._store.max_position >= joined.end_position
         self._sent_end = joined.start_position
         self._copies.set()
         self._state_wanted.set()
@@ -176,6 +213,7 @@ class ReplicationFollower:
             if answer.body and not self._state.settings.replication_hold:
                 self._received(answer.log_position, answer.body)
             self._store_due()
+            self.is_whole = self.is_whole or self._store.max_position >= self.master_end
 
     def _received(self, position: int, data: bytes) -> None:
         self._sent_end = max(self._sent_end, position + len(data))
@@ -189,7 +227,7 @@ class ReplicationFollower:
         joining = Joining(
             settings.broker_id, self._registration.address, self.lineage.set_id, self.lineage.epochs,
             store.max_position, -1 if last is None else store.last_position,
-            0 if last is None else peek_record_crc(last), settings.mapped_file_size_commit_log,
+            0 if last is None else peek_record_crc(last), settings.mapped_file_size_commit_log, self.wants_all,
         )  # fmt: skip
         names = settings.broker_cluster_name, settings.broker_name
         answer = await self._pool.ask(address, JoinReplication(*names, body=joining))
@@ -205,13 +243,15 @@ class ReplicationFollower:
         store, settings = self._store, self._state.settings
         kept = joined.start_position if not joined.is_anew else 0
         lineage = Lineage(
-            joined.set_id, joined.epochs, SLAVE, settings.broker_id, settings.broker_name, joined.master_role
+            joined.set_id, joined.epochs, SLAVE, settings.broker_id, settings.broker_name, joined.master_role,
+            self.fence.least_epoch, self.wants_all and store.max_position > 0,
         )  # fmt: skip
-        if joined.start_position != store.max_position and store.max_position:
+        if store.max_position and (joined.start_position != store.max_position or joined.is_anew):
             log.warning(
                 "log_cut", from_position=store.max_position, to_position=kept, reason=joined.reason, anew=joined.is_anew
             )
-            cut_lineage = msgspec.structs.replace(lineage, epochs=cut(joined.epochs, kept))
+            is_damaged = lineage.is_damaged and not joined.is_anew
+            cut_lineage = msgspec.structs.replace(lineage, epochs=cut(joined.epochs, kept), is_damaged=is_damaged)
             change = RoleChange(
                 cut_lineage, SLAVE, settings.broker_id, joined.reason, kept, joined.is_anew or kept == 0,
                 joined.deleted_topics,

@@ -32,6 +32,10 @@ class Lineage(msgspec.Struct, rename="camel", frozen=True):
     broker_name: str = ""
     master_role: str = ""
     """The role of the last master that this broker copied."""
+    least_epoch: int = 0
+    """This slave follows no master of an older epoch: another broker has taken over meanwhile."""
+    is_damaged: bool = False
+    """This slave's log was damaged in its middle: it removes it when there is a master from which to copy it."""
 
 
 def read_lineage(files: Files, root: str) -> Lineage:
@@ -73,7 +77,8 @@ def waits_for_copies(settings: BrokerSettings) -> bool:
 
 def has_replicas(settings: BrokerSettings) -> bool:
     """Return whether a broker with these settings is a slave, or a master that is meant to have slaves."""
-    return is_slave(settings) or waits_for_copies(settings) or settings.slave_read_enable
+    is_master_of_slaves = settings.slave_read_enable or settings.enable_slave_acting_master
+    return is_slave(settings) or waits_for_copies(settings) or is_master_of_slaves
 
 
 def with_last_role(files: Files, settings: BrokerSettings) -> BrokerSettings:

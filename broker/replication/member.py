@@ -3,21 +3,23 @@
 Behaviour
 - A master begins its lineage when the first slave joins. From then on it asks the nameserver every second who holds its
   id: a broker that took over while this one was dead or frozen has a newer epoch, and this one becomes its slave.
-- A master that starts with an empty log asks once: its disk may be a new one, and a slave have taken over.
+- A master that starts with an empty log asks once: its disk may be a new one. If a slave has taken over, it becomes its
+  slave; if a slave has messages, it accepts none until that one has taken over.
+- A slave whose id another one has takes a free one: it lost its disk, and a failover has exchanged ids meanwhile.
 - A master whose sends wait for slaves, and that lost the end of its log to a power cut, doesn't begin again: a slave
-  has what was acknowledged, and takes over. Other masters begin, and that slave copies nothing.
+  has what was acknowledged, and takes over. Other masters begin another life of their epoch at the end that they have,
+  and slaves remove what follows.
 - A change of roles is refused if its epoch isn't newer than this broker's.
 """
 
 import asyncio
-from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from staticfire.broker.replication.around import BrokerAround
-from staticfire.broker.replication.epochs import FIRST, begun, newest
+from staticfire.broker.replication.epochs import FIRST, begun, begun_again, newest
 from staticfire.broker.replication.ha_status import ha_of_master, ha_of_slave
 from staticfire.broker.replication.lineage import (
     MASTER_ID,
@@ -29,10 +31,11 @@ from staticfire.broker.replication.lineage import (
     waits_for_copies,
     write_lineage,
 )
+from staticfire.broker.replication.losing import count_messages, last_messages
 from staticfire.broker.replication.role_change import RoleChange
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
-from staticfire.broker.replication.successor import find_successor, reason_to_wait
+from staticfire.broker.replication.successor import find_successor, known_members, other_id, reason_to_wait
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.codes import RequestCode, ResponseCode
@@ -55,6 +58,8 @@ if TYPE_CHECKING:
 log = logger("replication")
 
 SUCCESSOR_MS = 1_000
+# A nameserver that has just started knows all slaves after this time: they register each 30 s.
+KNOWN_MS = 35_000
 HANDING_OVER = "handing over"
 SET_ID_BITS = 64
 ASYNC_MASTER = "ASYNC_MASTER"
@@ -74,12 +79,19 @@ class ReplicationMember:
         self._store = state.store
         settings = state.settings
         self._lineage = read_lineage(state.machine.files, settings.store_path_root_dir)
-        self.source = ReplicationSource(state, self._begun_lineage, self._confirmed, around.events)
+        self.source = ReplicationSource(
+            state, self._begun_lineage, lambda: bool(self._lineage.set_id), self._confirmed, around.events
+        )
         self._waiting: SendsAwaitingCopies | None = None
         self.follower: ReplicationFollower | None = None
         self._state_copy = StateCopy(around.tables, around.assignments, around.access)
         self._unfence: asyncio.TimerHandle | None = None
         self._is_started = False
+        self._instance = f"{state.machine.identity.random.getrandbits(SET_ID_BITS):016x}"
+        self._waits_for_failover = False
+        self._is_unsure = False
+        """Whether no nameserver has answered yet, and the folder was empty."""
+        self._unsure_until_ms = 0
         self._may_be_replaced = False
         """This master has no lineage, because its disk is new, and another broker may have become the master."""
         if waits_for_copies(settings):
@@ -134,22 +146,48 @@ class ReplicationMember:
             spawn(self._waiting.expiry_loop(), "copies_waited_for")
 
     async def is_replaced(self) -> bool:
-        """Return whether another broker is the master in a newer epoch, or must become it. Then refuse messages."""
+        """Return whether this broker must not register: its role or its id is another's. Then refuse messages."""
+        if self.follower is not None:
+            return await self._gets_other_id()
         self._may_be_replaced = bool(self._lineage.set_id) or not self._store.max_position
-        if self.follower is not None or not self._may_be_replaced:
+        if not self._may_be_replaced:
             return False
         around, settings, lineage = self._around, self._state.settings, self._lineage
+        self._is_unsure = not lineage.set_id and await known_members(settings, around.registration, around.pool) is None
         found = await find_successor(settings, lineage, around.registration, around.pool)
         self._may_be_replaced = found is not None
         if found is not None:
             self._store.refuse(StorageError(f"{found.address} has become the master: send to it"), HANDING_OVER)
             return True
-        if lineage.set_id and waits_for_copies(settings):
-            end = self._store.max_position
-            reason = await reason_to_wait(settings, lineage, end, around.registration, around.pool)
-            self._store.refuse(reason, HANDING_OVER)
-            return reason is not None
+        if await self._must_wait():
+            return True
+        if lineage.set_id and not waits_for_copies(settings):
+            self._keep(msgspec.structs.replace(lineage, epochs=begun_again(lineage.epochs, self._store.max_position)))
         return False
+
+    async def _must_wait(self) -> bool:
+        """Return whether a slave must take over because this master lost messages. Then refuse further ones."""
+        around, end = self._around, self._store.max_position
+        reason = await reason_to_wait(self._state.settings, self._lineage, end, around.registration, around.pool)
+        self._waits_for_failover = reason is not None
+        if reason is not None:
+            self._may_be_replaced = True
+            self._store.refuse(reason, HANDING_OVER)
+        return reason is not None
+
+    async def _gets_other_id(self) -> bool:
+        """Return whether this slave begins once more, because another broker has its id."""
+        around, settings = self._around, self._state.settings
+        if self._lineage.role:
+            return False  # A failover gave it this id; the other one is about to become the master.
+        number = await other_id(settings, self._instance, around.registration, around.pool)
+        if number is None:
+            return False
+        reason = f"another slave has brokerId={settings.broker_id}"
+        log.warning("id_changed", broker_id=number, reason=reason)
+        lineage = msgspec.structs.replace(self.lineage, broker_name=settings.broker_name)
+        around.change_role(_change(SLAVE, number, lineage, reason), None)
+        return True
 
     def answer_held(self) -> None:
         """Answer all that wait: the broker stops."""
@@ -186,21 +224,25 @@ class ReplicationMember:
         """Return the lineage of this master; begin it if it has none. Raises: StorageError."""
         if self._lineage.set_id:
             return self._lineage
-        state = self._state
-        settings, identity = state.settings, state.machine.identity
+        settings, identity = self._state.settings, self._state.machine.identity
         set_id = f"{identity.random.getrandbits(SET_ID_BITS):016x}"
-        lineage = Lineage(set_id, [FIRST], settings.broker_role, settings.broker_id, settings.broker_name)
+        self._keep(Lineage(set_id, [FIRST], settings.broker_role, settings.broker_id, settings.broker_name))
+        return self._lineage
+
+    def _keep(self, lineage: Lineage) -> None:
+        """Write the lineage of this master. Raises: StorageError."""
         try:
-            write_lineage(state.machine.files, settings.store_path_root_dir, lineage)
+            write_lineage(self._state.machine.files, self._state.settings.store_path_root_dir, lineage)
         except OSError as error:
             raise StorageError(f"the identity of the log could not be written: {error}") from error
         self._lineage = lineage
-        return lineage
 
     async def _successor_loop(self) -> None:
         """Become a slave if another broker has become the master of this set."""
         around = self._around
         while True:
+            if self._is_unsure:
+                await self._ask_again()
             if self._lineage.set_id or self._may_be_replaced:
                 settings = self._state.settings
                 found = await find_successor(settings, self._lineage, around.registration, around.pool)
@@ -211,6 +253,16 @@ class ReplicationMember:
                     return
             await around.pause(SUCCESSOR_MS)
 
+    async def _ask_again(self) -> None:
+        """Ask whether a slave has messages: this master started with an empty folder while no nameserver answered."""
+        around = self._around
+        if await known_members(self._state.settings, around.registration, around.pool) is None:
+            return
+        uptime_ms = self._state.machine.clock.uptime_ms()
+        self._unsure_until_ms = self._unsure_until_ms or uptime_ms + KNOWN_MS
+        has_waited = not self._store.max_position and await self._must_wait()
+        self._is_unsure = not has_waited and uptime_ms < self._unsure_until_ms
+
     # -- requests ------------------------------------------------------------------------------------------------
 
     def get(self, call: Call) -> Answer:
@@ -218,7 +270,7 @@ class ReplicationMember:
         request: GetReplication = call.request
         state = self.describe()
         if request.count_from >= 0:
-            state.records_after = sum(1 for _ in self._store.records_from(request.count_from))
+            state.records_after = count_messages(self._store.records_from(request.count_from))
         return ReplicationAnswer(body=state)
 
     def describe(self) -> ReplicationState:
@@ -229,10 +281,16 @@ class ReplicationMember:
             settings.broker_name, settings.broker_id, self._around.registration.address, settings.broker_role,
             lineage.set_id, lineage.epochs, store.min_position, store.max_position, self.source.states(),
         )  # fmt: skip
+        described.instance = self._instance
+        described.waits_for_failover = self._waits_for_failover
+        described.all_in_sync_acknowledge = settings.all_ack_in_sync_state_set
+        if waits_for_copies(settings):
+            described.copies = max(1, settings.in_sync_replicas)
         if self.follower is not None:
             follower = self.follower
             described.master_address, described.master_end = follower.master_address, follower.master_end
             described.problem, described.least_epoch = follower.problem, follower.fence.least_epoch
+            described.is_whole = follower.is_whole
             described.is_held, described.lag_ms = settings.replication_hold, settings.replication_lag_ms
             if follower.state_copied_ms >= 0:
                 described.state_age_ms = state.machine.clock.uptime_ms() - follower.state_copied_ms
@@ -250,7 +308,7 @@ class ReplicationMember:
             if self.follower is None:
                 self._fence(request.fence_ms)
             else:
-                self.follower.fence.begin(min(request.fence_ms, FENCE_MS_MAX), request.least_epoch)
+                self.follower.begin_fence(min(request.fence_ms, FENCE_MS_MAX), request.least_epoch)
         if request.hold is not None or request.lag_ms is not None or request.copy_state:
             self._control_copy(request)
         return ReplicationAnswer(body=self.describe())
@@ -306,23 +364,26 @@ class ReplicationMember:
             change = _change(SLAVE, request.broker_id, lineage, "a slave takes over")
         else:
             role = request.role or lineage.master_role or ASYNC_MASTER
-            end = _end_without(self._store, request.losing)
+            end, lost = _end_without(self._store, request.losing)
             epochs = begun(lineage.epochs, request.epoch, end)
-            lineage = msgspec.structs.replace(lineage, epochs=epochs)
+            lineage = msgspec.structs.replace(lineage, epochs=epochs, is_damaged=False)
             change = _change(role, MASTER_ID, lineage, "it takes over")
             if end < self._store.max_position:
                 deletions = {topic: at for topic, at in self._store.deletions.items() if at <= end}
-                change = msgspec.structs.replace(change, cut_position=end, is_cleared=end == 0, deletions=deletions)
+                change = msgspec.structs.replace(
+                    change, cut_position=end, is_cleared=end == 0, deletions=deletions, lost_messages=lost
+                )
         self._around.change_role(change, call)
 
 
-def _end_without(store: MessageStore, losing: int) -> int:
-    """Return where the log ends without its last records. Raises: StorageError."""
+def _end_without(store: MessageStore, losing: int) -> tuple[int, int]:
+    """Return where the log ends without its last messages, and how many these are. Raises: StorageError."""
     if losing <= 0:
-        return store.max_position
-    positions: deque[int] = deque(maxlen=losing)
-    positions.extend(position for position, _ in store.records_from(store.min_position))
-    return positions[0] if len(positions) == losing else store.min_position
+        return store.max_position, 0
+    positions = last_messages(store.records_from(store.min_position), losing)
+    if not positions:
+        return store.max_position, 0
+    return positions[0] if len(positions) == losing else store.min_position, len(positions)
 
 
 def _change(role: str, broker_id: int, lineage: Lineage, reason: str) -> RoleChange:

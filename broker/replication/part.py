@@ -16,6 +16,7 @@ from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
 
 if TYPE_CHECKING:
     from staticfire.broker.replication.member import ReplicationMember
+    from staticfire.protocol.requests.replication import ReplicationState
 
 CODES = (
     RequestCode.JOIN_REPLICATION,
@@ -65,19 +66,28 @@ class ReplicationPart:
                 member.start()
         return member
 
-    async def start(self) -> bool:
-        """Start to copy, or to wait for copies, if the settings say so.
+    async def start(self, is_first: bool = True, is_damaged: bool = False) -> bool:
+        """Start to copy, or to wait for copies, if the settings say so. `is_first`: the process starts.
+
+        `is_damaged`: recovery has lost something from the middle of the log.
 
         Return whether another broker has become the master meanwhile: then this one must not register.
         """
-        self._is_started = True
         state = self._around.tables.state
         has_lineage = state.machine.files.exists(f"{state.settings.store_path_root_dir}/{FILE}")
+        if has_lineage or has_replicas(state.settings):
+            self._in_use()
+        # A broker whose role was just changed must not ask others first: its set has no master meanwhile.
+        is_replaced = is_first and self.member is not None and await self.member.is_replaced()
+        self._is_started = True
+        if self.member is not None and self.member.follower is not None:
+            if is_damaged:
+                self.member.follower.note_damage()
+            if is_replaced:
+                return True  # It begins once more, with another id.
         if self.member is not None:
             self.member.start()
-        elif has_lineage or has_replicas(state.settings):
-            self._in_use()
-        return self.member is not None and await self.member.is_replaced()
+        return is_replaced
 
     async def ready(self) -> None:
         """Wait until a slave copies its master, but not long."""
@@ -93,6 +103,10 @@ class ReplicationPart:
         """Let the appends between two positions of the current burst wait for no slave."""
         if self.member is not None:
             self.member.waive(start, end)
+
+    def describe(self) -> "ReplicationState":
+        """Return how this broker takes part in replication."""
+        return self._in_use().describe()
 
     def in_sync_count(self) -> int:
         """Return the number of replicas in sync, this broker included."""

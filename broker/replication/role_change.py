@@ -27,6 +27,8 @@ class RoleChange(msgspec.Struct, frozen=True):
     is_cleared: bool = False
     """The whole log is removed."""
     deletions: dict[str, int] = {}
+    lost_messages: int = -1
+    """How many messages are removed on request; -1: what is removed is not by request, and isn't counted."""
 
 
 ChangeRoleOf = Callable[[RoleChange, Call | None], None]

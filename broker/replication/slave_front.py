@@ -3,6 +3,8 @@
 Behaviour
 - Sends and returned messages: SYSTEM_BUSY, before any other check. Nothing is created.
 - Pulls, unless slaveReadEnable: the same.
+- With enableSlaveActingMaster: sends get SERVICE_NOT_AVAILABLE instead, as from a master that can store nothing, and
+  returned messages SYSTEM_ERROR. Nothing that is due is sent to another broker (RocketMQ's escape).
 - Recalls: SLAVE_NOT_AVAILABLE. The end of a transaction, a reset of offsets: see their handlers.
 
 Different from RocketMQ
@@ -11,12 +13,16 @@ Different from RocketMQ
 """
 
 from staticfire.broker.replication.lineage import is_slave
+from staticfire.broker.retention import disk_words
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.errors import StorageError
+from staticfire.protocol.requests.send import SendAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
 
+NOT_AVAILABLE = "service not available now. It may be caused by one of the following reasons: the broker's disk is full"
+NOT_AVAILABLE_MORE = "messages are put to the slave, message store has been shut down, etc."
 REJECTED = "[REJECTREQUEST]system busy, start flow control for a while"
 SENDS = (
     RequestCode.SEND_MESSAGE,
@@ -35,6 +41,12 @@ SENDS = (
     RequestCode.SAVE_SNAPSHOT,
     RequestCode.RESTORE_SNAPSHOT,
 )
+ACTING_REFUSES = (
+    RequestCode.SEND_MESSAGE,
+    RequestCode.SEND_MESSAGE_V2,
+    RequestCode.SEND_BATCH_MESSAGE,
+    RequestCode.SEND_MANY,
+)
 PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 NO_APPENDS = "slave"
 
@@ -51,12 +63,28 @@ class SlaveFront:
         assert is_slave(self._state.settings)
         for code in SENDS:
             self._dispatcher.precede(code, lambda _: _reject)
+        if self._state.settings.enable_slave_acting_master:
+            for code in ACTING_REFUSES:
+                self._dispatcher.precede(code, lambda _: self._not_available)
+            self._dispatcher.precede(RequestCode.CONSUMER_SEND_MSG_BACK, lambda _: self._no_master)
         for code in PULLS:
             self._dispatcher.precede(code, self._before_pull)
         # Runs of sends have no handler, so they would not be refused.
         self._dispatcher.routes.offer_sends(None)
         words = "this broker is a slave: send to its master"
         self._state.store.refuse(StorageError(words), NO_APPENDS)
+
+    def _not_available(self, _: Call) -> Answer:
+        state = self._state
+        remark = f"{NOT_AVAILABLE} [{disk_words(state.disk_use)}], {NOT_AVAILABLE_MORE}"
+        trace_on = "true" if state.settings.trace_on else "false"
+        return SendAnswer(
+            code=ResponseCode.SERVICE_NOT_AVAILABLE, remark=remark, region=state.settings.region_id, trace_on=trace_on
+        )
+
+    def _no_master(self, _: Call) -> Answer:
+        ip = self._state.settings.broker_ip1 or self._state.machine.identity.host_ip
+        return refusal(ResponseCode.SYSTEM_ERROR, f"no master available along with {ip}")
 
     def _before_pull(self, handler: Handler) -> Handler:
         state = self._state

@@ -52,6 +52,10 @@ EXPIRY_STEP_MS = 250
 GATHER_MS = 2
 
 
+OTHER_LOG = (
+    "the slave's folder has messages of another broker; give it an empty folder, or the one that it had before; if its "
+    "master lost its folder, let the slave take over with `staticfire failover`"
+)
 ADVICE = "stop this master and let the slave take over with `staticfire failover`, or empty the slave's folder"
 
 
@@ -67,14 +71,19 @@ class ReplicationSource:
         self,
         state: BrokerState,
         lineage: Callable[[], Lineage],
+        has_lineage: Callable[[], bool],
         on_confirmed: Callable[[], None],
         events: "EventJournal | None" = None,
     ) -> None:
-        """`lineage` returns that of this master, begun if there was none. `on_confirmed`: a slave has stored more."""
+        """`lineage` returns that of this master, begun if there was none; `has_lineage`: whether there is one.
+
+        `on_confirmed`: a slave has stored more.
+        """
         self._state = state
         self._store = state.store
         self._uptime_ms = state.machine.clock.uptime_ms
         self._lineage = lineage
+        self._has_lineage = has_lineage
         self._on_confirmed = on_confirmed
         self._events = events
         self.followers = Followers()
@@ -99,14 +108,19 @@ class ReplicationSource:
         joining: Joining | None = request.body
         if joining is None:
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, "the body must describe the slave that joins")
-        self._refuse_stranger(request, joining, call.connection)
+        address = _reached_address(joining.address, call.connection)
+        self._refuse_stranger(request, joining, address, call.connection)
+        if joining.end_position and not self._has_lineage():
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, OTHER_LOG)  # And this master remains without a lineage.
         lineage = self._lineage()
         self._refuse_other_log(joining, lineage)
         joined = self._compared(joining, lineage)
         uptime_ms = self._uptime_ms()
+        for broker_id in [one for one, its in self._connections.items() if its is call.connection]:
+            self._leave(broker_id)  # It has another id now.
         self._leave(joining.broker_id)
         self.followers.by_id[joining.broker_id] = Follower(
-            joining.broker_id, joining.address, joined.start_position, uptime_ms, uptime_ms, joined.start_position
+            joining.broker_id, address, joined.start_position, uptime_ms, uptime_ms, joined.start_position
         )
         self._connections[joining.broker_id] = call.connection
         log.info(
@@ -117,7 +131,9 @@ class ReplicationSource:
             self._events.slave_joined(joining.broker_id, joining.address, joined.start_position)
         return JoinAnswer(body=joined)
 
-    def _refuse_stranger(self, request: JoinReplication, joining: Joining, connection: Connection) -> None:
+    def _refuse_stranger(
+        self, request: JoinReplication, joining: Joining, address: str, connection: Connection
+    ) -> None:
         settings = self._state.settings
         names = request.cluster_name, request.broker_name
         if names != (settings.broker_cluster_name, settings.broker_name):
@@ -130,9 +146,10 @@ class ReplicationSource:
         other = self._connections.get(joining.broker_id)
         if other is not None and other.is_open and other is not connection:
             follower = self.followers.by_id[joining.broker_id]
-            if follower.address != joining.address:
+            if follower.address != address:
                 words = f"{follower.address} is already the slave with brokerId={joining.broker_id}"
-                raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, f"{words}: give {joining.address} another brokerId")
+                words = f"{words}: give {address} another brokerId"
+                raise BrokerAnswer(ResponseCode.CONTROLLER_BROKER_ID_INVALID, words)
         segment_bytes = settings.mapped_file_size_commit_log
         if joining.segment_bytes != segment_bytes:
             words = f"mappedFileSizeCommitLog is {joining.segment_bytes} at the slave and {segment_bytes} at its master"
@@ -142,11 +159,7 @@ class ReplicationSource:
 
     def _refuse_other_log(self, joining: Joining, lineage: Lineage) -> None:
         if joining.end_position and joining.set_id != lineage.set_id:
-            words = (
-                "the slave's folder has messages of another broker; give it an empty folder, or the one that it had "
-                "before"
-            )
-            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, OTHER_LOG)
         if newest(joining.epochs) > newest(lineage.epochs):
             words = (
                 f"the slave knows epoch {newest(joining.epochs)}, this master only {newest(lineage.epochs)}: another "
@@ -166,6 +179,10 @@ class ReplicationSource:
         joined.deleted_topics, joined.deletions = store.deletions, self._count_deletions()
         if not joining.end_position:
             joined.start_position, joined.is_anew = store.min_position, store.min_position > 0
+            return joined
+        if joining.wants_all:
+            joined.start_position, joined.is_anew = store.min_position, True
+            joined.reason = "the slave's log is damaged"
             return joined
         common = common_end(lineage.epochs, own_end, joining.epochs, joining.end_position)
         if common < joining.end_position:
@@ -304,6 +321,14 @@ class ReplicationSource:
     def states(self) -> list[FollowerState]:
         """Describe all slaves."""
         return self.followers.states(self._store.max_position, self._uptime_ms(), limits_of(self._state.settings))
+
+
+def _reached_address(address: str, connection: Connection) -> str:
+    """Return the address of a slave with the host that it is reached at, if it listens on all of its machine's."""
+    host, _, port = address.rpartition(":")
+    if host not in ("", "0.0.0.0", "[::]"):
+        return address
+    return f"{connection.peer.address.rpartition(':')[0]}:{port}"
 
 
 def _refuse_diverged(joining: Joining, lineage: Lineage) -> None:

@@ -4,7 +4,7 @@ import msgspec
 
 from staticfire.broker.registration import Registration
 from staticfire.broker.replication.epochs import newest
-from staticfire.broker.replication.lineage import MASTER_ID, SLAVE, Lineage
+from staticfire.broker.replication.lineage import MASTER_ID, SLAVE, Lineage, waits_for_copies
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.errors import NetworkError, ProtocolError, StorageError
 from staticfire.protocol.requests.brokers import GetMemberGroup, MemberGroupAnswer
@@ -27,6 +27,13 @@ class Successor(msgspec.Struct, frozen=True):
 
 async def members_of(settings: BrokerSettings, registration: Registration, pool: ConnectionPool) -> dict[int, str]:
     """Return the addresses of a set by id, from the first nameserver that answers; empty if none does."""
+    return await known_members(settings, registration, pool) or {}
+
+
+async def known_members(
+    settings: BrokerSettings, registration: Registration, pool: ConnectionPool
+) -> dict[int, str] | None:
+    """Return the addresses of a set by id, from the first nameserver that answers; None if none does."""
     for nameserver in registration.nameservers:
         try:
             asked = GetMemberGroup(settings.broker_cluster_name, settings.broker_name)
@@ -35,7 +42,7 @@ async def members_of(settings: BrokerSettings, registration: Registration, pool:
             continue
         if isinstance(answer, MemberGroupAnswer) and answer.body and answer.body.broker_member_group:
             return dict(answer.body.broker_member_group.broker_addrs)
-    return {}
+    return None
 
 
 async def find_successor(
@@ -46,6 +53,9 @@ async def find_successor(
     A broker without a lineage, whose log is empty, may belong to any set of its name.
     """
     members = await members_of(settings, registration, pool)
+    if members and MASTER_ID not in members:
+        # A master that was restarted during the failover took this one's place, and has become a slave since.
+        _register_again(registration)
     for address, its in await _states_of(members, registration, pool):
         is_newer = newest(its.epochs) > newest(lineage.epochs)
         is_of_this_set = its.set_id and lineage.set_id in ("", its.set_id)
@@ -53,26 +63,55 @@ async def find_successor(
             return Successor(address, its.epochs, free_id(members, registration.address))
         if its.role != SLAVE and its.set_id == lineage.set_id and newest(its.epochs) < newest(lineage.epochs):
             # It was restarted during the failover, and has taken the route back. It looks who has it, too.
-            for nameserver in registration.nameservers:
-                registration.lost(nameserver)
+            _register_again(registration)
     return None
+
+
+def _register_again(registration: Registration) -> None:
+    for nameserver in registration.nameservers:
+        registration.lost(nameserver)
 
 
 async def reason_to_wait(
     settings: BrokerSettings, lineage: Lineage, end_position: int, registration: Registration, pool: ConnectionPool
 ) -> StorageError | None:
-    """Return why a master must not begin again: a slave of its epoch has more of the log. None if there is none.
+    """Return why a master must not begin again; None if it may.
 
-    The master lost the end, which may have been acknowledged.
+    Its sends wait for slaves, and a slave of its epoch has more of the log: the master lost the end, which may have
+    been acknowledged. Or it has no messages at all, and a slave has.
     """
     members = await members_of(settings, registration, pool)
     for address, its in await _states_of(members, registration, pool):
+        words = ""
         is_of_this_epoch = its.set_id == lineage.set_id and newest(its.epochs) == newest(lineage.epochs)
-        if its.role == SLAVE and is_of_this_epoch and its.end_position > end_position:
+        if its.role != SLAVE or its.end_position <= end_position or not its.set_id:
+            continue
+        if lineage.set_id and is_of_this_epoch and waits_for_copies(settings):
             words = f"this master lost the end of its log, which {address} has"
+        elif not end_position and lineage.set_id in ("", its.set_id):
+            words = f"this master has lost all its messages, and {address} has them"
+        if words:
             advice = f"let it take over with `staticfire failover {settings.broker_name}`"
             log.error("log_end_lost", end=end_position, slave_end=its.end_position, reason=f"{words}: {advice}")
             return StorageError(f"{words}: send again when it has taken over")
+    return None
+
+
+async def other_id(
+    settings: BrokerSettings, own_instance: str, registration: Registration, pool: ConnectionPool
+) -> int | None:
+    """Return an id for a slave whose own id another broker has meanwhile; None if it can keep its id.
+
+    A failover gives the old master the id of the slave that has taken over. A slave that lost its disk, and with it its
+    id of then, has that of its settings.
+    """
+    members = await members_of(settings, registration, pool)
+    address = members.get(settings.broker_id, registration.address)
+    if address == registration.address:
+        return None
+    for _, its in await _states_of({settings.broker_id: address}, registration, pool):
+        if its.broker_id == settings.broker_id and its.instance != own_instance:
+            return free_id(members, registration.address)
     return None
 
 
@@ -91,6 +130,11 @@ async def _states_of(
         if isinstance(answer, ReplicationAnswer) and answer.body is not None:
             states.append((address, answer.body))
     return states
+
+
+def another_id(members: dict[int, str], own_id: int) -> int:
+    """Return the lowest id above 0 that no member has, nor this broker."""
+    return next(number for number in range(MASTER_ID + 1, len(members) + 3) if number not in {*members, own_id})
 
 
 def free_id(members: dict[int, str], own_address: str) -> int:

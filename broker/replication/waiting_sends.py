@@ -71,6 +71,8 @@ class SendsAwaitingCopies:
             return others
         settings = self._settings()
         copies = max(settings.in_sync_replicas, 1) - 1
+        if settings.enable_slave_acting_master and settings.enable_auto_in_sync_replicas:
+            copies = min(copies, max(self._in_sync_count(), settings.min_in_sync_replicas) - 1)
         if settings.all_ack_in_sync_state_set:
             copies = max(copies, self._in_sync_count() - 1)
         deadline_ms = UptimeMs(self._uptime_ms() + settings.slave_timeout)

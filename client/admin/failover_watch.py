@@ -3,6 +3,13 @@
 RocketMQ: the controller. A master is gone if the nameserver has no route to it, which is so a moment after its
 connection breaks; or if it doesn't answer for SILENT_MS, because it is frozen or unreachable. A failover by a person is
 left alone: while a broker changes its role, it answers late, and then as a master.
+
+A nameserver that was restarted, or frozen, has no route to a living master for a while. So the last known master is
+asked itself before a slave takes over.
+
+If sends wait for copies, a slave takes over only if one of those that answer must have each acknowledged message: of n
+machines, k of which have each message, at least n - k + 1. A slave counts if it had everything at some time since its
+start; its disk may be a new one, or have lost the end. Otherwise the watch waits for the master, or for a person.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,6 +27,34 @@ GONE_MS = 300
 SILENT_MS = 10_000
 
 
+class _Set:
+    """What is known of one master and its slaves."""
+
+    def __init__(self) -> None:
+        self.gone_since: UptimeMs | None = None
+        self.master = ""
+        """The address of the last master that answered."""
+        self.machines = 0
+        """How many machines there were at most."""
+        self.copies = 1
+        """How many of them have an acknowledged message."""
+
+    def note(self, members: list[Replica]) -> bool:
+        """Note what the members are; return whether one of them is the master."""
+        self.machines = max(self.machines, len({one.address for one in members}))
+        for one in members:
+            if is_serving(one):
+                assert one.state is not None
+                self.master, self.copies = one.address, one.state.copies
+                self.gone_since = None
+                return True
+        return False
+
+    def whole_needed(self) -> int:
+        """Return how many slaves must answer that had everything; 0: any slave may take over."""
+        return self.machines - self.copies + 1 if self.copies > 1 else 0
+
+
 class FailoverWatch:
     """Watches the masters of one cluster."""
 
@@ -29,7 +64,7 @@ class FailoverWatch:
         self._admin = admin
         self._uptime_ms = uptime_ms
         self._pause = pause
-        self._gone_since: dict[str, UptimeMs] = {}
+        self._sets: dict[str, _Set] = {}
 
     async def loop(self) -> None:
         """Let a slave take over whenever a master is gone."""
@@ -45,19 +80,32 @@ class FailoverWatch:
         replicas = await self._admin.all()
         for name in sorted({one.broker_name for one in replicas}):
             members = [one for one in replicas if one.broker_name == name]
-            if self._is_due(name, members):
-                del self._gone_since[name]
-                done = await self._admin.failover(name, accepts_loss=True)
-                log.warning("failed_over", broker=name, master=done.master, epoch=done.epoch)
+            known = self._sets.setdefault(name, _Set())
+            if known.note(members):
+                continue
+            if known.master and all(one.address != known.master for one in members):
+                members.append(await self._admin.at(name, known.master, GONE_MS))
+                if known.note(members[-1:]):
+                    continue
+            if not self._is_due(known, members):
+                continue
+            known.gone_since = None
+            done = await self._admin.failover(name, accepts_loss=True, whole_needed=known.whole_needed())
+            log.warning("failed_over", broker=name, master=done.master, epoch=done.epoch)
 
-    def _is_due(self, name: str, members: list[Replica]) -> bool:
-        """Return whether a slave must take over now."""
+    def _is_due(self, known: _Set, members: list[Replica]) -> bool:
+        """Return whether a slave must take over now, if the last master doesn't answer."""
         slaves = [one for one in members if one.broker_id != MASTER_ID and one.state is not None]
-        has_copies = any(one.state is not None and one.state.set_id for one in slaves)
-        has_other_master = any(one.state is not None and one.state.role != SLAVE for one in members)
-        if not has_copies or has_other_master:
-            self._gone_since.pop(name, None)
+        if not any(one.state is not None and one.state.set_id for one in slaves):
+            known.gone_since = None
             return False
-        is_silent = any(one.broker_id == MASTER_ID for one in members)
-        since_ms = self._gone_since.setdefault(name, self._uptime_ms())
-        return self._uptime_ms() - since_ms >= (SILENT_MS if is_silent else GONE_MS)
+        if known.gone_since is None:
+            known.gone_since = self._uptime_ms()
+        is_silent = any(one.broker_id == MASTER_ID and one.is_registered for one in members)
+        return self._uptime_ms() - known.gone_since >= (SILENT_MS if is_silent else GONE_MS)
+
+
+def is_serving(replica: Replica) -> bool:
+    """Return whether a broker is a master, and doesn't wait for another one to take over."""
+    state = replica.state
+    return state is not None and state.role != SLAVE and not state.waits_for_failover

@@ -45,6 +45,8 @@ class Replica(NamedTuple):
     address: str
     state: ReplicationState | None
     silence: str = ""
+    is_registered: bool = True
+    """Whether the nameserver has it."""
 
     @property
     def name(self) -> str:
@@ -87,6 +89,11 @@ class ReplicaAdmin:
         ]
         return list(await asyncio.gather(*(self._replica(*place) for place in places)))
 
+    async def at(self, broker: str, address: str, timeout_ms: int = TIMEOUT_MS) -> Replica:
+        """Return the broker at an address that the nameserver doesn't have."""
+        found = await self._replica(broker, MASTER_ID, address, timeout_ms)
+        return found._replace(is_registered=False)
+
     async def masters(self) -> dict[str, str]:
         """Return the addresses of the current masters by name. Raises: ClientError, NetworkError."""
         sets = await self._sets()
@@ -106,9 +113,9 @@ class ReplicaAdmin:
             failure = broker_answer(answer.code, answer.remark, "cluster info")
         raise failure
 
-    async def _replica(self, broker_name: str, broker_id: int, address: str) -> Replica:
+    async def _replica(self, broker_name: str, broker_id: int, address: str, timeout_ms: int = TIMEOUT_MS) -> Replica:
         try:
-            state = await self._state(address)
+            state = await self._asked(address, GetReplication(), timeout_ms)
         except (NetworkError, ProtocolError, BrokerAnswer) as error:
             return Replica(broker_name, broker_id, address, None, str(error))
         return Replica(broker_name, broker_id, address, state)
@@ -150,20 +157,26 @@ class ReplicaAdmin:
     # -- failover ------------------------------------------------------------------------------------------------
 
     async def failover(
-        self, broker: str, to: int | None = None, losing: int | None = None, accepts_loss: bool = False
+        self,
+        broker: str,
+        to: int | None = None,
+        losing: int | None = None,
+        accepts_loss: bool = False,
+        whole_needed: int = 0,
     ) -> Failover:
         """Make a slave the master. `to`: its id; default: the one with most of the log.
 
         `losing`: the new master doesn't have the last messages, this many. Without it, a failover that would lose
         messages is refused.
         `accepts_loss`: the master doesn't answer, and what the slave hasn't copied may be lost.
+        `whole_needed`: so many slaves must answer that had everything at some time since their start.
         Raises: ClientError (there is no such slave, or it is behind), BrokerAnswer, NetworkError.
         """
         if losing is not None and losing < 0:
             raise UsageError(f"losing={losing}: the number of lost messages can't be below 0")
         replicas = await self.all(broker)
         master = next((one for one in replicas if one.broker_id == MASTER_ID), None)
-        if master is not None and master.state is not None:
+        if master is not None and master.state is not None and not master.state.waits_for_failover:
             target = _chosen(broker, replicas, to)
             missing = await self._handed_over(master, target, losing)
             return await self._carried_out(replicas, master, target, missing, losing)
@@ -174,6 +187,7 @@ class ReplicaAdmin:
             await self._fence(slaves, FENCE_MS)
             now = await asyncio.gather(*(self._replica(broker, one.broker_id, one.address) for one in slaves))
             replicas = [*(one for one in replicas if one not in slaves), *now]
+            _require_whole(broker, now, whole_needed)
             target = _chosen(broker, replicas, to)
             missing = _missing_without_master(target, losing or accepts_loss)
             done = await self._carried_out(replicas, None, target, missing, losing)
@@ -291,6 +305,14 @@ def _progress(replica: Replica) -> tuple[int, int, int]:
     assert state is not None
     reached = [epoch.epoch for epoch in state.epochs if epoch.start_position <= state.end_position]
     return max(reached, default=0), state.end_position, -replica.broker_id
+
+
+def _require_whole(broker: str, slaves: list[Replica], needed: int) -> None:
+    """Raise ClientError if acknowledged messages may be only on machines that don't answer."""
+    whole = sum(1 for one in slaves if one.state is not None and one.state.is_whole)
+    if whole < needed:
+        words = f"{whole} of its slaves answer and had everything, and {needed} must, so that one has each message"
+        raise ClientError(f"no slave of {broker} takes over: {words}; start the others, or use `staticfire failover`")
 
 
 def _stored_by(master: ReplicationState, target: Replica) -> int:

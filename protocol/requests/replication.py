@@ -25,6 +25,8 @@ class Epoch(msgspec.Struct, rename="camel", gc=False, frozen=True):
 
     epoch: Int64
     start_position: Int64
+    life: Int64 = 0
+    """Counts the starts of this master in its epoch: it may have lost the end of its log before each."""
 
 
 class Joining(msgspec.Struct, rename="camel", gc=False):
@@ -41,6 +43,8 @@ class Joining(msgspec.Struct, rename="camel", gc=False):
     last_crc: Int64 = 0
     """The checksum of the head of this record."""
     segment_bytes: Int64 = 0
+    wants_all: bool = False
+    """The slave's log is damaged, so it must copy all of it again."""
 
 
 class Joined(msgspec.Struct, rename="camel", gc=False):
@@ -170,6 +174,16 @@ class ReplicationState(msgspec.Struct, rename="camel", gc=False):
     """The number of messages from the requested position on; -1: not requested."""
     least_epoch: int = 0
     """A slave follows no master of an older epoch."""
+    is_whole: bool = False
+    """The slave has had everything that its master had, at some time since it started."""
+    waits_for_failover: bool = False
+    """A master that accepts no messages, because another broker must take over."""
+    copies: int = 1
+    """How many machines of a synchronous master have a message before it is acknowledged, the master included."""
+    all_in_sync_acknowledge: bool = False
+    """allAckInSyncStateSet of a master."""
+    instance: str = ""
+    """Random: a broker that asks an address finds out whether that is its own."""
 
 
 class ReplicationAnswer(Answer, rename="camel"):

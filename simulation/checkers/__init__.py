@@ -14,6 +14,7 @@
 - `broadcast.py`: groups in which each member gets all messages
 - `exchanges.py`: recalled messages, requests and their replies
 - `administration.py`: what administrators forbid and reset
+- `replicas.py`: masters and slaves; `losses.py`: which ends take acknowledged messages
 - `ending.py`: rest, tables, unnoticed errors
 
 Checkers are independent of virtual time: for the events of a real cluster they give the same results.
@@ -43,6 +44,7 @@ from staticfire.simulation.checkers.offsets import BeginsWhereItStands, OffsetsG
 from staticfire.simulation.checkers.order import InOrder, LocksHeld, OneOwner, OwnersAgree
 from staticfire.simulation.checkers.placing import AskedOften, InItsQueue
 from staticfire.simulation.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
+from staticfire.simulation.checkers.replicas import OffsetsCopied, OneMaster, QuorumKept, ReplicasEqual
 from staticfire.simulation.checkers.returning import RetriedInTime, ReturnsInTime
 
 CHECKERS: tuple[type[Checker], ...] = (
@@ -79,6 +81,10 @@ CHECKERS: tuple[type[Checker], ...] = (
     RepliesKept,
     ForbiddenKept,
     ResetsCarriedOut,
+    QuorumKept,
+    OneMaster,
+    ReplicasEqual,
+    OffsetsCopied,
     Settles,
     TablesComeBack,
     NothingUnnoticed,

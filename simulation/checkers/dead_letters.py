@@ -11,6 +11,7 @@ from staticfire.simulation.checkers.events import (
     QueuePlace,
     RunEvent,
 )
+from staticfire.simulation.checkers.losses import takes_acknowledged
 from staticfire.simulation.workload.description import Group, Workload
 
 RETRIES_MAX = 16
@@ -58,7 +59,7 @@ class DeadAfterMax(Checker):
             case GoneForGood(who=who):
                 self._lost_brokers.add(who)
                 self._gone |= self._failed.keys()
-            case ProcessEnded(how="without power" | "crashed") if not self.workload.brokers.flushes_at_once:
+            case ProcessEnded() if takes_acknowledged(event, self.workload.brokers):
                 self._gone |= self._failed.keys()
             case _:
                 pass

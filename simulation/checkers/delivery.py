@@ -20,7 +20,7 @@ from staticfire.simulation.checkers.events import (
     SendFailed,
     TransactionEnded,
 )
-from staticfire.simulation.checkers.losses import Losses
+from staticfire.simulation.checkers.losses import Losses, takes_acknowledged
 from staticfire.simulation.checkers.rewinds import Rewinds
 from staticfire.simulation.checkers.unrest import GroupTroubles, TroubledTimes
 from staticfire.simulation.workload.description import Workload
@@ -111,10 +111,12 @@ class Intact(Checker):
         super().__init__(workload)
         self._told: dict[tuple[QueuePlace, int], str] = {}
         self._elsewhere: set[str] = set()
+        brokers = workload.brokers
+        self._is_checked = brokers.copies_awaited > 1 if brokers.replicas else brokers.flushes_at_once
         self._rewinds = Rewinds(workload)
 
     def see(self, event: RunEvent) -> None:
-        if not self.workload.brokers.flushes_at_once:
+        if not self._is_checked:
             return
         match event:
             case SendBegan(name=name, due_ms=due_ms, is_half=is_half) if due_ms or is_half:
@@ -127,6 +129,9 @@ class Intact(Checker):
                     self._check(at_ms, place, seen.offset, seen.name, group)
             case MessageFound(at_ms=at_ms, name=name, place=place, offset=offset):
                 self._check(at_ms, place, offset, name, "the queue")
+            case ProcessEnded(who=who, how="lost more"):
+                self._told = {at: name for at, name in self._told.items() if at[0][0] != who}
+                self._rewinds.see(event)
             case _:
                 self._rewinds.see(event)
 
@@ -181,7 +186,7 @@ class ReachesAll(Checker):
                 pass
 
     def _process_ended(self, ended: ProcessEnded) -> None:
-        if ended.how in ("without power", "crashed") and not self.workload.brokers.flushes_at_once:
+        if takes_acknowledged(ended, self.workload.brokers):
             for group in self.groups:
                 self._excused |= {(group, name) for name in self._retries.get((group, ended.who), ())}
 
@@ -377,7 +382,7 @@ class TransactionsKept(Checker):
                 self._lying.add(who)
             case GoneForGood(who=who):
                 self._lying.add(who)
-            case ProcessEnded(who=who, how="without power" | "crashed") if not self.workload.brokers.flushes_at_once:
+            case ProcessEnded(who=who) if takes_acknowledged(event, self.workload.brokers):
                 # A commit shortly before may be undone, or lost with its half message.
                 self._excused |= {name for name, sent in self._acknowledged.items() if sent.place[0] == who}
                 self._excused |= self._under_way  # They may have been in flight from this broker.

@@ -176,9 +176,37 @@ class ProcessEnded(RunEvent, frozen=True):
 
     who: str
     how: str
-    """stopping, stopped, killed, without power, crashed"""
+    """stopping, stopped, killed, without power, crashed; of a broker with slaves also what losses.py has"""
     safe_position: int = -1
-    """For a broker: the position up to which its log was synced."""
+    """For a broker: the position up to which its log was synced, or which its next master has."""
+
+
+class MasterSeen(RunEvent, frozen=True):
+    """A machine takes itself for the master of a broker with slaves."""
+
+    broker: str
+    machine: str
+    epoch: int
+    """0: it never had a slave."""
+
+
+class ReplicaLog(NamedTuple):
+    """The log of one machine of a broker with slaves."""
+
+    role: str
+    epoch: int
+    end: int
+    digest: str
+    """Of all bytes that every machine of the broker still has."""
+    problem: str
+    """Why it doesn't copy its master; empty if it does, or is the master."""
+
+
+class ReplicasSeen(RunEvent, frozen=True):
+    """At the end, the logs of all machines of a broker with slaves."""
+
+    broker: str
+    logs: dict[str, ReplicaLog]
 
 
 class OffsetSeen(RunEvent, frozen=True):

@@ -15,6 +15,7 @@ from staticfire.simulation.checkers.events import (
     SendBegan,
     SendFailed,
 )
+from staticfire.simulation.checkers.losses import takes_acknowledged
 from staticfire.simulation.checkers.unrest import TroubledTimes
 from staticfire.simulation.workload.description import Workload
 
@@ -65,7 +66,7 @@ class RecallsKept(Checker):
                 self._delivered.setdefault(name, (at_ms, f"is stored in {topic}"))
             case ProcessEnded(at_ms=at_ms, who=who, how=how):
                 self._times.see(event)
-                if how in ("without power", "crashed") and not self.workload.brokers.flushes_at_once:
+                if takes_acknowledged(event, self.workload.brokers):
                     self._rewound_ms[who] = at_ms
                 elif how == "crashed":
                     self._gave_up_ms.setdefault(who, []).append(at_ms)

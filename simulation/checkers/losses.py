@@ -1,24 +1,45 @@
-"""Which acknowledged messages the end of their broker may have destroyed.
+"""Which acknowledged messages the end of a process may destroy.
 
 With ASYNC_FLUSH, a power loss may destroy what wasn't on the disk yet. So may any end of a broker that has responded
 that the disk was slow, but not what a later sync covered.
+
+A broker with slaves is one broker for checkers (`simulation/runs/replicas.py`). Its process ends with GONE when it has
+no master any more, and then with FAILED_OVER when a machine serves again: messages from `safe_position` on are gone.
+These may be acknowledged ones unless acknowledgements wait for copies. LOST_MORE: as many machines have lost data as
+have each message, or an administrator has accepted the loss.
 """
 
 from staticfire.simulation.checkers.events import ProcessEnded, SendAcknowledged
-from staticfire.simulation.workload.description import Workload
+from staticfire.simulation.workload.description import Brokers, Workload
+
+GONE, FAILED_OVER, LOST_MORE = "gone", "failed over", "lost more"
+WITHOUT_DATA = ("without power", "crashed")
+"""Ends of a machine after which its log may be shorter."""
+SHORTENING = (*WITHOUT_DATA, FAILED_OVER, LOST_MORE)
+
+
+def takes_acknowledged(ended: ProcessEnded, brokers: Brokers) -> bool:
+    """Return whether acknowledged messages may be gone after the end of a process."""
+    if ended.how == LOST_MORE:
+        return True
+    if ended.how == FAILED_OVER:
+        return brokers.copies_awaited == 1
+    if brokers.replicas and ended.who in brokers.machines:
+        return False  # Its broker has other machines: what is lost is seen when one of them serves.
+    return ended.how in WITHOUT_DATA and not brokers.flushes_at_once
 
 
 class Losses:
     """The ends of brokers, and what each of them may have destroyed."""
 
     def __init__(self, workload: Workload) -> None:
-        self._flushes_at_once = workload.brokers.flushes_at_once
+        self._brokers = workload.brokers
         self._ends: dict[str, list[tuple[int, int, bool]]] = {}
         """For each broker and end: the time, the synced position, whether acknowledged messages may be lost by it."""
 
     def see(self, ended: ProcessEnded) -> None:
         """Note the end of a process."""
-        is_taken = ended.how in ("without power", "crashed") and not self._flushes_at_once
+        is_taken = takes_acknowledged(ended, self._brokers)
         self._ends.setdefault(ended.who, []).append((ended.at_ms, ended.safe_position, is_taken))
 
     def may_have_taken(self, sent: SendAcknowledged, began_ms: int) -> bool:

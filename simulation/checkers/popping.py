@@ -98,6 +98,8 @@ class HeldUntilItsTime(PoppedMessages):
         super().__init__(workload)
         self._held: dict[tuple[str, str, str], _Popped] = {}
         self._troubled_until_ms: dict[str, float] = {}
+        self._open: Counter[str] = Counter()
+        """The faults that continue, by machine."""
 
     def came(self, call: CallBegan, seen: Seen) -> None:
         key = _key(call, seen)
@@ -118,14 +120,20 @@ class HeldUntilItsTime(PoppedMessages):
     def went_on(self, event: RunEvent) -> None:
         match event:
             case FaultBegan(target=who):
-                self._troubled_until_ms[who] = float("inf")
-            case FaultEnded(at_ms, _, who) | ProcessBegan(at_ms, who) | ProcessEnded(at_ms, who):
+                self._open[who] += 1
+            case FaultEnded(at_ms, _, who):
+                self._open[who] -= 1
+                self._troubled_until_ms[who] = at_ms
+            case ProcessBegan(at_ms, who) | ProcessEnded(at_ms, who):
                 self._troubled_until_ms[who] = at_ms
             case _:
                 pass
 
     def _is_excused(self, taken: _Popped) -> bool:
-        return any(self._troubled_until_ms.get(who, -1) >= taken.seen.popped_ms for who in (taken.member, taken.broker))
+        return any(
+            self._open[who] > 0 or self._troubled_until_ms.get(who, -1) >= taken.seen.popped_ms
+            for who in (taken.member, taken.broker)
+        )
 
 
 class AcknowledgedForGood(PoppedMessages):

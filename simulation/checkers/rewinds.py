@@ -8,11 +8,11 @@ its log.
 """
 
 from staticfire.simulation.checkers.events import ProcessBegan, ProcessEnded, QueuePlace, RunEvent
+from staticfire.simulation.checkers.losses import SHORTENING
 from staticfire.simulation.workload.description import Workload
 
 # Counted from the start of the broker: members find their locks, rebalance, and request offsets again.
 CATCHES_UP_MS = 150_000
-_TAKING = ("without power", "crashed")
 
 
 class Rewinds:
@@ -34,7 +34,7 @@ class Rewinds:
                         self._until_ms[group, broker] = at_ms + CATCHES_UP_MS
             case ProcessEnded(who=who, how=how):
                 self._up.discard(who)
-                if who in self._brokers and how in _TAKING:
+                if who in self._brokers and how in SHORTENING:
                     lived = {self._groups[member] for member in self._up if member in self._groups}
                     self._until_ms |= {(group, who): float("inf") for group in lived}
             case _:

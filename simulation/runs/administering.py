@@ -138,11 +138,11 @@ class Administrator:
     def _unconsumed_for_ms(self, group: str, topic: str) -> int:
         """Return the age of the oldest stored message that the group hasn't consumed yet."""
         cluster, now_ms = self._cluster, int(self._cluster.world.machine(OBSERVER).clock.wall_ms())
-        if not cluster.up.issuperset(cluster.brokers_there):
+        serving = cluster.serving_brokers()
+        if not serving.keys() >= set(cluster.brokers_there):
             return cluster.now_ms  # The content of a broker that is down is unknown, so this assumes the maximum.
         stored_ms = now_ms
-        for name in cluster.up.intersection(cluster.brokers):
-            broker = cluster.brokers[name]
+        for broker in serving.values():
             state, offsets = broker.state, broker.tables.groups.offsets
             for queue_id in range(cluster.queues[topic]):
                 queue = state.store.queue(topic, queue_id)

@@ -9,6 +9,7 @@ from typing import Any
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
 from staticfire.client import Admin
+from staticfire.client.admin.replicas import ReplicaAdmin
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.delay_levels import DELAY_LEVELS_DEFAULT, DelayLevels
@@ -20,6 +21,7 @@ from staticfire.simulation.runs.consuming import MemberListener
 from staticfire.simulation.runs.disk_trouble import DiskTrouble
 from staticfire.simulation.runs.members import Member
 from staticfire.simulation.runs.record import RunRecord, Seat
+from staticfire.simulation.runs.replicas import ReplicaSets
 from staticfire.simulation.runs.sending import SendingProgram
 from staticfire.simulation.workload.description import Group, Producers, Workload
 from staticfire.simulation.world.process import ProcessKilled
@@ -31,6 +33,8 @@ NAMESRV = "10.0.0.1:9876"
 START_PAUSE_MS = 1_000
 # The maximum number of attempts without a fault. During faults, starts are always retried.
 START_TRIES_MAX = 120
+# As with `staticfire up --replicas`.
+SYNC_PERIOD_MS = 1_000
 
 
 class RunCluster:
@@ -51,6 +55,8 @@ class RunCluster:
         """The current number of queues of each topic, per broker."""
         self.was_forbidden: set[str] = set()
         """Topics and groups for which an administrator has forbidden something at some time."""
+        if workload.brokers.replicas:  # While a broker has no master, no queue can be written.
+            self.was_forbidden.update(self.queues)
         self.disks: dict[str, DiskTrouble] = {}
         self.faults_in_force = 0
         self.listener = MemberListener(world.run_for)
@@ -65,12 +71,18 @@ class RunCluster:
         self._makers: dict[str, Callable[[], Service]] = {}
         self._names: dict[str, str] = {}
         """Machine names by address."""
+        self.replicas: ReplicaSets | None = None
+        self.replica_admin: ReplicaAdmin | None = None
+        """Both: None if no broker has slaves."""
         self._make_machines()
+        if workload.brokers.replicas:
+            self.replicas = ReplicaSets(world, workload.brokers, self.brokers, self.lives, self.up, record)
+            self.started.append(self.replicas.look)
 
     def _make_machines(self) -> None:
         """Create a machine for each program."""
         self._add(NAMESERVER, "10.0.0.1", self._nameserver)
-        for number, name in enumerate(self.workload.brokers.names, 1):
+        for number, name in enumerate(self.workload.brokers.machines, 1):
             self._add(name, f"10.0.1.{number}", partial(self._broker, name))
             self.disks[name] = DiskTrouble(self.world, name)
         for group in self.workload.groups:
@@ -111,15 +123,31 @@ class RunCluster:
         return Nameserver(self.world.machine(NAMESERVER), NameserverSettings())
 
     def _broker(self, name: str) -> Service:
+        brokers = self.workload.brokers
         chosen: dict[str, Any] = {
-            "broker_name": name,
+            "broker_name": brokers.set_of(name),
             "namesrv_addr": NAMESRV,
             "store_path_root_dir": "/store",
             "vip_port_enable": False,
-            **self.workload.brokers.settings,
+            **({"slave_read_enable": True, "slave_sync_period": SYNC_PERIOD_MS} if brokers.replicas else {}),
+            **brokers.settings,
+            **self._role_of(name),
         }
         broker = self.brokers[name] = Broker(self.world.machine(name), BrokerSettings(**chosen))
         return broker
+
+    def _role_of(self, machine: str) -> dict[str, Any]:
+        """Return the settings that make a machine a slave."""
+        brokers = self.workload.brokers
+        number = brokers.machines_of(brokers.set_of(machine)).index(machine)
+        return {"broker_role": "SLAVE", "broker_id": number} if number else {}
+
+    def serving_brokers(self) -> dict[str, Broker]:
+        """Return the brokers that are up, by name; of those with slaves, the machines that serve as masters."""
+        if self.replicas is None:
+            return {name: broker for name, broker in self.brokers.items() if name in self.up}
+        machines = {name: self.replicas.serving(name) for name in self.workload.brokers.names}
+        return {name: self.brokers[machine] for name, machine in machines.items() if machine in self.up}
 
     def _member(self, name: str, group: Group) -> Service:
         consumer = self.members[name] = self.listener.member(group, self._seat(name))
@@ -134,8 +162,10 @@ class RunCluster:
     async def begin(self) -> None:
         """Start the servers, create topics and groups, start the members."""
         await self.start(NAMESERVER)
-        for name in self.workload.brokers.names:
+        for name in self.workload.brokers.machines:
             await self.start(name)
+        if self.replicas is not None:
+            self.replica_admin = self.replicas.begin(NAMESRV, OBSERVER)
         async with Admin(NAMESRV, machine=self.world.machine(OBSERVER)) as admin:
             for topic in self.workload.topics:
                 await admin.create_topic(topic.name, queues=topic.queues)
@@ -229,6 +259,8 @@ class RunCluster:
         if name in self.up:
             self.up.discard(name)
             self.record.note(ProcessEnded(self.now_ms, name, "without power" if power_loss else how, safe_position))
+            if self.replicas is not None and name in self.brokers and (power_loss or how == "crashed"):
+                self.replicas.lost_data(name)
         self.world.kill(name, power_loss, torn=power_loss)
 
     async def stop(self, name: str) -> None:
@@ -246,6 +278,8 @@ class RunCluster:
 
     async def end(self) -> None:
         """Stop all processes, clients first."""
+        if self.replicas is not None:
+            await self.replicas.end()
         for watch in list(self._watches):
             watch.cancel()
         for name in reversed(self._makers):

@@ -65,9 +65,7 @@ class Observer:
                 self._look_at(name, broker, life)
 
     def _up(self) -> Iterator[tuple[str, Broker]]:
-        for name, broker in self._cluster.brokers.items():
-            if name in self._cluster.up:
-                yield name, broker
+        yield from self._cluster.serving_brokers().items()
 
     def _look_at(self, name: str, broker: Broker, life: int) -> None:
         store, now_ms = broker.state.store, self._cluster.now_ms
@@ -103,6 +101,8 @@ class Observer:
         reasons = [f"{name} isn't up" for name in cluster.names if name not in cluster.up | cluster.gone]
         for name, broker in self._up():
             reasons += [f"{reason} on {name}" for reason in self._unrest_of(name, broker)]
+        if cluster.replicas is not None:
+            reasons += [reason for name in cluster.brokers_there for reason in cluster.replicas.unrest_of(name)]
         reasons += self._not_popped()
         for group, owners in self._owners().items():
             reasons += [
@@ -206,6 +206,8 @@ class Observer:
         tasks: Counter[Process | None] = Counter(task.process for task in world.loop.tasks if not task.done())
         connections = Counter(transport.process for transport in world.network.transports)
         for name in self._cluster.names:
+            if self._cluster.replicas is not None and name in self._cluster.brokers:
+                continue  # Its tasks and connections depend on its role.
             process = _process_of(tasks, name)
             sizes = {} if process is None else {"tasks": tasks[process], "connections": connections[process]}
             if name in self._cluster.brokers and name in self._cluster.up:

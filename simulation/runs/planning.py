@@ -33,7 +33,7 @@ def plan_strikes(workload: Workload, chance: Random, run_ms: int) -> list[Strike
 
 def _one(workload: Workload, chance: Random, kind: str, at_ms: int) -> Strike:
     target = chance.choice(targets(workload, STRIKES[kind].at))
-    other = chance.choice(workload.brokers.names) if STRIKES[kind].at is At.CLIENT else ""
+    other = chance.choice(workload.brokers.machines) if STRIKES[kind].at is At.CLIENT else ""
     lasts_ms = _duration_ms(workload.nemesis, chance)
     return Strike(at_ms, kind, target, FOREVER_MS if kind in LASTING else lasts_ms, chance.randrange(DETAILS), other)
 
@@ -48,7 +48,11 @@ def targets(workload: Workload, at: At) -> list[str]:
     """Return the machines, topics or groups that a fault can hit; an empty name means all links."""
     match at:
         case At.BROKER:
-            return workload.brokers.names
+            return workload.brokers.machines
+        case At.REPLICA:
+            return workload.brokers.machines if workload.brokers.replicas else []
+        case At.SET:
+            return workload.brokers.names if workload.brokers.replicas else []
         case At.MEMBER:
             return members_of(workload)
         case At.PRODUCER:
@@ -60,7 +64,7 @@ def targets(workload: Workload, at: At) -> list[str]:
         case At.NETWORK:
             return [""]
         case At.SPARE_BROKER:
-            return workload.brokers.names[1:]
+            return [] if workload.brokers.replicas else workload.brokers.names[1:]
         case At.SPARE_MEMBER:
             return [member for group in workload.groups for member in group.member_names[1:]]
         case At.TOPIC:

@@ -177,6 +177,8 @@ class _Run:
         if not reasons:
             observer.note_owners()
             observer.note_tables()
+        if cluster.replicas is not None:
+            await cluster.replicas.note_logs()
         observer.note_messages()
         self._note_vain(cluster)
 

@@ -7,7 +7,8 @@ from staticfire.simulation.checkers.events import FaultBegan, FaultEnded, GoneFo
 from staticfire.simulation.runs.administering import Administrator
 from staticfire.simulation.runs.cluster import OBSERVER, RunCluster
 from staticfire.simulation.runs.disk_trouble import SYNCS, WRITES
-from staticfire.simulation.workload.strikes import ADMINISTRATION, FOR_GOOD, LASTING, Strike
+from staticfire.simulation.runs.striking_replicas import ReplicaStriker
+from staticfire.simulation.workload.strikes import ADMINISTRATION, FOR_GOOD, LASTING, REPLICA_STRIKES, Strike
 from staticfire.simulation.world.chance import source_of_chance
 from staticfire.simulation.world.link import LinkQuality
 
@@ -68,13 +69,16 @@ class Striker:
         if strike.kind in LASTING:
             await self._end_for_good(strike)
             return
-        self._cluster.record.note(FaultBegan(self._cluster.now_ms, strike.kind, strike.target))
+        targets = dict.fromkeys((strike.target, self._cluster.workload.brokers.set_of(strike.target)))
+        for target in targets:  # A fault of a machine is one of its broker.
+            self._cluster.record.note(FaultBegan(self._cluster.now_ms, strike.kind, target))
         self._cluster.faults_in_force += 1
         restore = await self._strike(strike)
         await self._is_over_within(strike.lasts_ms)
         self._cluster.faults_in_force -= 1
         await restore()
-        self._cluster.record.note(FaultEnded(self._cluster.now_ms, strike.kind, strike.target))
+        for target in targets:
+            self._cluster.record.note(FaultEnded(self._cluster.now_ms, strike.kind, target))
 
     async def _end_for_good(self, strike: Strike) -> None:
         """Remove a machine for good. The fault ends when all others must have noticed it."""
@@ -104,6 +108,8 @@ class Striker:
         kind, target = strike.kind, strike.target
         if kind in ADMINISTRATION:
             return await self._administrator.begin(strike)
+        if kind in REPLICA_STRIKES:
+            return await self._on_replicas().begin(strike)
         if kind in QUALITIES:
             return self._strike_network(strike)
         match kind.split()[0]:
@@ -133,6 +139,12 @@ class Striker:
                 return self._later(lambda: self._world.network.full.discard(target))
             case _:
                 return self._strike_disk(strike)
+
+    def _on_replicas(self) -> ReplicaStriker:
+        cluster = self._cluster
+        assert cluster.replicas is not None, "the workload has no replicas"
+        assert cluster.replica_admin is not None, "the cluster has not begun"
+        return ReplicaStriker(cluster, cluster.replicas, cluster.replica_admin)
 
     def _thaw(self, target: str) -> None:
         if target in self._cluster.up:

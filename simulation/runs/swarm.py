@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from staticfire.client import AVERAGELY, AVERAGELY_BY_CIRCLE, ClientSettings
 from staticfire.simulation.runs.swarm_kinds import with_kinds
+from staticfire.simulation.runs.swarm_replicas import with_replicas
 from staticfire.simulation.workload.description import (
     Brokers,
     Group,
@@ -49,8 +50,21 @@ def maker_of(path: str, changes: Mapping[str, str] | None = None) -> WorkloadMak
 
 def swarm_workload(chance: Random) -> Workload:
     """Return the workload of a seed: the plain part, and for some seeds the additions of `swarm_kinds.py`."""
+    workload = single_workload(chance)
+    # Drawn last, so that it changes nothing in seeds without replicas.
+    return with_replicas(Random(chance.getrandbits(64)), workload)
+
+
+def single_workload(chance: Random) -> Workload:
+    """Return the workload of a seed without slaves."""
     workload = plain_workload(chance)
     return with_kinds(Random(chance.getrandbits(64)), workload)
+
+
+def replicated_workload(chance: Random) -> Workload:
+    """Return the workload of a seed with slaves in any case."""
+    workload = single_workload(chance)
+    return with_replicas(Random(chance.getrandbits(64)), workload, share=1.0)
 
 
 def plain_workload(chance: Random) -> Workload:

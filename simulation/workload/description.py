@@ -21,6 +21,7 @@ from staticfire.simulation.workload.strikes import STRIKES, USUAL_STRIKES
 from staticfire.simulation.world.link import LinkQuality
 
 BROKERS_MAX, CLIENTS_MAX, QUEUES_MAX = 26, 200, 256
+REPLICAS_MAX = 4
 PER_SECOND_MAX = 1_000.0
 SECONDS_MAX = 86_400.0
 PUSH, LITE_PULL, SIMPLE = "push", "lite pull", "simple"
@@ -271,19 +272,54 @@ class Group(Word):
 
 @dataclass(frozen=True, slots=True)
 class Brokers(Word):
-    """The brokers: broker-a, broker-b ..., each with these `settings`, by the names of BrokerSettings."""
+    """The brokers: broker-a, broker-b ..., each with these `settings`, by the names of BrokerSettings.
+
+    With `replicas`, each is a set of machines: broker-a-0 is the first master, broker-a-1 ... are its slaves.
+    """
 
     count: int = 1
     settings: dict[str, Any] = field(default_factory=dict)
+    replicas: int = 0
+    """The number of slaves of each broker."""
+    fails_over: bool = True
+    """Slaves take over by themselves when their master is gone."""
 
     def check(self) -> None:
         _require(1 <= self.count <= BROKERS_MAX, f"Brokers: count={self.count}; allowed are 1 to {BROKERS_MAX}")
+        _require(
+            0 <= self.replicas <= REPLICAS_MAX, f"Brokers: replicas={self.replicas}; allowed are 0 to {REPLICAS_MAX}"
+        )
+        copies = self.settings.get("in_sync_replicas", 1)
+        _require(
+            not isinstance(copies, int) or copies <= 1 + self.replicas or not self.replicas,
+            f"Brokers: in_sync_replicas={copies}, but replicas={self.replicas} makes only {1 + self.replicas} machines",
+        )
         _check_settings("Brokers", BrokerSettings, self.settings)
         DelayLevels.parse(str(self.settings.get("message_delay_level", "1s")))
 
     @property
     def names(self) -> list[str]:
         return [f"broker-{chr(ord('a') + number)}" for number in range(self.count)]
+
+    def machines_of(self, name: str) -> list[str]:
+        """Return the machines of a broker: one, or with replicas several."""
+        return [f"{name}-{number}" for number in range(1 + self.replicas)] if self.replicas else [name]
+
+    @property
+    def machines(self) -> list[str]:
+        """The machines of all brokers."""
+        return [machine for name in self.names for machine in self.machines_of(name)]
+
+    def set_of(self, machine: str) -> str:
+        """Return the broker of a machine; the name itself if there are no replicas, or it is no broker's."""
+        return machine.rpartition("-")[0] if self.replicas and machine in self.machines else machine
+
+    @property
+    def copies_awaited(self) -> int:
+        """The number of machines that have a message before it is acknowledged, the master included."""
+        if not self.replicas or self.settings.get("broker_role") != "SYNC_MASTER":
+            return 1
+        return max(1, int(self.settings.get("in_sync_replicas", 1)))
 
     @property
     def flushes_at_once(self) -> bool:

@@ -19,6 +19,8 @@ class At(Enum):
     TOPIC = "a topic"
     GROUP = "a group"
     PULLING_GROUP = "a group that doesn't pop"
+    SET = "a broker with slaves"
+    REPLICA = "a machine of a broker with slaves"
 
 
 class StrikeKind(msgspec.Struct, frozen=True):
@@ -78,6 +80,15 @@ STRIKES = {
     "forbid reading": StrikeKind(At.TOPIC, "its permission is write only", is_usual=False),
     "switch off group": StrikeKind(At.GROUP, "it may not consume", is_usual=False),
     "reset offsets": StrikeKind(At.PULLING_GROUP, "its offsets are reset to some time before", is_usual=False),
+    "lose disk": StrikeKind(At.REPLICA, "its machine is lost; it is back later, with an empty disk", is_usual=False),
+    "fail over": StrikeKind(At.SET, "an administrator lets a slave take over", is_usual=False),
+    "kill master": StrikeKind(At.SET, "the process of the master is killed, and started again later", is_usual=False),
+    "freeze master": StrikeKind(At.SET, "the process of the master is frozen", is_usual=False),
+    "hold copy": StrikeKind(At.SET, "a slave copies nothing", is_usual=False),
+    "elect lagging": StrikeKind(
+        At.SET, "a slave copies nothing, and an administrator lets it take over, with the loss", is_usual=False
+    ),
+    "cut replicas": StrikeKind(At.SET, "the master and a slave can't reach each other", is_usual=False),
     "change settings": StrikeKind(At.BROKER, "a setting is changed while it runs, and changed back", is_usual=False),
 }
 
@@ -89,6 +100,11 @@ ADMINISTRATION = (
 )  # fmt: skip
 """Not faults but intended changes: `simulation/runs/administering.py` carries them out."""
 
+
+REPLICA_STRIKES = (
+    "lose disk", "fail over", "kill master", "freeze master", "hold copy", "elect lagging", "cut replicas",
+)  # fmt: skip
+"""Faults of masters and slaves: `simulation/runs/replicas.py` carries them out."""
 
 FOR_GOOD = " for good"
 LASTING = tuple(name for name in STRIKES if name.endswith(FOR_GOOD))

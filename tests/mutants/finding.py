@@ -19,6 +19,7 @@ from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KINDS_OF
 from tests.mutants.mutants import MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
+from tests.mutants.replica_mutants import LEANS_OF_REPLICAS
 
 HOURS = 0.02
 SEEDS_MAX = 200
@@ -228,12 +229,13 @@ LEANS: dict[str, WorkloadMaker] = {
     "a popped message that is put off is due as before, too": calm_workload,
     "who unlocks one queue unlocks all": members_workload,
     "saved offsets of two queues are mixed up": restarting_workload,
+    **LEANS_OF_REPLICAS,
 }
 """What is too rare in the swarm; the others are found there."""
 
 
 LONG_HOURS = 0.1
-LONG = (leaving_workload, silent_workload, returning_workload)
+LONG = (leaving_workload, silent_workload, returning_workload, *LEANS_OF_REPLICAS.values())
 """Those need time: a member is out of its group after two minutes."""
 
 

@@ -37,6 +37,7 @@ from tests.mutants.foreign_mutants import FOREIGN_MUTANTS
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KIND_MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
+from tests.mutants.replica_mutants import REPLICA_MUTANTS
 
 Patch = pytest.MonkeyPatch
 EARLY_MS = 700
@@ -307,4 +308,5 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     **FURTHER_MUTANTS,
     **KIND_MUTANTS,
     **FOREIGN_MUTANTS,
+    **REPLICA_MUTANTS,
 }  # fmt: skip

@@ -8,9 +8,11 @@ import pytest_asyncio
 
 from staticfire.client.admin.failover_watch import FailoverWatch
 from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.brokers import GetMemberGroup
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
 from staticfire.protocol.requests.replication import ChangeRole
+from staticfire.protocol.requests.transactions import EndTransaction
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.replica_set import MASTER, NAMESRV, SECOND, SLAVE, ReplicaSet, address_of
 
@@ -66,6 +68,18 @@ async def test_the_last_messages_are_lost_on_request(pair: ReplicaSet) -> None:
     await pair.until_caught_up(MASTER, SLAVE)
     assert (await pair.bodies(MASTER))[7:] == [b"new"]
     pair.assert_equal(SLAVE, MASTER)
+
+
+async def test_losing_counts_messages_and_no_notes_of_the_broker(pair: ReplicaSet) -> None:
+    """A commit is a record, too: counted as one, two messages would be one and the commit."""
+    half = await pair.send(b"half", TRAN_MSG="true", PGROUP="producers")
+    at = parse_offset_id(half.msg_id)[1]
+    assert (await pair.ask(MASTER, EndTransaction("producers", half.queue_offset, at, 8))).code == 0
+    await pair.send(b"last")
+    await pair.until_caught_up()
+    done = await pair.failover(losing=2)
+    assert done.lost == 2
+    assert await pair.bodies(SLAVE) == [b"%d" % number for number in range(10)]  # The half message is open again.
 
 
 async def test_a_slave_that_is_behind_is_refused_and_the_master_goes_on(pair: ReplicaSet) -> None:
@@ -251,8 +265,10 @@ async def test_the_new_master_takes_the_route_back(pair: ReplicaSet, world: Simu
     world.freeze(MASTER)
     await pair.failover()
     world.thaw(MASTER)
+    world.partition(MASTER, SLAVE)  # So it can't find out at once that it was replaced.
     pair.brokers[MASTER]._core.registration.lost(NAMESRV)
     await world.run_for(20)
+    world.heal(MASTER, SLAVE)
     assert (await members(pair))[0] == address_of(MASTER)
     await pair.until_caught_up(MASTER, SLAVE, within_ms=5_000)
     assert await members(pair) == {0: address_of(SLAVE), 1: address_of(MASTER)}

@@ -1,0 +1,132 @@
+"""Carries out the faults of masters and slaves: lost disks, failovers, held copies, cut links between machines."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+
+from staticfire.client.admin.replicas import Failover, ReplicaAdmin
+from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError
+from staticfire.protocol.requests.replication import ControlReplication
+from staticfire.simulation.runs.cluster import RunCluster
+from staticfire.simulation.runs.replicas import ReplicaSets
+from staticfire.simulation.workload.strikes import Strike
+from staticfire.simulation.world.chance import source_of_chance
+
+End = Callable[[], Awaitable[None]]
+
+REFUSED = (BrokerAnswer, ClientError, NetworkError, ProtocolError)
+# An administrator who lets a lagging slave take over accepts any loss.
+ANY_LOSS = 1_000_000
+LAGS_MS = 4_000
+TRIES_MAX = 60
+PAUSE_MS = 500
+
+
+class ReplicaStriker:
+    """Carries out single faults of replicas."""
+
+    def __init__(self, cluster: RunCluster, replicas: ReplicaSets, admin: ReplicaAdmin) -> None:
+        self._cluster = cluster
+        self._world = cluster.world
+        self._replicas = replicas
+        self._admin = admin
+
+    async def begin(self, strike: Strike) -> End:
+        """Begin a fault; return a function that ends it."""
+        name, chance = strike.target, source_of_chance(self._world.seed, "replicas", strike.detail)
+        match strike.kind:
+            case "lose disk":
+                return self._lose_disk(name)
+            case "kill master" | "freeze master":
+                return self._strike_master(strike)
+            case "fail over":
+                await self._fail_over(name)
+                return _nothing
+            case "cut replicas":
+                return self._cut(name, chance)
+            case "hold copy":
+                machine = await self._hold(name, chance)
+                return lambda: self._release(machine)
+            case "elect lagging":
+                return await self._elect_lagging(name, chance, strike.lasts_ms)
+            case _:
+                raise AssertionError(f"unknown fault: {strike.kind}")
+
+    def _lose_disk(self, machine: str) -> End:
+        self._cluster.kill(machine, power_loss=True)
+        self._world.disk(machine).replace_all()
+        self._replicas.lost_data(machine)
+        return lambda: self._cluster.start(machine)
+
+    def _strike_master(self, strike: Strike) -> End:
+        machine = self._replicas.serving(strike.target)
+        if machine not in self._cluster.up:
+            return _nothing
+        if strike.kind == "kill master":
+            self._cluster.kill(machine)
+            return lambda: self._cluster.start(machine)
+        self._world.freeze(machine)
+
+        async def thaw() -> None:
+            if machine in self._cluster.up:
+                self._world.thaw(machine)
+
+        return thaw
+
+    def _cut(self, name: str, chance: Random) -> End:
+        one, other = chance.sample(self._cluster.workload.brokers.machines_of(name), 2)
+        self._world.partition(one, other)
+
+        async def heal() -> None:
+            self._world.heal(one, other)
+
+        return heal
+
+    async def _fail_over(self, name: str, to: int | None = None, losing: int | None = None) -> Failover | None:
+        """Let a slave take over; return None if that was refused, or there is no answer."""
+        states = self._cluster.record.states
+        try:
+            done = await self._admin.failover(name, to, losing)
+        except REFUSED:
+            states["a failover by an administrator was refused"] += 1
+            return None
+        states["a failover by an administrator"] += 1
+        if done.lost > 0:
+            states["a failover lost messages"] += 1
+        return done
+
+    async def _hold(self, name: str, chance: Random) -> str:
+        """Let a random slave copy nothing; return its machine, empty if there is none."""
+        slaves = self._replicas.slaves(name)
+        machine = chance.choice(slaves) if slaves else ""
+        return machine if machine and await self._control(machine, hold=True) else ""
+
+    async def _control(self, machine: str, hold: bool) -> bool:
+        address = f"{self._world.network.hosts[machine]}:{self._cluster.brokers[machine].port}"
+        try:
+            await self._admin.control_at(address, ControlReplication(hold=hold))
+        except REFUSED:
+            return False
+        return True
+
+    async def _release(self, machine: str) -> None:
+        """Let a slave copy again, also if it doesn't answer now. A master, or a new process, holds nothing."""
+        for _ in range(TRIES_MAX if machine else 0):
+            is_held = machine in self._cluster.up and self._cluster.brokers[machine].replication_state().is_held
+            if not is_held or await self._control(machine, hold=False):
+                return
+            await self._world.run_for(PAUSE_MS)
+
+    async def _elect_lagging(self, name: str, chance: Random, lasts_ms: int) -> End:
+        machine = await self._hold(name, chance)
+        if machine:
+            await asyncio.sleep(min(lasts_ms, LAGS_MS) / 1000)  # house: on virtual time
+            self._replicas.lets_lose(name, True)
+            state = self._cluster.brokers[machine].replication_state() if machine in self._cluster.up else None
+            if state is None or await self._fail_over(name, state.broker_id, ANY_LOSS) is None:
+                self._replicas.lets_lose(name, False)
+        return lambda: self._release(machine)
+
+
+async def _nothing() -> None:
+    """There is nothing to end."""

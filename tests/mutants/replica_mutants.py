@@ -1,0 +1,76 @@
+"""What somebody could get wrong about masters and slaves, and the workloads in which it is looked for."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from staticfire.broker.replication import member, source
+from staticfire.broker.replication.epochs import cut
+from staticfire.broker.replication.member import ReplicationMember
+from staticfire.broker.replication.state_copy import StateCopy
+from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
+from staticfire.client.admin.failover_watch import _Set
+from staticfire.protocol.requests.replication import Epoch
+from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
+from staticfire.simulation.workload.loading import WorkloadMaker
+
+Patch = pytest.MonkeyPatch
+SYNC = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 500}
+
+
+def _copies_not_awaited(patch: Patch) -> None:
+    patch.setattr(SendsAwaitingCopies, "add", lambda _, __, settlements: settlements)
+
+
+def _epoch_given_twice(patch: Patch) -> None:
+    def begun(epochs: Sequence[Epoch], _: int, position: int) -> list[Epoch]:
+        return [*cut(epochs, position), Epoch(epochs[-1].epoch, position)]
+
+    patch.setattr(member, "begun", begun)
+
+
+def _tails_kept(patch: Patch) -> None:
+    patch.setattr(source, "common_end", lambda _, __, ___, end: end)
+
+
+def _empty_master_begins(patch: Patch) -> None:
+    async def never(_: ReplicationMember) -> bool:
+        return False
+
+    patch.setattr(ReplicationMember, "is_replaced", never)
+
+
+def replicated_workload(may: Sequence[str], replicas: int = 1, **settings: Any) -> WorkloadMaker:
+    """Return what makes workloads of one broker with slaves, and these faults."""
+
+    def make(chance: Random) -> Workload:
+        return Workload(
+            brokers=Brokers(1, {"message_delay_level": "1s 2s 3s", **settings}, replicas),
+            topics=[Topic("orders", chance.choice((1, 4)))],
+            producers=[Producers("orders", 8)],
+            groups=[Group("billing", "orders", members=chance.choice((1, 2)))],
+            nemesis=Nemesis(may, 12.0, (1.0, 10.0)),
+            settles_within_seconds=400.0,
+        )
+
+    return make
+
+
+REPLICA_MUTANTS: dict[str, Callable[[Patch], None]] = {
+    "sends don't wait for copies": _copies_not_awaited,
+    "an epoch is given twice": _epoch_given_twice,
+    "what the new master doesn't have is kept": _tails_kept,
+    "offsets aren't copied": lambda patch: patch.setattr(StateCopy, "_take_offsets", lambda *_: None),
+    "any slave may take over": lambda patch: patch.setattr(_Set, "whole_needed", lambda _: 0),
+    "a master with a new disk begins again": _empty_master_begins,
+}
+LEANS_OF_REPLICAS: dict[str, WorkloadMaker] = {
+    "sends don't wait for copies": replicated_workload(("hold copy", "kill master", "lose disk"), **SYNC),
+    "an epoch is given twice": replicated_workload(("kill master", "fail over")),
+    "what the new master doesn't have is kept": replicated_workload(("elect lagging",)),
+    "offsets aren't copied": replicated_workload(("kill master",)),
+    "any slave may take over": replicated_workload(("hold copy", "kill master", "lose disk"), 2, **SYNC),
+    "a master with a new disk begins again": replicated_workload(("lose disk",), **SYNC),
+}

@@ -1,0 +1,172 @@
+"""Machines that lost their disk, or forgot something: a new disk must not cost the others theirs."""
+
+import asyncio
+
+import pytest
+
+from staticfire.client.admin.failover_watch import FailoverWatch
+from staticfire.nameserver.server import Nameserver
+from staticfire.nameserver.settings import NameserverSettings
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.requests.brokers import GetMemberGroup
+from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.replica_set import MASTER, NAMESRV, SECOND, SLAVE, ReplicaSet, address_of
+
+pytestmark = pytest.mark.row("P7")
+SYNC = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 300}
+
+
+async def members(of: ReplicaSet) -> dict[int, str]:
+    answer = await of._pool.ask(NAMESRV, GetMemberGroup("DefaultCluster", MASTER))
+    return dict(answer.body.broker_member_group.broker_addrs)
+
+
+def lose_disk(of: ReplicaSet, name: str) -> None:
+    of.world.kill(name, power_loss=True)
+    of.world.disk(name).replace_all()
+
+
+async def filled(of: ReplicaSet, slaves: int = 1) -> ReplicaSet:
+    await of.open(slaves)
+    for number in range(20):
+        assert (await of.send(b"%d" % number)).code == 0
+    for name in (SLAVE, SECOND)[:slaves]:
+        await of.until_caught_up(name)
+    return of
+
+
+async def test_a_master_with_a_new_disk_waits_for_the_slave_that_has_the_messages(world: SimulatedWorld) -> None:
+    pair = await filled(ReplicaSet(world))
+    lose_disk(pair, MASTER)
+    await pair.start(MASTER)
+    assert (await pair.state(MASTER)).waits_for_failover
+    assert (await pair.send(b"no")).code != 0
+    assert 0 not in await members(pair)
+    assert (await pair.failover()).master == address_of(SLAVE)
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert len(await pair.bodies(MASTER)) == 20
+    await pair.close()
+
+
+async def test_without_a_nameserver_a_new_disk_costs_the_slave_nothing(world: SimulatedWorld) -> None:
+    """The master can't ask who has its messages; when it can, it waits for the slave."""
+    pair = await filled(ReplicaSet(world))
+    lose_disk(pair, MASTER)
+    world.kill("namesrv")
+    starting = asyncio.ensure_future(pair.start(MASTER, ha_master_address=""))
+    await world.run_for(seconds=5)
+    assert len(await pair.bodies(SLAVE)) == 20
+    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
+    await starting
+    await world.run_for(seconds=40)
+    assert (await pair.state(MASTER)).waits_for_failover
+    assert len(await pair.bodies(SLAVE)) == 20
+    assert (await pair.failover()).master == address_of(SLAVE)
+    await pair.until_caught_up(MASTER, SLAVE)
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
+
+
+async def test_a_slave_with_a_new_disk_takes_an_id_that_is_free(world: SimulatedWorld) -> None:
+    """A failover has given its id to the old master, and its settings say the same as before."""
+    trio = await filled(ReplicaSet(world), slaves=2)
+    assert (await trio.failover(to=1)).master == address_of(SLAVE)
+    await trio.until_caught_up(MASTER, SLAVE)
+    assert await members(trio) == {0: address_of(SLAVE), 1: address_of(MASTER), 2: address_of(SECOND)}
+    lose_disk(trio, SLAVE)
+    await world.run_for(300)
+    assert (await trio.failover(to=2)).master == address_of(SECOND)
+    await trio.start(SLAVE)
+    await trio.until_caught_up(SLAVE, SECOND)
+    await world.run_for(seconds=1)
+    found = await members(trio)
+    assert sorted(found.values()) == sorted(map(address_of, (MASTER, SLAVE, SECOND)))
+    assert found[0] == address_of(SECOND)
+    assert found[1] == address_of(MASTER)
+    trio.assert_equal(MASTER, SLAVE, SECOND)
+    await trio.close()
+
+
+async def test_a_slave_that_was_away_gives_up_its_id(world: SimulatedWorld) -> None:
+    trio = await filled(ReplicaSet(world), slaves=2)
+    await world.stop(SLAVE)
+    await trio.restart(SECOND, broker_id=2)
+    lose_disk(trio, SECOND)
+    await trio.start(SECOND, broker_id=1)
+    await trio.until_caught_up(SECOND)
+    await trio.start(SLAVE)
+    await trio.until_caught_up(SLAVE)
+    await world.run_for(seconds=31)
+    assert await members(trio) == {0: address_of(MASTER), 1: address_of(SECOND), 2: address_of(SLAVE)}
+    await trio.close()
+
+
+async def test_a_slave_remembers_over_a_restart_that_another_one_took_over(world: SimulatedWorld) -> None:
+    trio = await filled(ReplicaSet(world), slaves=2)
+    world.freeze(MASTER)
+    assert (await trio.failover(to=1)).epoch == 2
+    world.partition(SECOND, SLAVE)
+    await trio.restart(SECOND)
+    assert (await trio.state(SECOND)).least_epoch == 2
+    world.heal(SECOND, SLAVE)
+    world.thaw(MASTER)
+    await trio.until_caught_up(SECOND, SLAVE)
+    await trio.close()
+
+
+async def test_a_restarted_nameserver_is_no_reason_to_take_over(world: SimulatedWorld) -> None:
+    """The slaves register before their master."""
+    pair = await filled(ReplicaSet(world))
+    watch = FailoverWatch(pair.admin, lambda: world.uptime_ms, world.run_for)
+    await watch.look()
+    world.partition(MASTER, "namesrv")
+    world.kill("namesrv")
+    await world.run_for(10)
+    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
+    await world.run_for(seconds=35)
+    assert await members(pair) == {1: address_of(SLAVE)}
+    for _ in range(20):
+        await watch.look()
+        await world.run_for(100)
+    assert (await pair.state(SLAVE)).role == "SLAVE"
+    world.heal(MASTER, "namesrv")
+    await pair.close()
+
+
+async def test_no_slave_takes_over_that_may_lack_what_was_acknowledged(world: SimulatedWorld) -> None:
+    """The second slave copies nothing, and the first one, which has all, is down when the master dies."""
+    trio = await filled(ReplicaSet(world, **SYNC), slaves=2)
+    watch = FailoverWatch(trio.admin, lambda: world.uptime_ms, world.run_for)
+    watching = asyncio.ensure_future(watch.loop())
+    await world.run_for(500)
+    await trio.control(SECOND, hold=True)
+    assert (await trio.send(b"acknowledged")).code == ResponseCode.SUCCESS
+    world.kill(SLAVE)
+    world.kill(MASTER)
+    await world.run_for(seconds=5)
+    assert (await trio.state(SECOND)).role == "SLAVE"
+    await trio.start(MASTER)
+    await trio.start(SLAVE)
+    await trio.until_caught_up(SLAVE)
+    world.kill(MASTER)
+    await world.run_for(seconds=2)
+    assert (await trio.state(SLAVE)).role == "SYNC_MASTER"
+    assert (await trio.bodies(SLAVE))[-1] == b"acknowledged"
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    await trio.close()
+
+
+async def test_a_slave_whose_log_is_damaged_in_its_middle_copies_all_of_it(world: SimulatedWorld) -> None:
+    """A failed fsync left a hole: recovery keeps what follows, which isn't the master's log any more."""
+    pair = ReplicaSet(world, flush_disk_type="SYNC_FLUSH", slave_sync_period=60_000)
+    await filled(pair)
+    inner = sorted(world.disk(SLAVE).files)
+    log = next(path for path in inner if "/commitlog/" in path)
+    world.kill(SLAVE)
+    world.machine(SLAVE).files.remove("/store/checkpoint")  # So that recovery reads all of the log.
+    world.disk(SLAVE).rot(log, pair.end(SLAVE) // 2, 0xFF)
+    await pair.start(SLAVE, salvage=True)
+    await pair.until_caught_up()
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
