@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM = "staticfire.broker", "staticfire.nameserver", "staticfire.proxy"
 
 SIBLINGS_PROGRAM = "staticfire.runtime.siblings"
+# The extension module that forks; see _siblings.c.
+FORKING = "staticfire.runtime._siblings"
 # How long a process that imports for others may take until they are forked.
 FORK_TIMEOUT_S = 30
 # The longest pause between two looks whether a forked process has ended.
@@ -201,11 +203,12 @@ def can_fork() -> bool:
     """Return whether servers can import together here."""
     if os.environ.get("STATICFIRE_PURE_PYTHON"):
         return False
+    from importlib import import_module
+
     try:
-        from staticfire.runtime import _siblings
+        return bool(import_module(FORKING).can_fork())
     except ImportError:  # It was built without a compiler.
         return False
-    return bool(_siblings.can_fork())
 
 
 def interpreter() -> list[str]:
