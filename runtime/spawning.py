@@ -110,7 +110,7 @@ class ForkedProcess:
         return self.returncode
 
 
-class _Awaited:
+class _ForkToCome:
     """A process that will be forked: our ends of its socket and of its standard error."""
 
     def __init__(self, module: str) -> None:
@@ -146,7 +146,7 @@ class EarlyStart:
     def __init__(self, modules: Sequence[str], stdout: int | None = None) -> None:
         """Start one process for each module, the slowest first. `stdout`: as for `Children`."""
         self._waiting: list[tuple[str, Started]] = []
-        self._awaited: list[tuple[str, _Awaited]] = []
+        self._awaited: list[tuple[str, _ForkToCome]] = []
         try:
             if len(modules) > 1 and can_fork():
                 self._start_together(modules, stdout)
@@ -159,7 +159,7 @@ class EarlyStart:
 
     def _start_together(self, modules: Sequence[str], stdout: int | None) -> None:
         first, *others = modules
-        awaited = [(module, _Awaited(module)) for module in others]
+        awaited = [(module, _ForkToCome(module)) for module in others]
         fds = [fd for _, one in awaited for fd in one.fds]
         words = [first, *(one.word for _, one in awaited)]
         self._awaited = awaited
