@@ -18,8 +18,8 @@ Processes:
 
 - `service.py`: a service that runs for a while and ends in order, and the alarm that wakes its loops
 - `process.py`: the main function of a server; `light_start.py`: which imports it avoids
-- `spawning.py`: starts processes, also early; `children.py`: the processes of a cluster, for the process that started
-  them
+- `spawning.py`: starts processes, also early; `siblings.py`: lets several of them import once; `children.py`: the
+  processes of a cluster, for the process that started them
 - `signals.py`: signals as a queue; `exit_codes.py`: how a process ends
 - `loop_thread.py`: an event loop in a separate thread
 - `failing_blocks.py`: observers of `with` blocks that end by an exception

@@ -23,7 +23,7 @@ from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.exit_codes import EXIT_USAGE
 from staticfire.runtime.log_sink import LogSink
 from staticfire.runtime.signals import SignalInbox, StopAsked
-from staticfire.runtime.spawning import EarlyStart, start_process
+from staticfire.runtime.spawning import EarlyStart, ForkedProcess, start_process
 
 READY_TIMEOUT_MS = 30_000
 # A broker writes its tables and syncs its log when it stops. A child that takes longer is killed.
@@ -62,7 +62,7 @@ class ChildPlan:
 class Child:
     """One process. `exit_code` is None while it runs, and negative if a signal killed it."""
 
-    def __init__(self, name: str, process: "subprocess.Popen[bytes]", link: socket.socket) -> None:
+    def __init__(self, name: str, process: "subprocess.Popen[bytes] | ForkedProcess", link: socket.socket) -> None:
         self.name = name
         self.process = process
         self.link = link

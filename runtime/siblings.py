@@ -21,9 +21,10 @@ import socket
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, cast
 
 from staticfire.runtime.light_start import light_start
+from staticfire.runtime.spawning import FORKING
 
 # These bring all modules that nameserver, broker and gRPC endpoint have in common (tests/house/test_start.py).
 COMMON = (
@@ -34,6 +35,19 @@ COMMON = (
 )
 
 TASKS = "/proc/self/task"
+
+
+class Forking(Protocol):
+    """The content of the extension module `_siblings`."""
+
+    def can_fork(self) -> bool:
+        """Return whether `fork_sibling` works on this system."""
+
+    def fork_sibling(self) -> int:
+        """Fork a process that is a child of our parent. Return 0 in it, and here its id. Raises: OSError."""
+
+    def set_command_line(self, words: bytes, /) -> None:
+        """Replace what `ps` shows for this process. Raises: OSError."""
 
 
 class Sibling(NamedTuple):
@@ -71,12 +85,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _fork(siblings: Sequence[Sibling]) -> Sibling | None:
     """Fork a process for each; return which of them this process is now, None in the first process."""
-    from staticfire.runtime import _siblings
-
     if len(os.listdir(TASKS)) > 1:
         return None  # A library has started a thread, whose locks the new process couldn't release.
     try:
-        return next((one for one in siblings if _siblings.fork_sibling() == 0), None)
+        return next((one for one in siblings if _forking().fork_sibling() == 0), None)
     except OSError:
         return None
 
@@ -105,13 +117,15 @@ def _close(siblings: Sequence[Sibling]) -> None:
 
 def _show(module: str, flag: str, link: str) -> None:
     """Let `ps` show the command line that starts this server alone."""
-    from staticfire.runtime import _siblings
-
     words = [sys.executable, "-S", "-P", "-m", module, flag, link]
     try:
-        _siblings.set_command_line(b"".join(os.fsencode(word) + b"\0" for word in words))
+        _forking().set_command_line(b"".join(os.fsencode(word) + b"\0" for word in words))
     except OSError:
         pass
+
+
+def _forking() -> Forking:
+    return cast(Forking, import_module(FORKING))
 
 
 if __name__ == "__main__":

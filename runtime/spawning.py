@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 BROKER_PROGRAM, NAMESERVER_PROGRAM, PROXY_PROGRAM = "staticfire.broker", "staticfire.nameserver", "staticfire.proxy"
 
 SIBLINGS_PROGRAM = "staticfire.runtime.siblings"
+# The extension module that forks; see _siblings.c.
+FORKING = "staticfire.runtime._siblings"
 # How long a process that imports for others may take until they are forked.
 FORK_TIMEOUT_S = 30
 # The longest pause between two looks whether a forked process has ended.
@@ -108,7 +110,7 @@ class ForkedProcess:
         return self.returncode
 
 
-class _Awaited:
+class _ForkToCome:
     """A process that will be forked: our ends of its socket and of its standard error."""
 
     def __init__(self, module: str) -> None:
@@ -144,7 +146,7 @@ class EarlyStart:
     def __init__(self, modules: Sequence[str], stdout: int | None = None) -> None:
         """Start one process for each module, the slowest first. `stdout`: as for `Children`."""
         self._waiting: list[tuple[str, Started]] = []
-        self._awaited: list[tuple[str, _Awaited]] = []
+        self._awaited: list[tuple[str, _ForkToCome]] = []
         try:
             if len(modules) > 1 and can_fork():
                 self._start_together(modules, stdout)
@@ -157,7 +159,7 @@ class EarlyStart:
 
     def _start_together(self, modules: Sequence[str], stdout: int | None) -> None:
         first, *others = modules
-        awaited = [(module, _Awaited(module)) for module in others]
+        awaited = [(module, _ForkToCome(module)) for module in others]
         fds = [fd for _, one in awaited for fd in one.fds]
         words = [first, *(one.word for _, one in awaited)]
         self._awaited = awaited
@@ -201,11 +203,12 @@ def can_fork() -> bool:
     """Return whether servers can import together here."""
     if os.environ.get("STATICFIRE_PURE_PYTHON"):
         return False
+    from importlib import import_module
+
     try:
-        from staticfire.runtime import _siblings
+        return bool(import_module(FORKING).can_fork())
     except ImportError:  # It was built without a compiler.
         return False
-    return bool(_siblings.can_fork())
 
 
 def interpreter() -> list[str]:
