@@ -56,8 +56,8 @@ def text_of(table: dict[str, Any]) -> bytes:
 def _typed(account: dict[str, Any]) -> dict[str, Any]:
     """Return an account with the types that RocketMQ 4 expects, because all values were read as texts."""
     typed = {name: None if value in ("", "null") else value for name, value in account.items()}
-    if isinstance(typed.get("admin"), str):
-        typed["admin"] = typed["admin"].lower() == "true"
+    if isinstance(admin := typed.get("admin"), str):
+        typed["admin"] = admin.lower() == "true"
     return typed
 
 
