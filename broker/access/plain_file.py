@@ -46,8 +46,19 @@ def text_of(table: dict[str, Any]) -> bytes:
     """Return the content of a file. RocketMQ: AclUtils.writeDataObject."""
     import yaml
 
-    text: str = yaml.safe_dump(table, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    accounts = [_typed(one) if isinstance(one, dict) else one for one in list_of(table, "accounts")]
+    text: str = yaml.safe_dump(
+        {**table, "accounts": accounts}, sort_keys=False, allow_unicode=True, default_flow_style=False
+    )
     return text.encode()
+
+
+def _typed(account: dict[str, Any]) -> dict[str, Any]:
+    """Return an account with the types that RocketMQ 4 expects, because all values were read as texts."""
+    typed = {name: None if value in ("", "null") else value for name, value in account.items()}
+    if isinstance(admin := typed.get("admin"), str):
+        typed["admin"] = admin.lower() == "true"
+    return typed
 
 
 def rules_of(data: bytes) -> PlainAcl:

@@ -1,6 +1,7 @@
 """RocketMQ 4's plain_acl.yml, as its mqadmin reads and changes it. Codes and texts are those of a running 4.9.7."""
 
 import pytest
+import yaml
 
 from staticfire.protocol.command import Request
 from staticfire.protocol.requests.access import (
@@ -108,6 +109,17 @@ async def test_white_addresses_need_no_account(world: SimulatedWorld) -> None:
     assert await asker.told(UpdateWhiteAddresses("10.9.9.*,10.0.0.9"), ADMIN) == DONE
     assert (await asker.told(send("topicA"), None))[0] == 0
     assert (await asker.ask(GetAclConfig(), ADMIN)).body.global_white_addrs == ["10.9.9.*", "10.0.0.9"]
+    await asker.close()
+
+
+async def test_the_file_has_the_types_that_rocketmq_4_expects(world: SimulatedWorld) -> None:
+    asker = await opened(world)
+    assert await asker.told(update(admin=True, topic_perms="t=PUB"), ADMIN) == DONE
+    written = yaml.safe_load(world.machine("broker-a").files.read_bytes(PATH))
+    assert [one["admin"] for one in written["accounts"]] == [False, True, True]
+    assert written["accounts"][0]["secretKey"] == "12345678"
+    assert written["accounts"][0]["whiteRemoteAddress"] is None
+    assert written["dataVersion"][0]["counter"] == 1
     await asker.close()
 
 
