@@ -8,7 +8,7 @@ import pytest_asyncio
 from staticfire.client import BrokerAnswer, ClientSettings, Message, Producer, SendStatus
 from staticfire.control.reset import reset
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
-from staticfire.protocol.requests.offsets import GetMaxOffset
+from staticfire.protocol.requests.offsets import GetMaxOffset, OffsetAnswer
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import NAMESRV, TOPIC
 from tests.scenarios.faulty_shop import BROKER, ONE_TRY, FaultyShop
@@ -66,6 +66,7 @@ async def test_other_request_gets_an_error_without_its_result(shop: FaultyShop, 
     answer = await connection.ask(GetMaxOffset(TOPIC, 0), 1_000)
     assert (answer.code, answer.remark) == (1, "not now")
     answer = await connection.ask(GetMaxOffset(TOPIC, 0), 1_000)
+    assert isinstance(answer, OffsetAnswer)
     assert (answer.code, answer.offset) == (0, 1)
 
 
