@@ -107,9 +107,9 @@ class RuleBook:
         self._collect_codes()
         return None if active is None else active.rule
 
-    def numbers(self) -> list[int]:
-        """Return the numbers of all rules."""
-        return list(self._rules)
+    def passing(self) -> list[int]:
+        """Return the numbers of the rules that are removed with all others."""
+        return [number for number, active in self._rules.items() if not active.rule.stays]
 
     def has(self, action: str) -> bool:
         """Return whether there is a rule with an action."""

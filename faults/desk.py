@@ -79,9 +79,9 @@ class FaultDesk:
         return FaultsAnswer(body=FaultsThere(states, self._site.brokers(call.connection), number))
 
     def remove(self, call: Call) -> Answer:
-        """Remove one rule, or all."""
+        """Remove one rule, or all but those that stay."""
         number: int = call.request.number
-        removed = [self._remove(one, "removed") for one in (self._book.numbers() if number == 0 else [number])]
+        removed = [self._remove(one, "removed") for one in (self._book.passing() if number == 0 else [number])]
         return FaultRemovedAnswer(sum(removed))
 
     def _why_not(self, rule: FaultRule) -> str:

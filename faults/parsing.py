@@ -68,7 +68,8 @@ _ACTION_WORDS = {
 _WHOM = ("code", "client", "group", "topic", "queue", "address", "language", "direction")
 _HOW = ("jitter", "remark")
 _CHANCE = ("probability", "seed", "after", "times", "from", "until")
-WORDS = ("broker", *_WHOM, *_ACTION_WORDS, *_HOW, *_CHANCE, "lifetime")
+_STAYS = "stays"
+WORDS = ("broker", *_WHOM, *_ACTION_WORDS, *_HOW, *_CHANCE, "lifetime", _STAYS)
 """All words that a user can write."""
 
 
@@ -87,6 +88,8 @@ def parse_fault(said: Mapping[str, object]) -> WantedFault:
     fields["direction"] = _direction(action, value, words, fields)
     fields |= _details(name, value, words)
     fields |= _lifetime(name, value, words)
+    if _STAYS in words:
+        fields[_STAYS] = words[_STAYS] in (True, "true")
     places = _names(words["broker"], "broker") if "broker" in words else ()
     sides = _sides(value) if name == actions.PARTITION else ((), ())
     if action.is_of_process and not places:

@@ -62,4 +62,6 @@ def _how_often(rule: FaultRule) -> list[str]:
         words.append(f"until {format_moment(rule.until_ms)}")
     if rule.lifetime_ms:
         words.append(f"for {format_duration(rule.lifetime_ms)}")
+    if rule.stays:
+        words.append("until it is removed by its number")
     return words

@@ -50,6 +50,8 @@ class FaultRule(msgspec.Struct, rename="camel", gc=False, frozen=True, omit_defa
     from_ms: Int64 = 0
     until_ms: Int64 = -1
     """The rule hits between these two message times; -1: without an end."""
+    stays: bool = False
+    """It is removed by its number only: not with all others, and not by a reset of the cluster."""
 
 
 class FaultState(msgspec.Struct, rename="camel", gc=False):

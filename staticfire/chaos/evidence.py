@@ -68,6 +68,8 @@ class Evidence:
     at_rest: int | None = None
     """The exit code of the condition's command."""
     output: str = ""
+    earlier: tuple[Sequence[JournalRecord], Sequence[JournalRecord]] = ((), ())
+    """Events and requests from before the last reset of the cluster. Nothing of that time is stored any more."""
     was_stopped: bool = False
     """The user has stopped the program, so it had no time to finish anything."""
 
@@ -145,6 +147,18 @@ class Evidence:
 
     def was_delivered(self, group: str, place: QueuePlace, offset: int) -> bool:
         return any(one.first <= offset < one.end for one in self.deliveries.get((group, place), ()))
+
+
+def since_reset(
+    events: Sequence[JournalRecord], requests: Sequence[JournalRecord]
+) -> tuple[Sequence[JournalRecord], Sequence[JournalRecord], tuple[Sequence[JournalRecord], Sequence[JournalRecord]]]:
+    """Return events and requests since the last reset of a broker, and the earlier ones."""
+    reset_ms = max((one.real_ms for one in events if one.kind == kinds.FORGOTTEN), default=0)
+    if not reset_ms:
+        return events, requests, ((), ())
+    later = [[one for one in records if one.real_ms > reset_ms] for records in (events, requests)]
+    earlier = [[one for one in records if one.real_ms <= reset_ms] for records in (events, requests)]
+    return later[0], later[1], (earlier[0], earlier[1])
 
 
 DONE, OPEN, BURIED, SKIPPED = "done", "open", "buried", "skipped"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
-from staticfire.chaos.evidence import Evidence, QueuePlace
+from staticfire.chaos.evidence import Evidence, QueuePlace, since_reset
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID
 from staticfire.chaos.stored import StoredMessages, read_left, read_stored
@@ -206,11 +206,11 @@ class ProgramRun:
         was_stopped = self._stop.is_set()
         at_rest = await self._at_rest() if self._program.at_rest and not was_stopped else None
         await self._journals.read()
-        events, requests = self._journals.in_order()
+        events, requests, earlier = since_reset(*self._journals.in_order())
         stored = await self._stored()
         return Evidence(
             events, requests, stored, exit_code, began_ms, ended_ms, self._striking.struck,
-            frozenset(self._journals.gaps), left, at_rest, _tail(output), was_stopped,
+            frozenset(self._journals.gaps), left, at_rest, _tail(output), earlier, was_stopped,
         )  # fmt: skip
 
     async def _stored(self) -> StoredMessages:

@@ -96,7 +96,7 @@ class Verdicts:
     def _problem(self, evidence: Evidence) -> str:
         if evidence.exit_code:
             return f"the command fails without any fault: exit code {evidence.exit_code}"
-        if learn(evidence.events, evidence.requests, ()).is_empty:
+        if used_in(evidence).is_empty:
             return "no topic was used, so nothing can be tested; does it connect to NAMESRV_ADDR?"
         for each in self.each:
             if (why := no_match(each, evidence)) is not None:
@@ -119,6 +119,14 @@ def because_of_faults(found: Sequence[Broken], evidence: Evidence) -> list[Broke
     return [one for one in found if has_hits or one.promise not in COMPARED]
 
 
+def used_in(evidence: Evidence) -> Usage:
+    """Return what a program has used, also before the last reset of the cluster."""
+    events, requests = (
+        [*old, *new] for old, new in zip(evidence.earlier, (evidence.events, evidence.requests), strict=True)
+    )
+    return learn(events, requests, {record.broker for record in events})
+
+
 class Stopped(Exception):
     """The user has stopped all runs."""
 
@@ -134,8 +142,7 @@ class Session:
     async def calm(self) -> Calm:
         """Run the program without faults. Raises: Stopped, StaticfireError, OSError."""
         evidence = await self._run([])
-        brokers = {record.broker for record in evidence.events}
-        usage = learn(evidence.events, evidence.requests, brokers)
+        usage = used_in(evidence)
         broken, problem = self._judge.calm(evidence)
         calm = Calm(evidence, usage, broken, problem)
         if not calm.problem and not calm.is_service:

@@ -84,6 +84,8 @@ class Striking:
             await self._cluster.faults.clear()
         except StaticfireError:
             pass  # A server that doesn't answer has nothing left to break.
+        for struck in self.struck:
+            await self._remove(struck)
 
     # -- one fault -----------------------------------------------------------------------------------------------
 
@@ -179,11 +181,17 @@ class Striking:
     async def _add(self, struck: Struck, words: Sequence[tuple[str, object]]) -> None:
         try:
             async with self._one_at_a_time:
-                added = await self._cluster.faults.add(**dict(words))
+                added = await self._cluster.faults.add(**{**dict(words), **self._how(words)})
         except StaticfireError as error:
             struck.problem = str(error)
             return
         struck.numbers.append(added.number)
+
+    @staticmethod
+    def _how(words: Sequence[tuple[str, object]]) -> dict[str, object]:
+        """Return what keeps a rule when the program resets its cluster, as test frameworks do between tests."""
+        is_of_server = any(word in dict(words) for word in PROCESS_WORDS)
+        return {} if is_of_server else {"stays": True}
 
     async def _remove(self, struck: Struck) -> None:
         for number in struck.numbers:

@@ -81,14 +81,15 @@ def test_rule_does_not_count_what_another_rule_has_ended() -> None:
 
 
 def test_status_explains_as_many_messages_as_it_has_hit() -> None:
-    words = {"code": "SEND_MESSAGE", "topic": "invoices", "answer": "FLUSH_DISK_TIMEOUT", "direction": "answer"}
+    words: dict[str, Any] = {"code": "SEND_MESSAGE", "topic": "invoices", "direction": "answer"}
+    words["answer"] = "FLUSH_DISK_TIMEOUT"
     assert doubles(hit("status", after=1, times=1, **words)) == 0
     assert doubles(hit("status", after=2, times=1, **words)) == 1
 
 
 def test_answers_that_are_lost_by_chance_explain_no_more_messages_than_they_are() -> None:
     third = message("invoices", 4, "third id", "order-1")
-    words = {"code": "SEND_MESSAGE", "drop": "answer", "probability": 0.1}
+    words: dict[str, Any] = {"code": "SEND_MESSAGE", "drop": "answer", "probability": 0.1}
     sends = [*SENDS, attempt("third id", 3_500)]
 
     def found(hits: int) -> int:

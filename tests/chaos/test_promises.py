@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from staticfire.chaos.evidence import BURIED, DONE, OPEN, SKIPPED, Evidence, fate
+from staticfire.chaos.evidence import BURIED, DONE, OPEN, SKIPPED, Evidence, fate, since_reset
 from staticfire.chaos.promises import check, left_open
 from staticfire.chaos.sends import unsent
+from staticfire.chaos.session import used_in
 from staticfire.chaos.strikes import PlannedFault
 from staticfire.chaos.striking import Struck
 from tests.chaos.runs import BROKER, commit, delivered, event, joined, message, request, run, send
@@ -189,3 +190,17 @@ def test_one_way_send_promises_nothing() -> None:
     oneway = send("orders", "id-3")
     oneway.details["oneway"] = True
     assert lost([oneway]) == []
+
+
+# -- a reset by a test framework ---------------------------------------------------------------------------------
+
+
+def test_what_was_before_a_reset_is_used_and_proves_nothing() -> None:
+    events = [joined(), delivered(0, 4, at_ms=10), event("forgotten", at_ms=50), delivered(0, 1, at_ms=70)]
+    requests = [request("UPDATE_CONSUMER_OFFSET", at_ms=20, commitOffset=4), send("bills", "1")]
+    later, asked, earlier = since_reset(events, requests)
+    evidence = run(list(later), list(asked), ORDERS, earlier=earlier)
+    assert fate(evidence, "billing", ORDERS[1], "orders") == OPEN
+    assert used_in(evidence).topics == ["bills", "orders"]
+    assert used_in(evidence).groups["billing"].deliveries == 2
+    assert since_reset(events[:2], requests) == (events[:2], requests, ((), ()))

@@ -94,6 +94,30 @@ def test_condition_that_matches_nothing_and_a_fault_that_can_not_hit() -> None:
     assert "nothing was tested" in done.stdout
 
 
+RESETTING = (
+    "import os, urllib.request\n"
+    "from staticfire import Message, Producer\n"
+    "for _ in range(2):\n"
+    "    urllib.request.urlopen(urllib.request.Request(os.environ['STATICFIRE_CONTROL'] + '/reset', method='POST'))\n"
+    "    with Producer('shop', os.environ['NAMESRV_ADDR']) as shop:\n"
+    "        shop.send(Message('orders', b'1 book', keys='1'))\n"
+)
+
+
+@pytest.mark.slow
+def test_program_that_resets_its_cluster_between_tests_keeps_the_faults() -> None:
+    done = call("chaos", "--json", "--only", "busy", "--seed", "1", "--", sys.executable, "-c", RESETTING)
+    calm, seed, _ = map(json.loads, done.stdout.splitlines())
+    assert calm["sends"] == {"orders": 2}
+    assert (seed["broken"], seed["faults"][0]["hits"]) == ([], 1)
+
+
+def test_real_cluster_that_the_environment_names_is_refused() -> None:
+    done = call("chaos", "--", "true", ROCKETMQ_TARGET="10.0.0.1:9876")
+    assert done.returncode == 2
+    assert "such as a real RocketMQ" in one_line(done.stderr)
+
+
 @pytest.mark.slow
 def test_ctrl_c_shows_what_was_tested_and_leaves_nothing_running() -> None:
     program = "import os, time\nprint(os.getpid(), flush=True)\n" + SENDER + "time.sleep(600)\n"

@@ -41,6 +41,7 @@ SENDS = [10, 310, 320, 9001]
         ({"code": "HEART_BEAT,PULL_MESSAGE", "queue": 1, "drop": True}, {"queue_id": 1}),
         ({"code": "GET_CONSUMER_RUNNING_INFO", "drop": "server"}, {"direction": "server"}),
         ({"answer": "32767"}, {"answer_code": 32_767}),
+        ({"drop": True, "stays": True}, {"stays": True}),
         ({"answer": 10, "direction": "answer"}, {"answer_code": 10, "direction": "answer"}),
         ({"drop": True}, {"until_ms": -1, "lifetime_ms": 0}),
         ({"disk-full": "true", "topic": None, "close": False}, {"action": "disk-full"}),

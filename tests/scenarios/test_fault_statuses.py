@@ -6,8 +6,9 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import BrokerAnswer, ClientSettings, Message, Producer, SendStatus
+from staticfire.control.reset import reset
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
-from staticfire.protocol.requests.offsets import GetMaxOffset
+from staticfire.protocol.requests.offsets import GetMaxOffset, OffsetAnswer
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import NAMESRV, TOPIC
 from tests.scenarios.faulty_shop import BROKER, ONE_TRY, FaultyShop
@@ -65,4 +66,17 @@ async def test_other_request_gets_an_error_without_its_result(shop: FaultyShop, 
     answer = await connection.ask(GetMaxOffset(TOPIC, 0), 1_000)
     assert (answer.code, answer.remark) == (1, "not now")
     answer = await connection.ask(GetMaxOffset(TOPIC, 0), 1_000)
+    assert isinstance(answer, OffsetAnswer)
     assert (answer.code, answer.offset) == (0, 1)
+
+
+async def test_rule_that_stays_is_removed_by_its_number_only(shop: FaultyShop) -> None:
+    await shop.add(code="SEND_MESSAGE", delay="10ms")
+    kept = await shop.add(code="SEND_MESSAGE", delay="20ms", stays=True)
+    assert kept.words == "SEND_MESSAGE: delay by 20ms, until it is removed by its number"
+    await shop.faults.remove(0)
+    assert [view.number for view in await shop.faults.views()] == [kept.number]
+    await reset(shop.admin.client.pool, NAMESRV, [BROKER])
+    assert [view.number for view in await shop.faults.views()] == [kept.number]
+    await shop.faults.remove(kept.number)
+    assert await shop.faults.views() == []
