@@ -35,6 +35,7 @@ from staticfire import (
     Message,
     MessageQueue,
     Producer,
+    ProducerSettings,
     PushConsumer,
     PushSettings,
     ReceivedMessage,
@@ -124,7 +125,9 @@ async def fill(namesrv: str, sizes: Sizes) -> None:
 
 async def send_all(namesrv: str, messages: Sequence[Message]) -> None:
     """Send messages at the same time."""
-    async with Producer("filling", namesrv) as producer:
+    # A machine that is busy with other programs may take long.
+    settings = ProducerSettings(send_msg_timeout_ms=60_000)
+    async with Producer("filling", namesrv, settings) as producer:
         await asyncio.gather(*(producer.send(one) for one in messages))
 
 

@@ -109,7 +109,8 @@ async def find_in_all_topics(
 ) -> FoundMessages | None:
     """Return the newest messages with a key or unique id in all topics but RocketMQ's own, by one request per broker.
 
-    None if a broker doesn't know this request, which is staticfire's own. Raises: BrokerAnswer (a broker refuses).
+    None if a broker doesn't know this request, which is staticfire's own, or doesn't permit it. Raises: BrokerAnswer (a
+    broker refuses).
     """
     if client.settings.protocol != "staticfire":
         return None
@@ -120,7 +121,7 @@ async def find_in_all_topics(
             answer = await client.pool.ask(address, request, timeout_ms)
         except NetworkError as error:
             return FoundMessages([], [f"all topics on {name}: {error}"])
-        if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        if answer.code in (ResponseCode.REQUEST_CODE_NOT_SUPPORTED, ResponseCode.NO_PERMISSION):
             return None
         return _found_in(answer, "all topics", name, address, wanted)
 

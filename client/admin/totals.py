@@ -13,6 +13,8 @@ from staticfire.protocol.errors import broker_answer
 from staticfire.protocol.requests.totals import GetTotals, GetWaiting, Totals, Waiting, WantedTotals
 
 TIMEOUT_MS = 5_000
+# A user who may not look at the whole cluster may look at some of its topics and groups, one by one.
+NOT_ALL_TOGETHER = (ResponseCode.REQUEST_CODE_NOT_SUPPORTED, ResponseCode.NO_PERMISSION)
 
 
 async def broker_totals(
@@ -43,13 +45,13 @@ async def broker_waiting(
 
 
 async def _of_all(client: ClusterClient, brokers: Mapping[str, str], request: Request) -> dict[str, Answer] | None:
-    """Return the responses of all brokers; None if one of them doesn't know the request."""
+    """Return the responses of all brokers; None if one of them doesn't know or doesn't permit the request."""
     if client.settings.protocol != "staticfire":
         return None
     asked = (client.pool.ask(address, request, TIMEOUT_MS) for address in brokers.values())
     answers = dict(zip(brokers, await asyncio.gather(*asked), strict=True))
     for name, answer in answers.items():
-        if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        if answer.code in NOT_ALL_TOGETHER:
             return None
         if answer.code != SUCCESS:
             raise broker_answer(answer.code, answer.remark, f"{type(request).__name__} at {name}")

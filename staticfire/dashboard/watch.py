@@ -6,6 +6,7 @@ without a look for IDLE_S it stops. So what is shown may be some seconds old, wh
 
 import asyncio
 from collections import deque
+from contextvars import Context
 from typing import Any, NamedTuple
 
 from staticfire.dashboard.calls import Calls
@@ -49,7 +50,9 @@ class Watch:
             # What was seen before a pause is too old for the overview, and would be a long line in the chart.
             self.overview = None
             self.samples.clear()
-            self._task = asyncio.get_running_loop().create_task(self._sample_loop(), name="dashboard watch")
+            # In a context of its own: the connections of the page that is requested now are closed after it.
+            loop, context = asyncio.get_running_loop(), Context()
+            self._task = loop.create_task(self._sample_loop(), name="dashboard watch", context=context)
 
     async def first_overview(self) -> dict[str, Any]:
         """Return the latest overview; query it if there is none."""

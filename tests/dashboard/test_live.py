@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from staticfire import ClientSettings
+from staticfire.control import asked
 from staticfire.dashboard import live, site, watch
 from staticfire.dashboard.live import WATCHED_MAX, LivePages
 from staticfire.dashboard.site import is_written
@@ -212,6 +214,28 @@ async def test_what_was_seen_before_a_pause_isnt_shown_after_it() -> None:
     assert await seen.first_overview() == gone
     assert list(seen.samples) == []
     await seen.close()
+
+
+async def test_samples_dont_use_the_connections_of_the_page_that_began_them() -> None:
+    seen: list[object] = []
+    sampled = asyncio.Event()
+
+    class Noting:
+        async def get_if_any(self, path: str) -> dict[str, Any]:
+            seen.append(asked._SHARED.get())
+            if len(seen) > 1:
+                sampled.set()
+            return {}
+
+    samples = watch.Watch(Noting(), live_machine())  # type: ignore[arg-type]
+    shared = asked._SharedClient("nowhere:1", ClientSettings())
+    token = asked._SHARED.set(shared)
+    samples.look()
+    async with asyncio.timeout(10):
+        await sampled.wait()
+    asked._SHARED.reset(token)
+    assert set(seen) == {None}
+    await samples.close()
 
 
 async def test_the_chart_doesnt_count_what_slaves_copy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from staticfire import Cluster, Message, Producer, ProducerSettings
+from staticfire import Admin, Cluster, Message, Producer, ProducerSettings
 from staticfire.client import ClientSettings
+from staticfire.client.admin.listing import list_topics
 from staticfire.control.brokers import brokers_of
 from staticfire.dashboard.pages import PAGES
 from staticfire.dashboard.views import topics
@@ -148,3 +149,16 @@ def test_the_cookie_of_a_login_through_tls_is_for_tls_only() -> None:
         assert logged.value.code == 303
         assert "; Secure" in logged.value.headers["Set-Cookie"]
         logged.value.close()
+
+
+def test_a_user_who_may_not_look_at_the_whole_cluster_sees_single_topics() -> None:
+    with Cluster(users={"admin": "secret", "shop": "s3cret"}) as cluster:
+        cluster.create_topic("orders")
+        cluster.create_topic("secrets")
+        cluster.users.allow("shop", "Topic:orders", "Pub,Get")
+        client = ClientSettings(access_key="shop", secret_key="s3cret")
+        with Producer("p", cluster.namesrv, ProducerSettings(client=client)) as producer:
+            producer.send(Message("orders", b"seen"))
+        with Admin(cluster.namesrv, client) as admin:
+            rows = admin.run(lambda one: list_topics(one, names=["orders", "secrets"]))
+    assert [(row["topic"], row["messages"]) for row in rows] == [("orders", 1), ("secrets", 0)]
