@@ -17,6 +17,7 @@ from staticfire.simulation.workload.loading import WorkloadMaker
 from tests.mutants.foreign_mutants import FOREIGN_KINDS
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KINDS_OF
+from tests.mutants.loss_mutants import LOSS_MUTANTS
 from tests.mutants.mutants import MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 
@@ -59,6 +60,21 @@ def disk_workload(chance: Random) -> Workload:
         producers=[Producers("orders", 8), Producers("orders", 2, name="later", delay_level=chance.randint(1, 3))],
         groups=[Group("billing", "orders")],
         nemesis=Nemesis(DISK_STRIKES, EVERY_S, LASTS_S),
+        settles_within_seconds=SETTLES_WITHIN_S,
+    )
+
+
+def power_workload(chance: Random) -> Workload:
+    """Return one in which brokers lose power again and again, and much of what they have isn't on the disk."""
+    return Workload(
+        brokers=Brokers(1, {"flush_disk_type": "ASYNC_FLUSH", "flush_interval_commit_log": 2_000}),
+        topics=[Topic("orders", 2), Topic("bills", 1)],
+        producers=[Producers("orders", 20), Producers("bills", 20)],
+        groups=[
+            Group("shipping", "orders", ordered=True),
+            Group("billing", "orders", popped=True, settings={"pop_invisible_time_ms": 5_000}),
+        ],
+        nemesis=Nemesis(("lose power", "lose power at a step"), chance.choice((EVERY_S, 10.0)), (0.1, 1.0)),
         settles_within_seconds=SETTLES_WITHIN_S,
     )
 
@@ -201,6 +217,8 @@ LEANS: dict[str, WorkloadMaker] = {
         ordered_workload,
     ),
     "a new owner begins a queue anew": members_workload,
+    **dict.fromkeys(LOSS_MUTANTS, power_workload),
+    "a late commit sets its group back": returning_workload,
     **dict.fromkeys(POP_MUTANTS, popping_workload),
     "half of what was popped isn't acknowledged": calm_workload,
     **dict.fromkeys((*MISSED_MUTANTS, *FURTHER_MUTANTS), quiet_workload),
