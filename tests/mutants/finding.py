@@ -17,7 +17,6 @@ from staticfire.simulation.workload.loading import WorkloadMaker
 from tests.mutants.foreign_mutants import FOREIGN_KINDS
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KINDS_OF
-from tests.mutants.loss_mutants import LOSS_MUTANTS
 from tests.mutants.mutants import MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 
@@ -217,7 +216,7 @@ LEANS: dict[str, WorkloadMaker] = {
         ordered_workload,
     ),
     "a new owner begins a queue anew": members_workload,
-    **dict.fromkeys(LOSS_MUTANTS, power_workload),
+    "the log goes on behind a hole": power_workload,
     "a late commit sets its group back": returning_workload,
     **dict.fromkeys(POP_MUTANTS, popping_workload),
     "half of what was popped isn't acknowledged": calm_workload,
