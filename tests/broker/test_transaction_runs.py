@@ -310,8 +310,7 @@ def test_what_the_disk_does_not_confirm_has_begun_and_ended(tmp_path: Path, monk
 def test_what_is_forgotten_is_kept_no_more(both: BothWithHalves) -> None:
     request = both.begin()
     for side in (both.quick, both.slow):
-        side.broker.transactions._open.forget()
-        side.broker.transactions._recent.clear()
+        side.broker.transactions.forget()
     assert both.calls_of(end(request)) == 1
 
 

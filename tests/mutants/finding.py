@@ -64,6 +64,21 @@ def disk_workload(chance: Random) -> Workload:
     )
 
 
+def power_workload(chance: Random) -> Workload:
+    """Return one in which brokers lose power again and again, and much of what they have isn't on the disk."""
+    return Workload(
+        brokers=Brokers(1, {"flush_disk_type": "ASYNC_FLUSH", "flush_interval_commit_log": 2_000}),
+        topics=[Topic("orders", 2), Topic("bills", 1)],
+        producers=[Producers("orders", 20), Producers("bills", 20)],
+        groups=[
+            Group("shipping", "orders", ordered=True),
+            Group("billing", "orders", popped=True, settings={"pop_invisible_time_ms": 5_000}),
+        ],
+        nemesis=Nemesis(("lose power", "lose power at a step"), chance.choice((EVERY_S, 10.0)), (0.1, 1.0)),
+        settles_within_seconds=SETTLES_WITHIN_S,
+    )
+
+
 def ordered_workload(chance: Random) -> Workload:
     """Return one that leans on order: members that come and go while listeners run."""
     return Workload(
@@ -202,6 +217,8 @@ LEANS: dict[str, WorkloadMaker] = {
         ordered_workload,
     ),
     "a new owner begins a queue anew": members_workload,
+    "the log goes on behind a hole": power_workload,
+    "a late commit sets its group back": returning_workload,
     **dict.fromkeys(POP_MUTANTS, popping_workload),
     "half of what was popped isn't acknowledged": calm_workload,
     **dict.fromkeys((*MISSED_MUTANTS, *FURTHER_MUTANTS), quiet_workload),

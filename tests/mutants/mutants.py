@@ -36,6 +36,7 @@ from staticfire.simulation.world.files import SimulatedFile, SimulatedFiles
 from tests.mutants.foreign_mutants import FOREIGN_MUTANTS
 from tests.mutants.judged_mutants import FURTHER_MUTANTS, MISSED_MUTANTS
 from tests.mutants.kind_mutants import KIND_MUTANTS
+from tests.mutants.loss_mutants import LOSS_MUTANTS
 from tests.mutants.pop_mutants import POP_MUTANTS
 from tests.mutants.replica_mutants import REPLICA_MUTANTS
 
@@ -309,4 +310,5 @@ MUTANTS: dict[str, Callable[[Patch], None]] = {
     **KIND_MUTANTS,
     **FOREIGN_MUTANTS,
     **REPLICA_MUTANTS,
+    **LOSS_MUTANTS,
 }  # fmt: skip

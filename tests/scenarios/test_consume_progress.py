@@ -60,7 +60,10 @@ async def test_half_an_hour_ago_is_counted_in_the_time_of_messages(world: Simula
     """The clock is frozen a day ahead: half an hour before the wall clock's now is long before all messages."""
     await shop.send(b"old", queue=0)
     await shop.advance(hours=24)
+    await shop.send(b"before", queue=0)
+    await shop.advance(hours=2 / 60)
     await shop.send(b"young", queue=0)
+    await shop.advance(hours=29 / 60)
     await shop.start("one", skip_young_history=True, consume_from_where=ConsumeFromWhere.TIMESTAMP)
     await shop.until_heard(1)
     await world.run_for(seconds=1)

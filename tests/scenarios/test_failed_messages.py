@@ -1,5 +1,7 @@
 """Messages whose listener fails: sent back, delivered again, dead in the end; what happens when a broker is away."""
 
+import errno
+
 import pytest
 
 from staticfire.client import ClientSettings, ConsumeStatus, MessageModel
@@ -162,6 +164,32 @@ async def test_when_every_broker_is_away_it_is_consumed_here_again_and_holds_the
     assert shop.committed(0) <= 0
     world.heal("one")
     await world.until(lambda: shop.committed(0) == 2, within_ms=60_000)
+
+
+@pytest.mark.row("A2")
+async def test_a_retry_that_its_broker_may_lose_does_not_count(world: SimulatedWorld) -> None:
+    """The disk fails, so the retry is in memory only: it would be gone with the power."""
+    shop = await Shop(world, broker_settings={"flush_disk_type": "SYNC_FLUSH"}).open(brokers=1, queues=1)
+
+    def fail(what: str, path: str) -> None:
+        if what == "sync" and "commitlog" in path:
+            raise OSError(errno.EIO, "Input/output error")
+
+    async def fail_once(heard: Heard) -> ConsumeStatus:
+        if len(shop.heard) > 1:
+            return ConsumeStatus.CONSUME_SUCCESS
+        world.disk("broker-a").before = fail
+        return ConsumeStatus.RECONSUME_LATER
+
+    await shop.start("one", fail_once)
+    await shop.send(b"unlucky")
+    await shop.until_heard(1)
+    await world.run_for(seconds=12)
+    world.kill("broker-a", power_loss=True)
+    world.disk("broker-a").before = None
+    await shop.start_broker("broker-a")
+    await shop.until_heard(2, within_ms=60_000)
+    await shop.close()
 
 
 @pytest.mark.row("A5")

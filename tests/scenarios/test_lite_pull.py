@@ -15,6 +15,8 @@ from staticfire.client import (
     MessageQueue,
 )
 from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.protocol.requests.clients import GetConsumerList
+from staticfire.protocol.requests.connections import GetConsumerRunningInfo
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
 from tests.scenarios.polling import QUEUE, lite_pull, poll_all
@@ -213,21 +215,22 @@ async def test_who_never_polls_is_sent_no_more_than_the_limits_allow(world: Simu
     consumer.subscribe(TOPIC)
     async with consumer:
         await world.run_for(seconds=30)
-        assert 8 * 100 < waiting(consumer) <= 8 * (100 + 32)
+        assert 8 * 100 < await waiting(shop, GROUP) <= 8 * (100 + 32)
         assert len(await poll_all(consumer, 4_000)) == 4_000
     consumer = lite_pull(shop, "two", group="all", pull_threshold_for_all=200, **settings)
     consumer.subscribe(TOPIC)
     async with consumer:
         await world.run_for(seconds=30)
-        assert 200 < waiting(consumer) <= 200 + 32 + 8 * 32
+        assert 200 < await waiting(shop, "all") <= 200 + 32 + 8 * 32
         assert len(await poll_all(consumer, 4_000)) == 4_000
 
 
-def waiting(consumer: LitePullConsumer) -> int:
-    """Return how many messages have been pulled and not polled."""
-    working = consumer._working
-    assert working is not None
-    return working.buffer.messages
+async def waiting(shop: Shop, group: str) -> int:
+    """Return how many messages a group's only member has pulled and not polled, as an administrator sees it."""
+    address = next(iter((await shop.admin.masters()).values()))
+    [client_id] = (await shop.admin.client.pool.ask(address, GetConsumerList(group), 5_000)).body.consumer_id_list
+    answer = await shop.admin.client.pool.ask(address, GetConsumerRunningInfo(group, client_id), 5_000)
+    return sum(queue.cached_msg_count for queue in answer.body.mq_table.values())
 
 
 async def test_polls_of_several_tasks_share_what_comes(world: SimulatedWorld, shop: Shop) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -157,7 +158,8 @@ async def test_pulls_that_were_held_before_a_reset_are_answered_with_it_and_do_n
     other = asyncio.ensure_future(pull(stand, 5, "audit", hold_ms=15_000))
     await stand.world.run_for(ms=10)
     assert (await reset(stand, queue_id=0, offset=2)).code == 0
-    assert [(await each).next_begin_offset for each in held] == [2] * len(held)
+    answers: list[Any] = await asyncio.gather(*held)
+    assert [answer.next_begin_offset for answer in answers] == [2] * len(held)
     assert not other.done()
     await stand.send("orders", b"5")
     assert (await other).code == 0
