@@ -67,6 +67,30 @@ async def test_without_a_nameserver_a_new_disk_costs_the_slave_nothing(world: Si
     await pair.close()
 
 
+async def test_without_a_nameserver_a_synchronous_master_accepts_nothing(world: SimulatedWorld) -> None:
+    """It lost its end to a power cut, and can't ask who has it."""
+    pair = ReplicaSet(world, **SYNC)
+    await pair.open()
+    assert (await pair.send(b"kept")).code == 0
+    pair.brokers[MASTER].state.store.flush()
+    for number in range(20):
+        assert (await pair.send(b"%d" % number)).code == 0
+    had = pair.end(SLAVE)
+    world.kill(MASTER, power_loss=True)
+    world.kill("namesrv")
+    starting = asyncio.ensure_future(pair.start(MASTER))
+    await world.run_for(seconds=5)
+    assert pair.end(MASTER) < had
+    assert (await pair.send(b"no")).code == ResponseCode.SERVICE_NOT_AVAILABLE
+    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
+    await starting
+    await world.run_for(seconds=40)
+    assert (await pair.state(MASTER)).waits_for_failover
+    assert (await pair.failover()).master == address_of(SLAVE)
+    assert len(await pair.bodies(SLAVE)) == 21
+    await pair.close()
+
+
 async def test_a_slave_with_a_new_disk_takes_an_id_that_is_free(world: SimulatedWorld) -> None:
     """A failover has given its id to the old master, and its settings say the same as before."""
     trio = await filled(ReplicaSet(world), slaves=2)
