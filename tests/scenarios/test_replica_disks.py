@@ -1,6 +1,7 @@
 """Machines that lost their disk, or forgot something: a new disk must not cost the others theirs."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.replica_set import MASTER, NAMESRV, SECOND, SLAVE, ReplicaSet, address_of
 
 pytestmark = pytest.mark.row("P7")
-SYNC = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 300}
+SYNC: dict[str, Any] = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 300}
 
 
 async def members(of: ReplicaSet) -> dict[int, str]:
