@@ -8,7 +8,7 @@
 - `follower.py`: a slave copies the log; `copy_fence.py`: it stops while another one takes over
 - `state_copy.py`: topics, groups and offsets of the master become the slave's
 - `slave_front.py`: what a slave refuses; `enough_replicas.py`: what a synchronous master refuses
-- `losing.py`: which records count as messages when a failover loses some. Pure
+- `losing.py`: which records count as messages when a failover loses some
 - `role_change.py`, `between_cores.py`: a broker becomes master or slave
 - `ha_status.py`: the state in the form of RocketMQ's `haStatus`
 - `successor.py`: the broker that has become the master meanwhile

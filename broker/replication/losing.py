@@ -1,4 +1,4 @@
-"""Which records of a log count as messages when a failover loses the end of it. Pure.
+"""Which records of a log count as messages when a failover loses the end of it.
 
 A log has more than messages: ends of transactions, notes of pops. They are lost with the messages around them, and
 aren't counted. A message that waits (delayed, timed, half) counts, and so does its delivered copy.
@@ -7,6 +7,7 @@ aren't counted. A message that waits (delayed, timed, half) counts, and so does 
 from collections import deque
 from collections.abc import Iterable
 
+from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.names import HALF_TOPIC, SCHEDULE_TOPIC, WHEEL_TIMER_TOPIC, is_system_topic
 from staticfire.protocol.record import peek_topic_and_properties
 
@@ -24,8 +25,12 @@ def count_messages(records: Iterable[tuple[int, bytes]]) -> int:
     return sum(1 for _, record in records if is_message(record))
 
 
-def last_messages(records: Iterable[tuple[int, bytes]], count: int) -> list[int]:
-    """Return the positions of the last messages, at most so many, in order."""
-    positions: deque[int] = deque(maxlen=count)
-    positions.extend(position for position, record in records if is_message(record))
-    return list(positions)
+def end_without(store: MessageStore, losing: int) -> tuple[int, int]:
+    """Return where the log ends without its last messages, and how many these are. Raises: StorageError."""
+    if losing <= 0:
+        return store.max_position, 0
+    positions: deque[int] = deque(maxlen=losing)
+    positions.extend(position for position, record in store.records_from(store.min_position) if is_message(record))
+    if not positions:
+        return store.max_position, 0
+    return positions[0] if len(positions) == losing else store.min_position, len(positions)

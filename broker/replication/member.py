@@ -5,6 +5,7 @@ Behaviour
   id: a broker that took over while this one was dead or frozen has a newer epoch, and this one becomes its slave.
 - A master that starts with an empty log asks once: its disk may be a new one. If a slave has taken over, it becomes its
   slave; if a slave has messages, it accepts none until that one has taken over.
+- A synchronous master for which no nameserver answers accepts nothing until one has, for the same reason.
 - A slave whose id another one has takes a free one: it lost its disk, and a failover has exchanged ids meanwhile.
 - A master whose sends wait for slaves, and that lost the end of its log to a power cut, doesn't begin again: a slave
   has what was acknowledged, and takes over. Other masters begin another life of their epoch at the end that they have,
@@ -31,13 +32,12 @@ from staticfire.broker.replication.lineage import (
     waits_for_copies,
     write_lineage,
 )
-from staticfire.broker.replication.losing import count_messages, last_messages
+from staticfire.broker.replication.losing import count_messages, end_without
 from staticfire.broker.replication.role_change import RoleChange
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.successor import find_successor, known_members, other_id, reason_to_wait
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
-from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, StorageError
@@ -60,7 +60,7 @@ log = logger("replication")
 SUCCESSOR_MS = 1_000
 # A nameserver that has just started knows all slaves after this time: they register each 30 s.
 KNOWN_MS = 35_000
-HANDING_OVER = "handing over"
+HANDING_OVER, UNSURE = "handing over", "unsure"
 SET_ID_BITS = 64
 ASYNC_MASTER = "ASYNC_MASTER"
 # Absent: the role of the last master.
@@ -90,7 +90,7 @@ class ReplicationMember:
         self._instance = f"{state.machine.identity.random.getrandbits(SET_ID_BITS):016x}"
         self._waits_for_failover = False
         self._is_unsure = False
-        """Whether no nameserver has answered yet, and the folder was empty."""
+        """Whether no nameserver has answered yet, and the folder was empty or the end of the log may be lost."""
         self._unsure_until_ms = 0
         self._may_be_replaced = False
         """This master has no lineage, because its disk is new, and another broker may have become the master."""
@@ -153,7 +153,11 @@ class ReplicationMember:
         if not self._may_be_replaced:
             return False
         around, settings, lineage = self._around, self._state.settings, self._lineage
-        self._is_unsure = not lineage.set_id and await known_members(settings, around.registration, around.pool) is None
+        self._is_unsure = not lineage.set_id or waits_for_copies(settings)
+        if self._is_unsure:
+            self._is_unsure = await known_members(settings, around.registration, around.pool) is None
+            if self._is_unsure and lineage.set_id:
+                self._store.refuse(StorageError("no nameserver says which slaves may have more: send again"), UNSURE)
         found = await find_successor(settings, lineage, around.registration, around.pool)
         self._may_be_replaced = found is not None
         if found is not None:
@@ -254,14 +258,19 @@ class ReplicationMember:
             await around.pause(SUCCESSOR_MS)
 
     async def _ask_again(self) -> None:
-        """Ask whether a slave has messages: this master started with an empty folder while no nameserver answered."""
-        around = self._around
-        if await known_members(self._state.settings, around.registration, around.pool) is None:
+        """Ask whether a slave has more of the log: no nameserver answered when this master started."""
+        around, settings = self._around, self._state.settings
+        members = await known_members(settings, around.registration, around.pool)
+        if members is None:
             return
         uptime_ms = self._state.machine.clock.uptime_ms()
         self._unsure_until_ms = self._unsure_until_ms or uptime_ms + KNOWN_MS
-        has_waited = not self._store.max_position and await self._must_wait()
-        self._is_unsure = not has_waited and uptime_ms < self._unsure_until_ms
+        may_have_lost = bool(self._lineage.set_id) or not self._store.max_position
+        has_waited = may_have_lost and await self._must_wait()
+        is_known = bool(self._lineage.set_id) and any(broker_id != MASTER_ID for broker_id in members)
+        self._is_unsure = not has_waited and not is_known and uptime_ms < self._unsure_until_ms
+        if not self._is_unsure:
+            self._store.refuse(None, UNSURE)
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -364,7 +373,7 @@ class ReplicationMember:
             change = _change(SLAVE, request.broker_id, lineage, "a slave takes over")
         else:
             role = request.role or lineage.master_role or ASYNC_MASTER
-            end, lost = _end_without(self._store, request.losing)
+            end, lost = end_without(self._store, request.losing)
             epochs = begun(lineage.epochs, request.epoch, end)
             lineage = msgspec.structs.replace(lineage, epochs=epochs, is_damaged=False)
             change = _change(role, MASTER_ID, lineage, "it takes over")
@@ -374,16 +383,6 @@ class ReplicationMember:
                     change, cut_position=end, is_cleared=end == 0, deletions=deletions, lost_messages=lost
                 )
         self._around.change_role(change, call)
-
-
-def _end_without(store: MessageStore, losing: int) -> tuple[int, int]:
-    """Return where the log ends without its last messages, and how many these are. Raises: StorageError."""
-    if losing <= 0:
-        return store.max_position, 0
-    positions = last_messages(store.records_from(store.min_position), losing)
-    if not positions:
-        return store.max_position, 0
-    return positions[0] if len(positions) == losing else store.min_position, len(positions)
 
 
 def _change(role: str, broker_id: int, lineage: Lineage, reason: str) -> RoleChange:

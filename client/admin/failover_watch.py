@@ -23,7 +23,7 @@ log = logger("replication")
 
 POLL_MS = 100
 # A master that restarts, or hands over, is without a route for less than this.
-GONE_MS = 300
+GONE_MS = 200
 SILENT_MS = 10_000
 
 

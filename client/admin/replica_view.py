@@ -23,8 +23,14 @@ def line_of(replica: Replica, replicas: list[Replica]) -> dict[str, Any]:
 
 def _note_of_master(replica: Replica) -> str:
     assert replica.state is not None
-    ids = [str(follower.broker_id) for follower in replica.state.followers]
-    return f"copied by {', '.join(ids)}" if ids else "no slave copies it"
+    state = replica.state
+    if state.waits_for_failover:
+        return f"it lost messages: staticfire failover {replica.broker_name}"
+    ids = [str(follower.broker_id) for follower in state.followers]
+    words = f"copied by {', '.join(ids)}" if ids else "no slave copies it"
+    if state.all_in_sync_acknowledge:
+        return f"{words}; sends wait for all in sync"
+    return f"{words}; sends wait for {state.copies} copies" if state.copies > 1 else words
 
 
 def _note_of_slave(replica: Replica) -> str:
@@ -70,7 +76,13 @@ def object_of(replica: Replica, replicas: list[Replica]) -> dict[str, Any]:
         "problem": state.problem,
     }
     if replica.broker_id == MASTER_ID:
-        return {**shown, "slaves": msgspec.to_builtins(state.followers)}
+        return {
+            **shown,
+            "slaves": msgspec.to_builtins(state.followers),
+            "copiesAwaited": state.copies,
+            "allInSyncAcknowledge": state.all_in_sync_acknowledge,
+            "waitsForFailover": state.waits_for_failover,
+        }
     behind, in_sync = _behind(replica, replicas)
     return {
         **shown,

@@ -3,7 +3,8 @@
 staticfire simulate examples/replication/diverged_slave.py
 
 RocketMQ's slave then waits, and goes on in the middle of a record when the master's log has grown past its own end. A
-slave of staticfire copies nothing and says so: `staticfire replication`. When it takes over, nothing is lost.
+slave of staticfire removes what its asynchronous master lost, so that both are equal. When it takes over, nothing is
+lost. A synchronous master that lost its tail doesn't begin again: it waits for the slave to take over.
 """
 
 from staticfire.simulation.troubles import Facts, Stage, Trouble

@@ -150,7 +150,8 @@ class ReplicaSets:
         last = self._last.get(name)
         if last is not None:
             state = masters[machine]
-            kept = state.end_position if last.epoch == found.epoch else state.epochs[-1].start_position
+            is_same = last.epoch == found.epoch or not state.epochs
+            kept = state.end_position if is_same else state.epochs[-1].start_position
             how = LOST_MORE if name in self._is_losing else FAILED_OVER
             self._is_losing.discard(name)
             self._record.states["another master" if last.machine != machine else "the same master again"] += 1

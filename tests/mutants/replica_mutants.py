@@ -17,7 +17,7 @@ from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, T
 from staticfire.simulation.workload.loading import WorkloadMaker
 
 Patch = pytest.MonkeyPatch
-SYNC = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 500}
+SYNC: dict[str, Any] = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 500}
 
 
 def _copies_not_awaited(patch: Patch) -> None:

@@ -1,6 +1,7 @@
 """Machines that lost their disk, or forgot something: a new disk must not cost the others theirs."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.replica_set import MASTER, NAMESRV, SECOND, SLAVE, ReplicaSet, address_of
 
 pytestmark = pytest.mark.row("P7")
-SYNC = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 300}
+SYNC: dict[str, Any] = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 300}
 
 
 async def members(of: ReplicaSet) -> dict[int, str]:
@@ -64,6 +65,30 @@ async def test_without_a_nameserver_a_new_disk_costs_the_slave_nothing(world: Si
     assert (await pair.failover()).master == address_of(SLAVE)
     await pair.until_caught_up(MASTER, SLAVE)
     pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
+
+
+async def test_without_a_nameserver_a_synchronous_master_accepts_nothing(world: SimulatedWorld) -> None:
+    """It lost its end to a power cut, and can't ask who has it."""
+    pair = ReplicaSet(world, **SYNC)
+    await pair.open()
+    assert (await pair.send(b"kept")).code == 0
+    pair.brokers[MASTER].state.store.flush()
+    for number in range(20):
+        assert (await pair.send(b"%d" % number)).code == 0
+    had = pair.end(SLAVE)
+    world.kill(MASTER, power_loss=True)
+    world.kill("namesrv")
+    starting = asyncio.ensure_future(pair.start(MASTER))
+    await world.run_for(seconds=5)
+    assert pair.end(MASTER) < had
+    assert (await pair.send(b"no")).code == ResponseCode.SERVICE_NOT_AVAILABLE
+    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
+    await starting
+    await world.run_for(seconds=40)
+    assert (await pair.state(MASTER)).waits_for_failover
+    assert (await pair.failover()).master == address_of(SLAVE)
+    assert len(await pair.bodies(SLAVE)) == 21
     await pair.close()
 
 

@@ -1,5 +1,7 @@
 """Masters and slaves in the swarm: seeds without them stay what they were, checkers see what breaks a promise."""
 
+from typing import Any
+
 import pytest
 
 from staticfire.protocol.errors import UsageError
@@ -30,10 +32,10 @@ from staticfire.simulation.workload.strikes import REPLICA_STRIKES, Strike
 pytestmark = [pytest.mark.row("P7"), pytest.mark.row("S3")]
 
 SEEDS = range(300)
-SYNC = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 500}
+SYNC: dict[str, Any] = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 500}
 
 
-def workload(replicas: int = 1, **settings: object) -> Workload:
+def workload(replicas: int = 1, **settings: Any) -> Workload:
     return Workload(
         brokers=Brokers(1, {"message_delay_level": "1s 2s 3s", **settings}, replicas),
         topics=[Topic("orders", 2)],
