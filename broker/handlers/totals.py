@@ -32,7 +32,7 @@ from staticfire.protocol.requests.totals import (
     PoppedPlace,
     Totals,
     TotalsAnswer,
-    Waiting,
+    BrokerWaiting,
     WaitingAnswer,
     WaitingMessage,
     WantedTotals,
@@ -102,7 +102,7 @@ class TotalsHandlers:
         request: GetWaiting = call.request
         kinds = request.kinds.split(",")
         limit = min(max(request.messages_max, 1), MESSAGES_MAX)
-        found = Waiting(popped=self._popped() if POPPED in kinds else [])
+        found = BrokerWaiting(popped=self._popped() if POPPED in kinds else [])
         for kind, places in self._waiting.places().items():
             if kind not in kinds:
                 continue
