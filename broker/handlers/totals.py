@@ -25,6 +25,7 @@ from staticfire.protocol.names import group_of_topic
 from staticfire.protocol.properties import KEYS, PGROUP, TAGS, TRANSACTION_CHECK_TIMES, UNIQ_KEY, text_property
 from staticfire.protocol.record import decode_record
 from staticfire.protocol.requests.totals import (
+    BrokerWaiting,
     ConsumptionAnswer,
     GetConsumption,
     GetWaiting,
@@ -32,7 +33,6 @@ from staticfire.protocol.requests.totals import (
     PoppedPlace,
     Totals,
     TotalsAnswer,
-    BrokerWaiting,
     WaitingAnswer,
     WaitingMessage,
     WantedTotals,

@@ -10,7 +10,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import broker_answer
-from staticfire.protocol.requests.totals import GetTotals, GetWaiting, Totals, BrokerWaiting, WantedTotals
+from staticfire.protocol.requests.totals import BrokerWaiting, GetTotals, GetWaiting, Totals, WantedTotals
 
 TIMEOUT_MS = 5_000
 # A user who may not look at the whole cluster may look at some of its topics and groups, one by one.
