@@ -30,5 +30,5 @@ Apart from the requests: `registration.py` (routes), `retention.py` and `disk_wa
 `orphan_topics.py` (topics that a kill left without configuration), `config_files.py` (small state files),
 `key_index.py` (the key index follows the log) and `key_tables.py` (its tables), `statistics.py`, `put_times.py`
 (durations of puts), `surprises.py` (reports of implicit actions), `metrics.py` (metrics for Prometheus),
-`administration.py`.
+`totals.py` (all topics and groups), `administration.py`.
 """

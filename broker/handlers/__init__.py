@@ -8,7 +8,8 @@
 - `offsets.py`: offsets of queues and groups; `locks.py`: queues that one member locks for itself
 - `clients.py`: heartbeats and unregistration of clients; `group_watch.py`: reports problems of consumer groups;
   `member_notices.py`: notifies members to rebalance
-- `connections.py`: lists of clients, and requests passed on to a client; `group_state.py`: the whole state of a group
+- `connections.py`: lists of clients, and requests passed on to a client; `group_state.py`: the whole state of a group;
+  `totals.py`: all topics, groups and waiting messages
 - `topics.py`, `groups.py`, `config.py`: changes by administrators; `queues.py`: finds a queue without creating it
 - `access.py`: users and policies, and what clients say about themselves
 - `queries.py`: finds messages by key, id and position

@@ -25,6 +25,7 @@ from staticfire.protocol.names import group_of_topic
 from staticfire.protocol.properties import KEYS, PGROUP, TAGS, TRANSACTION_CHECK_TIMES, UNIQ_KEY, text_property
 from staticfire.protocol.record import decode_record
 from staticfire.protocol.requests.totals import (
+    BrokerWaiting,
     ConsumptionAnswer,
     GetConsumption,
     GetWaiting,
@@ -32,7 +33,6 @@ from staticfire.protocol.requests.totals import (
     PoppedPlace,
     Totals,
     TotalsAnswer,
-    Waiting,
     WaitingAnswer,
     WaitingMessage,
     WantedTotals,
@@ -102,7 +102,7 @@ class TotalsHandlers:
         request: GetWaiting = call.request
         kinds = request.kinds.split(",")
         limit = min(max(request.messages_max, 1), MESSAGES_MAX)
-        found = Waiting(popped=self._popped() if POPPED in kinds else [])
+        found = BrokerWaiting(popped=self._popped() if POPPED in kinds else [])
         for kind, places in self._waiting.places().items():
             if kind not in kinds:
                 continue

@@ -11,6 +11,7 @@
 - replica_choice.py: which replica of a broker a request goes to
 - listing.py: all topics, all groups; peek.py: messages of a topic; look_ups.py: messages by id or key; consumption.py:
   which groups have consumed a message
+- totals.py: all topics, groups and waiting messages, by one request to each broker
 - access.py: users and policies
 - replicas.py: masters and slaves, and failovers; failover_watch.py: failovers without a person; replica_view.py: how
   they are shown

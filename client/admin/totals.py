@@ -10,7 +10,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import broker_answer
-from staticfire.protocol.requests.totals import GetTotals, GetWaiting, Totals, Waiting, WantedTotals
+from staticfire.protocol.requests.totals import BrokerWaiting, GetTotals, GetWaiting, Totals, WantedTotals
 
 TIMEOUT_MS = 5_000
 # A user who may not look at the whole cluster may look at some of its topics and groups, one by one.
@@ -36,12 +36,12 @@ async def broker_totals(
 
 async def broker_waiting(
     client: ClusterClient, brokers: Mapping[str, str], kinds: str, messages_max: int
-) -> dict[str, Waiting] | None:
+) -> dict[str, BrokerWaiting] | None:
     """Return what waits at each broker. Raises: as `broker_totals`."""
     answers = await _of_all(client, brokers, GetWaiting(kinds, messages_max))
     if answers is None:
         return None
-    return {name: answer.body or Waiting() for name, answer in answers.items()}
+    return {name: answer.body or BrokerWaiting() for name, answer in answers.items()}
 
 
 async def _of_all(client: ClusterClient, brokers: Mapping[str, str], request: Request) -> dict[str, Answer] | None:

@@ -88,7 +88,7 @@ class PoppedPlace(PoppedState, rename="camel", gc=False, kw_only=True):
     group: str
 
 
-class Waiting(msgspec.Struct, rename="camel", gc=False):
+class BrokerWaiting(msgspec.Struct, rename="camel", gc=False):
     """What waits at a broker, the next first."""
 
     messages: list[WaitingMessage] = []
@@ -102,7 +102,7 @@ class Waiting(msgspec.Struct, rename="camel", gc=False):
 class WaitingAnswer(Answer, rename="camel"):
     """What waits at a broker."""
 
-    body_type: ClassVar[Any] = Waiting
+    body_type: ClassVar[Any] = BrokerWaiting
 
 
 @request(RequestCode.GET_WAITING, answer=WaitingAnswer)

@@ -63,8 +63,9 @@ def journal(
     async def ask(admin: "Admin") -> "JournalRecords":
         if of_requests:
             return await admin.requests(code_of(code) if code else None, client, group, topic, queue_id, broker)
-        chosen = {"client": client, "group": group, "topic": topic, "broker_name": broker}
-        return await admin.journal(*kinds, queue_id=queue_id, **chosen)
+        return await admin.journal(
+            *kinds, client=client, group=group, topic=topic, queue_id=queue_id, broker_name=broker
+        )
 
     found = asked(namesrv, "staticfire", lambda admin: _with_typos(admin, ask, topic, group))
     shown = found if records_max is None else found[-records_max:]

@@ -13,7 +13,8 @@
 - `faults.py`: fault injection; `users.py`: users and policies; `replication.py`: masters and slaves
 - `overview.py`: the cluster in one response; `brokers.py`: brokers and their load; `topic_facts.py`: one topic;
   `clients.py`: producers and members; `waiting.py`: what a
-  group can't get yet; `offset_changes.py`: reset offsets; `timed_messages.py`: messages by time
+  group can't get yet; `offset_changes.py`: reset offsets; `timed_messages.py`: messages by time;
+  `waiting_messages.py`: all messages that wait, or are popped; `traces.py`: what clients trace
 - `listed.py`: pages of long lists; `refusals.py`: errors and their status; `remote_view.py`: a cluster elsewhere
 - `dashboard_place.py`: where the pages for people are; `login_cookie.py`: the cookie of their login
 """

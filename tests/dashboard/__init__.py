@@ -4,7 +4,9 @@
 - `test_injection.py`: names and texts that are no HTML; `test_forms.py`: forms that can't be used
 - `test_search.py`: lists, a search, a message
 - `test_other_clusters.py`: pages of clusters with slaves, with users, with TLS
+- `test_waiting_pages.py`: what waits, traces, changes, things that are gone
 - `test_live.py`: live parts and who follows them; `test_listed.py`: pages of long lists; both without a cluster
 - `test_in_browser.py`: pages in a Chromium, which `browser.py` controls; `members.py`: a cluster with something to see
+- `test_conditions_in_browser.py`: ten thousand topics, servers that are gone, scripts in messages
 - `screenshots.py`: the pictures of the docs
 """

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from staticfire.broker.journal.spill import JournalSpill
 from staticfire.client import (
     BrokerAnswer,
     ClientSettings,
@@ -389,37 +388,3 @@ async def test_questions_that_make_no_sense_are_answered_with_some(
     part = await page(shop, first_number=first_number, records_max=records_max, requests=requests)
     assert len(part.records) <= max(1, records_max)
     assert part.next_number >= 1
-
-
-async def test_the_newest_events_are_those_at_the_end_of_all(world: SimulatedWorld) -> None:
-    shop = await Shop(world, broker_settings={**ON, "journal_events_max": 100}).open(brokers=2)
-    await shop.start("one")
-    await filled(shop, 700)
-    await world.run_for(seconds=1)
-    await shop.start("two")
-    await filled(shop, 400)
-    await world.run_for(seconds=1)
-    every = await shop.admin.journal()
-    for newest in (1, 30, 333, len(every) - 1, len(every), len(every) + 50):
-        assert await shop.admin.journal(newest=newest) == every[-newest:], newest
-    for kinds, chosen in (((JOINED,), {}), ((JOINED, LEFT), {"group": GROUP}), ((DELIVERED,), {"topic": TOPIC})):
-        some = await shop.admin.journal(*kinds, **chosen)
-        assert some
-        assert await shop.admin.journal(*kinds, **chosen, newest=5) == some[-5:]
-    assert await shop.admin.journal(DIED, newest=5) == []
-    await shop.close()
-
-
-async def test_a_search_backwards_reads_only_chunks_that_have_wanted_events(
-    world: SimulatedWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shop = await Shop(world, broker_settings={**ON, "journal_events_max": 100}).open()
-    await shop.start("one")
-    await filled(shop, 2_000)
-    await world.run_for(seconds=1)
-    reads: list[object] = []
-    spill_read = JournalSpill._read
-    monkeypatch.setattr(JournalSpill, "_read", lambda spill, chunk: reads.append(chunk) or spill_read(spill, chunk))
-    assert [one.kind for one in await shop.admin.journal(JOINED, newest=5)] == [JOINED]
-    assert len(reads) <= 2
-    await shop.close()

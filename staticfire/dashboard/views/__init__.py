@@ -3,5 +3,6 @@
 - `asking.py`: what a page is requested with; `tables.py`: sorting, pages and filters of tables
 - `overview.py`, `topics.py`, `groups.py`, `clients.py`, `messages.py`, `letters.py`, `clock.py`, `faults.py`,
   `journal.py`
+- `waiting.py`: open transactions, popped messages, traces
 - `picture.py`: the picture of a group's members and their queues
 """
