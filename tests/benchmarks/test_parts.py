@@ -11,6 +11,7 @@ SHORT = {
     "access": ["--sends", "640", "--rounds", "1"],
     "burst": ["--rounds", "2", "--only", "json_send"],
     "consume_path": ["--rounds", "2"],
+    "faults_of_chaos": ["--rounds", "1", "--seconds", "1"],
     "journal": ["--rounds", "20", "--only", "pull_1"],
     "producer_encode": ["--rounds", "1", "--messages", "640"],
     "request_decoding": ["--kind", "HEART_BEAT"],
