@@ -43,7 +43,7 @@ CALLS = 5_000
 CODE = 310
 
 
-class Figure(NamedTuple):
+class AccessFigure(NamedTuple):
     """One line of the table."""
 
     name: str
@@ -54,7 +54,7 @@ class Figure(NamedTuple):
 # -- sends -------------------------------------------------------------------------------------------------------------
 
 
-class Sender:
+class FrameSender:
     """Sends a ring of frames on one connection, and counts the responses."""
 
     def __init__(self, server: ServerProcess, tls: bool, topic: str) -> None:
@@ -94,12 +94,12 @@ class Sender:
         self._socket.close()
 
 
-def send_figures(count: int, rounds: int) -> list[Figure]:
+def send_figures(count: int, rounds: int) -> list[AccessFigure]:
     """Return the rates of sends, with TLS and without."""
     best = {False: (0.0, 0.0), True: (0.0, 0.0)}
     with broker() as server:
         pin(0, LOAD_CORE)
-        senders = {tls: Sender(server, tls, "orders") for tls in best}
+        senders = {tls: FrameSender(server, tls, "orders") for tls in best}
         for sender in senders.values():
             sender.rates(IN_FLIGHT * 20)
         for _ in range(rounds):
@@ -109,10 +109,10 @@ def send_figures(count: int, rounds: int) -> list[Figure]:
             sender.close()
     (plain, plain_us), (covered, covered_us) = best[False], best[True]
     return [
-        Figure("plain sends of 1 KiB, per s (CPU of the broker)", f"{plain:,.0f} ({plain_us:.1f} us)", ""),
-        Figure("sends with TLS, per s (CPU of the broker)", f"{covered:,.0f} ({covered_us:.1f} us)", ""),
-        Figure("TLS / plain, by rate", f"{covered / plain:.2f}", ">= 0.5"),
-        Figure("TLS / plain, by CPU of the broker", f"{plain_us / covered_us:.2f}", ""),
+        AccessFigure("plain sends of 1 KiB, per s (CPU of the broker)", f"{plain:,.0f} ({plain_us:.1f} us)", ""),
+        AccessFigure("sends with TLS, per s (CPU of the broker)", f"{covered:,.0f} ({covered_us:.1f} us)", ""),
+        AccessFigure("TLS / plain, by rate", f"{covered / plain:.2f}", ">= 0.5"),
+        AccessFigure("TLS / plain, by CPU of the broker", f"{plain_us / covered_us:.2f}", ""),
     ]
 
 
@@ -212,11 +212,11 @@ def main() -> None:
     new, known = decision_us(arguments.rounds)
     figures = [
         *send_figures(arguments.sends, arguments.rounds),
-        Figure("a handshake of TLS 1.3, CPU of the server", f"{handshake_ms(arguments.rounds):.2f} ms", "< 5 ms"),
-        Figure("a signature of a send of 1 KiB", f"{signature:.1f} us", "< 15 us"),
-        Figure("signature / its HMAC alone", f"{signature / bare:.1f}", ""),
-        Figure(f"a decision of {POLICIES:,} policies, new topic", f"{new:.1f} us", "< 20 us"),
-        Figure("the same, topic asked before", f"{known:.1f} us", "< 20 us"),
+        AccessFigure("a handshake of TLS 1.3, CPU of the server", f"{handshake_ms(arguments.rounds):.2f} ms", "< 5 ms"),
+        AccessFigure("a signature of a send of 1 KiB", f"{signature:.1f} us", "< 15 us"),
+        AccessFigure("signature / its HMAC alone", f"{signature / bare:.1f}", ""),
+        AccessFigure(f"a decision of {POLICIES:,} policies, new topic", f"{new:.1f} us", "< 20 us"),
+        AccessFigure("the same, topic asked before", f"{known:.1f} us", "< 20 us"),
     ]
     table = Table("", "this machine", "goal")
     for figure in figures:

@@ -6,7 +6,8 @@ Pure, apart from `gate.py`, which the dispatcher calls with each request once ac
 - `users.py`: users and their secrets; `book.py`: users and policies together, as they are kept on disk
 - `needs.py`: what each request needs: the permission table
 - `judging.py`: is the signature right, and may the user do it; `refusals.py`: which requests were refused lately
-- `plain_acl.py`, `plain_file.py`: the rules of RocketMQ 4 (plain_acl.yml)
+- `plain_acl.py`, `plain_file.py`: the rules of RocketMQ 4 (plain_acl.yml); `plain_administration.py`: requests that
+  read and change them
 - `gate.py`: applies all this to requests; `administration.py`: requests that change users and policies;
   `peers.py`: which client uses which access key; `desk.py`: all of it together
 """

@@ -49,7 +49,7 @@ ACCESS_CASES = {
 }
 
 
-class Case(NamedTuple):
+class AccessCase(NamedTuple):
     """One of the cases."""
 
     key: str
@@ -66,14 +66,14 @@ class Case(NamedTuple):
 
 NOBODY = "nobody-knows-me"
 _CASES = {
-    "key": Case("app", SECRETS["app"], True, True),
-    "wrong-secret": Case("app", "wrong", False, False, "wrong signature"),
-    "unknown-user": Case(NOBODY, "wrong", False, False, "unknown user"),
-    "no-key": Case("", "", False, False, "no access key"),
-    "no-pub": Case("reader", SECRETS["reader"], False, False, "not permitted", "Topic:no-pub", "Pub"),
-    "no-sub": Case("writer", SECRETS["writer"], True, False, "not permitted", "Group:g-no-sub", "Sub"),
-    "tls": Case("app", SECRETS["app"], True, True, tls=True, on_tls_port=True),
-    "no-tls": Case("app", SECRETS["app"], False, False, on_tls_port=True),
+    "key": AccessCase("app", SECRETS["app"], True, True),
+    "wrong-secret": AccessCase("app", "wrong", False, False, "wrong signature"),
+    "unknown-user": AccessCase(NOBODY, "wrong", False, False, "unknown user"),
+    "no-key": AccessCase("", "", False, False, "no access key"),
+    "no-pub": AccessCase("reader", SECRETS["reader"], False, False, "not permitted", "Topic:no-pub", "Pub"),
+    "no-sub": AccessCase("writer", SECRETS["writer"], True, False, "not permitted", "Group:g-no-sub", "Sub"),
+    "tls": AccessCase("app", SECRETS["app"], True, True, tls=True, on_tls_port=True),
+    "no-tls": AccessCase("app", SECRETS["app"], False, False, on_tls_port=True),
 }
 
 
@@ -120,7 +120,7 @@ def stand(client: RealClient, settings: dict[str, str]) -> Iterator[Cluster]:
         yield cluster
 
 
-class Played(NamedTuple):
+class PlayedAccess(NamedTuple):
     """What a program reported."""
 
     sent: bool
@@ -130,8 +130,14 @@ class Played(NamedTuple):
 
 
 def _played(
-    command: list[str], client: RealClient, case: Case, name: str, cluster: Cluster, home: Path, trust: dict[str, str]
-) -> Played | str:
+    command: list[str],
+    client: RealClient,
+    case: AccessCase,
+    name: str,
+    cluster: Cluster,
+    home: Path,
+    trust: dict[str, str],
+) -> PlayedAccess | str:
     """Run a client's program; return what it reported, or its last words if that is no report."""
     address = cluster.grpc_endpoint if client.by_grpc else cluster.namesrv
     patience = RECEIVE_S if case.receives else NOTHING_S
@@ -154,10 +160,10 @@ def _played(
         return "\n".join([f"it ended with {done.returncode}", *(done.stdout + done.stderr).splitlines()[-12:]])
     details = "; ".join(f"{step}: {each['detail']}" for step, each in by_step.items() if each["detail"])
     ms = round((time.monotonic() - began) * 1000)
-    return Played(by_step["sent"]["ok"], by_step["received"]["ok"], details, ms)
+    return PlayedAccess(by_step["sent"]["ok"], by_step["received"]["ok"], details, ms)
 
 
-def _judged(case: Case, cluster: Cluster, played: Played | str) -> Outcome:
+def _judged(case: AccessCase, cluster: Cluster, played: PlayedAccess | str) -> Outcome:
     if isinstance(played, str):
         return Outcome("failed", played)
     problems = []
@@ -171,7 +177,7 @@ def _judged(case: Case, cluster: Cluster, played: Played | str) -> Outcome:
     return Outcome(word, "\n".join([*problems, played.detail]) if problems else played.detail, played.ms)
 
 
-def _is_noted(case: Case, refusals: list[RefusedAccess]) -> bool:
+def _is_noted(case: AccessCase, refusals: list[RefusedAccess]) -> bool:
     return any(
         (one.reason, one.user, one.resource) == (case.reason, case.key, case.resource)
         and (not case.action or case.action in one.actions)

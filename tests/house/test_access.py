@@ -9,7 +9,9 @@ from staticfire.runtime.live import live_machine
 
 
 def handled() -> set[int]:
-    broker = Broker(live_machine(), BrokerSettings(store_path_root_dir="/nowhere"))
+    # With plain_acl.yml, because some requests are handled only then.
+    settings = BrokerSettings(store_path_root_dir="/nowhere", plain_acl_file="/nowhere/plain_acl.yml")
+    broker = Broker(live_machine(), settings)
     return set(broker.dispatcher.routes.handlers)
 
 

@@ -164,7 +164,7 @@ def framed(code: int, fields: dict[str, str], body: bytes = b"") -> bytes:
     return struct.pack(">II", 4 + len(header) + len(body), len(header)) + header + body
 
 
-class Wire(asyncio.Protocol):
+class OneFrame(asyncio.Protocol):
     """Sends bytes, and keeps what is returned."""
 
     def __init__(self, data: bytes) -> None:
@@ -185,7 +185,7 @@ class Wire(asyncio.Protocol):
 
 async def frame_sent(asker: Asker, frame: bytes) -> tuple[int, str]:
     """Send a frame on a connection of its own; return code and remark of the response."""
-    wire = Wire(frame)
+    wire = OneFrame(frame)
     host, _, port = asker.stand.brokers["broker-a"].rpartition(":")
     await asker.stand.world.machine("thief", "10.0.0.8").network.connect(lambda: wire, host, int(port), 1_000)
     return await wire.answer
