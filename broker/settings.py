@@ -29,7 +29,7 @@ REPLICAS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class BrokerSettings(TlsSettings):
+class BrokerSettings(TlsSettings):  # house: one line or two for each setting
     """One broker. Read once, passed down as a value."""
 
     # Identity

@@ -66,7 +66,7 @@ class _Piece(NamedTuple):
     """As requested."""
 
 
-class ReplicationFollower:
+class ReplicationFollower:  # house: one loop, its state, and what may interrupt it
     """The copy of one slave."""
 
     def __init__(

@@ -70,7 +70,7 @@ LAG_MS_MAX = 3_600_000
 FENCE_MS_MAX = 30_000
 
 
-class ReplicationMember:
+class ReplicationMember:  # house: the API of the package, and the decisions of a start, which share its state
     """Replication of one broker, in use."""
 
     def __init__(self, around: BrokerAround) -> None:

@@ -64,7 +64,7 @@ def limits_of(settings: BrokerSettings) -> Limits:
     return Limits(settings.ha_max_gap_not_in_sync, settings.ha_max_time_slave_not_catchup)
 
 
-class ReplicationSource:
+class ReplicationSource:  # house: one table of slaves, from joining to leaving
     """What a master knows of its slaves, and what it sends them."""
 
     def __init__(

@@ -227,14 +227,7 @@ class DuplicatesExplained(Checker):
     """
 
     promise = "a consumed message is redelivered only if a fault, a start or a leave explains it"
-    hears = (
-        CallBegan,
-        CallEnded,
-        FaultBegan,
-        FaultEnded,
-        ProcessBegan,
-        ProcessEnded,
-    )
+    hears = (CallBegan, CallEnded, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -307,10 +300,7 @@ class NothingEarly(Checker):
     """No member gets a delayed message before it is due."""
 
     promise = "no delayed message is delivered before it is due"
-    hears = (
-        SendBegan,
-        CallBegan,
-    )
+    hears = (SendBegan, CallBegan)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)

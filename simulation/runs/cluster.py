@@ -37,7 +37,7 @@ START_TRIES_MAX = 120
 SYNC_PERIOD_MS = 1_000
 
 
-class RunCluster:
+class RunCluster:  # house: all machines of a run: one table, starts and ends
     """All machines by name, and which of them are up."""
 
     def __init__(self, world: SimulatedWorld, workload: Workload, record: RunRecord) -> None:

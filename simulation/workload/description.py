@@ -3,6 +3,8 @@
 Everything else is random, from the seed: when each message is sent, what listeners return, what breaks, for how long.
 """
 
+# house: a workload file is made of these classes, which check each other
+
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any

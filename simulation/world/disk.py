@@ -27,7 +27,7 @@ class DiskImage(NamedTuple):
     top: Folder
 
 
-class Disk:
+class Disk:  # house: all faults of a disk meet in one state
     """The files of one machine by path."""
 
     def __init__(self, name: str) -> None:
