@@ -33,7 +33,7 @@ class ActingSet(ReplicaSet):
 
     async def route(self, topic: str = "orders") -> tuple[dict[int, str], int]:
         """Return the addresses of the set, and the permission of its queues."""
-        answer = await self._pool.ask(NAMESRV, GetRoute(topic))
+        answer = await self.pool.ask(NAMESRV, GetRoute(topic))
         assert answer.code == 0, answer.remark
         [broker], [queues] = answer.body.broker_datas, answer.body.queue_datas
         return dict(broker.broker_addrs), queues.perm
@@ -53,7 +53,7 @@ async def test_the_lowest_slave_is_shown_as_a_master_that_can_be_read(pair: Acti
     world.kill(MASTER)
     await world.run_for(300)
     assert await pair.route() == ({0: address_of(SLAVE)}, 4)
-    group = (await pair._pool.ask(NAMESRV, GetMemberGroup("DefaultCluster", MASTER))).body.broker_member_group
+    group = (await pair.pool.ask(NAMESRV, GetMemberGroup("DefaultCluster", MASTER))).body.broker_member_group
     assert dict(group.broker_addrs) == {1: address_of(SLAVE)}
     assert (await pair.pull(SLAVE, 0)).code == 0
     await pair.start(MASTER)

@@ -18,7 +18,7 @@ SYNC: dict[str, Any] = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "sl
 
 
 async def members(of: ReplicaSet) -> dict[int, str]:
-    answer = await of._pool.ask(NAMESRV, GetMemberGroup("DefaultCluster", MASTER))
+    answer = await of.pool.ask(NAMESRV, GetMemberGroup("DefaultCluster", MASTER))
     return dict(answer.body.broker_member_group.broker_addrs)
 
 
