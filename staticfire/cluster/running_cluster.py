@@ -90,8 +90,11 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
         `client`: a client id, or one part of it, such as the instance name.
         Raises: UsageError, BrokerAnswer, NetworkError.
         """
-        chosen = {"client": client, "group": group, "topic": topic, "broker_name": broker}
-        return await self._asked(lambda admin: admin.journal(*kinds, queue_id=queue_id, **chosen))
+        return await self._asked(
+            lambda admin: admin.journal(
+                *kinds, client=client, group=group, topic=topic, queue_id=queue_id, broker_name=broker
+            )
+        )
 
     async def requests(
         self,

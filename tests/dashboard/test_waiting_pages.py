@@ -87,10 +87,10 @@ def test_popped_messages_until_they_are_acknowledged(cluster: Cluster, control: 
     settings = SimpleSettings(client=ClientSettings(instance_name=SCRIPT))
     consumer = SimpleConsumer("tills", cluster.namesrv, settings)
     consumer.subscribe("orders")
-    with consumer:
+    with consumer as till:
         taken: list[Any] = []
         while len(taken) < 4:
-            taken += consumer.receive(4, 600_000)
+            taken += till.receive(4, 600_000)
         reply = get(f"{control}/popped?match=TILL")[1]
         assert (reply["count"], {one["group"] for one in reply["popped"]}) == (4, {"tills"})
         assert get(f"{control}/popped?match=nothing")[1]["popped"] == []
@@ -98,7 +98,7 @@ def test_popped_messages_until_they_are_acknowledged(cluster: Cluster, control: 
         assert (SCRIPT in shown, SHOWN in shown) == (False, True)
         assert "4 messages of" in words_of(shown)
         for message in taken:
-            consumer.ack(message)
+            till.ack(message)
         assert get(f"{control}/popped")[1]["count"] == 0
 
 
