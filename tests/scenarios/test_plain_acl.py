@@ -1,5 +1,7 @@
 """RocketMQ 4's plain_acl.yml, as its mqadmin reads and changes it. Codes and texts are those of a running 4.9.7."""
 
+from typing import Any
+
 import pytest
 import yaml
 
@@ -45,7 +47,7 @@ LONG = "cannot be null and length should longer than 6"
 DONE = (0, None)
 
 
-async def opened(world: SimulatedWorld, **settings: object) -> Asker:
+async def opened(world: SimulatedWorld, **settings: Any) -> Asker:
     world.machine("broker-a", "10.0.0.2").files.replace(PATH, FILE)
     return Asker(await Stand(world, plain_acl_file=PATH, **settings).start())
 
