@@ -11,5 +11,6 @@
 - `oracle.py`: the same measurements of a real RocketMQ
 - `curves/`: the cost of more topics, connections, messages; `recorded/`: the source of docs/performance.md
 - `request_paths.py`: how many functions and files a request passes (`make roads`)
+- `replication.py`: what slaves cost, and how long a failover takes
 - `soak.py`: checks that nothing grows in a long run
 """
