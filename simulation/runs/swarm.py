@@ -61,12 +61,6 @@ def single_workload(chance: Random) -> Workload:
     return with_kinds(Random(chance.getrandbits(64)), workload)
 
 
-def replicated_workload(chance: Random) -> Workload:
-    """Return the workload of a seed with slaves in any case."""
-    workload = single_workload(chance)
-    return with_replicas(Random(chance.getrandbits(64)), workload, share=1.0)
-
-
 def plain_workload(chance: Random) -> Workload:
     """Return the part that every seed has. Don't change what it makes of a given seed."""
     topics = [Topic(name, chance.choice((1, 2, 4, 8))) for name in ("orders", "payments")[: chance.choice((1, 2))]]

@@ -25,9 +25,10 @@ from staticfire.simulation.checkers.losses import FAILED_OVER, GONE, LOST_MORE
 from staticfire.simulation.checkers.replicas import OffsetsCopied, OneMaster, QuorumKept, ReplicasEqual
 from staticfire.simulation.runs.play import Play, play
 from staticfire.simulation.runs.seeds import made_for
-from staticfire.simulation.runs.swarm import replicated_workload, single_workload, swarm_workload
+from staticfire.simulation.runs.swarm import single_workload, swarm_workload
 from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
 from staticfire.simulation.workload.strikes import REPLICA_STRIKES, Strike
+from tests.simulation.replicated import workload as replicated_workload
 
 pytestmark = [pytest.mark.row("P7"), pytest.mark.row("S3")]
 

@@ -1,6 +1,6 @@
 """Sends one message and consumes it with PyPI's `rocketmq`, with the keys of the environment."""
 
-# house: one program, copied into an environment where nothing of ours is installed.
+# One program, copied into an environment where nothing of ours is installed.
 import json
 import os
 import sys
