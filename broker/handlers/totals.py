@@ -8,6 +8,7 @@ Behaviour
 
 from heapq import nsmallest
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,7 +17,6 @@ from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.state import BrokerState
 from staticfire.broker.topics import TopicTable
-from staticfire.broker.totals import BrokerTotals
 from staticfire.broker.waiting import WaitingMessages
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
@@ -39,6 +39,9 @@ from staticfire.protocol.requests.totals import (
 )
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
+if TYPE_CHECKING:
+    from staticfire.broker.totals import BrokerTotals
+
 # How many places of a kind are searched for those that are due next: some ten milliseconds.
 READ_MAX = 20_000
 MESSAGES_MAX = 1_000
@@ -60,7 +63,8 @@ class TotalsHandlers:
         self._groups = groups
         self._pops = pops
         self._waiting = waiting
-        self._totals = BrokerTotals(state, topics, groups, pops)
+        self._parts = state, topics, groups, pops
+        self._totals: BrokerTotals | None = None
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -71,6 +75,11 @@ class TotalsHandlers:
     def totals(self, call: Call) -> Answer:
         """Return topics and groups."""
         wanted: WantedTotals = call.request.body or WantedTotals()
+        if self._totals is None:
+            # Imported here, because few brokers are looked at.
+            from staticfire.broker.totals import BrokerTotals
+
+            self._totals = BrokerTotals(*self._parts)
         topics = self._totals.of_topics(wanted.topics)
         groups = {} if wanted.groups == [] else self._totals.of_groups(wanted.groups)
         return TotalsAnswer(body=Totals(topics, groups))
