@@ -241,7 +241,7 @@ class ReplicaAdmin:
             waited_ms += POLL_MS
             stored = _stored_by(await self._state(master.address), target)
         if stored >= fenced.end_position:
-            await self._with_newest_state(target.address)
+            await self.copy_state(target.address)
             return 0
         if stored < 0:
             missing, words = -1, _not_joined(target, await self._state(target.address))
@@ -253,7 +253,7 @@ class ReplicaAdmin:
             raise ClientError(words)
         return missing
 
-    async def _with_newest_state(self, address: str) -> None:
+    async def copy_state(self, address: str) -> None:
         """Let a slave copy topics, groups and offsets now, and wait for it, but not long."""
         await self._asked(address, ControlReplication(copy_state=True), TIMEOUT_MS)
         for waited_ms in range(POLL_MS, CATCH_UP_MS, POLL_MS):

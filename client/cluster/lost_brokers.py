@@ -1,4 +1,4 @@
-"""Brokers whose connection was lost, and when to look for them next.
+"""Brokers whose connection was lost, or whose routes have no master, and when to look for them next.
 
 A broker that was killed is often back within a second. Before it gets this client's heartbeat, it has no producer to
 check transactions with, and a consumer doesn't pull from it. Route polls and heartbeats come only every 30 s.

@@ -126,7 +126,10 @@ REFUSALS = [
     ("GET", "peek/orders?offset=99999999999999999999", b"", 400, "a whole number is needed"),
     ("GET", "messages/nothing", b"", 404, "no message has the id or key nothing"),
     ("GET", "messages/order-1?from=yesterday", b"", 400, "'yesterday' is not a time; write 2026-"),
-    ("GET", "groups?al=1", b"", 400, "'al' is unknown here; there are all, match, max, skip, sort: did you mean all?"),
+    (
+        "GET", "groups?al=1", b"", 400,
+        "'al' is unknown here; there are all, match, max, skip, sort, survey: did you mean all?",
+    ),
     ("GET", "group/nobody", b"", 404, "no broker knows group nobody"),
     ("POST", "reset", b"{}", 400, "it takes no body"),
     ("POST", "reset?topic=orders", b"", 400, "'topic' is unknown here; it takes no parameters"),

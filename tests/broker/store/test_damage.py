@@ -42,8 +42,8 @@ class DamagedStand(StoreStand):
     def open_with(self, salvage: bool = False) -> None:
         self.kill()
         self._lives += 1
-        self._process = Process("broker", "127.0.0.1", self._lives)
-        self.files = SimulatedFiles(self._process, self.disk, History(STOPPED))
+        self.process = Process("broker", "127.0.0.1", self._lives)
+        self.files = SimulatedFiles(self.process, self.disk, History(STOPPED))
         settings = StoreSettings(
             **{name: getattr(SETTINGS, name) for name in SETTINGS.__struct_fields__} | {"salvage": salvage}
         )

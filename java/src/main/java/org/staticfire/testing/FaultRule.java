@@ -196,6 +196,11 @@ public final class FaultRule {
         return word("lifetime", lifetime);
     }
 
+    /** Keep the rule when all rules are removed, as a reset of the cluster does: only its number removes it. */
+    public FaultRule stays() {
+        return word("stays", true);
+    }
+
     /** Apply the rule only from this message time on. */
     public FaultRule from(Instant messageTime) {
         return word("from", messageTime);
