@@ -20,7 +20,7 @@ from staticfire.simulation.checkers.events import (
     SendFailed,
     TransactionEnded,
 )
-from staticfire.simulation.checkers.losses import Losses, takes_acknowledged
+from staticfire.simulation.checkers.losses import SHORTENING, Losses, takes_acknowledged
 from staticfire.simulation.checkers.rewinds import Rewinds
 from staticfire.simulation.checkers.unrest import GroupTroubles, TroubledTimes
 from staticfire.simulation.workload.description import Workload
@@ -152,9 +152,13 @@ class ReachesAll(Checker):
     promise = "at the end, each group has consumed all messages of its topics, or moved them to its dead letters"
     hears = (CallBegan, CallEnded, MessageFound, ProcessBegan, ProcessEnded)
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, gets_all: bool = True) -> None:
+        """`gets_all`: if not, a filter keeps messages from the groups, so it is unknown which one was at an offset."""
         super().__init__(workload)
+        self._gets_all = gets_all
         self._rewinds = Rewinds(workload)
+        self._passed: dict[tuple[str, QueuePlace], int] = {}
+        """The highest offset that a group got before the queue became shorter."""
         self._was_there: dict[tuple[str, QueuePlace, int], str] = {}
         self._retries: dict[tuple[str, str], set[str]] = {}
         """By group and broker: messages that have failed and wait there for their retry."""
@@ -189,6 +193,10 @@ class ReachesAll(Checker):
         if takes_acknowledged(ended, self.workload.brokers):
             for group in self.groups:
                 self._excused |= {(group, name) for name in self._retries.get((group, ended.who), ())}
+        if ended.how in SHORTENING:
+            for group, place, offset in self._was_there:
+                if place[0] == ended.who:
+                    self._passed[group, place] = max(offset, self._passed.get((group, place), 0))
 
     def _ended(self, began: CallBegan, is_success: bool) -> None:
         at, consumed = (began.group, began.place[0]), self._consumed[began.group]
@@ -210,7 +218,10 @@ class ReachesAll(Checker):
 
     def _check(self, group: str, found: MessageFound) -> None:
         was_there = self._was_there.get((group, found.place, found.offset), found.name)
-        is_passed_over = was_there != found.name and self._rewinds.have_been(group, found.place)
+        is_other = was_there != found.name
+        if not self._gets_all:
+            is_other = is_other or found.offset <= self._passed.get((group, found.place), -1)
+        is_passed_over = is_other and self._rewinds.have_been(group, found.place)
         if is_passed_over or (group, found.name) in self._excused:
             return
         if found.name not in self._consumed[group] and (group, found.name) not in self._dead:

@@ -63,7 +63,9 @@ class FiltersKept(Checker):
         self._sent: dict[str, SendBegan] = {}
         self._groups_of_calls: dict[int, str] = {}
         self._reaching: dict[str, ReachesAll] = {
-            group.name: ReachesAll(replace(workload, groups=[replace(group, expression=ALL_TAGS, condition=None)]))
+            group.name: ReachesAll(
+                replace(workload, groups=[replace(group, expression=ALL_TAGS, condition=None)]), gets_all=False
+            )
             for group in workload.groups
             if group.is_filtering
         }

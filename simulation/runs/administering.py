@@ -203,8 +203,19 @@ class Administrator:
             async def once(admin: Admin, broker: str = broker) -> None:
                 await act(admin, broker)
 
-            all_done = await self._until_done(once, broker, is_sure) and all_done
+            is_done = await self._until_done(once, broker, is_sure)
+            while is_done and await self._was_replaced(broker):
+                is_done = await self._until_done(once, broker, is_sure)
+            all_done = is_done and all_done
         return all_done
+
+    async def _was_replaced(self, broker: str) -> bool:
+        """Return whether a master may have accepted a change that its successor doesn't have, when that is over."""
+        cluster, was_replaced = self._cluster, False
+        while cluster.replicas is not None and cluster.replicas.has_outdated_master(broker):
+            was_replaced = True
+            await cluster.world.run_for(TRY_AGAIN_MS)
+        return was_replaced
 
     async def _until_done(
         self, act: Callable[[Admin], Awaitable[None]], broker: str = "", is_sure: bool = True

@@ -100,6 +100,10 @@ class ReplicaSets:
         found = self._serving.get(name)
         return "" if found is None else found.machine
 
+    def has_outdated_master(self, name: str) -> bool:
+        """Return whether a machine of a broker doesn't know yet that another one has become the master."""
+        return bool(self._outdated.get(name))
+
     def slaves(self, name: str) -> list[str]:
         """Return the machines of a broker that run as slaves."""
         return [machine for machine in self._brokers.machines_of(name) if self._role(machine) == SLAVE]

@@ -53,6 +53,8 @@ class Striker:
         """End all faults now; return when everything works again."""
         self._over.set()
         await asyncio.gather(*self._tasks)
+        if self._cluster.replicas is not None:
+            await self._on_replicas().replace_lost_masters()
 
     async def _play(self, strike: Strike) -> None:
         if await self._is_over_within(strike.at_ms):

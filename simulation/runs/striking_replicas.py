@@ -20,6 +20,8 @@ ANY_LOSS = 1_000_000
 LAGS_MS = 4_000
 TRIES_MAX = 60
 PAUSE_MS = 500
+# A master that starts, and must wait, has noticed that by then.
+NOTICED_MS = 3_000
 
 
 class ReplicaStriker:
@@ -51,6 +53,15 @@ class ReplicaStriker:
                 return await self._elect_lagging(name, chance, strike.lasts_ms)
             case _:
                 raise AssertionError(f"unknown fault: {strike.kind}")
+
+    async def replace_lost_masters(self) -> None:
+        """Let slaves take over from masters that wait for that, as an administrator does if none does so by itself."""
+        brokers = self._cluster.workload.brokers
+        for name in () if brokers.fails_over else brokers.names:
+            for _ in range(TRIES_MAX):
+                await self._world.run_for(NOTICED_MS)
+                if self._replicas.serving(name) or await self._fail_over(name) is not None:
+                    break
 
     def _lose_disk(self, machine: str) -> End:
         self._cluster.kill(machine, power_loss=True)

@@ -7,7 +7,16 @@ import pytest
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.properties import format_properties
 from staticfire.protocol.sql92.filters import compile_filter
-from staticfire.simulation.checkers.events import CallBegan, CallEnded, MessageFound, RunEvent, Seen, SendBegan
+from staticfire.simulation.checkers.events import (
+    CallBegan,
+    CallEnded,
+    MessageFound,
+    ProcessBegan,
+    ProcessEnded,
+    RunEvent,
+    Seen,
+    SendBegan,
+)
 from staticfire.simulation.checkers.filters import FiltersKept
 from staticfire.simulation.runs.play import Play, play
 from staticfire.simulation.runs.swarm_kinds import CONDITIONS, PROPERTIES, TAGS
@@ -67,6 +76,26 @@ def test_what_matches_comes_and_nothing_else(
         checker.see(event)
     checker.finish()
     assert bool(checker.violations) is is_said
+
+
+@pytest.mark.parametrize(("offset", "is_said"), [(0, False), (3, False), (4, True)])
+@pytest.mark.parametrize("how", ["failed over", "killed"])
+def test_offsets_that_a_group_had_passed_before_its_queue_became_shorter(how: str, offset: int, is_said: bool) -> None:
+    checker = FiltersKept(RED)
+    for event in (
+        ProcessBegan(0, "billing-1"),
+        ProcessBegan(0, "broker-a"),
+        SendBegan(1, "web/1", "orders", 0, False, "red", ()),
+        SendBegan(1, "web/2", "orders", 0, False, "red", ()),
+        CallBegan(2, 1, "billing", "billing-1", PLACE, (Seen("web/1", 3, 0, False),)),
+        CallEnded(3, 1, True),
+        ProcessEnded(4, "broker-a", how, 0),
+        ProcessBegan(5, "broker-a"),
+        MessageFound(9, "web/2", PLACE, offset),
+    ):
+        checker.see(event)
+    checker.finish()
+    assert bool(checker.violations) is (is_said or how == "killed")
 
 
 @pytest.mark.parametrize("workload", [RED, RICH], ids=["tags", "a condition"])
