@@ -24,7 +24,7 @@ from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.successor import another_id, members_of
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
-from staticfire.broker.store.copied import end_of_whole_records
+from staticfire.broker.store.copied import QueueDiffers, end_of_whole_records
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
 from staticfire.protocol.record import peek_record_crc
@@ -154,6 +154,8 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
             except (NetworkError, BrokerAnswer, ProtocolError, StorageError, OSError) as error:
                 if isinstance(error, BrokerAnswer) and error.code == ResponseCode.CONTROLLER_BROKER_ID_INVALID:
                     await self._take_other_id(str(error))
+                if isinstance(error, QueueDiffers):
+                    self.note_damage()  # Otherwise it would fail at this record for ever.
                 self._note(str(error), isinstance(error, NetworkError))
                 pause_ms = RETRY_MS
             self._pieces.clear()

@@ -43,6 +43,10 @@ def end_of_whole_records(position: int, data: bytes) -> int:
     return position + at
 
 
+class QueueDiffers(StorageError):
+    """A queue doesn't fit the log that is copied: an earlier end of the log has left something in it."""
+
+
 class CopiedLog:
     """The end of a log that is a copy."""
 
@@ -156,7 +160,7 @@ class CopiedLog:
         elif queue.next_offset == queue.max_offset and 0 < missing <= HOLES_MAX:
             queue.go_on_at(queue_offset)
         else:
-            raise StorageError(
+            raise QueueDiffers(
                 f"queue {queue.queue_id} of {queue.topic} ends at offset {queue.next_offset}, but the record at "
                 f"{position} of the copied log has offset {queue_offset}"
             )

@@ -62,6 +62,8 @@ class Administrator:
         self._cluster = cluster
         self._is_over = is_over
         self._forbidding: Counter[tuple[str, str]] = Counter()  # By what and target: actions may overlap.
+        self._last: dict[str, Act] = {}
+        """What restores each changed topic and group."""
 
     async def begin(self, strike: Strike) -> End:
         """Carry out an action; return a function that undoes it."""
@@ -87,6 +89,11 @@ class Administrator:
             case _:
                 raise AssertionError(f"unknown change by an administrator: {strike.kind}")
 
+    async def apply_again(self) -> None:
+        """Restore what was changed: a slave that took over may have older topics and groups."""
+        for act in self._last.values():
+            await self._everywhere(act, is_sure=True)
+
     # -- actions -----------------------------------------------------------------------------------------------------
 
     async def _add_queues(self, topic: str, chance: Random) -> End:
@@ -94,14 +101,16 @@ class Administrator:
         count = min(before + chance.randint(1, MORE_QUEUES_MAX), QUEUES_MAX)
         self._cluster.queues[topic] = max(before, count)
         self._cluster.record.note(QueuesAdded(self._cluster.now_ms, topic, self._cluster.queues[topic]))
-        await self._everywhere(self._topic_act(topic), is_sure=True)
+        self._last[topic] = self._topic_act(topic)
+        await self._everywhere(self._last[topic], is_sure=True)
         return _nothing
 
     async def _change_topic(self, topic: str, read_queues: int = 0, write_queues: int = 0) -> End:
         await self._everywhere(self._topic_act(topic, read_queues, write_queues))
+        self._last[topic] = self._topic_act(topic)
 
         async def end() -> None:
-            await self._everywhere(self._topic_act(topic), is_sure=True)
+            await self._everywhere(self._last[topic], is_sure=True)
 
         return end
 
@@ -109,6 +118,7 @@ class Administrator:
         cluster = self._cluster
         cluster.was_forbidden.add(target)
         self._forbidding[what, target] += 1
+        self._last[target] = act
         if await self._everywhere(act):
             cluster.record.note(PermissionWithdrawn(cluster.now_ms, what, target))
 

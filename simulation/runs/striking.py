@@ -55,6 +55,7 @@ class Striker:
         await asyncio.gather(*self._tasks)
         if self._cluster.replicas is not None:
             await self._on_replicas().replace_lost_masters()
+            await self._administrator.apply_again()
 
     async def _play(self, strike: Strike) -> None:
         if await self._is_over_within(strike.at_ms):

@@ -22,6 +22,8 @@ TRIES_MAX = 60
 PAUSE_MS = 500
 # A master that starts, and must wait, has noticed that by then.
 NOTICED_MS = 3_000
+# How often an administrator waits for slaves that come back before he accepts a loss.
+WAITS = 20
 
 
 class ReplicaStriker:
@@ -55,13 +57,20 @@ class ReplicaStriker:
                 raise AssertionError(f"unknown fault: {strike.kind}")
 
     async def replace_lost_masters(self) -> None:
-        """Let slaves take over from masters that wait for that, as an administrator does if none does so by itself."""
-        brokers = self._cluster.workload.brokers
-        for name in () if brokers.fails_over else brokers.names:
-            for _ in range(TRIES_MAX):
+        """Let slaves take over from masters that wait for that, as an administrator does if none does so by itself.
+
+        If all slaves may lack messages, the best one takes over, and the administrator accepts the loss.
+        """
+        for name in self._cluster.workload.brokers.names:
+            for tries in range(TRIES_MAX):
                 await self._world.run_for(NOTICED_MS)
-                if self._replicas.serving(name) or await self._fail_over(name) is not None:
+                if self._replicas.serving(name):
                     break
+                accepts_loss = tries >= WAITS
+                self._replicas.lets_lose(name, accepts_loss)
+                if await self._fail_over(name, losing=ANY_LOSS if accepts_loss else None) is not None:
+                    break
+                self._replicas.lets_lose(name, False)
 
     def _lose_disk(self, machine: str) -> End:
         self._cluster.kill(machine, power_loss=True)

@@ -105,7 +105,7 @@ def look(namesrv: str) -> list[str]:
         assert process.stdout is not None
         url = process.stdout.readline().rpartition("DASHBOARD=")[2].strip().rstrip("/")
         wrong = [path for path, words in READ.items() if not shows_in_time(url + path, words)]
-        wrong += [path for path in MISSING if not shows(url + path, 404, "staticfire's own")]
+        wrong += [path for path in MISSING if not shows(url + path, 404, "staticfire's")]
         wrong += [path for path, data in WRITES.items() if not shows(url + path, 403, "only reads", data)]
     finally:
         process.terminate()
