@@ -64,7 +64,7 @@ class ReplicaSets:
         self._last: dict[str, Serving] = {}
         self._spoiled: dict[str, set[str]] = {name: set() for name in brokers.names}
         """Machines that have lost data, and didn't get it back yet."""
-        self._outdated: dict[str, set[str]] = {}
+        self._outdated: dict[str, dict[str, int]] = {}
         """Machines of a broker that take themselves for its master although another one serves."""
         self._is_losing: set[str] = set()
         """Brokers that an administrator lets lose messages."""
@@ -141,12 +141,12 @@ class ReplicaSets:
                 del self._serving[name]
                 self._record.note(ProcessEnded(now_ms, name, GONE))
             return
-        outdated = masters.keys() - {machine}
-        has_ended = bool(self._outdated.get(name, set()) - outdated)
+        outdated = {one: _epoch(state) for one, state in masters.items() if one != machine}
+        ended = [epoch for one, epoch in self._outdated.get(name, {}).items() if one not in outdated]
         self._outdated[name] = outdated
         found = Serving(machine, self._lives[machine], _epoch(masters[machine]))
-        if before == found and has_ended:  # What it has acknowledged since it was replaced is gone.
-            self._begins(name, FAILED_OVER, masters[machine].epochs[-1].start_position)
+        if before == found and ended:  # What it has acknowledged since it was replaced is gone.
+            self._begins(name, FAILED_OVER, _first_position_after(masters[machine], min(ended)))
             return
         if before is not None and (before == found or (before.epoch == 0 and before[:2] == found[:2])):
             self._serving[name] = self._last[name] = found
@@ -248,6 +248,11 @@ class ReplicaSets:
 
 def _serves(state: ReplicationState) -> bool:
     return state.role != SLAVE and not state.waits_for_failover
+
+
+def _first_position_after(state: ReplicationState, epoch: int) -> int:
+    """Return where the log continues that of a master of an older epoch."""
+    return min((one.start_position for one in state.epochs if one.epoch > epoch), default=state.end_position)
 
 
 def _epoch(state: ReplicationState) -> int:
