@@ -23,7 +23,7 @@ from staticfire.simulation.workload.description import Workload
 
 # A slave learns the offsets of its master each slaveSyncPeriod; the rest is for requests that are late.
 COPIED_LATE_MS = 3_000
-SYNC_PERIOD_MS = 1_000
+SYNC_PERIOD_MS, WRITTEN_PERIOD_MS = 1_000, 5_000
 RESET = "reset offsets"
 
 
@@ -131,17 +131,22 @@ class ReplicasEqual(Checker):
 class OffsetsCopied(Checker):
     """After a failover, a group isn't further back than its offset was a slaveSyncPeriod before.
 
-    Only while nothing else was broken: a slave that was held or cut off has the offsets of then, and members that were
-    connected to it may have committed others there. The end of a queue that has become shorter is a limit.
+    If the same master comes back, it has the offsets that it wrote last: flushConsumerOffsetInterval. Only while
+    nothing else was broken: a slave that was held or cut off has the offsets of then, and members that were connected
+    to it may have committed others there. The end of a queue that has become shorter is a limit.
     """
 
-    promise = "after a failover, offsets are at most slaveSyncPeriod older than before it"
+    promise = (
+        "after a failover, offsets are at most slaveSyncPeriod or flushConsumerOffsetInterval older than before it"
+    )
     hears = (OffsetSeen, FaultBegan, FaultEnded, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
-        period_ms = int(workload.brokers.settings.get("slave_sync_period", SYNC_PERIOD_MS))
-        self._kept_ms = period_ms + COPIED_LATE_MS
+        settings = workload.brokers.settings
+        period_ms = int(settings.get("slave_sync_period", SYNC_PERIOD_MS))
+        written_ms = int(settings.get("flush_consumer_offset_interval", WRITTEN_PERIOD_MS))
+        self._kept_ms = max(period_ms, written_ms) + COPIED_LATE_MS
         self._is_checked = bool(workload.brokers.replicas)
         self._seen: dict[tuple[str, QueuePlace], deque[OffsetSeen]] = {}
         self._troubled_until_ms: dict[str, float] = {}

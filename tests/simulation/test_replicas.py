@@ -155,7 +155,7 @@ def test_offsets_after_a_failover_are_a_little_older_at_most() -> None:
     seen = (offset(10_000, 40, 1), offset(29_500, 70, 1), ended, began)
     assert not said(OffsetsCopied, workload(), *seen, offset(30_500, 40, 2))
     assert said(OffsetsCopied, workload(), *seen, offset(30_500, 39, 2)) == [
-        "billing was at 40 of ('broker-a', 'orders', 0) for 4000 ms before the failover, and is at 39 after it"
+        "billing was at 40 of ('broker-a', 'orders', 0) for 8000 ms before the failover, and is at 39 after it"
     ]
     assert not said(OffsetsCopied, workload(), *seen, offset(30_500, 39, 2, end=39))
     cut_off = (FaultBegan(20_000, "cut replicas", "broker-a"), FaultEnded(29_000, "cut replicas", "broker-a"))
