@@ -2,8 +2,8 @@
 
 Runs real RocketMQ clients against clusters and shows client x behaviour; CLIENT is a part of a column's name; then the
 quick starts of docs/clients-5x.md, as they stand there; then each with right and wrong keys, without permissions, and
-with TLS (`access`: only that). Ends with 1 when something failed. A client whose toolchain is
-missing is named; with CI=true that is a failure, too. With the flag: the clients by gRPC, with RocketMQ's own proxy
+with TLS (`access`: only that). Ends with 1 when something failed. A client whose toolchain is missing is named; with
+CI=true that is a failure, too. With the flag: the clients by gRPC, with RocketMQ's own proxy
 between them and our brokers.
 """
 
@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from rich.console import Console
 from rich.table import Table
@@ -27,6 +28,8 @@ MARKS = {"ok": "[green]ok[/]", "failed": "[bold red]FAILED[/]", "cannot": "[dim]
 
 THROUGH = "--through-rocketmqs-proxy"
 ACCESS = "access"
+ACCESS_AT_ONCE = 3
+"""Most of the time, these clients wait for what they are refused."""
 
 
 def through_proxy(wanted: list[str]) -> int:
@@ -89,14 +92,16 @@ def main(wanted: list[str]) -> int:
 
 def access_columns(clients: Sequence[RealClient], console: Console) -> dict[str, dict[str, Outcome]]:
     """Run the clients with keys and TLS, show client x case, and return the outcomes."""
-    columns = {}
     os.environ.setdefault("STATICFIRE_LOG_LEVEL", "error")  # Each refusal is a line otherwise.
-    for client in clients:
+
+    def run(client: RealClient) -> dict[str, Outcome]:
         began = time.monotonic()
-        columns[client.name] = access_outcomes(client)
-        console.print(
-            summary(f"{client.name}, access", columns[client.name], time.monotonic() - began), highlight=False
-        )
+        column = access_outcomes(client)
+        console.print(summary(f"{client.name}, access", column, time.monotonic() - began), highlight=False)
+        return column
+
+    with ThreadPoolExecutor(ACCESS_AT_ONCE) as pool:
+        columns = dict(zip((client.name for client in clients), pool.map(run, clients), strict=True))
     show(console, columns, ACCESS_CASES)
     return columns
 
