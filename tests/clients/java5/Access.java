@@ -30,7 +30,7 @@ public final class Access {
         }
         try {
             SimpleConsumer consumer = provider.newSimpleConsumerBuilder().setClientConfiguration(configuration)
-                .setConsumerGroup(group).setAwaitDuration(Duration.ofSeconds(2))
+                .setConsumerGroup(group).setAwaitDuration(Duration.ofSeconds(5))
                 .setSubscriptionExpressions(Map.of(topic, FilterExpression.SUB_ALL)).build();
             long deadline = System.nanoTime() + Duration.ofSeconds(Integer.parseInt(arguments[3])).toNanos();
             boolean received = false;

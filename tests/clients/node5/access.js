@@ -22,7 +22,7 @@ async function send() {
 }
 
 async function receive() {
-  const made = new SimpleConsumer({ ...common, consumerGroup, subscriptions: new Map([[ topic, '*' ]]), awaitDuration: 2_000 });
+  const made = new SimpleConsumer({ ...common, consumerGroup, subscriptions: new Map([[ topic, '*' ]]), awaitDuration: 5_000 });
   await made.startup();
   const deadline = Date.now() + seconds * 1000;
   let last = new Error('it starts, and gets nothing');

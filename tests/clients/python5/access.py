@@ -37,7 +37,7 @@ def send(configuration: ClientConfiguration) -> tuple[bool, str]:
 
 
 def receive(configuration: ClientConfiguration) -> tuple[bool, str]:
-    consumer = SimpleConsumer(configuration, GROUP, {TOPIC: FilterExpression()}, await_duration=2, tls_enable=TLS)
+    consumer = SimpleConsumer(configuration, GROUP, {TOPIC: FilterExpression()}, await_duration=5, tls_enable=TLS)
     consumer.startup()
     deadline, last = time.monotonic() + float(SECONDS), "it starts, and gets nothing"
     while time.monotonic() < deadline:
