@@ -26,7 +26,6 @@ from staticfire.client.cluster.transaction_checks import TransactionChecks
 from staticfire.client.cluster.wakeup import Wakeup
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ConnectFailed
-from staticfire.protocol.requests.routes import TopicRouteData
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.client_machine import client_machine, with_client
 from staticfire.runtime.connection import Connection
@@ -99,8 +98,8 @@ class ClusterClient(Service):
         )
         self._parts: dict[object, object] = {}
         self._refresh = Wakeup()
-        self._lost = LostBrokers(self.machine.clock)
-        self.routes.listeners.append(self._miss_masters)
+        self._lost = LostBrokers(self.machine.clock, lambda: bool(self._heartbeats.consumers))
+        self.routes.listeners.append(self._lost.route_changed)
         self._heard_on: dict[str, Connection | None] = {}
         """By address: the last connection on which a first heartbeat had a response."""
         self._open = False
@@ -209,12 +208,6 @@ class ClusterClient(Service):
                 if replica is not None and (self._heartbeats.producers or self._heartbeats.consumers):
                     self._lost.add(replica)
                 self.refresh_routes()
-
-    def _miss_masters(self, _: str, route: TopicRouteData) -> None:
-        """Look for the masters that a route doesn't have: this client's offsets are missing there when they return."""
-        for broker in route.broker_datas if self._heartbeats.consumers else ():
-            if MASTER_ID not in broker.broker_addrs:
-                self._lost.add((broker.broker_name, MASTER_ID))
 
     def _heard(self, address: str) -> None:
         """Handle the response to the first heartbeat on a new connection."""

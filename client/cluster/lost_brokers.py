@@ -5,7 +5,10 @@ check transactions with, and a consumer doesn't pull from it. Route polls and he
 """
 
 import asyncio
+from collections.abc import Callable
 
+from staticfire.client.cluster.routes import MASTER_ID
+from staticfire.protocol.requests.routes import TopicRouteData
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.machine import Clock
 
@@ -22,7 +25,8 @@ LostReplica = tuple[str, int]
 class LostBrokers:
     """The lost brokers of one client."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, has_consumers: Callable[[], bool]) -> None:
+        self._has_consumers = has_consumers
         self._uptime_ms = clock.uptime_ms
         self._until_ms: dict[LostReplica, UptimeMs] = {}
         self._look_ms = LOOK_MS
@@ -38,6 +42,12 @@ class LostBrokers:
         self._until_ms[replica] = UptimeMs(self._uptime_ms() + SEARCH_MS_MAX)
         self._look_ms = LOOK_MS
         self._is_lost.set()
+
+    def route_changed(self, _: str, route: TopicRouteData) -> None:
+        """Look for the masters that a route doesn't have: when they return, they lack the offsets of consumers."""
+        for broker in route.broker_datas if self._has_consumers() else ():
+            if MASTER_ID not in broker.broker_addrs:
+                self.add((broker.broker_name, MASTER_ID))
 
     def found(self, replica: LostReplica) -> None:
         """Stop looking for a broker."""

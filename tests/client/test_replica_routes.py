@@ -46,7 +46,7 @@ def test_the_latest_route_says_which_replicas_a_broker_has() -> None:
 
 
 async def test_a_found_slave_doesnt_end_the_search_for_its_master(world: SimulatedWorld) -> None:
-    lost = LostBrokers(world.machine("client").clock)
+    lost = LostBrokers(world.machine("client").clock, lambda: True)
     lost.add(("a", 0))
     lost.add(("a", 1))
     lost.found(("a", 1))
