@@ -111,6 +111,8 @@ class ResetsCarriedOut(Checker):
         self._lies: dict[QueuePlace, dict[int, str]] = {}
         self._calls: dict[int, CallBegan] = {}
         self._done: dict[str, set[tuple[QueuePlace, int]]] = {group: set() for group in self.groups}
+        self._again_ms: dict[tuple[str, QueuePlace, int], int] = {}
+        """When a group last got again what it had consumed: maybe before the administrator gets the answer."""
         self._due: list[tuple[OffsetsReset, set[tuple[QueuePlace, int]]]] = []
         self._has_settled = True
 
@@ -122,8 +124,11 @@ class ResetsCarriedOut(Checker):
             case SendAcknowledged(name=name, place=place, offset=offset):
                 if name in self._began_ms:
                     self._lies.setdefault(place, {})[offset] = name
-            case CallBegan(call=call, group=group, place=place):
+            case CallBegan(at_ms=at_ms, call=call, group=group, place=place):
                 self._calls[call] = event
+                for seen in event.messages:
+                    if (place, seen.offset) in self._done[group]:
+                        self._again_ms[group, place, seen.offset] = at_ms
                 for reset, due in self._due:
                     if reset.group == group:
                         due.difference_update((place, seen.offset) for seen in event.messages)
@@ -154,7 +159,9 @@ class ResetsCarriedOut(Checker):
         due = {
             (place, offset)
             for place, offset in self._done[reset.group]
-            if place in reset.offsets and offset >= reset.offsets[place]
+            if place in reset.offsets
+            and offset >= reset.offsets[place]
+            and self._again_ms.get((reset.group, place, offset), -1) < reset.asked_ms
         }
         self._due.append((reset, due))
         for place, first in reset.offsets.items():

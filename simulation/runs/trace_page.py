@@ -45,16 +45,13 @@ def trace_page(outcome: RunOutcome, workload: str, again: str = "") -> str:
 
 def _row(event: RunEvent) -> list[Any]:
     """Return an event in the page's format: time, kind, fields."""
-    values: dict[str, Any] = msgspec.to_builtins(event, str_keys=True) if not _has_places(event) else _flat(event)
+    values = {name: _plain(value) for name, value in msgspec.structs.asdict(event).items()}
     return [values.pop("at_ms"), type(event).__name__, values]
 
 
-def _has_places(event: RunEvent) -> bool:
-    return hasattr(event, "owners")
-
-
-def _flat(event: RunEvent) -> dict[str, Any]:
-    """Convert the keys of `owners` to texts, because JSON has no tuples as keys."""
-    values = msgspec.structs.asdict(event)
-    values["owners"] = {" ".join(map(str, place)): members for place, members in values["owners"].items()}
-    return values
+def _plain(value: Any) -> Any:
+    """Return a value with texts as keys, because JSON has no tuples as keys."""
+    if not isinstance(value, dict):
+        return msgspec.to_builtins(value)
+    texts = (key if isinstance(key, str) else " ".join(map(str, key)) for key in value)
+    return dict(zip(texts, map(msgspec.to_builtins, value.values()), strict=True))

@@ -147,3 +147,9 @@ STORED_AT_10 = [SendBegan(9, "web/1", "orders"), SendAcknowledged(10, "web/1", P
 )
 def test_what_is_reset_comes_again(reset: OffsetsReset, between: list[RunEvent], is_said: bool) -> None:
     assert said(ResetsCarriedOut(WORKLOAD), [*STORED_AT_10, *consumed(20), reset, *between]) is is_said
+
+
+@pytest.mark.parametrize(("again_ms", "is_said"), [(98, True), (99, False)], ids=["before", "before the answer"])
+def test_what_is_reset_may_come_before_the_administrator_gets_the_answer(again_ms: int, is_said: bool) -> None:
+    reset = OffsetsReset(100, "billing", "orders", 99, 5, {PLACE: 0})
+    assert said(ResetsCarriedOut(WORKLOAD), [*STORED_AT_10, *consumed(20), *consumed(again_ms), reset]) is is_said
