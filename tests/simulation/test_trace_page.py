@@ -8,7 +8,7 @@ import pytest
 
 from staticfire.simulation.checkers.checker import Violation
 from staticfire.simulation.checkers.delivery import ReachesAll
-from staticfire.simulation.checkers.events import FaultBegan, FaultEnded, LocksSeen, OffsetsReset, RunEvent
+from staticfire.simulation.checkers.events import FaultBegan, FaultEnded, OffsetsReset, RunEvent
 from staticfire.simulation.runs.lessons import BEFORE_MS, lessons
 from staticfire.simulation.runs.outcome import RunOutcome
 from staticfire.simulation.runs.play import WARM_UP_MS, Play, play
@@ -76,13 +76,6 @@ def test_a_page_shows_the_lessons_and_the_command_that_repeats_the_run() -> None
 
 
 def test_a_page_shows_events_that_name_queues() -> None:
-    place = ("broker-a", "orders", 0)
-    events: list[RunEvent] = [
-        OffsetsReset(7, "billing", "orders", 6, 5, {place: 3}),
-        LocksSeen(8, "broker-a", "billing", {place[1:]: "b1"}),
-    ]
-    shown = facts_of(trace_page(outcome_with(events), "x.py", "staticfire simulate --seed 1"))["events"]
-    assert [fields.get("offsets") or fields.get("holders") for _, _, fields in shown] == [
-        {"broker-a orders 0": 3},
-        {"orders 0": "b1"},
-    ]
+    events: list[RunEvent] = [OffsetsReset(7, "billing", "orders", 6, 5, {("broker-a", "orders", 0): 3})]
+    ((_, _, fields),) = facts_of(trace_page(outcome_with(events), "x.py", "staticfire simulate --seed 1"))["events"]
+    assert fields["offsets"] == {"broker-a orders 0": 3}
