@@ -89,7 +89,7 @@ def java(version: str, *flags: str, home: Path = HERE / "java") -> Callable[[Pat
     """Return what brings the client of that version from Maven Central and compiles the driver against it."""
 
     def bring(cache: Path) -> list[str]:
-        pom, programs = home / "pom.xml", (home / "Driver.java", home / "Access.java")
+        pom, programs = home / "pom.xml", (home / "Driver.java", home / "Access.java", HERE / "Said.java")
 
         def jars(folder: Path) -> None:
             goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"

@@ -26,9 +26,9 @@ public final class Access {
         producer.setSendMsgTimeout(10_000);
         try {
             producer.start();
-            say("sent", true, producer.send(new Message(topic, "body".getBytes())).getSendStatus().toString());
+            Said.say("sent", true, producer.send(new Message(topic, "body".getBytes())).getSendStatus().toString());
         } catch (Exception error) {
-            say("sent", false, words(error));
+            Said.say("sent", false, Said.words(error));
         }
         CountDownLatch got = new CountDownLatch(1);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group, hook, new AllocateMessageQueueAveragely());
@@ -44,24 +44,10 @@ public final class Access {
         try {
             consumer.start();
             boolean received = got.await(Integer.parseInt(arguments[3]), TimeUnit.SECONDS);
-            say("received", received, received ? "" : "it starts, and gets nothing");
+            Said.say("received", received, received ? "" : "it starts, and gets nothing");
         } catch (Exception error) {
-            say("received", false, words(error));
+            Said.say("received", false, Said.words(error));
         }
         Runtime.getRuntime().halt(0);
-    }
-
-    static String words(Throwable error) {
-        StringBuilder words = new StringBuilder();
-        for (Throwable each = error; each != null; each = each.getCause()) {
-            words.append(words.length() == 0 ? "" : " <- ").append(each.getClass().getSimpleName()).append(": ")
-                .append(each.getMessage());
-        }
-        return words.toString();
-    }
-
-    static void say(String step, boolean ok, String detail) {
-        String text = detail.replace("\\", "\\\\").replace("\"", "'").replaceAll("\\s+", " ");
-        System.out.printf("{\"step\": \"%s\", \"ok\": %s, \"detail\": \"%s\"}%n", step, ok, text);
     }
 }

@@ -24,9 +24,9 @@ public final class Access {
             Producer producer =
                 provider.newProducerBuilder().setClientConfiguration(configuration).setTopics(topic).build();
             producer.send(provider.newMessageBuilder().setTopic(topic).setBody("body".getBytes()).build());
-            say("sent", true, "");
+            Said.say("sent", true, "");
         } catch (Exception error) {
-            say("sent", false, words(error));
+            Said.say("sent", false, Said.words(error));
         }
         try {
             SimpleConsumer consumer = provider.newSimpleConsumerBuilder().setClientConfiguration(configuration)
@@ -40,24 +40,10 @@ public final class Access {
                     received = true;
                 }
             }
-            say("received", received, received ? "" : "it starts, and gets nothing");
+            Said.say("received", received, received ? "" : "it starts, and gets nothing");
         } catch (Exception error) {
-            say("received", false, words(error));
+            Said.say("received", false, Said.words(error));
         }
         Runtime.getRuntime().halt(0);
-    }
-
-    static String words(Throwable error) {
-        StringBuilder words = new StringBuilder();
-        for (Throwable each = error; each != null; each = each.getCause()) {
-            words.append(words.length() == 0 ? "" : " <- ").append(each.getClass().getSimpleName()).append(": ")
-                .append(each.getMessage());
-        }
-        return words.toString();
-    }
-
-    static void say(String step, boolean ok, String detail) {
-        String text = detail.replace("\\", "\\\\").replace("\"", "'").replaceAll("\\s+", " ");
-        System.out.printf("{\"step\": \"%s\", \"ok\": %s, \"detail\": \"%s\"}%n", step, ok, text);
     }
 }
