@@ -28,7 +28,6 @@ from staticfire.broker.pulls.decision import FOUND, Occasion, Outcome, decide, m
 from staticfire.broker.pulls.deliveries import Deliveries
 from staticfire.broker.pulls.held_pulls import HeldPull, HeldPulls
 from staticfire.broker.pulls.record_cache import RecordCache
-from staticfire.broker.replication.lineage import SLAVE
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import ReadResult, ReadStatus
@@ -37,6 +36,7 @@ from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Records
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, FLAG_SUBSCRIPTION, ForbiddenAnswer, PullMessage
+from staticfire.protocol.requests.replication import SLAVE
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, failure

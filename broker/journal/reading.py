@@ -23,9 +23,13 @@ def contents_of(chunk: NotedChunk) -> ChunkContents:
     """Return what is in a chunk, whose entries don't change any more. It is determined once."""
     found: ChunkContents | None = chunk.contents
     if found is None:
-        kinds = frozenset(DELIVERED if isinstance(one, NotedDelivery) else one.kind for one in chunk.entries)
+        kinds = frozenset(map(_kind_of, chunk.entries))
         found = chunk.contents = ChunkContents(kinds, frozenset(one.group for one in chunk.entries))
     return found
+
+
+def _kind_of(noted: Noted) -> str:
+    return DELIVERED if isinstance(noted, NotedDelivery) else noted.kind
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -53,9 +57,8 @@ class Wanted(msgspec.Struct, frozen=True):
 
     def may_be(self, noted: Noted) -> bool:
         """Return whether an event may be wanted, before it is converted."""
-        kind = DELIVERED if isinstance(noted, NotedDelivery) else noted.kind
         return (
-            (not self.kinds or kind in self.kinds)
+            (not self.kinds or _kind_of(noted) in self.kinds)
             and self.group in ("", noted.group)
             and self.topic in ("", noted.topic)
             and self.queue_id in (None, noted.queue_id)

@@ -12,7 +12,6 @@ from enum import Enum
 
 import msgspec
 
-from staticfire.broker.replication.lineage import SLAVE
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import ReadResult, ReadStatus
@@ -24,6 +23,7 @@ from staticfire.protocol.limits import (
     PULL_MESSAGES_MAX,
 )
 from staticfire.protocol.requests.pull import FLAG_SUSPEND, OFFSET_RESET, PullAnswer, PullMessage
+from staticfire.protocol.requests.replication import SLAVE
 
 MISMATCH_HOLD_MS_MAX = 5_000
 # With our own codec a response may have this many times the messages of maxTransferCountOnMessageInMemory.

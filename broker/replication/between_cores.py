@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 from staticfire.broker.replication.epochs import newest
-from staticfire.broker.replication.lineage import SLAVE
 from staticfire.broker.replication.role_change import RoleChange, prepare_folder
 from staticfire.broker.request_families import NextCore
 from staticfire.broker.snapshots.gate import Gate
 from staticfire.broker.tables import BrokerTables
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import StorageError
-from staticfire.protocol.requests.replication import RoleAnswer
+from staticfire.protocol.requests.replication import SLAVE, RoleAnswer
 from staticfire.runtime.log import logger
 
 log = logger("replication")

@@ -18,7 +18,7 @@ import msgspec
 from staticfire.broker.registration import Registration
 from staticfire.broker.replication.copy_fence import CopyFence, MasterLost
 from staticfire.broker.replication.epochs import cut, newest
-from staticfire.broker.replication.lineage import MASTER_ID, SLAVE, Lineage, write_lineage
+from staticfire.broker.replication.lineage import MASTER_ID, Lineage, write_lineage
 from staticfire.broker.replication.role_change import ChangeRoleOf, RoleChange
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.successor import another_id, members_of
@@ -31,6 +31,7 @@ from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
     COPY_BYTES_MAX,
     PIECE_BYTES_MAX,
+    SLAVE,
     CopyAnswer,
     CopyLog,
     CopyStateAnswer,

@@ -24,7 +24,6 @@ from staticfire.broker.replication.epochs import FIRST, begun, begun_again, newe
 from staticfire.broker.replication.ha_status import ha_of_master, ha_of_slave
 from staticfire.broker.replication.lineage import (
     MASTER_ID,
-    SLAVE,
     SYNC_MASTER,
     Lineage,
     is_slave,
@@ -42,6 +41,7 @@ from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, StorageError
 from staticfire.protocol.requests.replication import (
+    SLAVE,
     ChangeRole,
     ControlReplication,
     GetReplication,

@@ -4,11 +4,11 @@ import msgspec
 
 from staticfire.broker.registration import Registration
 from staticfire.broker.replication.epochs import newest
-from staticfire.broker.replication.lineage import MASTER_ID, SLAVE, Lineage, waits_for_copies
+from staticfire.broker.replication.lineage import MASTER_ID, Lineage, waits_for_copies
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.errors import NetworkError, ProtocolError, StorageError
 from staticfire.protocol.requests.brokers import GetMemberGroup, MemberGroupAnswer
-from staticfire.protocol.requests.replication import Epoch, GetReplication, ReplicationAnswer, ReplicationState
+from staticfire.protocol.requests.replication import SLAVE, Epoch, GetReplication, ReplicationAnswer, ReplicationState
 from staticfire.runtime.log import logger
 from staticfire.runtime.pool import ConnectionPool
 
@@ -134,10 +134,13 @@ async def _states_of(
 
 def another_id(members: dict[int, str], own_id: int) -> int:
     """Return the lowest id above 0 that no member has, nor this broker."""
-    return next(number for number in range(MASTER_ID + 1, len(members) + 3) if number not in {*members, own_id})
+    return _lowest_free({*members, own_id})
 
 
 def free_id(members: dict[int, str], own_address: str) -> int:
     """Return the lowest id above 0 that no other member has."""
-    taken = {broker_id for broker_id, address in members.items() if address != own_address}
+    return _lowest_free({broker_id for broker_id, address in members.items() if address != own_address})
+
+
+def _lowest_free(taken: set[int]) -> int:
     return next(number for number in range(MASTER_ID + 1, len(taken) + 2) if number not in taken)

@@ -14,7 +14,7 @@ start; its disk may be a new one, or have lost the end. Otherwise the watch wait
 
 from collections.abc import Awaitable, Callable
 
-from staticfire.client.admin.replicas import MASTER_ID, SLAVE, Replica, ReplicaAdmin
+from staticfire.client.admin.replicas import MASTER_ID, Replica, ReplicaAdmin
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
@@ -43,8 +43,7 @@ class _Set:
         """Note what the members are; return whether one of them is the master."""
         self.machines = max(self.machines, len({one.address for one in members}))
         for one in members:
-            if is_serving(one):
-                assert one.state is not None
+            if one.state is not None and one.state.is_serving:
                 self.master, self.copies = one.address, one.state.copies
                 self.gone_since = None
                 return True
@@ -103,9 +102,3 @@ class FailoverWatch:
             known.gone_since = self._uptime_ms()
         is_silent = any(one.broker_id == MASTER_ID and one.is_registered for one in members)
         return self._uptime_ms() - known.gone_since >= (SILENT_MS if is_silent else GONE_MS)
-
-
-def is_serving(replica: Replica) -> bool:
-    """Return whether a broker is a master, and doesn't wait for another one to take over."""
-    state = replica.state
-    return state is not None and state.role != SLAVE and not state.waits_for_failover

@@ -14,6 +14,7 @@ import msgspec
 from staticfire.protocol.command import SUCCESS, Request
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, UsageError, broker_answer
 from staticfire.protocol.requests.replication import (
+    SLAVE,
     ChangeRole,
     ControlReplication,
     GetReplication,
@@ -34,7 +35,6 @@ FENCE_MS = 15_000
 POLL_MS = 20
 ROUTE_WAIT_MS = 5_000
 MASTER_ID = 0
-SLAVE = "SLAVE"
 
 
 class Replica(NamedTuple):

@@ -14,6 +14,8 @@ from staticfire.protocol.command import Answer, Request, request
 from staticfire.protocol.limits import FRAME_BYTES_MAX
 from staticfire.protocol.numbers import Int32, Int64
 
+SLAVE = "SLAVE"
+"""brokerRole of a slave; any other role is that of a master."""
 COPY_BYTES_MAX = 1024 * 1024
 """Size of one piece of the log, unless a single record is larger."""
 PIECE_BYTES_MAX = FRAME_BYTES_MAX - 4096
@@ -184,6 +186,11 @@ class ReplicationState(msgspec.Struct, rename="camel", gc=False):
     """allAckInSyncStateSet of a master."""
     instance: str = ""
     """Random: a broker that asks an address finds out whether that is its own."""
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether it is a master, and doesn't wait for another broker to take over."""
+        return self.role != SLAVE and not self.waits_for_failover
 
 
 class ReplicationAnswer(Answer, rename="camel"):

@@ -19,11 +19,11 @@ from staticfire.simulation.checkers.events import (
     SendBegan,
 )
 from staticfire.simulation.checkers.losses import LOST_MORE
-from staticfire.simulation.workload.description import Workload
+from staticfire.simulation.workload.description import SYNC_PERIOD_MS, Workload
 
 # A slave learns the offsets of its master each slaveSyncPeriod; the rest is for requests that are late.
 COPIED_LATE_MS = 3_000
-SYNC_PERIOD_MS, WRITTEN_PERIOD_MS = 1_000, 5_000
+WRITTEN_PERIOD_MS = 5_000
 RESET = "reset offsets"
 
 

@@ -23,7 +23,7 @@ from staticfire.simulation.runs.members import Member
 from staticfire.simulation.runs.record import RunRecord, Seat
 from staticfire.simulation.runs.replicas import ReplicaSets
 from staticfire.simulation.runs.sending import SendingProgram
-from staticfire.simulation.workload.description import Group, Producers, Workload
+from staticfire.simulation.workload.description import SYNC_PERIOD_MS, Group, Producers, Workload
 from staticfire.simulation.world.process import ProcessKilled
 from staticfire.simulation.world.world import SimulatedWorld
 
@@ -33,8 +33,6 @@ NAMESRV = "10.0.0.1:9876"
 START_PAUSE_MS = 1_000
 # The maximum number of attempts without a fault. During faults, starts are always retried.
 START_TRIES_MAX = 120
-# As with `staticfire up --replicas`.
-SYNC_PERIOD_MS = 1_000
 
 
 class RunCluster:  # house: all machines of a run: one table, starts and ends

@@ -8,10 +8,11 @@ import asyncio
 import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
+from staticfire.broker.replication.epochs import newest
 from staticfire.broker.server import Broker
 from staticfire.client.admin.failover_watch import FailoverWatch
 from staticfire.client.admin.replicas import ReplicaAdmin
-from staticfire.protocol.requests.replication import ReplicationState
+from staticfire.protocol.requests.replication import SLAVE, ReplicationState
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.checkers.events import (
     FaultBegan,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from staticfire.simulation.runs.record import RunRecord
 
 LOOK_MS = 100
-SLAVE = "SLAVE"
 UNWELL = "replication"
 """The fault of a broker without a master, or one of whose slaves isn't in sync."""
 WINDOW_BYTES = 1024 * 1024
@@ -120,9 +120,9 @@ class ReplicaSets:
         """Note which machines serve, and whether all slaves are in sync."""
         for name in self._brokers.names:
             states = self._states(name)
-            masters = {machine: state for machine, state in states.items() if _serves(state)}
+            masters = {machine: state for machine, state in states.items() if state.is_serving}
             for machine, state in masters.items():
-                self._record.note(MasterSeen(self._world.uptime_ms, name, machine, _epoch(state)))
+                self._record.note(MasterSeen(self._world.uptime_ms, name, machine, newest(state.epochs)))
             self._note_serving(name, masters)
             self._note_health(name, states, masters)
 
@@ -135,16 +135,16 @@ class ReplicaSets:
 
     def _note_serving(self, name: str, masters: dict[str, ReplicationState]) -> None:
         now_ms, before = self._world.uptime_ms, self._serving.get(name)
-        machine = max(masters, key=lambda one: _epoch(masters[one]), default="")
+        machine = max(masters, key=lambda one: newest(masters[one].epochs), default="")
         if not machine:
             if before is not None:
                 del self._serving[name]
                 self._record.note(ProcessEnded(now_ms, name, GONE))
             return
-        outdated = {one: _epoch(state) for one, state in masters.items() if one != machine}
+        outdated = {one: newest(state.epochs) for one, state in masters.items() if one != machine}
         ended = [epoch for one, epoch in self._outdated.get(name, {}).items() if one not in outdated]
         self._outdated[name] = outdated
-        found = Serving(machine, self._lives[machine], _epoch(masters[machine]))
+        found = Serving(machine, self._lives[machine], newest(masters[machine].epochs))
         if before == found and ended:  # What it has acknowledged since it was replaced is gone.
             self._begins(name, FAILED_OVER, _first_position_after(masters[machine], min(ended)))
             return
@@ -191,7 +191,7 @@ class ReplicaSets:
         """Return why a broker isn't a master with all its slaves; empty if it is."""
         states = self._states(name)
         reasons = [f"{one} is down" for one in self._brokers.machines_of(name) if one not in states]
-        masters = [machine for machine, state in states.items() if _serves(state)]
+        masters = [machine for machine, state in states.items() if state.is_serving]
         if len(masters) != 1:
             return [*reasons, f"the masters of {name} are {' and '.join(masters) or 'none'}"]
         followers = [one for one in states[masters[0]].followers if one.in_sync]
@@ -232,7 +232,7 @@ class ReplicaSets:
         begin = max((state.min_position for state in states.values()), default=0)
         return {
             machine: ReplicaLog(
-                state.role, _epoch(state), state.end_position, self._digest(machine, begin), state.problem
+                state.role, newest(state.epochs), state.end_position, self._digest(machine, begin), state.problem
             )
             for machine, state in states.items()
         }
@@ -246,14 +246,6 @@ class ReplicaSets:
         return digest.hexdigest()
 
 
-def _serves(state: ReplicationState) -> bool:
-    return state.role != SLAVE and not state.waits_for_failover
-
-
 def _first_position_after(state: ReplicationState, epoch: int) -> int:
     """Return where the log continues that of a master of an older epoch."""
     return min((one.start_position for one in state.epochs if one.epoch > epoch), default=state.end_position)
-
-
-def _epoch(state: ReplicationState) -> int:
-    return state.epochs[-1].epoch if state.epochs else 0

@@ -24,6 +24,8 @@ from staticfire.simulation.world.link import LinkQuality
 
 BROKERS_MAX, CLIENTS_MAX, QUEUES_MAX = 26, 200, 256
 REPLICAS_MAX = 4
+# slaveSyncPeriod of brokers with slaves, unless the workload sets it: as with `staticfire up --replicas`.
+SYNC_PERIOD_MS = 1_000
 PER_SECOND_MAX = 1_000.0
 SECONDS_MAX = 86_400.0
 PUSH, LITE_PULL, SIMPLE = "push", "lite pull", "simple"

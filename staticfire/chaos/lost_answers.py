@@ -53,6 +53,8 @@ class LostAnswers:
         self._evidence = evidence
         self._hit = [struck for struck in evidence.struck if struck.hits]
         self._left = {id(struck): struck.hits for struck in self._hit}
+        self._ranges: dict[int, list[JournalRecord]] = {}
+        """The requests that each rule can have hit, once they were determined."""
 
     def explain(self, message: ReceivedMessage) -> bool:
         """Return whether no attempt to send this message need have been answered; use the hits up that explain it."""
@@ -128,10 +130,6 @@ class LostAnswers:
         if id(struck) not in self._ranges:
             self._ranges[id(struck)] = list(self._in_range(struck))
         return self._ranges[id(struck)]
-
-    @cached_property
-    def _ranges(self) -> dict[int, list[JournalRecord]]:
-        return {}
 
     def _in_range(self, struck: Struck) -> Iterator[JournalRecord]:
         words = dict(struck.strike.words)

@@ -24,11 +24,12 @@ SHOWN_MAX = 20
 async def show(asked: ControlCall) -> Reply:
     """Return the overview."""
     async with asked.cluster.admin() as admin:
-        masters, all_topics = await admin.masters(), await admin.topics()
+        all_topics = await admin.topics()
         topics = own_among(all_topics, await admin.cluster_info())
         quick = await _from_totals(admin, len(topics), all_topics)
         if quick is not None:
             return Reply(quick)
+        masters = await admin.masters()
         parts = await asyncio.gather(*(_stats_of(admin, address) for address in masters.values()))
         silent = [name for name, part in zip(masters, parts, strict=True) if part is None]
         groups = [] if silent else await own_groups(admin)

@@ -110,7 +110,8 @@ def main() -> int:
     try:
         for workload in sorted({row.get("workload", "") for row in rows}):
             play_again(night, workload, [row for row in rows if row.get("workload", "") == workload], arguments.jobs)
-        night.known = {row["seed"] for row in json.loads(OPEN.read_text())} if arguments.seeds else set()
+        known = {row["seed"] for row in json.loads(OPEN.read_text()) if "workload" not in row}
+        night.known = known if arguments.seeds else set()
         fixed = (Play(seed, hours_of(seed)) for seed in range(1, 1 + arguments.seeds))
         minutes = arguments.minutes if arguments.hours is None else 60 * arguments.hours
         chosen = fixed if arguments.seeds else fresh(time.monotonic() + 60 * minutes)
