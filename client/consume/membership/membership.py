@@ -65,10 +65,12 @@ class Membership:
         await self._fetch_routes()
         await check_conditions(client, group, self._state.wanted.values())
         await client.announce()
+        # A change of the members during the first round is in the next one: the loop knows this consumer by then.
+        loop = RebalanceLoop.of(client)
+        loop.add(group, self._sharing)
         if not await self._sharing.rebalance():
-            RebalanceLoop.of(client).wake()
+            loop.wake()
         client.routes.listeners.append(self._route_changed)
-        RebalanceLoop.of(client).add(group, self._sharing)
         client.broker_connected.append(self._connected)
         self._service.spawn(self._persist_loop(), f"offsets of {group}")
         self._service.spawn(self._sample_loop(), f"statistics of {group}")
