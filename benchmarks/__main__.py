@@ -1,5 +1,5 @@
-"""Measures staticfire on this machine: `make bench`, or `python -m benchmarks [--quick] [--only KEY,KEY] [--oracle]`;
-with `--curves` what more topics, connections, messages cost.
+"""Measures staticfire on this machine: `make bench`, or `python -m benchmarks [--quick] [--large] [--only KEY,KEY]
+[--oracle]`; with `--curves` what more topics, connections, messages cost.
 
 The servers run on one core and the load on another; every round measures every family, beside a bare asyncio echo
 server with the same frame sizes, and the median counts. Goals are shown, not enforced: the exit code is 0 whatever the
@@ -51,21 +51,16 @@ ROUNDS, QUICK_ROUNDS = 3, 2
 TOUCHED_MIB = 1536
 KEY_MESSAGES, QUICK_KEY_MESSAGES = 1_000_000, 100_000
 
-# The families in ONCE are measured in the first round only. These two wait for most of a minute.
-LONG = Delayed()
-KILLS = DelayedKills()
 # This one computes its own medians.
 SPARK = SparkRead()
-TIMERS = Timers()
-# This one waits for the end of invisible times.
-REDELIVERY = Redelivery()
 # This one measures CPU time of its own process.
 SIMULATION = Simulation()
-# These spend most of the time storing and indexing millions of messages.
-KEYS, INDEX = KeyQueries(), KeyIndex()
-# This one must create 10,000 queues first.
-EXPLAIN = BigExplain()
-ONCE: tuple[Family, ...] = (LONG, KILLS, TIMERS, REDELIVERY, SIMULATION, KEYS, INDEX, EXPLAIN, SPARK)
+# These must create 10,000 queues first.
+EXPLAIN, TOPICS = BigExplain(), ManyTopics()
+# A million messages and more in each: together, they take longer than all other families.
+LARGE: tuple[Family, ...] = (Delayed(), DelayedKills(), Timers(), Redelivery(), KeyQueries(), KeyIndex())
+# These are measured in the first round only.
+ONCE: tuple[Family, ...] = (*LARGE, SIMULATION, TOPICS, EXPLAIN, SPARK)
 FAMILIES: list[Family] = [
     Latency(),
     *THROUGHPUT,
@@ -89,19 +84,14 @@ FAMILIES: list[Family] = [
     Held(),
     Starts(),
     Clusters(),
-    ManyTopics(),
+    TOPICS,
     Imports(),
     Fixture(),
     GrpcSends(),
     GrpcReceives(),
     GrpcStart(),
-    LONG,
-    KILLS,
-    TIMERS,
-    REDELIVERY,
+    *LARGE,
     SIMULATION,
-    KEYS,
-    INDEX,
     EXPLAIN,
     SPARK,
 ]
@@ -111,7 +101,7 @@ def main() -> int:
     """Parse the arguments, measure, print the table, write the results."""
     arguments = _arguments()
     console = Console(width=None if sys.stdout.isatty() else 180)
-    families = [] if arguments.curves else _chosen(arguments.only)
+    families = [] if arguments.curves else _chosen(arguments.only, arguments.large)
     missing = spark_missing()
     if SPARK in families and missing:
         console.print(f"[dim]{missing}")
@@ -171,6 +161,9 @@ def _arguments() -> argparse.Namespace:
         prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="two rounds, and a tenth of the delayed messages")
+    parser.add_argument(
+        "--large", action="store_true", help="also the figures of a million messages, for four more minutes"
+    )
     parser.add_argument("--rounds", type=int, help=f"how many rounds (default: {ROUNDS})")
     parser.add_argument(
         "--only", default="", metavar="KEY,KEY", help="figures or their families, or curves; part of a key will do"
@@ -196,12 +189,14 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _chosen(only: str) -> list[Family]:
+def _chosen(only: str, is_large: bool) -> list[Family]:
     words = [word for word in only.split(",") if word]
+    if not words:
+        return [family for family in FAMILIES if is_large or family not in LARGE]
     chosen = [
         family
         for family in FAMILIES
-        if not words or any(word == family.name or any(key.startswith(word) for key in family.keys) for word in words)
+        if any(word == family.name or any(key.startswith(word) for key in family.keys) for word in words)
     ]
     if not chosen:
         raise SystemExit(f"bench: nothing is called {only}; there are: {', '.join(_all_keys())}")

@@ -18,7 +18,7 @@ from benchmarks.figures import Values
 from benchmarks.goals import GOALS, Goal
 
 HISTORY = Path(__file__).parent / "recorded" / "history.jsonl"
-# A run is compared with the medians of the last lines.
+# A figure is compared with its median in the last lines that have it.
 LAST = 5
 # A figure is a step back if it is worse by this factor. Runs of the same commit differ by a tenth.
 WORSE = 1.25
@@ -79,11 +79,11 @@ def is_quiet(line: dict[str, Any]) -> bool:
 
 def steps_back(now: dict[str, Any], history: Sequence[dict[str, Any]]) -> list[StepBack]:
     """Return what is clearly worse than in the last quiet runs, the worst first."""
-    before = [line for line in history if is_quiet(line)][-LAST:]
+    before = [line for line in history if is_quiet(line)]
     found = []
     for goal in GOALS:
         value = now["figures"].get(goal.key)
-        known = [line for line in before if line["figures"].get(goal.key) is not None]
+        known = [line for line in before if line["figures"].get(goal.key) is not None][-LAST:]
         values = [_scaled(goal, line, now["crc32_1k_ns"]) for line in known]
         if value is None or not values:
             continue
