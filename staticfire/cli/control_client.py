@@ -83,11 +83,12 @@ class ControlClient:
     def _is_there(self) -> bool:
         """Return whether the endpoint responds and serves this nameserver.
 
-        Raises: ClientError (the user named an endpoint, and it doesn't respond).
+        Raises: ClientError, UsageError (the user named an endpoint, and it doesn't respond, or refuses).
         """
         try:
             there = self._ask("GET", "/")
-        except ClientError:
+        except (ClientError, UsageError):
+            # At the usual port may be another cluster's endpoint, which wants TLS or a token.
             if self._is_given:
                 raise
             return False

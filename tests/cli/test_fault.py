@@ -3,9 +3,12 @@
 import json
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -20,7 +23,8 @@ from staticfire import (
     PullConsumer,
     UsageError,
 )
-from staticfire.cli import main
+from staticfire.cli import control_client, main
+from staticfire.runtime.exit_codes import EXIT_USAGE
 from tests.cli.commands import ROOT, TIMEOUT_S, call, get, one_line
 
 pytestmark = pytest.mark.row("S2")
@@ -212,3 +216,35 @@ async def test_rule_is_awaited_where_the_cluster_is() -> None:
         assert [view.left_ms > 0 for view in await cluster.faults.all()] == [True]
         await added.remove()
         assert await cluster.faults.clear() == 0
+
+
+def test_endpoint_of_another_cluster_at_the_usual_port_is_left_alone(
+    thread: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with refusing_endpoint() as url:
+        monkeypatch.setattr(control_client, "CONTROL_URL", url)
+        assert main(["fault", "add", "-n", thread.namesrv, "--code", "SEND_MESSAGE", "--drop", "request"]) == 0
+        assert main(["fault", "clear", "-n", thread.namesrv]) == 0
+        assert "removed 1 rule" in capsys.readouterr().out
+        assert main(["fault", "clear", "-n", thread.namesrv, "--control", url]) == EXIT_USAGE
+
+
+@contextmanager
+def refusing_endpoint() -> Iterator[str]:
+    """An endpoint that wants a token."""
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(401)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Refusing) as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        serving.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            serving.join()
