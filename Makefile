@@ -132,10 +132,14 @@ check-house: $(READY)
 
 # The memory of the compiled parts is looked at in `make test-sanitizers`.
 .PHONY: test
-test: $(READY) $(FLIGHTS_DATA) ## all tests of the program but those of foreign toolchains and of Spark (ARGS='-k pull' and the like)
+test: $(READY) $(FLIGHTS_DATA) ## the tests of the program, each behaviour at least once (ARGS='-k pull' and the like)
 	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/house --ignore tests/docs --ignore tests/benchmarks \
 	  --ignore tests/fuzz/test_compiled_memory.py \
-	  -m 'not foreign and not spark' $(ARGS)
+	  -m 'not foreign and not spark and not slow' $(ARGS)
+
+.PHONY: test-slow
+test-slow: $(READY) ## the further cases of tests that take seconds each: seeds, faults, files
+	$(BIN)/pytest -q -n 1 -m 'slow and not foreign and not spark' $(ARGS)
 
 .PHONY: test-docs
 test-docs: $(READY) ## the pages: every command and link of docs/, the site; and the bench: that each of its parts measures something

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import first_and_slow
 from tests.cli.commands import FREE_PORTS, ROOT, TIMEOUT_S, environment
 
 Step = tuple[str, str]
@@ -85,13 +86,15 @@ def test_signal_beside_the_command_is_the_commands(step: Step, number: signal.Si
     assert signalled(tmp_path, step, number, "run", "--", *command, wait_for=ready) == (10 + number, "")
 
 
-@pytest.mark.parametrize("step", [("_end", "call"), *ENDING], ids="-".join)
+@pytest.mark.parametrize("step", first_and_slow([("_end", "call"), *ENDING]), ids="-".join)
 def test_signal_behind_the_commands_end_leaves_its_exit_code(step: Step, tmp_path: Path) -> None:
     assert signalled(tmp_path, step, signal.SIGTERM, "run", "sh", "-c", "exit 7") == (7, "")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("step", [*STARTING, ("with_control", "call"), ("until_stopped", "call")], ids="-".join)
+@pytest.mark.parametrize(
+    "step", first_and_slow([*STARTING, ("with_control", "call"), ("until_stopped", "call")]), ids="-".join
+)
 def test_signal_at_any_step_ends_up_in_order(step: Step, tmp_path: Path) -> None:
     exit_code, _ = signalled(tmp_path, step, signal.SIGTERM, "up", *FREE_PORTS)
     assert exit_code == 0

@@ -183,6 +183,7 @@ def owners(strategy: AllocateStrategy, queues: list[MessageQueue], ids: list[str
 
 
 @given(brokers=BROKERS, each=EACH_HAS, count=st.integers(2, 40), leaver=st.integers(0, 39))
+@pytest.mark.slow
 def test_by_consistent_hash_nothing_moves_but_what_the_leaver_had(
     brokers: int, each: int, count: int, leaver: int
 ) -> None:

@@ -20,7 +20,7 @@ from tests.fuzz.corpus import CODECS, STORE_HOST
 from tests.fuzz.reading import Reader, connected
 from tests.fuzz.records import Records
 
-FRAMES = 2_000
+FRAMES = 1_000
 SEED = 2013
 BODY_BYTES = 20_000
 TIMES = 100

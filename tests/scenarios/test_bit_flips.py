@@ -26,6 +26,7 @@ from staticfire.protocol.sys_flag import TransactionKind
 from staticfire.protocol.times import MessageMs
 from staticfire.simulation.world import SimulatedWorld
 from staticfire.simulation.world.disk import DiskImage
+from tests.cases import first_and_slow
 from tests.scenarios.broker_stand import NAME, BrokerStand
 from tests.scenarios.consuming import Shop
 from tests.scenarios.logged import LogLine
@@ -172,7 +173,7 @@ async def flipped(world: SimulatedWorld, request: pytest.FixtureRequest) -> Asyn
 
 
 @pytest.mark.row("F4")
-@pytest.mark.parametrize("name", CONFIG)
+@pytest.mark.parametrize("name", first_and_slow(CONFIG))
 async def test_a_flipped_bit_of_a_state_file_changes_nothing_or_the_start_names_the_file(
     flipped: Flipped, name: str, logged: list[LogLine]
 ) -> None:
@@ -204,7 +205,7 @@ TROUBLE = ("error", "warning")
 
 
 @pytest.mark.row("F4")
-@pytest.mark.parametrize("flipped", ["stopped", "killed"], indirect=True)
+@pytest.mark.parametrize("flipped", first_and_slow(["stopped", "killed"]), indirect=True)
 async def test_a_flipped_bit_of_any_other_file_loses_one_message_at_most_and_never_without_a_word(
     flipped: Flipped, logged: list[LogLine]
 ) -> None:

@@ -12,6 +12,7 @@ from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.requests.replication import GetReplication, ReplicationState
 from staticfire.protocol.requests.send import SendMessage
 from staticfire.simulation.world import SimulatedWorld
+from tests.cases import first_and_slow
 from tests.scenarios.replica_set import MASTER, SECOND, SLAVE, ReplicaSet
 
 pytestmark = pytest.mark.row("P7")
@@ -86,7 +87,7 @@ async def until_healed(trio: ReplicaSet) -> None:
         await trio.world.run_for(200)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", first_and_slow(range(4)))
 async def test_no_acknowledged_message_is_lost(trio: ReplicaSet, world: SimulatedWorld, seed: int) -> None:
     draw = random.Random(seed)
     acknowledged: list[bytes] = []

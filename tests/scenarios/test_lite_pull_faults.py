@@ -141,6 +141,7 @@ async def test_what_retention_has_removed_is_passed_over(world: SimulatedWorld) 
 
 
 @pytest.mark.row("C7")
+@pytest.mark.slow
 async def test_ten_thousand_messages_that_all_fail_at_once_come_again(world: SimulatedWorld, shop: Shop) -> None:
     done: set[bytes] = set()
 

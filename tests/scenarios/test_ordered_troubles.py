@@ -11,6 +11,7 @@ from staticfire.client import (
 )
 from staticfire.protocol.requests.locks import MessageQueue as LockedQueue
 from staticfire.simulation.world import SimulatedWorld
+from tests.cases import first_and_slow
 from tests.scenarios.consuming import GROUP, TOPIC
 from tests.scenarios.ordering import SUCCESS, SUSPEND, Chances, Ordering, Turn, holder, own, taking
 
@@ -183,7 +184,7 @@ async def test_a_jump_in_message_time_waits_for_suspended_queues(world: Simulate
     assert group.bodies == [b"0"] * 4 + [b"1"] * 4
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", first_and_slow(range(4)))
 @pytest.mark.row("O1")
 @pytest.mark.row("O4")
 async def test_whatever_happens_to_members_and_broker_the_order_holds(

@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from staticfire.client import ClientSettings, PushConsumer
 from staticfire.simulation.world import SimulatedWorld
+from tests.cases import first_and_slow
 from tests.scenarios.consuming import TOPIC, Shop
 
 pytestmark = pytest.mark.row("H8")
@@ -80,7 +81,7 @@ async def test_after_a_start_of_the_brokers_all_members_are_there_at_once(world:
     assert sorted(len(consumer.assignment) for consumer in consumers) == [2, 4, 4]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", first_and_slow(range(8)))
 async def test_whatever_happens_to_members_all_queues_find_an_owner_and_nothing_is_lost(
     world: SimulatedWorld, shop: Shop, seed: int
 ) -> None:

@@ -23,6 +23,7 @@ from staticfire.simulation.checkers.events import (
 from staticfire.simulation.runs.play import Play, play
 from staticfire.simulation.workload import Group, Producers, Topic, Workload
 from staticfire.simulation.workload.strikes import ADMINISTRATION, Strike
+from tests.cases import first_and_slow
 
 pytestmark = pytest.mark.row("S3")
 
@@ -43,7 +44,7 @@ LOOKS: dict[str, Callable[[list[RunEvent]], bool]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ADMINISTRATION)
+@pytest.mark.parametrize("kind", first_and_slow(ADMINISTRATION))
 def test_a_cluster_comes_to_rest_after_what_an_administrator_does(kind: str) -> None:
     strike = Strike(15_000, kind, TARGETS.get(kind, "orders"), lasts_ms=50_000)
     outcome = play(WORKLOAD, Play(1, 0.03, strikes=[strike], keeps_events=True))
@@ -52,7 +53,9 @@ def test_a_cluster_comes_to_rest_after_what_an_administrator_does(kind: str) -> 
     assert LOOKS.get(kind, bool)(outcome.events)
 
 
-@pytest.mark.parametrize("other", ["forbid writing", "forbid reading", "fewer write queues", "fewer read queues"])
+@pytest.mark.parametrize(
+    "other", first_and_slow(["forbid writing", "forbid reading", "fewer write queues", "fewer read queues"])
+)
 def test_a_topic_is_not_written_to_until_the_last_that_forbids_it_ends(other: str) -> None:
     strikes = [Strike(15_000, "forbid writing", "orders", 100_000), Strike(25_000, other, "orders", 20_000)]
     outcome = play(WORKLOAD, Play(1, 0.05, strikes=strikes, keeps_events=True))

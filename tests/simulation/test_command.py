@@ -90,6 +90,7 @@ def test_processes_are_replaced_after_some_runs_and_every_seed_is_played(
     assert pools == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_by_a_change_is_told_as_a_test_that_fails(
     path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from tests.cases import first_and_slow
 from tests.simulation.mixed import Mixed, with_mixed
 
 pytestmark = pytest.mark.row("S3")
@@ -25,7 +26,7 @@ def flipped(mixed: Mixed, folder: str, chance: Random) -> str:
 
 
 @pytest.mark.parametrize("folder", PROTECTED)
-@pytest.mark.parametrize("number", range(FLIPS))
+@pytest.mark.parametrize("number", first_and_slow(range(FLIPS)))
 def test_a_flipped_bit_is_mended_or_told(number: int, folder: str) -> None:
     async def scenario(mixed: Mixed) -> None:
         await mixed.work(12)

@@ -28,6 +28,7 @@ from staticfire.simulation.runs.seeds import made_for
 from staticfire.simulation.runs.swarm import single_workload, swarm_workload
 from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
 from staticfire.simulation.workload.strikes import REPLICA_STRIKES, Strike
+from tests.cases import first_and_slow
 from tests.simulation.replicated import workload as replicated_workload
 
 pytestmark = [pytest.mark.row("P7"), pytest.mark.row("S3")]
@@ -61,7 +62,7 @@ def test_seeds_with_slaves_differ_in_everything_that_matters() -> None:
     assert {kind for one in made for kind in one.nemesis.kinds} >= set(REPLICA_STRIKES)
 
 
-@pytest.mark.parametrize("kind", REPLICA_STRIKES)
+@pytest.mark.parametrize("kind", first_and_slow(REPLICA_STRIKES))
 def test_each_fault_of_replicas_strikes_and_heals(kind: str) -> None:
     target = "broker-a-1" if kind == "lose disk" else "broker-a"
     outcome = play(workload(**SYNC), Play(3, 0.015, strikes=[Strike(8_000, kind, target, 6_000, 7)]))
@@ -71,7 +72,7 @@ def test_each_fault_of_replicas_strikes_and_heals(kind: str) -> None:
         assert outcome.states.get("another master", 0) >= 1
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first_and_slow(range(3)))
 def test_the_disk_of_the_master_is_lost_and_nothing_else(seed: int) -> None:
     """The new machine is there before a slave has taken over, or after it."""
     strikes = [Strike(9_000, "lose disk", "broker-a-0", (100, 250, 5_000)[seed], seed)]

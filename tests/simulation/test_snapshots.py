@@ -9,6 +9,7 @@ from staticfire.control.snapshots import restore, save
 from staticfire.protocol.names import RETRY_PREFIX
 from staticfire.simulation.runs.cluster import NAMESRV, OBSERVER
 from staticfire.simulation.runs.observing import settled
+from tests.cases import first_and_slow
 from tests.simulation.mixed import Mixed, with_mixed
 
 pytestmark = pytest.mark.row("S3")
@@ -45,7 +46,7 @@ async def broken(mixed: Mixed, fault: str) -> None:
     await mixed.world.run_for(seconds=1)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", first_and_slow(FAULTS))
 def test_what_was_put_away_is_there_when_it_is_put_back(fault: str) -> None:
     async def scenario(mixed: Mixed) -> None:
         await mixed.work(25)

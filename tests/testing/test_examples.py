@@ -9,6 +9,7 @@ from tests.house.source import ROOT
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_examples_pass_in_two_processes_at_a_time() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "examples/testing"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
