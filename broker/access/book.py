@@ -16,8 +16,8 @@ from staticfire.protocol.requests.access import EntryInfo, PolicyInfo
 
 FILE = "access.json"
 USERS_MAX = 10_000
-# The number of decisions that are remembered. They are forgotten with each change.
-DECISIONS_MAX = 100_000
+# The number of decisions that are remembered: 10 MiB, if clients invent names. They are forgotten with each change.
+DECISIONS_MAX = 10_000
 NAME_CHARS_MAX = 255
 
 

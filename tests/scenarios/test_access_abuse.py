@@ -20,6 +20,7 @@ from staticfire.protocol.requests.access import (
     UpdateUser,
     UserInfo,
 )
+from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.statistics import GetRuntimeInfo
 from staticfire.protocol.signatures import sign, signed_content
@@ -219,4 +220,46 @@ async def test_a_client_that_invents_users_gets_few_lines_in_the_log(world: Simu
         await asker.told(GetRuntimeInfo(), Credentials("late", "x"), codec)
     assert lines[-2:] == ["access_refusals_left_out", "access_refused"]
     assert len((await asker.ask(GetAccess())).body.refused) == LINES_MAX + 21, "explain has all of them"
+    await asker.close()
+
+
+@pytest.mark.parametrize("codec", [JSON, NATIVE])
+@pytest.mark.parametrize(
+    "change", ["authenticationEnabled=false", "authorization_enabled=false", "traceOn=true\nauthorizationWhitelist=310"]
+)
+async def test_a_normal_user_cannot_end_the_checks_by_a_setting(world: SimulatedWorld, codec: int, change: str) -> None:
+    asker = await judging(world)
+    await asker.user()
+    assert (await asker.told(UpdateBrokerConfig(body=b"traceOn=true"), SHOP, codec))[0] == 0, "as in RocketMQ"
+    change_of_access = UpdateBrokerConfig(body=change.encode())
+    assert await asker.told(change_of_access, SHOP, codec) == refused("Cluster:DefaultCluster")
+    assert await asker.told(send("orders"), SHOP, codec) == refused("Topic:orders")
+    await asker.allow("Cluster:DefaultCluster", "Update")
+    assert (await asker.told(change_of_access, SHOP, codec))[0] == 0
+    await asker.close()
+
+
+async def test_a_flood_of_refusals_is_remembered_within_limits(
+    world: SimulatedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ring of recorded requests holds most of what a flood leaves. Its limit is small here."""
+    monkeypatch.setattr("staticfire.broker.access.book.DECISIONS_MAX", 50)
+    monkeypatch.setattr("staticfire.broker.access.refusals.KEPT_MAX", 60)
+    asker = await judging(world, record_requests=True, recorded_requests_bytes_max=100_000, journal_enable=True)
+    await asker.user()
+    broker = asker.stand.services["broker-a"]
+    desk, journals = broker._core._families.access._desk, broker.tables.journals
+    assert journals is not None
+    most_decisions = 0
+    for number in range(400):
+        name = f"t{number}"
+        await asker.told(send(name, group=f"g{number}"))
+        await asker.told(GetRuntimeInfo(), Credentials(f"u{number % 5}", f"{number}"))
+        most_decisions = max(most_decisions, len(desk.book._decisions))
+    await world.run_for(seconds=1)
+    assert most_decisions == 50
+    assert len(desk.refusals.of_group("")) == 60
+    assert 50_000 < journals._reads._held_bytes <= 100_000
+    assert journals._reads.first_number > 1, "the oldest requests are gone"
+    assert max(map(len, desk._peers._keys.values())) == 1
     await asker.close()
