@@ -13,6 +13,7 @@ from staticfire.runtime.tls import port as tls_port
 from staticfire.runtime.tls.contexts import server_context
 from staticfire.runtime.tls.settings import TlsSettings
 from tests.proxy.h2_client import EchoService, H2Client, a_send
+from tests.tls.stand import trusting as old_client
 
 pytestmark = pytest.mark.row("G3")
 
@@ -184,6 +185,16 @@ async def test_half_open_handshakes_have_the_limits_of_the_other_ports(
     assert "1 handshakes are in progress, and this is the oldest" in told
     assert "3 handshakes are incomplete, and this is the oldest" in told
     assert "the handshake is incomplete after" in told
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
+async def test_old_versions_are_refused(
+    endpoint: GrpcEndpoint, version: ssl.TLSVersion, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        await connect(endpoint, old_client(version), HOST)
+    assert (await (await connect(endpoint)).call("SendMessage", a_send())).status == 0
+    assert "TLS 1.2 or later is required" in capfd.readouterr().err
 
 
 async def test_tls_inside_of_tls_is_refused(endpoint: GrpcEndpoint, capfd: pytest.CaptureFixture[str]) -> None:

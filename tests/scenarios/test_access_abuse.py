@@ -5,11 +5,13 @@ import json
 import struct
 from typing import NamedTuple, cast
 
+import msgspec
 import pytest
 
 from staticfire.broker.access.gate import TOO_MANY_FIELDS
 from staticfire.broker.access.refusals import LINES_MAX, LINES_MS
 from staticfire.protocol.codecs import JSON, NATIVE
+from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.limits import HEADER_FIELDS_MAX
 from staticfire.protocol.requests.access import (
     CreateUser,
@@ -21,8 +23,11 @@ from staticfire.protocol.requests.access import (
     UserInfo,
 )
 from staticfire.protocol.requests.config import UpdateBrokerConfig
+from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, LitePullMessage, PullMessage
 from staticfire.protocol.requests.send import ManyMessage, SendMany
+from staticfire.protocol.requests.send_back import SendBack
 from staticfire.protocol.requests.statistics import GetRuntimeInfo
+from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.protocol.signatures import sign, signed_content
 from staticfire.runtime.credentials import Credentials
 from staticfire.runtime.log import logged_to
@@ -262,4 +267,37 @@ async def test_a_flood_of_refusals_is_remembered_within_limits(
     assert 50_000 < journals._reads._held_bytes <= 100_000
     assert journals._reads.first_number > 1, "the oldest requests are gone"
     assert max(map(len, desk._peers._keys.values())) == 1
+    await asker.close()
+
+
+async def test_what_a_stolen_signature_can_be_used_for(world: SimulatedWorld) -> None:
+    """As in RocketMQ, values are signed one behind the other, without names and without the request's code."""
+    asker = await judging(world)
+    for name in ("orders", "ders"):
+        assert (await asker.ask(UpdateTopic(name, 1, 1, 6))).code == 0
+    stolen = {"AccessKey": "root", "topic": "orders"}
+    signature = sign("r00t", signed_content(stolen))
+    read, delete = int(RequestCode.GET_TOPIC_CONFIG), int(RequestCode.DELETE_TOPIC_IN_BROKER)
+    assert (await frame_sent(asker, framed(read, {**stolen, "Signature": signature})))[0] == 0
+    shifted = {"AccessKey": "root", "a": "or", "topic": "ders", "Signature": signature}
+    assert (await frame_sent(asker, framed(read, shifted)))[0] == 0, "another value with the same text"
+    assert (await frame_sent(asker, framed(delete, {**stolen, "Signature": signature})))[0] == 0, "another code"
+    assert await frame_sent(asker, framed(delete, {**stolen, "topic": "other", "Signature": signature})) == WRONG
+    await asker.close()
+
+
+async def test_what_a_user_reaches_without_a_policy_about_it(world: SimulatedWorld) -> None:
+    """As in RocketMQ, whose rules programs rely on: the right to consume as one group opens more than that."""
+    asker = await judging(world)
+    await asker.user()
+    await asker.allow("Group:mine", "Sub")
+    assert (await asker.ask(send("audit"))).code == 0
+    pull = PullMessage("mine", "audit", 0, 0, 32, FLAG_SUBSCRIPTION, 0, 15_000, "*")
+    assert await asker.told(pull) == refused("Topic:audit")
+    lite = LitePullMessage("mine", "audit", 0, 0, 32, FLAG_SUBSCRIPTION, 0, 15_000, "*")
+    assert (await asker.told(lite))[0] == 0, "lite pulls have no rule"
+    returned = SendBack(0, "mine", 0, max_reconsume_times=16)
+    assert (await asker.told(returned))[0] == 0, "a message of any topic, as if the group had it"
+    assert (await asker.told(send("%RETRY%other", group="mine")))[0] == 0, "a retry for another group"
+    assert (await asker.told(msgspec.structs.replace(pull, topic="%RETRY%other")))[0] == 0, "and to read it"
     await asker.close()
