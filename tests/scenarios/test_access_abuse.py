@@ -23,7 +23,7 @@ from staticfire.protocol.requests.access import (
     UserInfo,
 )
 from staticfire.protocol.requests.config import UpdateBrokerConfig
-from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, LitePullMessage, PullMessage
+from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, LitePullMessage, PullMessage
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.send_back import SendBack
 from staticfire.protocol.requests.statistics import GetRuntimeInfo
@@ -300,4 +300,25 @@ async def test_what_a_user_reaches_without_a_policy_about_it(world: SimulatedWor
     assert (await asker.told(returned))[0] == 0, "a message of any topic, as if the group had it"
     assert (await asker.told(send("%RETRY%other", group="mine")))[0] == 0, "a retry for another group"
     assert (await asker.told(msgspec.structs.replace(pull, topic="%RETRY%other")))[0] == 0, "and to read it"
+    await asker.close()
+
+
+async def test_a_pull_that_is_held_when_its_user_is_removed_is_the_last_one(world: SimulatedWorld) -> None:
+    """As in RocketMQ: what was permitted is answered; the next request is refused, after a restart, too."""
+    asker = await judging(world)
+    await asker.user()
+    await asker.allow("*", "Pub", "Sub")
+    assert (await asker.ask(UpdateTopic("orders", 1, 1, 6))).code == 0
+    pull = PullMessage("mine", "orders", 0, 0, 32, FLAG_SUSPEND | FLAG_SUBSCRIPTION, 0, 15_000, "*")
+    held = asyncio.get_running_loop().create_task(asker.told(pull))
+    await world.run_for(seconds=1)
+    assert not held.done()
+    assert await asker.told(DeleteUser("shop"), ROOT) == DONE
+    assert (await asker.ask(send("orders"))).code == 0
+    assert (await held)[0] == 0
+    gone = (16, "User:shop is not found.")
+    assert await asker.told(pull) == gone
+    await world.stop("broker-a")
+    await asker.stand.start_broker("broker-a")
+    assert await asker.told(pull) == gone
     await asker.close()
