@@ -38,7 +38,7 @@ ACCESS_SETTINGS = frozenset(
         "old_acl_answers",
     }
 )
-"""Settings that decide what is checked. In RocketMQ any user may change them, and so end all checks."""
+"""Settings that decide what is checked. RocketMQ accepts them from any user, but doesn't apply them while it runs."""
 _ANY_OF: dict[tuple[str, ...], frozenset[str]] = {}
 
 
