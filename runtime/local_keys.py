@@ -1,14 +1,14 @@
 """The access key of a cluster on this machine, for the commands of the user who started it.
 
 `up` writes the key of the cluster's own user into a file that only its owner can read. So `staticfire user add`, or
-`explain`, may do everything on their own cluster, without a secret on the command line. The file has the name of the
-nameserver's port, and is removed at the end.
+`explain`, may do everything on their own cluster, without a secret on the command line. The file also says whether the
+cluster takes only TLS. It has the name of the nameserver's port, and is removed at the end.
 """
 
 import os
 import stat
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from staticfire.protocol.errors import ProtocolError, UsageError
 from staticfire.runtime.addresses import parse_address
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 KEY_BYTES_MAX = 4_096
+ONLY_TLS = "tls"
+"""The second line of a file whose cluster takes only TLS."""
+
+
+class OwnersKey(NamedTuple):
+    """What a file says."""
+
+    credentials: "Credentials"
+    needs_tls: bool = False
 
 
 def folder() -> str:
@@ -27,7 +36,7 @@ def folder() -> str:
     )  # tempfile is slow to import
 
 
-def write_key(port: int, key: str) -> str:
+def write_key(port: int, key: str, needs_tls: bool = False) -> str:
     """Write the key of the cluster with this nameserver; return the path, "" if that is impossible.
 
     `key`: the text of credentials. A start needn't load what reads it.
@@ -43,7 +52,7 @@ def write_key(port: int, key: str) -> str:
     except OSError:
         return ""
     with os.fdopen(descriptor, "w") as file:
-        file.write(key)
+        file.write(f"{key}\n{ONLY_TLS}" if needs_tls else key)
     return path
 
 
@@ -54,7 +63,7 @@ def remove_key(path: str) -> None:
         os.rmdir(os.path.dirname(path))
 
 
-def read_key(namesrv: str) -> "Credentials | None":
+def read_key(namesrv: str) -> OwnersKey | None:
     """Return the key of a cluster on this machine, if this user has started it."""
     try:
         host, port = parse_address(namesrv.split(";")[0].strip())
@@ -67,7 +76,8 @@ def read_key(namesrv: str) -> "Credentials | None":
 
     try:
         with open(path, encoding="utf-8") as file:
-            return Credentials.parse(file.read(KEY_BYTES_MAX))
+            key, _, rest = file.read(KEY_BYTES_MAX).partition("\n")
+        return OwnersKey(Credentials.parse(key), rest == ONLY_TLS)
     except (OSError, ProtocolError, UnicodeDecodeError):
         return None
 

@@ -5,6 +5,7 @@ RocksDB folders. RocketMQ: AuthenticationMetadataManager, AuthorizationMetadataM
 """
 
 from collections.abc import Callable
+from itertools import islice
 
 import msgspec
 
@@ -16,9 +17,10 @@ from staticfire.protocol.requests.access import EntryInfo, PolicyInfo
 
 FILE = "access.json"
 USERS_MAX = 10_000
-# The number of decisions that are remembered. They are forgotten with each change.
-DECISIONS_MAX = 100_000
+# The number of decisions that are remembered: 10 MiB, if clients invent names. They are forgotten with each change.
+DECISIONS_MAX = 10_000
 NAME_CHARS_MAX = 255
+NAMESPACES_TRIED_MAX = 100
 
 
 class AccessBook:
@@ -93,6 +95,22 @@ class AccessBook:
                 self._decisions.clear()
             self._decisions[key] = verdict
         return verdict
+
+    def in_other_namespace(self, name: str, resource: Resource, actions: frozenset[str], source: str) -> str:
+        """Return the same name in another namespace, or in none, that the policies permit; "" if there is none."""
+        acl = self.acls.get(name)
+        if acl is None or resource.name.startswith(
+            "%"
+        ):  # Those of dead letters and retries have no namespace in front.
+            return ""
+        patterns = (entry.pattern for policy in acl.policies.values() for entry in policy)
+        spaces = dict.fromkeys(one.name.partition("%")[0] for one in patterns if "%" in one.name[1:])
+        own, _, rest = resource.name.rpartition("%")
+        for space in islice(("", *spaces), NAMESPACES_TRIED_MAX):
+            other = Resource(resource.kind, f"{space}%{rest}" if space else rest)
+            if space != own and acl.decide(other, actions, source).is_allowed:
+                return other.text
+        return ""
 
     def touch(self) -> None:
         """Note a change."""

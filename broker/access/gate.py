@@ -132,7 +132,7 @@ class AccessGate:
             return JudgeAnswer(is_judging=True)
         groups = [one.resource.name for one in needs if one.resource.kind == "Group"] or [""]
         new = self._refusals.note(
-            refused, judged.client_id or judged.source, groups, judged.name, self._clock.wall_ms()
+            refused, judged.client_id or judged.source, groups, judged.name, self._clock.wall_ms(), self._judge.similar
         )
         if new is not None:
             self._tell(new, refused)
@@ -140,9 +140,12 @@ class AccessGate:
 
     def _note(self, refused: AccessRefusal, call: Call, envelope: Envelope | None = None) -> None:
         request: Any = call.request
-        client = getattr(getattr(request, "body", None), "client_id", None) or call.connection.client_id
+        # What a gRPC endpoint passes on names a client of its own; here the endpoint itself is refused.
+        body = None if refused.code == RequestCode.JUDGE_CALL else getattr(request, "body", None)
+        client = getattr(body, "client_id", None) or call.connection.client_id
         groups = groups_of(request, refused.resource)
-        new = self._refusals.note(refused, client or source_of(call), groups, "", self._clock.wall_ms())
+        now_ms, similar = self._clock.wall_ms(), self._judge.similar
+        new = self._refusals.note(refused, client or source_of(call), groups, "", now_ms, similar)
         if new is None or not self._tell(new, refused):
             return
         if refused.reason == WRONG_SIGNATURE and (fields := signed_fields(envelope, call)):

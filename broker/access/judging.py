@@ -179,6 +179,12 @@ class AccessJudge:
                 )
         return None
 
+    def similar(self, refused: AccessRefusal) -> str:
+        """Return what the user may use instead, if the client's namespace is missing or wrong; "" otherwise."""
+        if refused.reason != NOT_PERMITTED or refused.resource is None:
+            return ""
+        return self._book.in_other_namespace(refused.user, refused.resource, refused.actions, refused.source)
+
     # -- RocketMQ 4 ----------------------------------------------------------------------------------------------
 
     def _judge_plain(self, code: int, request: Any, by: SignedBy, source: str) -> AccessRefusal | None:

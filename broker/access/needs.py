@@ -3,7 +3,7 @@
 RocketMQ has the same table as annotations of its request headers (RocketMQAction, RocketMQResource), and in
 DefaultAuthorizationContextBuilder. A user needs one of the actions of each need. The topic `%RETRY%billing` counts as
 the group billing; `%DLQ%billing` is a topic of that name. Requests in OPEN need only a valid signature, also those that
-change settings or create groups: this is RocketMQ's rule.
+create groups: this is RocketMQ's rule. So do changes of settings, except for those of access.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,8 +12,11 @@ from typing import Any, NamedTuple
 
 from staticfire.broker.access.policies import CREATE, DELETE, GET, PUB, SUB, UPDATE
 from staticfire.broker.access.resources import CLUSTER, GROUP, TOPIC, Resource
+from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.codes import RequestCode as Code
+from staticfire.protocol.java_properties import read_properties
 from staticfire.protocol.names import RETRY_PREFIX
+from staticfire.runtime.config import field_of
 
 
 class Need(NamedTuple):
@@ -26,6 +29,16 @@ class Need(NamedTuple):
 Needs = Callable[[Any, str], Iterator[Need]]
 """Yields what a request needs, in the order in which it is checked. The text is the name of the cluster."""
 
+ACCESS_SETTINGS = frozenset(
+    {
+        "authentication_enabled",
+        "authentication_whitelist",
+        "authorization_enabled",
+        "authorization_whitelist",
+        "old_acl_answers",
+    }
+)
+"""Settings that decide what is checked. RocketMQ accepts them from any user, but doesn't apply them while it runs."""
 _ANY_OF: dict[tuple[str, ...], frozenset[str]] = {}
 
 
@@ -123,11 +136,17 @@ def _locks(request: Any, _cluster: str) -> Iterator[Need]:
             yield topic(name, SUB)
 
 
+def _settings(request: Any, cluster: str) -> Iterator[Need]:
+    """Yield what a change of settings needs: nothing, as in RocketMQ, unless it changes what is checked."""
+    properties = read_properties((request.body or b"").decode("utf-8", "replace"))
+    if any(field_of(BrokerSettings, name) in ACCESS_SETTINGS for name in properties):
+        yield Need(Resource(CLUSTER, cluster), _one_of(UPDATE))
+
+
 OPEN = frozenset(
     {
         Code.UPDATE_AND_CREATE_TOPIC_LIST,
         Code.GET_ALL_TOPIC_CONFIG,
-        Code.UPDATE_BROKER_CONFIG,
         Code.GET_BROKER_CONFIG,
         Code.GET_BROKER_RUNTIME_INFO,
         Code.GET_ALL_CONSUMER_OFFSET,
@@ -165,6 +184,7 @@ _POPS: Needs = partial(_consumes, has_topic_first=False)
 
 NEEDS: dict[int, Needs] = {
     **dict.fromkeys(OPEN, _nothing),
+    Code.UPDATE_BROKER_CONFIG: _settings,
     Code.SEND_MESSAGE: _sends,
     Code.SEND_MESSAGE_V2: _sends,
     Code.SEND_BATCH_MESSAGE: _sends,

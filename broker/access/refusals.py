@@ -4,7 +4,7 @@ Pure. RocketMQ's clients show refusals badly: a refused consumer starts without 
 remembers whom it refused what.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import NamedTuple
 
@@ -90,9 +90,15 @@ class AccessRefusals:
         self._kept: dict[tuple[object, ...], RefusedAccess] = {}
 
     def note(
-        self, one: AccessRefusal, client: str, groups: Iterable[str], name: str, wall_ms: int
+        self,
+        one: AccessRefusal,
+        client: str,
+        groups: Iterable[str],
+        name: str,
+        wall_ms: int,
+        similar: Callable[[AccessRefusal], str] = lambda _: "",
     ) -> RefusedAccess | None:
-        """Note a refusal for each group that the request is about; return it if it is new."""
+        """Note a refusal for each group that the request is about; return it if it is new. `similar`: see there."""
         new = None
         resource = "" if one.resource is None else readable(one.resource.text)
         user, client, name = readable(one.user), readable(client), readable(name)
@@ -102,7 +108,7 @@ class AccessRefusals:
             if found is None:
                 new = found = RefusedAccess(
                     name or name_of_request(one.code), user, client, group, resource, sorted(one.actions),
-                    one.reason, 0, wall_ms, wall_ms,
+                    one.reason, 0, wall_ms, wall_ms, readable(similar(one)) if new is None else new.similar,
                 )  # fmt: skip
             found.count += 1
             found.last_ms = wall_ms

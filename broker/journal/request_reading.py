@@ -29,7 +29,7 @@ HEAD_BYTES = 8
 NOT_SHOWN = frozenset({RequestCode.GET_JOURNAL, RequestCode.GET_FAULTS})
 # Requests whose bodies have a user's secret, or a signature that another client could repeat.
 SECRET_BODIES = frozenset({RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_UPDATE_USER, RequestCode.JUDGE_CALL})
-SECRET_FIELDS = frozenset({"signature", "securityToken"})
+SECRET_FIELDS = frozenset({"signature", "securityToken", "secretKey"})
 # The limit for a body that is shown; of a longer one only the size is shown.
 BODY_BYTES_MAX = 65_536
 

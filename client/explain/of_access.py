@@ -26,13 +26,17 @@ WHAT = {
     "QUERY_CONSUMER_OFFSET": "requests for offsets",
     "UPDATE_CONSUMER_OFFSET": "commits of offsets",
 }
+OTHERS_MAX = 3
 _SENDS = ("SEND_", "SendMessage")
+ENDPOINTS_REQUEST = "JUDGE_CALL"
+"""What a gRPC endpoint requests of a broker before each call of its clients."""
 
 
 def refused(facts: GroupFacts) -> Iterable[ExplainFinding]:
     """Requests of the group that brokers refuse, then sends to its topics."""
     now_ms = facts.wall_ms
     recent = [one for one in facts.refused if now_ms - one.last_ms <= REPEATED_MS]
+    yield from _endpoints(facts, [one for one in recent if one.request == ENDPOINTS_REQUEST])
     own = [one for one in recent if one.group == facts.group]
     told: set[tuple[str, str, str]] = set()
     for one in sorted(own, key=lambda one: (one.request not in (HEARTBEAT, "HeartbeatRequest"), one.request)):
@@ -47,6 +51,27 @@ def refused(facts: GroupFacts) -> Iterable[ExplainFinding]:
             name = one.resource.partition(":")[2]
             note = "sends succeed all the same; only their traces are missing" if one.resource == TRACE_TOPIC else ""
             yield _finding(f"sends to {name} are refused", one, [one], now_ms, note, is_cause=one.resource in topics)
+    if not own and not facts.members:
+        yield from _others(recent, now_ms)
+
+
+def _others(recent: list[RefusedAccess], now_ms: int) -> Iterable[ExplainFinding]:
+    """Refused requests that name no group, if there is no member: another program may do that for the group's clients.
+
+    RocketMQ's own proxy creates a topic before anything else, and ends if it may not.
+    """
+    others = [one for one in recent if not one.group and not one.request.startswith(_SENDS)]
+    for one in [each for each in others if each.request != ENDPOINTS_REQUEST][:OTHERS_MAX]:
+        yield _finding(f"{one.request} of {one.client} is refused", one, [one], now_ms, is_cause=False)
+
+
+def _endpoints(facts: GroupFacts, refused: list[RefusedAccess]) -> Iterable[ExplainFinding]:
+    """gRPC endpoints that brokers refuse: no client of theirs gets through, so none of them is refused itself."""
+    for client in dict.fromkeys(one.client for one in refused):
+        same = [one for one in refused if one.client == client]
+        words = f"the gRPC endpoint at {client} refuses all its clients, because brokers refuse it: {_why(same[0])[0]}"
+        way_out = "start it with the brokers' setting innerClientAuthenticationCredentials"
+        yield ExplainFinding("REFUSED_ACCESS", words, [], way_out, is_cause=not facts.members)
 
 
 def _finding(
@@ -65,7 +90,7 @@ def _finding(
 def _why(one: RefusedAccess) -> tuple[str, str]:
     """Return why, and the fix."""
     if one.reason == NO_KEY:
-        return "they have no access key", (
+        return "no access key was sent", (
             "give the client an access key and its secret: in Java new AclClientRPCHook(new SessionCredentials(key, "
             f"secret)); in staticfire's clients ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY: {page('access')}"
         )
@@ -78,11 +103,21 @@ def _why(one: RefusedAccess) -> tuple[str, str]:
             "the client's secret isn't the user's, or something changed header fields after they were signed (an RPC "
             f"hook after AclClientRPCHook); to set the secret: staticfire user change {one.user} --secret SECRET"
         )
+    return _not_permitted(one)
+
+
+def _not_permitted(one: RefusedAccess) -> tuple[str, str]:
     actions = " or ".join(one.actions)
     action = next((name for name in ("Sub", "Pub") if name in one.actions), one.actions[0] if one.actions else "All")
     if not one.resource:
         return f"user {one.user} isn't an admin account", "set admin: true for the account in plain_acl.yml"
-    return (
+    words, way_out = (
         f"user {one.user} may not {actions} on {one.resource}",
         f"staticfire allow {one.user} {one.resource} {action}",
+    )
+    if not one.similar:
+        return words, way_out
+    return f"{words}, but on {one.similar}", (
+        "the namespace of the client is missing or wrong: set it (in Java setNamespace), or write it before "
+        f"the name; to permit the name without it: {way_out}"
     )

@@ -298,6 +298,8 @@ class RefusedAccess(msgspec.Struct, rename="camel", gc=False):
     first_ms: Int64 = 0
     """Wall-clock time."""
     last_ms: Int64 = 0
+    similar: str = ""
+    """A resource of the same name in another namespace, or in none, that the user may use; empty: there is none."""
 
 
 class KeyInUse(msgspec.Struct, rename="camel", gc=False):

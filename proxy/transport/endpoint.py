@@ -3,12 +3,13 @@
 import asyncio
 import socket
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from staticfire.proxy.transport.calls import CallKind, GrpcStatus, Methods
-from staticfire.proxy.transport.entrance import Entrance
+from staticfire.proxy.transport.entrance import REFUSED, Entrance
 from staticfire.proxy.transport.grpc_connection import GrpcConnection
 from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.runtime.addresses import Address, format_address
@@ -19,7 +20,7 @@ from staticfire.runtime.tls.settings import NO_AUTH, TlsSettings
 
 if TYPE_CHECKING:
     from staticfire.runtime.repeated_lines import RepeatedLines
-    from staticfire.runtime.tls.port import ContextOrError, TlsContexts
+    from staticfire.runtime.tls.port import TlsPort
 
 log = logger("grpc")
 
@@ -37,7 +38,7 @@ class GrpcEndpoint:
         self._machine = machine
         # RocketMQ's gRPC endpoint never asks clients for a certificate.
         self._tls = replace(tls or TlsSettings(), tls_server_need_client_auth=NO_AUTH)
-        self._tls_contexts: TlsContexts | None = None
+        self._tls_port: TlsPort | None = None
         self._lines: RepeatedLines | None = None
         self._listeners: list[Listener] = []
         self._entrances: dict[Entrance, None] = {}  # In the order in which they were opened.
@@ -159,29 +160,33 @@ class GrpcEndpoint:
         return [entrance.grpc for entrance in self._entrances if entrance.grpc is not None]
 
     def note(self, event: str, peer: Address, reason: str) -> None:
+        self._note(event, format_address(*peer), reason)
+
+    def _note(self, event: str, address: str, reason: str) -> None:
         if self._lines is None:
             # Imported here, because few connections are refused.
             from staticfire.runtime.repeated_lines import RepeatedLines
 
             self._lines = RepeatedLines(_report)
-        self._lines.note(event, format_address(*peer), reason)
+        self._lines.note(event, address, reason)
 
     @property
     def tls_mode(self) -> str:
         return self._tls.tls_server_mode
 
-    def when_tls_is_ready(self, act: "Callable[[ContextOrError], None]") -> None:
-        self._open_tls().when_ready(act)
+    def begin_tls(self, entrance: Entrance, wire: asyncio.Transport, first: bytes) -> asyncio.Transport:
+        return self._open_tls().admit(entrance, wire, format_address(*entrance.peer), first)
 
-    def _open_tls(self) -> "TlsContexts":
-        if self._tls_contexts is None:
+    def _open_tls(self) -> "TlsPort":
+        """Return the part that speaks TLS. Raises: UsageError (a file that can't be used)."""
+        if self._tls_port is None:
             # Imported here, because OpenSSL costs 10 ms and 3 MiB.
-            from staticfire.runtime.tls.port import TlsContexts
+            from staticfire.runtime.tls.port import TlsContexts, TlsPort
 
             contexts = TlsContexts(self._tls, self._machine.workers, ["h2"])
             contexts.check()
-            self._tls_contexts = contexts
-        return self._tls_contexts
+            self._tls_port = TlsPort(contexts, partial(self._note, REFUSED))
+        return self._tls_port
 
     # -- periodic checks -----------------------------------------------------------------------------------------
 
@@ -219,8 +224,8 @@ class GrpcEndpoint:
     async def close(self) -> None:
         """Close the port, let unary calls finish, end the streams, and wait until all connections are closed."""
         await self.stop_accepting()
-        if self._tls_contexts is not None:
-            self._tls_contexts.close()
+        if self._tls_port is not None:
+            self._tls_port.close()
         grpc = self._connections()
         for each in grpc:
             each.leave(words=STOPPING)

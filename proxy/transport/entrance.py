@@ -1,13 +1,14 @@
-"""A connection from its first byte: recognise the protocol, remove TLS, start gRPC.
+"""A connection from its first byte: recognise the protocol, have TLS removed, start gRPC.
 
-socket -> Entrance -> (TlsSession) -> GrpcConnection
+socket -> (TlsLayer) -> Entrance -> GrpcConnection
+
+The layer is put in when the first byte is that of TLS. It is the transport of the entrance from then on.
 """
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
-from staticfire.protocol.errors import ProtocolError, UsageError
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.transport.first_bytes import Speaks, recognise
 from staticfire.proxy.transport.grpc_connection import GrpcConnection, Shared
@@ -15,14 +16,10 @@ from staticfire.runtime.addresses import Address, plain_host
 from staticfire.runtime.server import TLS_IN_TLS
 from staticfire.runtime.tls.settings import DISABLED, ENFORCING
 
-if TYPE_CHECKING:
-    from staticfire.runtime.tls.port import ContextOrError
-    from staticfire.runtime.tls.session import TlsSession
-
+# The event of a connection that is closed before it speaks gRPC.
+REFUSED = "grpc_connection_refused"
 # How many bytes of responses the transport buffers; above that they wait in their streams.
 WRITE_BUFFER_BYTES_MAX = 1024 * 1024
-# The size of a client's first TLS bytes, which are buffered while the certificate is made.
-HELLO_BYTES_MAX = 64 * 1024
 
 
 class Porch(Shared, Protocol):
@@ -40,8 +37,8 @@ class Porch(Shared, Protocol):
     def tls_mode(self) -> str:
         """Which of TLS and plain text is accepted."""
 
-    def when_tls_is_ready(self, act: "Callable[[ContextOrError], None]") -> None:
-        """Call `act` with the TLS context, when there is one."""
+    def begin_tls(self, entrance: "Entrance", wire: asyncio.Transport, first: bytes) -> asyncio.Transport:
+        """Begin TLS on a connection whose first bytes are `first`; return the transport that its protocol gets."""
 
 
 class Entrance(asyncio.Protocol):
@@ -52,7 +49,7 @@ class Entrance(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._receive: Callable[[bytes], None] = self._receive_first
         self._first = b""
-        self._tls: TlsSession | None = None
+        self._is_tls = False
         self._flush_planned = False
         self._is_closing = False
         self.grpc: GrpcConnection | None = None
@@ -87,12 +84,6 @@ class Entrance(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        if self._tls is not None and not self._tls.is_open and not self._is_closing:
-            words = (
-                "TLS: the client disconnected during the handshake; it may have rejected the certificate or the host "
-                "name"
-            )
-            self._porch.note("grpc_connection_refused", self.peer, words)
         self._is_closing = True
         self._first = b""
         if self.grpc is not None:
@@ -109,82 +100,36 @@ class Entrance(asyncio.Protocol):
         if speaker is None:
             return
         if speaker.speaks is Speaks.OTHER:
-            self._send(speaker.answer)
+            self.write(speaker.answer)
             self.refuse(speaker.words)
-        elif speaker.speaks is Speaks.TLS and self._tls is not None:
+        elif speaker.speaks is Speaks.TLS and self._is_tls:
             self.refuse(TLS_IN_TLS)
-        elif speaker.speaks is Speaks.HTTP_2 or self._tls is not None:
-            if self._tls is None and self._porch.tls_mode == ENFORCING:
+        elif speaker.speaks is Speaks.HTTP_2 or self._is_tls:
+            if not self._is_tls and self._porch.tls_mode == ENFORCING:
                 self.refuse("plain text on an enforcing port: turn TLS on in the client (tls.server.mode)")
                 return
             self._begin_grpc()
         elif self._porch.tls_mode == DISABLED:
             self.refuse("TLS on a port where tls.server.mode=disabled: turn it off in the client (enableSsl, useSSL)")
         else:
-            self._receive = self._keep
-            self._porch.when_tls_is_ready(self._begin_tls)
+            self._begin_tls()
 
     def _begin_grpc(self) -> None:
         self.grpc = GrpcConnection(self._porch, self.peer, self)
         self._porch.greeted(self)
         plain, self._first = self._first, b""
-        if self._tls is None:
-            self._receive = self.grpc.receive
+        self._receive = self.grpc.receive
         self.grpc.receive(plain)
 
-    # -- TLS -----------------------------------------------------------------------------------------------------
-
-    def _begin_tls(self, context: "ContextOrError") -> None:
-        if self._is_closing:
-            return
-        if isinstance(context, UsageError):
-            self.refuse(str(context))
-            return
-        from staticfire.runtime.tls.session import TlsSession  # imported here, because plain text doesn't need OpenSSL
-
-        self._tls = TlsSession(context)
-        self._receive = self._receive_tls
-        hello, self._first = self._first, b""
-        self._receive_tls(hello)
-
-    def _keep(self, data: bytes) -> None:
-        """Buffer what arrives while the certificate is being made."""
-        self._first += data
-        if len(self._first) > HELLO_BYTES_MAX:
-            self.refuse("TLS: the client's first message is too long")
-
-    def _receive_tls(self, data: bytes) -> None:
-        assert self._tls is not None
-        try:
-            plain = self._tls.receive(data)
-        except ProtocolError as failed:
-            self._write_out(self._tls.to_send())  # The alert that reports the failure.
-            self.refuse(str(failed))
-            return
-        self._write_out(self._tls.to_send())
-        if not plain:
-            return
-        if self.grpc is not None:
-            self.grpc.receive(plain)
-        elif self._first or recognise(plain) is not None:
-            self._receive_first(plain)
-        else:
-            self._first += plain
+    def _begin_tls(self) -> None:
+        assert self._transport is not None
+        self._is_tls = True
+        first, self._first = self._first, b""
+        self._transport = self._porch.begin_tls(self, self._transport, first)
 
     # -- sending -------------------------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        self._send(data)
-
-    def _send(self, data: bytes) -> None:
-        if self._tls is not None and data:
-            if self._is_closing:
-                return  # The end of the session was announced: nothing may follow it.
-            self._tls.send(data)
-            data = self._tls.to_send()
-        self._write_out(data)
-
-    def _write_out(self, data: bytes) -> None:
         if data and self._transport is not None:
             self._transport.write(data)
 
@@ -205,13 +150,10 @@ class Entrance(asyncio.Protocol):
 
     def refuse(self, words: str) -> None:
         """Close the connection and log the reason."""
-        self._porch.note("grpc_connection_refused", self.peer, words)
+        self._porch.note(REFUSED, self.peer, words)
         self.close()
 
     def close(self) -> None:
-        if self._tls is not None and not self._is_closing:
-            self._tls.end()
-            self._write_out(self._tls.to_send())
         self._is_closing = True
         if self.closing_since is None:
             self.closing_since = self._porch.clock.uptime_ms()

@@ -124,7 +124,8 @@ class TlsLayer(asyncio.Transport, asyncio.Protocol):
         self._is_closing = True
         self._first = b""
         if self._settled is not None:
-            self._settle(TlsFailed("TLS: the peer disconnected during the handshake"))
+            words = "it may have rejected the certificate or the host name"
+            self._settle(TlsFailed(f"TLS: the peer disconnected during the handshake; {words}"))
         if self._is_inner_connected:
             self._inner.connection_lost(self._failure or exc)
         self._wire = None

@@ -31,7 +31,7 @@ HANDSHAKES_MAX = 500
 SESSIONS_MAX = 384
 # The time from the first byte of a client to the end of its handshake.
 HANDSHAKE_MS_MAX = 10_000
-# A client that has begun so long ago loses its session to a new one, if all are in use.
+# A client that has begun so long ago loses its session to one that waits, if all are in use.
 SLOW_S = 3.0
 
 ContextOrError = SSLContext | UsageError
@@ -114,8 +114,9 @@ class TlsPort:
     """Puts layers between connections and their transports.
 
     A handshake takes milliseconds, so a client with an old one is slow, or holds it on purpose. If all sessions are in
-    use, a new client gets that of the oldest, or waits: clients that connect at the same moment don't end each other's
-    handshakes. Of those that wait, the newest is served first, because the others may be there to fill the queue.
+    use, a new client waits until the oldest one is slow, and gets that session: clients that connect at the same moment
+    don't end each other's handshakes. Of those that wait, the newest is served first, because the others may be there
+    to fill the queue.
     """
 
     def __init__(self, contexts: TlsContexts, refused: Refused) -> None:
@@ -126,6 +127,7 @@ class TlsPort:
         """When each of them began, by the loop's clock; the oldest is the first."""
         self._waiting: dict[TlsLayer, None] = {}
         self._is_serving = False
+        self._next_look: asyncio.TimerHandle | None = None
 
     def admit(
         self, inner: asyncio.Protocol, wire: asyncio.Transport, address: str, first: bytes, is_connected: bool = True
@@ -147,13 +149,23 @@ class TlsPort:
     def _greeted(self, layer: TlsLayer) -> None:
         """Begin the session of a client whose first message is complete, or let it wait."""
         self._waiting[layer] = None
-        if len(self._sessions) < SESSIONS_MAX:
-            self._serve()
-            return
-        oldest = next(iter(self._sessions))
-        if asyncio.get_running_loop().time() - self._sessions[oldest] >= SLOW_S:
-            # Its session goes to the newest client that waits: to this one.
+        self._serve()
+        self._end_slow()
+
+    def _end_slow(self) -> None:
+        """End slow handshakes while others wait, now or when the oldest one is slow. The newest client comes first."""
+        loop = asyncio.get_running_loop()
+        while self._waiting and len(self._sessions) >= SESSIONS_MAX:
+            oldest = next(iter(self._sessions))
+            left_s = self._sessions[oldest] + SLOW_S - loop.time()
+            if left_s > 0:
+                self._next_look = self._next_look or loop.call_later(left_s, self._look)
+                return
             oldest.fail(f"TLS: {SESSIONS_MAX} handshakes are in progress, and this is the oldest")
+
+    def _look(self) -> None:
+        self._next_look = None
+        self._end_slow()
 
     def _serve(self) -> None:
         """Begin the sessions of clients that wait, the newest first, as far as there is room."""
@@ -184,6 +196,8 @@ class TlsPort:
         """End the handshakes that aren't complete; all other connections are closed by their owners."""
         self._contexts.close()
         self._waiting.clear()
+        if self._next_look is not None:
+            self._next_look.cancel()
         for layer, handshake in list(self._handshakes.items()):
             handshake.deadline.cancel()
             layer.abort()

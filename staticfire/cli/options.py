@@ -89,7 +89,8 @@ def not_empty(value: str) -> str:
 def sign_as_owner(namesrv: str) -> None:
     """Have this process sign as the cluster's own user, if this user has started that cluster and names no other key.
 
-    All clients of the process take their key from the environment.
+    If the cluster takes only TLS, it speaks TLS, too, unless it was told how. All clients of the process take both from
+    the environment.
     """
     if "ROCKETMQ_ACCESS_KEY" in os.environ:
         return
@@ -97,7 +98,10 @@ def sign_as_owner(namesrv: str) -> None:
 
     own = read_key(namesrv)
     if own is not None:
-        os.environ["ROCKETMQ_ACCESS_KEY"], os.environ["ROCKETMQ_SECRET_KEY"] = own.access_key, own.secret_key
+        key = own.credentials
+        os.environ["ROCKETMQ_ACCESS_KEY"], os.environ["ROCKETMQ_SECRET_KEY"] = key.access_key, key.secret_key
+        if own.needs_tls:
+            os.environ.setdefault("STATICFIRE_TLS_ENABLE", "true")
 
 
 NAMESRV: dict[str, Any] = {

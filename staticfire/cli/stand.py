@@ -82,7 +82,8 @@ def _owners_key(cluster: ProcessCluster) -> Iterator[None]:
     from staticfire.runtime.local_keys import remove_key, write_key  # here, after the processes were started
 
     own = cluster.plan.own_key
-    path = write_key(cluster.plan.nameservers[0].listen_port, own) if own else ""
+    nameserver = cluster.plan.nameservers[0]
+    path = write_key(nameserver.listen_port, own, nameserver.tls_server_mode == ENFORCING) if own else ""
     try:
         yield
     finally:

@@ -233,11 +233,25 @@ def test_up_with_a_user_lets_its_owner_in_and_hides_secrets(tmp_path: Path) -> N
     assert not Path(tmp_path, f"staticfire-keys-{os.getuid()}").exists()
 
 
+def test_the_owners_commands_speak_tls_with_a_cluster_that_takes_nothing_else(tmp_path: Path) -> None:
+    only_tls = ("--set", "tls.server.mode=enforcing", "--set", "authenticationEnabled=true")
+    with Up("up", *FREE_PORTS, *only_tls, "--user", f"admin:{SECRET}", TMPDIR=str(tmp_path)) as up:
+        namesrv = up.told("NAMESRV_ADDR")
+        own = {"NAMESRV_ADDR": namesrv, "TMPDIR": str(tmp_path)}
+        for arguments in (["user", "add", "shop", "--secret", SECRET], ["allow", "shop", "Topic:orders", "Pub,Sub"]):
+            ran = call(*arguments, **own)
+            assert (ran.returncode, ran.stderr) == (0, "")
+        assert "Allow Topic:orders Pub,Sub" in call("user", "list", **own).stdout
+        assert "speaks only TLS on this port: turn TLS on" in call("user", "list", NAMESRV_ADDR=namesrv).stderr
+
+
 def test_a_key_file_counts_only_if_no_other_user_can_write_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     own = Credentials("staticfire", "0123456789")
     path = write_key(4711, own.text)
-    assert read_key("127.0.0.1:4711") == own
+    assert read_key("127.0.0.1:4711") == (own, False)
+    write_key(4711, own.text, needs_tls=True)
+    assert read_key("127.0.0.1:4711") == (own, True)
     assert read_key("10.0.0.1:4711") is None
     assert read_key("127.0.0.1:4712") is None
     assert read_key("nonsense") is None

@@ -35,7 +35,12 @@ from tests.clients.toolchains import RealClient
 PROGRAM_TIMEOUT_S = 120
 RECEIVE_S, NOTHING_S = 60, 8
 ADMIN = Credentials("admin", "s3cret-of-admin")
-SECRETS = {"app": "s3cret-of-app", "reader": "s3cret-of-reader", "writer": "s3cret-of-writer"}
+SECRETS = {
+    "app": "s3cret-of-app",
+    "reader": "s3cret-of-reader",
+    "writer": "s3cret-of-writer",
+    "tenant": "s3cret-of-tenant",
+}
 
 ACCESS_CASES = {
     "key": "with the right key it sends and consumes",
@@ -44,6 +49,8 @@ ACCESS_CASES = {
     "no-key": "without a key it does neither",
     "no-pub": "without Pub on the topic it can't send",
     "no-sub": "without Sub on the group it sends, and consumes nothing",
+    "namespace": "with names in a namespace it sends and consumes",
+    "no-namespace": "without the namespace it does neither",
     "tls": "on a port that takes only TLS it sends and consumes with TLS",
     "no-tls": "and does neither without TLS",
 }
@@ -60,10 +67,15 @@ class AccessCase(NamedTuple):
     """What the brokers must have noted."""
     resource: str = ""
     action: str = ""
+    space: str = ""
+    """The namespace before its names."""
+    similar: str = ""
+    """What the brokers must have named as permitted instead."""
     tls: bool = False
     on_tls_port: bool = False
 
 
+NAMESPACE = "MQ_INST_1_a%"
 NOBODY = "nobody-knows-me"
 _CASES = {
     "key": AccessCase("app", SECRETS["app"], True, True),
@@ -72,6 +84,17 @@ _CASES = {
     "no-key": AccessCase("", "", False, False, "no access key"),
     "no-pub": AccessCase("reader", SECRETS["reader"], False, False, "not permitted", "Topic:no-pub", "Pub"),
     "no-sub": AccessCase("writer", SECRETS["writer"], True, False, "not permitted", "Group:g-no-sub", "Sub"),
+    "namespace": AccessCase("tenant", SECRETS["tenant"], True, True, space=NAMESPACE),
+    "no-namespace": AccessCase(
+        "tenant",
+        SECRETS["tenant"],
+        False,
+        False,
+        "not permitted",
+        "Topic:no-namespace",
+        "Pub",
+        similar=f"Topic:{NAMESPACE}no-namespace",
+    ),
     "tls": AccessCase("app", SECRETS["app"], True, True, tls=True, on_tls_port=True),
     "no-tls": AccessCase("app", SECRETS["app"], False, False, on_tls_port=True),
 }
@@ -115,8 +138,10 @@ def stand(client: RealClient, settings: dict[str, str]) -> Iterator[Cluster]:
         cluster.users.allow("app", "*", "Pub,Sub")
         cluster.users.allow("reader", "*", "Sub")
         cluster.users.allow("writer", "*", "Pub")
-        for name in _CASES:
-            cluster.create_topic(name)
+        cluster.users.allow("tenant", f"Topic:{NAMESPACE}*", "Pub,Sub")
+        cluster.users.allow("tenant", f"Group:{NAMESPACE}*", "Sub")
+        for name, case in _CASES.items():
+            cluster.create_topic(case.space + name)
         yield cluster
 
 
@@ -148,7 +173,7 @@ def _played(
     began = time.monotonic()
     try:
         done = subprocess.run(
-            [*command, address, name, f"g-{name}", str(patience)],
+            [*command, address, case.space + name, f"{case.space}g-{name}", str(patience)],
             cwd=home, env={**os.environ, "HOME": str(home), **keys, **tls},
             capture_output=True, text=True, timeout=PROGRAM_TIMEOUT_S, check=False,
         )  # fmt: skip
@@ -181,6 +206,7 @@ def _is_noted(case: AccessCase, refusals: list[RefusedAccess]) -> bool:
     return any(
         (one.reason, one.user, one.resource) == (case.reason, case.key, case.resource)
         and (not case.action or case.action in one.actions)
+        and one.similar == case.similar
         for one in refusals
     )
 

@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from staticfire.client import Admin, ClientSettings
 from staticfire.client.admin.access import AccessAdmin
+from staticfire.client.explain.explainer import explain_group
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.services.access_needs import presented_by
 from staticfire.proxy.transport.calls import SERVICE, GrpcCall
@@ -182,3 +183,27 @@ async def test_a_change_counts_from_the_next_call_on_and_a_restart_keeps_it(guar
         assert (await guarded.route(signed()))[0] == pb.Code.OK
         await access.remove_user("shop")
         assert (await guarded.route({}))[0] == pb.Code.OK
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        (ClientSettings(), "no access key was sent"),
+        (ClientSettings(access_key="nobody", secret_key="x"), "there is no user nobody"),
+        (ClientSettings(access_key="shop", secret_key="s3cret"), "user shop may not Update on Cluster:DefaultCluster"),
+    ],
+    ids=["no key", "unknown", "not a super user"],
+)
+async def test_an_endpoint_that_brokers_refuse_is_explained(guarded: Guarded, key: ClientSettings, why: str) -> None:
+    async with guarded.admin() as admin:
+        await AccessAdmin(admin).add_user("shop", "s3cret")
+        await AccessAdmin(admin).set_policy("shop", "Allow", "*", ["Pub", "Sub"])
+        await guarded.stand.stop_proxy()
+        guarded.stand.client_settings = key
+        await guarded.stand.start_proxy()
+        assert (await guarded.route(signed()))[0] == pb.Code.UNAUTHORIZED
+        [finding, *_] = (await explain_group(admin, "billing")).findings
+        assert finding.words.startswith("the gRPC endpoint at 10.0.0.30")
+        assert finding.words.endswith(f"refuses all its clients, because brokers refuse it: {why}")
+        assert "innerClientAuthenticationCredentials" in finding.way_out
+        assert finding.is_cause

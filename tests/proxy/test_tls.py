@@ -9,9 +9,11 @@ import pytest_asyncio
 
 from staticfire.proxy.transport.endpoint import GrpcEndpoint
 from staticfire.runtime.live import live_machine
+from staticfire.runtime.tls import port as tls_port
 from staticfire.runtime.tls.contexts import server_context
 from staticfire.runtime.tls.settings import TlsSettings
 from tests.proxy.h2_client import EchoService, H2Client, a_send
+from tests.tls.stand import trusting as old_client
 
 pytestmark = pytest.mark.row("G3")
 
@@ -147,12 +149,57 @@ async def test_the_mode_decides_what_is_taken(
     assert words in capfd.readouterr().err
 
 
-async def test_tls_inside_of_tls_is_refused(endpoint: GrpcEndpoint, capfd: pytest.CaptureFixture[str]) -> None:
-    reader, writer = await asyncio.open_connection(HOST, endpoint.port, ssl=trusting(), server_hostname=HOST)
+def hello() -> bytes:
+    """Return the first message of a client."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     with pytest.raises(ssl.SSLWantReadError):
         trusting().wrap_bio(incoming, outgoing).do_handshake()
-    writer.write(outgoing.read())
+    return outgoing.read()
+
+
+async def test_half_open_handshakes_have_the_limits_of_the_other_ports(
+    endpoint: GrpcEndpoint, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What they take in memory is in tests/tls/test_ports.py: the same code holds them."""
+    monkeypatch.setattr(tls_port, "SESSIONS_MAX", 1)
+    monkeypatch.setattr(tls_port, "SLOW_S", 0.1)
+    monkeypatch.setattr(tls_port, "HANDSHAKES_MAX", 3)
+    honest = await connect(endpoint, trusting(), HOST)
+    slow, writer = await asyncio.open_connection(HOST, endpoint.port)
+    writer.write(hello())
+    assert await slow.read(1) == b"\x16"
+    assert (await (await connect(endpoint, trusting(), HOST)).call("SendMessage", a_send())).status == 0
+    await slow.read()
+    half = [await asyncio.open_connection(HOST, endpoint.port) for _ in range(4)]
+    for _, one in half:
+        one.write(b"\x16\x03\x01")
+    assert await half[0][0].read() == b""
+    monkeypatch.setattr(tls_port, "HANDSHAKE_MS_MAX", 50)
+    late = await asyncio.open_connection(HOST, endpoint.port)
+    late[1].write(b"\x16\x03\x01")
+    assert await late[0].read() == b""
+    assert (await honest.call("SendMessage", a_send())).status == 0
+    for one in (writer, late[1], *(writer for _, writer in half)):
+        one.close()
+    told = capfd.readouterr().err
+    assert "1 handshakes are in progress, and this is the oldest" in told
+    assert "3 handshakes are incomplete, and this is the oldest" in told
+    assert "the handshake is incomplete after" in told
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
+async def test_old_versions_are_refused(
+    endpoint: GrpcEndpoint, version: ssl.TLSVersion, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        await connect(endpoint, old_client(version), HOST)
+    assert (await (await connect(endpoint)).call("SendMessage", a_send())).status == 0
+    assert "TLS 1.2 or later is required" in capfd.readouterr().err
+
+
+async def test_tls_inside_of_tls_is_refused(endpoint: GrpcEndpoint, capfd: pytest.CaptureFixture[str]) -> None:
+    reader, writer = await asyncio.open_connection(HOST, endpoint.port, ssl=trusting(), server_hostname=HOST)
+    writer.write(hello())
     assert await reader.read() == b""
     writer.close()
     assert "TLS inside of TLS" in capfd.readouterr().err

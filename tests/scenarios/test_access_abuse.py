@@ -5,11 +5,13 @@ import json
 import struct
 from typing import NamedTuple, cast
 
+import msgspec
 import pytest
 
 from staticfire.broker.access.gate import TOO_MANY_FIELDS
 from staticfire.broker.access.refusals import LINES_MAX, LINES_MS
 from staticfire.protocol.codecs import JSON, NATIVE
+from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.limits import HEADER_FIELDS_MAX
 from staticfire.protocol.requests.access import (
     CreateUser,
@@ -20,8 +22,12 @@ from staticfire.protocol.requests.access import (
     UpdateUser,
     UserInfo,
 )
+from staticfire.protocol.requests.config import UpdateBrokerConfig
+from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, LitePullMessage, PullMessage
 from staticfire.protocol.requests.send import ManyMessage, SendMany
+from staticfire.protocol.requests.send_back import SendBack
 from staticfire.protocol.requests.statistics import GetRuntimeInfo
+from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.protocol.signatures import sign, signed_content
 from staticfire.runtime.credentials import Credentials
 from staticfire.runtime.log import logged_to
@@ -219,4 +225,100 @@ async def test_a_client_that_invents_users_gets_few_lines_in_the_log(world: Simu
         await asker.told(GetRuntimeInfo(), Credentials("late", "x"), codec)
     assert lines[-2:] == ["access_refusals_left_out", "access_refused"]
     assert len((await asker.ask(GetAccess())).body.refused) == LINES_MAX + 21, "explain has all of them"
+    await asker.close()
+
+
+@pytest.mark.parametrize("codec", [JSON, NATIVE])
+@pytest.mark.parametrize(
+    "change", ["authenticationEnabled=false", "authorization_enabled=false", "traceOn=true\nauthorizationWhitelist=310"]
+)
+async def test_a_normal_user_cannot_end_the_checks_by_a_setting(world: SimulatedWorld, codec: int, change: str) -> None:
+    asker = await judging(world)
+    await asker.user()
+    assert (await asker.told(UpdateBrokerConfig(body=b"traceOn=true"), SHOP, codec))[0] == 0, "as in RocketMQ"
+    change_of_access = UpdateBrokerConfig(body=change.encode())
+    assert await asker.told(change_of_access, SHOP, codec) == refused("Cluster:DefaultCluster")
+    assert await asker.told(send("orders"), SHOP, codec) == refused("Topic:orders")
+    await asker.allow("Cluster:DefaultCluster", "Update")
+    assert (await asker.told(change_of_access, SHOP, codec))[0] == 0
+    await asker.close()
+
+
+async def test_a_flood_of_refusals_is_remembered_within_limits(
+    world: SimulatedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ring of recorded requests holds most of what a flood leaves. Its limit is small here."""
+    monkeypatch.setattr("staticfire.broker.access.book.DECISIONS_MAX", 50)
+    monkeypatch.setattr("staticfire.broker.access.refusals.KEPT_MAX", 60)
+    asker = await judging(world, record_requests=True, recorded_requests_bytes_max=100_000, journal_enable=True)
+    await asker.user()
+    broker = asker.stand.services["broker-a"]
+    desk, journals = broker._core._families.access._desk, broker.tables.journals
+    assert journals is not None
+    most_decisions = 0
+    for number in range(400):
+        name = f"t{number}"
+        await asker.told(send(name, group=f"g{number}"))
+        await asker.told(GetRuntimeInfo(), Credentials(f"u{number % 5}", f"{number}"))
+        most_decisions = max(most_decisions, len(desk.book._decisions))
+    await world.run_for(seconds=1)
+    assert most_decisions == 50
+    assert len(desk.refusals.of_group("")) == 60
+    assert 50_000 < journals._reads._held_bytes <= 100_000
+    assert journals._reads.first_number > 1, "the oldest requests are gone"
+    assert max(map(len, desk._peers._keys.values())) == 1
+    await asker.close()
+
+
+async def test_what_a_stolen_signature_can_be_used_for(world: SimulatedWorld) -> None:
+    """As in RocketMQ, values are signed one behind the other, without names and without the request's code."""
+    asker = await judging(world)
+    for name in ("orders", "ders"):
+        assert (await asker.ask(UpdateTopic(name, 1, 1, 6))).code == 0
+    stolen = {"AccessKey": "root", "topic": "orders"}
+    signature = sign("r00t", signed_content(stolen))
+    read, delete = int(RequestCode.GET_TOPIC_CONFIG), int(RequestCode.DELETE_TOPIC_IN_BROKER)
+    assert (await frame_sent(asker, framed(read, {**stolen, "Signature": signature})))[0] == 0
+    shifted = {"AccessKey": "root", "a": "or", "topic": "ders", "Signature": signature}
+    assert (await frame_sent(asker, framed(read, shifted)))[0] == 0, "another value with the same text"
+    assert (await frame_sent(asker, framed(delete, {**stolen, "Signature": signature})))[0] == 0, "another code"
+    assert await frame_sent(asker, framed(delete, {**stolen, "topic": "other", "Signature": signature})) == WRONG
+    await asker.close()
+
+
+async def test_what_a_user_reaches_without_a_policy_about_it(world: SimulatedWorld) -> None:
+    """As in RocketMQ, whose rules programs rely on: the right to consume as one group opens more than that."""
+    asker = await judging(world)
+    await asker.user()
+    await asker.allow("Group:mine", "Sub")
+    assert (await asker.ask(send("audit"))).code == 0
+    pull = PullMessage("mine", "audit", 0, 0, 32, FLAG_SUBSCRIPTION, 0, 15_000, "*")
+    assert await asker.told(pull) == refused("Topic:audit")
+    lite = LitePullMessage("mine", "audit", 0, 0, 32, FLAG_SUBSCRIPTION, 0, 15_000, "*")
+    assert (await asker.told(lite))[0] == 0, "lite pulls have no rule"
+    returned = SendBack(0, "mine", 0, max_reconsume_times=16)
+    assert (await asker.told(returned))[0] == 0, "a message of any topic, as if the group had it"
+    assert (await asker.told(send("%RETRY%other", group="mine")))[0] == 0, "a retry for another group"
+    assert (await asker.told(msgspec.structs.replace(pull, topic="%RETRY%other")))[0] == 0, "and to read it"
+    await asker.close()
+
+
+async def test_a_pull_that_is_held_when_its_user_is_removed_is_the_last_one(world: SimulatedWorld) -> None:
+    """As in RocketMQ: what was permitted is answered; the next request is refused, after a restart, too."""
+    asker = await judging(world)
+    await asker.user()
+    await asker.allow("*", "Pub", "Sub")
+    assert (await asker.ask(UpdateTopic("orders", 1, 1, 6))).code == 0
+    pull = PullMessage("mine", "orders", 0, 0, 32, FLAG_SUSPEND | FLAG_SUBSCRIPTION, 0, 15_000, "*")
+    held = asyncio.get_running_loop().create_task(asker.told(pull))
+    await world.run_for(seconds=1)
+    assert not held.done()
+    assert await asker.told(DeleteUser("shop"), ROOT) == DONE
+    assert (await asker.ask(send("orders"))).code == 0
+    assert (await held)[0] == 0
+    gone = (16, "User:shop is not found.")
+    assert await asker.told(pull) == gone
+    await world.stop("broker-a")
+    await asker.stand.start_broker("broker-a")
+    assert await asker.told(pull) == gone
     await asker.close()

@@ -19,6 +19,7 @@ from staticfire.client.explain.explainer import explain_group
 from staticfire.client.settings.push_settings import ConsumeFromWhere
 from staticfire.protocol.errors import BrokerAnswer, StaticfireError, UsageError
 from staticfire.protocol.messages import ReceivedMessage
+from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import NAMESERVER, Stand
 from tests.scenarios.test_access import judging
@@ -84,9 +85,60 @@ async def test_clients_work_and_a_refused_consumer_is_explained(world: Simulated
     await asker.close()
 
 
+@pytest.mark.parametrize(
+    ("granted", "used", "similar"),
+    [("MQ_INST_1_a%", "", "MQ_INST_1_a%"), ("", "MQ_INST_1_a%", ""), ("MQ_INST_1_a%", "MQ_INST_2_b%", "MQ_INST_1_a%")],
+    ids=["forgotten", "too much", "another"],
+)
+async def test_a_missing_or_wrong_namespace_is_explained(
+    world: SimulatedWorld, granted: str, used: str, similar: str
+) -> None:
+    asker = await judging(world)
+    rooted = ClientSettings(access_key="root", secret_key="r00t")
+    client = ClientSettings(access_key="shop", secret_key="s3cret")
+    async with Admin(NAMESERVER, rooted, world.machine("admin", "10.0.0.8")) as admin:
+        access = AccessAdmin(admin)
+        await access.add_user("shop", "s3cret")
+        await access.set_policy("shop", "Allow", f"Topic:{granted}*" if granted else "Topic:orders", ["Pub", "Sub"])
+        await access.set_policy("shop", "Allow", f"Group:{granted}billing", ["Sub"])
+        await admin.create_topic(f"{used}orders", 1)
+        consumer = PushConsumer(f"{used}billing", NAMESERVER, PushSettings(client=client), world.machine("app"))
+        consumer.subscribe(f"{used}orders")
+        consumer.listener(lambda _messages, _context: ConsumeStatus.CONSUME_SUCCESS)
+        async with consumer:
+            await world.run_for(seconds=3)
+            [finding, *_] = (await explain_group(admin, f"{used}billing")).findings
+        words = f"user shop may not Sub on Group:{used}billing, but on Group:{similar}billing"
+        assert finding.words == f"{used}billing's heartbeats are refused: {words}"
+        assert "namespace" in finding.way_out
+        settings = ProducerSettings(client=client)
+        async with Producer("pg", NAMESERVER, settings, world.machine("app")) as producer:
+            with pytest.raises(BrokerAnswer, match=f"Topic:{used}orders"):
+                await producer.send(Message(f"{used}orders", b"x"))
+        assert {
+            one.similar for one in (await access.states())["broker-a"].refused if one.request.startswith("SEND")
+        } == {f"Topic:{similar}orders"}
+    await asker.close()
+
+
 async def test_a_first_user_that_would_lock_its_maker_out_is_refused(world: SimulatedWorld) -> None:
     await Stand(world).start()
     async with Admin(NAMESERVER, machine=world.machine("admin", "10.0.0.8")) as admin:
         with pytest.raises(UsageError, match="add a super user first"):
             await AccessAdmin(admin).add_user("shop", "s3cret")
         await AccessAdmin(admin).add_user("root", "r00t", is_super=True)
+
+
+async def test_a_refused_program_that_names_no_group_is_a_note_for_a_group_without_members(
+    world: SimulatedWorld,
+) -> None:
+    """RocketMQ's own proxy creates a topic when it starts, without a key unless enableAclRpcHookForClusterMode=true."""
+    asker = await judging(world)
+    assert (await asker.ask(UpdateTopic("DefaultHeartBeatSyncerTopic", 1, 1, 6), None)).code == 16
+    rooted = ClientSettings(access_key="root", secret_key="r00t")
+    async with Admin(NAMESERVER, rooted, world.machine("admin", "10.0.0.8")) as admin:
+        findings = (await explain_group(admin, "billing")).findings
+    [note] = [one for one in findings if one.kind == "REFUSED_ACCESS"]
+    assert note.words == "UPDATE_AND_CREATE_TOPIC of 10.0.0.9 is refused: no access key was sent"
+    assert not note.is_cause
+    await asker.close()

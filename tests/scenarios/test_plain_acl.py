@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
+from staticfire.client import Admin, ClientSettings
 from staticfire.protocol.command import Request
 from staticfire.protocol.requests.access import (
     CreateUser,
@@ -18,7 +19,7 @@ from staticfire.protocol.requests.access import (
 )
 from staticfire.runtime.credentials import Credentials
 from staticfire.simulation.world import SimulatedWorld
-from tests.scenarios.stand import Stand
+from tests.scenarios.stand import NAMESERVER, Stand
 from tests.scenarios.test_access import Asker, send
 
 pytestmark = pytest.mark.row("G7")
@@ -122,6 +123,16 @@ async def test_the_file_has_the_types_that_rocketmq_4_expects(world: SimulatedWo
     assert written["accounts"][0]["secretKey"] == "12345678"
     assert written["accounts"][0]["whiteRemoteAddress"] is None
     assert written["dataVersion"][0]["counter"] == 1
+    await asker.close()
+
+
+async def test_the_secret_of_an_account_is_not_in_recorded_requests(world: SimulatedWorld) -> None:
+    asker = await opened(world, record_requests=True)
+    assert await asker.told(update(), ADMIN) == DONE
+    client = ClientSettings(access_key=ADMIN.access_key, secret_key=ADMIN.secret_key)
+    async with Admin(NAMESERVER, client, world.machine("admin", "10.0.0.8")) as admin:
+        [found] = await admin.requests("UPDATE_AND_CREATE_ACL_CONFIG")
+    assert found.fields == {"accessKey": "newaccount", "secretKey": "******"}
     await asker.close()
 
 

@@ -202,6 +202,17 @@ async def test_a_new_client_gets_the_session_of_a_slow_one(monkeypatch: pytest.M
         slow[1].close()
 
 
+async def test_a_client_that_waits_gets_a_session_as_soon_as_one_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_port, "SESSIONS_MAX", 1)
+    monkeypatch.setattr(tls_port, "SLOW_S", 0.1)
+    async with nameserver() as server:
+        await ask(server.port, TLS)
+        slow = await greeted(server.port)
+        assert await slow[0].read(1) == b"\x16"
+        assert (await ask(server.port, TLS)).code == 0, "no other client comes after it"
+        slow[1].close()
+
+
 async def test_clients_that_connect_at_once_wait_for_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tls_port, "SESSIONS_MAX", 2)
     async with nameserver() as server:
