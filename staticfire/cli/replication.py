@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from staticfire.client import Admin
-    from staticfire.client.admin.replicas import Replica, ReplicaAdmin
+    from staticfire.failover.replicas import Replica, ReplicaAdmin
 
 NO_BROKER = "no broker is registered"
 SLAVE_NAME = click.argument("name", metavar="SLAVE")
@@ -100,9 +100,9 @@ def _control(namesrv: str, name: str, words: str, as_json: bool, **change: Any) 
 
 
 def _with_replicas(namesrv: str, act: "Callable[[ReplicaAdmin], Awaitable[Any]]") -> "list[Replica] | Any":
-    from staticfire.client.admin.replicas import ReplicaAdmin
+    from staticfire.failover.replicas import ReplicaAdmin
 
     async def ask(admin: "Admin") -> Any:
-        return await act(ReplicaAdmin(admin.client.pool, namesrv))
+        return await act(ReplicaAdmin.asking(admin.client.pool, namesrv))
 
     return asked(namesrv, "staticfire", ask)
