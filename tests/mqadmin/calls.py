@@ -265,8 +265,8 @@ OTHERS = [
         "updateControllerConfig -a {namesrv} -k scanNotActiveBrokerInterval -v 5000", "update controller config success"
     ),
     call("getSyncStateSet -a {namesrv} -b {broker}", "^#MasterAddr\t{address}$", "^InSyncReplica:.*alive=true"),
-    call("getBrokerEpoch -b {broker}", refused="CODE: 1 .*only for controllerMode: {broker} has no slave"),
-    call("electMaster -a {namesrv} -c DefaultCluster -bn {broker} -b 1", refused="CODE: 2012 .*{broker} has no slave"),
+    call("getBrokerEpoch -b {broker}", refused="CODE: 1 .*only for controllerMode: broker-a has no slave"),
+    call("electMaster -a {namesrv} -c DefaultCluster -bn {broker} -b 1", refused="CODE: 2012 .*broker-a has no slave"),
     *(
         call(arguments, refused=rf"CODE: 3 .*not supported \({code}\)")
         for arguments, code in (
