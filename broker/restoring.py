@@ -68,7 +68,7 @@ def _restore_offsets(tables: BrokerTables, report: RecoveryReport) -> None:
 def find_orphan_topics(tables: BrokerTables) -> None:
     """Add topics that have messages but no configuration; report folders that belong to no queue. Raises: OSError."""
     for topic in put_back_topics(tables.topics, tables.state.store, tables.state.settings):
-        reason = "it has messages, but topics.json doesn't know it: the broker was killed before it was written"
+        reason = "topics.json doesn't know it, but it has messages: the broker was killed, or became the master, early"
         log.warning("topic_put_back", topic=topic.topic_name, queues=topic.read_queue_nums, reason=reason)
     if strays := tables.state.store.strays:
         reason = "a queue can't have such a folder, so it isn't used; move it away"

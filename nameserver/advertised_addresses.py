@@ -16,6 +16,7 @@ Invariant: no address with `*` or `|` leaves the nameserver. The broker's part o
 `staticfire.runtime.reach`.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from staticfire.runtime.addresses import format_address, parse_address, plain_host
@@ -69,6 +70,16 @@ def advertised_address(filed: str, local_host: str, is_near: bool = True) -> str
         # A broker that listens on 127.0.0.1 can't be reached at [::1].
         return format_address(host, port)
     return format_address(plain_host(local_host), port)
+
+
+def own_host(local_host: str, filed: Iterable[str], is_near: bool) -> str:
+    """Return the host at which a client reaches this nameserver, which it reached at `local_host`.
+
+    Through a port mapping, it is the host at which it reaches the brokers: `filed` are their addresses.
+    """
+    hosts = (external for _, _, external in (one.partition(EXTERNAL) for one in filed) if external)
+    external = None if is_near else next(hosts, None)
+    return plain_host(local_host) if external is None else parse_address(external)[0]
 
 
 def _is_loopback(host: str) -> bool:

@@ -19,6 +19,7 @@ from staticfire.runtime.service import Spawn
 from staticfire.runtime.state_file import replace_state_file
 
 if TYPE_CHECKING:
+    from staticfire.nameserver.controller import Controller
     from staticfire.nameserver.min_id_notices import MinIdNotices
 
 KV_CONFIG_FILE = "kvConfig.json"
@@ -38,6 +39,7 @@ class NameserverState(msgspec.Struct):
     """By connection: the filed address of each broker that registered on it, by the address that it stated."""
 
     _min_id_notices: "MinIdNotices | None" = None
+    _controller: "Controller | None" = None
 
     _near: dict[Connection, bool] = {}
     """Whether a client connects directly, not through a port mapping. It is determined once per connection."""
@@ -55,10 +57,11 @@ class NameserverState(msgspec.Struct):
 
     def advertiser(self, connection: Connection) -> Callable[[str], str]:
         """Return a function that turns filed addresses into those for the client on this connection."""
-        local_host, is_near = connection.local_address[0], self._is_near(connection)
+        local_host, is_near = connection.local_address[0], self.is_near(connection)
         return lambda filed: advertised_address(filed, local_host, is_near)
 
-    def _is_near(self, connection: Connection) -> bool:
+    def is_near(self, connection: Connection) -> bool:
+        """Return whether a client connects directly, not through a port mapping."""
         is_near = self._near.get(connection)
         if is_near is None:
             peer_host, _ = parse_address(connection.peer.address)
@@ -79,8 +82,20 @@ class NameserverState(msgspec.Struct):
                 self._min_id_notices = MinIdNotices(self.machine, self.spawn)
             self._min_id_notices.send(changes)
 
+    @property
+    def controller(self) -> "Controller":
+        """Masters, slaves and elections. It is made when the first request needs it."""
+        if self._controller is None:
+            # Imported here because few nameservers are asked for replicas.
+            from staticfire.nameserver.controller import Controller
+
+            self._controller = Controller(self.machine, self.settings, self.routes)
+        return self._controller
+
     async def close(self) -> None:
-        """Close the connections to replicas, if there are any."""
+        """Close the connections to brokers, if there are any."""
+        if self._controller is not None:
+            await self._controller.close()
         if self._min_id_notices is not None:
             await self._min_id_notices.close()
 

@@ -9,8 +9,8 @@ loads nothing else: the module of a name is loaded when the name is first used.
 - `message_fields.py`: a message as fields of JSON
 - `cli/`: the command line; `control/`: the control endpoint; `dashboard/`: its pages for people;
   `testing/`: pytest's plugin and unittest's mixin; `chaos/`: a user's program under faults
-- links to the lower packages: `pipeline/`, `proxy/`, `simulation/`, `nameserver/`, `broker/`, `client/`, `faults/`,
-  `runtime/`, `protocol/`
+- links to the lower packages: `pipeline/`, `proxy/`, `simulation/`, `nameserver/`, `broker/`, `client/`,
+  `failover/` (masters and slaves), `faults/`, `runtime/`, `protocol/`
 """
 
 from staticfire.protocol.lazy_names import lazy_names

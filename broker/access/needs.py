@@ -167,6 +167,7 @@ OPEN = frozenset(
         Code.GET_ALL_MESSAGE_REQUEST_MODE,
         Code.UPDATE_AND_CREATE_STATIC_TOPIC,
         Code.GET_BROKER_HA_STATUS,
+        Code.GET_BROKER_EPOCH_CACHE,
         Code.POP_ROLLBACK,
         Code.BATCH_ACK_MESSAGE,
     }

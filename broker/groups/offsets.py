@@ -5,7 +5,7 @@ RocketMQ; a negative offset counts as none. A reset is pending until the queue's
 (pending_resets.py); until then commits of that queue are ignored.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -129,6 +129,13 @@ class OffsetTable:
     def queues_of(self, group: str, topic: str) -> dict[int, int]:
         """Return a group's offsets by queue id."""
         return dict(self._committed.get((group, topic), {}))
+
+    def forget_queues(self, group: str, topic: str, queue_ids: Iterable[int]) -> None:
+        """Remove the offsets of some queues."""
+        queues = self._committed.get((group, topic), {})
+        for queue_id in queue_ids:
+            if queues.pop(queue_id, None) is not None:
+                self.dirty = True
 
     def forget_topic(self, topic: str) -> None:
         """Remove all offsets of a topic."""

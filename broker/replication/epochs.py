@@ -7,6 +7,8 @@ again may have lost the end of its log, which slaves have: it begins another lif
 
 from collections.abc import Sequence
 
+from staticfire.protocol.numbers import INT64_MAX
+from staticfire.protocol.requests.controller import EpochEntry
 from staticfire.protocol.requests.replication import Epoch
 
 FIRST = Epoch(1, 0)
@@ -25,6 +27,16 @@ def common_end(own: Sequence[Epoch], own_end: int, others: Sequence[Epoch], othe
             if known == epoch:
                 return min(end, known_end)
     return 0
+
+
+def entries(epochs: Sequence[Epoch]) -> list[EpochEntry]:
+    """Return the epochs as RocketMQ's tools show them: all lives of an epoch are one, and the last one has no end."""
+    firsts: dict[int, Epoch] = {}
+    for epoch in epochs:
+        firsts.setdefault(epoch.epoch, epoch)
+    starts = [epoch.start_position for epoch in firsts.values()]
+    ends = [*starts[1:], INT64_MAX]
+    return [EpochEntry(epoch, start, end) for epoch, start, end in zip(firsts, starts, ends, strict=True)]
 
 
 def _ends(epochs: Sequence[Epoch], end: int) -> list[tuple[Epoch, int]]:

@@ -97,6 +97,8 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self._bytes_max = COPY_BYTES_MAX
         self._sent_end = 0
         self.fence = CopyFence(state.machine.clock.uptime_ms, lineage.least_epoch)
+        self._noted = ("", -1)
+        """The last problem in the log, and where the log ended then."""
         self.master_address = ""
         self.master_end = 0
         self.problem = "it has not joined its master yet"
@@ -174,8 +176,13 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
             await asyncio.Future()  # Until this core ends.
 
     def _note(self, problem: str, heals: bool) -> None:
-        """Log a problem once, however often it is met. `heals`: no master answers, but one will be back."""
-        if problem != self.problem:
+        """Log a problem once, however often it is met. `heals`: no master answers, but one will be back.
+
+        Others are the same as before if nothing was stored in between, as on a full disk.
+        """
+        reached = self._store.max_position
+        if problem != self.problem if heals else (problem, reached) != self._noted:
+            self._noted = problem, reached
             (log.info if heals else log.warning)("copy_interrupted", master=self.master_address, reason=problem)
         self.problem = problem
 

@@ -328,7 +328,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             words = f"{state.settings.broker_name} at this address is the master: hold or delay the copy of a slave"
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
         if request.lag_ms is not None and not 0 <= request.lag_ms <= LAG_MS_MAX:
-            words = f"a lag of {request.lag_ms} ms: it must be between 0 and {LAG_MS_MAX}"
+            words = f"a lag of {request.lag_ms} ms: it must be between 0 and {LAG_MS_MAX} ms, which is an hour"
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
         settings = state.settings
         hold = settings.replication_hold if request.hold is None else request.hold

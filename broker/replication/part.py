@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from staticfire.broker.replication.around import BrokerAround
 from staticfire.broker.replication.lineage import FILE, has_replicas
-from staticfire.protocol.codes import RequestCode
-from staticfire.protocol.command import Answer
+from staticfire.protocol.codes import RequestCode, ResponseCode
+from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.requests.controller import EpochCache, EpochCacheAnswer
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from staticfire.broker.replication.member import ReplicationMember
     from staticfire.protocol.requests.replication import ReplicationState
 
+NO_EPOCHS = "this request only for controllerMode"
 CODES = (
     RequestCode.JOIN_REPLICATION,
     RequestCode.COPY_LOG,
@@ -41,6 +43,7 @@ class ReplicationPart:
         """Register the handlers."""
         for code in CODES:
             dispatcher.handle(code, partial(self._handle, code))
+        dispatcher.handle(RequestCode.GET_BROKER_EPOCH_CACHE, self._epochs)
         dispatcher.precede(RequestCode.GET_BROKER_HA_STATUS, self._before_ha_status)
 
     def _handle(self, code: RequestCode, call: Call) -> Answer | None:
@@ -53,6 +56,19 @@ class ReplicationPart:
             return alone(call) if self.member is None else self.member.ha_status()
 
         return handle
+
+    def _epochs(self, call: Call) -> Answer:
+        """Return the epochs of the log. RocketMQ: getBrokerEpochCache."""
+        state, member = self._around.tables.state, self.member
+        settings = state.settings
+        if member is None or not member.lineage.set_id:
+            words = f"{NO_EPOCHS}: {settings.broker_name} has no slave, so its log has no epochs"
+            return refusal(ResponseCode.SYSTEM_ERROR, words)
+        from staticfire.broker.replication.epochs import entries  # imported here: most brokers have no slave
+
+        cache = EpochCache(settings.broker_cluster_name, settings.broker_name, settings.broker_id)
+        cache.epoch_list, cache.max_offset = entries(member.lineage.epochs), state.store.max_position
+        return EpochCacheAnswer(body=cache)
 
     def _in_use(self) -> "ReplicationMember":
         member = self.member

@@ -115,12 +115,12 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         lineage = self._lineage()
         self._refuse_other_log(joining, lineage)
         joined = self._compared(joining, lineage)
-        uptime_ms = self._uptime_ms()
+        uptime_ms, had_all_ms = self._uptime_ms(), self._had_all_ms(joining.broker_id, address)
         for broker_id in [one for one, its in self._connections.items() if its is call.connection]:
             self._leave(broker_id)  # It has another id now.
         self._leave(joining.broker_id)
         self.followers.by_id[joining.broker_id] = Follower(
-            joining.broker_id, address, joined.start_position, uptime_ms, uptime_ms, joined.start_position
+            joining.broker_id, address, joined.start_position, had_all_ms, uptime_ms, joined.start_position
         )
         self._connections[joining.broker_id] = call.connection
         log.info(
@@ -302,6 +302,14 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         """Forget the slave of a connection that was closed."""
         for broker_id in [one for one, its in self._connections.items() if its is connection]:
             self._leave(broker_id)
+
+    def _had_all_ms(self, broker_id: int, address: str) -> UptimeMs:
+        """Return when a slave that joins had everything: now, unless it was here a moment ago and didn't.
+
+        A slave that can't write its log joins again and again, and must not be in sync for that.
+        """
+        before = self.followers.by_id.get(broker_id)
+        return self._uptime_ms() if before is None or before.address != address else before.had_all_ms
 
     def _leave(self, broker_id: int) -> None:
         follower = self.followers.by_id.pop(broker_id, None)

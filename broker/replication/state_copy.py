@@ -1,9 +1,10 @@
 """Topics, groups, offsets, request modes and users of a master, and how a slave takes them over. RocketMQ:
 SlaveSynchronize.
 
-Topics and groups are replaced if the master's version differs, so what was created at the slave vanishes. An offset of
-the master replaces the slave's, also if it is lower; offsets that only the slave has stay. Users and policies become
-those of the master, because a slave has the same messages, and may become the master. RocketMQ doesn't copy them.
+Topics and groups are replaced if the master's version differs, so what was created at the slave vanishes. If the master
+has offsets of a group in a topic, these replace all that the slave has of them, also by lower ones; the slave's others
+stay. Users and policies become those of the master, because a slave has the same messages, and may become the master.
+RocketMQ doesn't copy them.
 """
 
 import msgspec
@@ -87,6 +88,7 @@ class StateCopy:
             for queue_id, offset in queues.items():
                 if known.get(queue_id) != offset:
                     offsets.commit(group, topic, queue_id, offset)
+            offsets.forget_queues(group, topic, known.keys() - queues.keys())
 
 
 def _pack_offsets(offsets: OffsetTable) -> str:

@@ -20,7 +20,7 @@ from staticfire.broker.store.queue_table import QueueTable
 from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.settling import Settling
 from staticfire.protocol.compiled import Packed
-from staticfire.protocol.errors import StorageError
+from staticfire.protocol.errors import StorageError, os_words
 from staticfire.protocol.record import (
     BLANK_BYTES_MIN,
     pack_blank,
@@ -247,7 +247,7 @@ class Appender:
 
     def _fail(self, error: OSError) -> None:
         settlements = self._settlements
-        self._failure = f"the log of {self._name} can't be written: {error}; nothing was stored"
+        self._failure = f"the log of {self._name} can't be written: {os_words(error)}; nothing was stored"
         for queue in self._queues:
             queue.roll_back()
         self._log.cut_stale_tail()

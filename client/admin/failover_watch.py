@@ -14,7 +14,7 @@ start; its disk may be a new one, or have lost the end. Otherwise the watch wait
 
 from collections.abc import Awaitable, Callable
 
-from staticfire.client.admin.replicas import MASTER_ID, Replica, ReplicaAdmin
+from staticfire.failover.replicas import MASTER_ID, Replica, ReplicaAdmin
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.client.admin.replicas import MASTER_ID, Replica
+from staticfire.failover.replicas import MASTER_ID, Replica
 from staticfire.protocol.durations import format_duration
 
 

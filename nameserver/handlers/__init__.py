@@ -2,11 +2,12 @@
 
 - `routes.py`: where topics are; `brokers.py`: brokers register, report that they live, and unregister
 - `topics.py`, `kv.py`, `config.py`: lists of topics, key-value configuration, settings
+- `controller.py`: masters, slaves and elections
 - `clock.py`, `faults.py`, `refused.py`: message time, injected faults, connections that were closed because of TLS; all
   of them are staticfire's own
 
 Not implemented: the registration body of brokers older than 3.0.11 (2013), compressed registrations and their CRC, and
-the controller's requests.
+what brokers request of a controller.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable
 from staticfire.nameserver.handlers.brokers import BrokerHandlers
 from staticfire.nameserver.handlers.clock import ClockHandlers
 from staticfire.nameserver.handlers.config import NameserverConfigHandlers
+from staticfire.nameserver.handlers.controller import ControllerHandlers
 from staticfire.nameserver.handlers.faults import NameserverFaultHandlers
 from staticfire.nameserver.handlers.kv import KVHandlers
 from staticfire.nameserver.handlers.refused import RefusedConnections
@@ -37,3 +39,5 @@ def add_handlers(
     for family in (*(family(state) for family in FAMILIES), faults, refused):
         for code, handler in family.by_code().items():
             dispatcher.handle(code, handler)
+    for code, in_task in ControllerHandlers(state).by_code().items():
+        dispatcher.handle(code, in_task)

@@ -2,7 +2,7 @@
 
 Behaviour: a request changes all of its values or none. Unknown names, unreadable values and values out of range are
 refused; RocketMQ answers such a request with success. A change lasts until the process ends: it isn't written to the
-configuration file.
+configuration file. The controller in this nameserver has the same settings.
 """
 
 from dataclasses import fields
@@ -33,7 +33,12 @@ class NameserverConfigHandlers:
         self._state = state
 
     def by_code(self) -> dict[RequestCode, Handler]:
-        return {RequestCode.GET_NAMESRV_CONFIG: self.get, RequestCode.UPDATE_NAMESRV_CONFIG: self.update}
+        return {
+            RequestCode.GET_NAMESRV_CONFIG: self.get,
+            RequestCode.UPDATE_NAMESRV_CONFIG: self.update,
+            RequestCode.GET_CONTROLLER_CONFIG: self.get,
+            RequestCode.UPDATE_CONTROLLER_CONFIG: self.update,
+        }
 
     def get(self, _: Call) -> Answer:
         properties = as_properties(self._state.settings) | {"configBlackList": ";".join(sorted(BLACK_LIST))}

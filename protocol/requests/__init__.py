@@ -7,6 +7,7 @@
 - `routes.py`: where topics are; `brokers.py`: registration of brokers
 - `topics.py`, `static_topics.py`, `groups.py`, `config.py`: what administrators create and configure
 - `queries.py`: messages by key, id and position; `statistics.py`: statistics
+- `controller.py`: who is the master, and elections
 - `reset_offset.py`, `upkeep.py`: how administrators move offsets and clean up
 - `access.py`: users, policies and access keys
 - `reply.py`: replies to messages, forwarded to the requesting client; `transactions.py`: the end of half messages;
@@ -25,6 +26,7 @@ from staticfire.protocol.requests import (  # noqa: F401 (imported for their dec
     clock,
     config,
     connections,
+    controller,
     faults,
     group_state,
     groups,

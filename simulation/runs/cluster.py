@@ -9,7 +9,7 @@ from typing import Any
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
 from staticfire.client import Admin
-from staticfire.client.admin.replicas import ReplicaAdmin
+from staticfire.failover.replicas import ReplicaAdmin
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.delay_levels import DELAY_LEVELS_DEFAULT, DelayLevels

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
 
-from staticfire.client.admin.replicas import Failover, ReplicaAdmin
+from staticfire.failover.replicas import Failover, ReplicaAdmin
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError
 from staticfire.protocol.requests.replication import ControlReplication
 from staticfire.simulation.runs.cluster import RunCluster

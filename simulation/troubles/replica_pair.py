@@ -4,7 +4,7 @@ from typing import Any
 
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
-from staticfire.client.admin.replicas import Failover, ReplicaAdmin
+from staticfire.failover.replicas import Failover, ReplicaAdmin
 from staticfire.protocol.requests.replication import ControlReplication
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.troubles.stage import NAMESRV, Stage
@@ -57,7 +57,7 @@ class ReplicaPair:
         """Let the slave copy nothing, or let it go on."""
         pool = ConnectionPool(self._stage.machine("operator"))
         try:
-            await ReplicaAdmin(pool, NAMESRV).control(SLAVE, ControlReplication(hold=is_held))
+            await ReplicaAdmin.asking(pool, NAMESRV).control(SLAVE, ControlReplication(hold=is_held))
         finally:
             await pool.close()
 
@@ -65,7 +65,7 @@ class ReplicaPair:
         """Let the slave become the master. `losing`: it doesn't have the last messages, this many."""
         pool = ConnectionPool(self._stage.machine("operator"))
         try:
-            return await ReplicaAdmin(pool, NAMESRV).failover(BROKER, losing=losing)
+            return await ReplicaAdmin.asking(pool, NAMESRV).failover(BROKER, losing=losing)
         finally:
             await pool.close()
 

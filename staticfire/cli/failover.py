@@ -11,7 +11,7 @@ from staticfire.cli.options import Whole, namesrv_flag
 
 if TYPE_CHECKING:
     from staticfire.client import Admin
-    from staticfire.client.admin.replicas import Failover
+    from staticfire.failover.replicas import Failover
 
 
 @click.command(cls=FamilyCommand)
@@ -38,9 +38,9 @@ def failover(broker: str, to: int | None, losing: int | None, namesrv: str, as_j
     """
 
     async def ask(admin: "Admin") -> Any:
-        from staticfire.client.admin.replicas import ReplicaAdmin
+        from staticfire.failover.replicas import ReplicaAdmin
 
-        return await ReplicaAdmin(admin.client.pool, namesrv).failover(broker, to, losing)
+        return await ReplicaAdmin.asking(admin.client.pool, namesrv).failover(broker, to, losing)
 
     done = asked(namesrv, "staticfire", ask)
     if as_json:

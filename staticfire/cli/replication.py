@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from staticfire.client import Admin
-    from staticfire.client.admin.replicas import Replica, ReplicaAdmin
+    from staticfire.failover.replicas import Replica, ReplicaAdmin
 
 NO_BROKER = "no broker is registered"
 SLAVE_NAME = click.argument("name", metavar="SLAVE")
@@ -95,14 +95,16 @@ def sync(name: str, namesrv: str, as_json: bool) -> None:
 def _control(namesrv: str, name: str, words: str, as_json: bool, **change: Any) -> None:
     from staticfire.protocol.requests.replication import ControlReplication
 
-    _with_replicas(namesrv, lambda admin: admin.control(name, ControlReplication(**change)))
+    done: Replica = _with_replicas(namesrv, lambda admin: admin.control(name, ControlReplication(**change)))
+    if change.get("lag_ms") and done.state is not None and done.state.is_held:
+        words = f"{name} still copies nothing, because it is held; `replication release {name}` ends that, and the lag"
     print_done(words, {"slave": name, **change}, as_json)
 
 
-def _with_replicas(namesrv: str, act: "Callable[[ReplicaAdmin], Awaitable[Any]]") -> "list[Replica] | Any":
-    from staticfire.client.admin.replicas import ReplicaAdmin
+def _with_replicas(namesrv: str, act: "Callable[[ReplicaAdmin], Awaitable[Any]]") -> Any:
+    from staticfire.failover.replicas import ReplicaAdmin
 
     async def ask(admin: "Admin") -> Any:
-        return await act(ReplicaAdmin(admin.client.pool, namesrv))
+        return await act(ReplicaAdmin.asking(admin.client.pool, namesrv))
 
     return asked(namesrv, "staticfire", ask)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from staticfire.client.admin.access import AccessAdmin
     from staticfire.client.admin.group_view import GroupView
     from staticfire.client.admin.journal import JournalRecords
-    from staticfire.client.admin.replicas import Failover, ReplicaAdmin
     from staticfire.client.copying.copier import CopyReport
     from staticfire.client.explain.explanation import Explanation
+    from staticfire.failover.replicas import Failover, ReplicaAdmin
     from staticfire.launch.embedded import EmbeddedCluster
     from staticfire.runtime.pool import ConnectionPool
 
@@ -232,18 +232,18 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
 
     @asynccontextmanager
     async def _replicas(self) -> "AsyncIterator[ReplicaAdmin]":
-        from staticfire.client.admin.replicas import ReplicaAdmin
+        from staticfire.failover.replicas import ReplicaAdmin
 
         async with self.pool() as pool:
-            yield ReplicaAdmin(pool, self.cluster.namesrv)
+            yield ReplicaAdmin.asking(pool, self.cluster.namesrv)
 
     async def _masters(self, pool: "ConnectionPool") -> dict[str, str]:
         """Return the addresses of the brokers that accept changes. Raises: NetworkError."""
-        from staticfire.client.admin.replicas import ReplicaAdmin
+        from staticfire.failover.replicas import ReplicaAdmin
 
         cluster = self.cluster
         has_slaves = bool(cluster.replica_addresses)
-        return await ReplicaAdmin(pool, cluster.namesrv).masters() if has_slaves else cluster.addresses
+        return await ReplicaAdmin.asking(pool, cluster.namesrv).masters() if has_slaves else cluster.addresses
 
     # -- processes -----------------------------------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from staticfire.client import Admin, ClientSettings, ClusterClient
 from staticfire.client.admin.clock import ClusterClock
-from staticfire.client.admin.replicas import ReplicaAdmin
 from staticfire.cluster.fault_rules import ClusterFaults
 from staticfire.control.view import ClusterView
+from staticfire.failover.replicas import ReplicaAdmin
 from staticfire.runtime.pool import ConnectionPool
 
 
@@ -43,7 +43,7 @@ class ControlledCluster:
 
     @property
     def replicas(self) -> ReplicaAdmin:
-        return ReplicaAdmin(self.pool, self.view.namesrv)
+        return ReplicaAdmin.asking(self.pool, self.view.namesrv)
 
     async def masters(self) -> dict[str, str]:
         """Return the addresses of the brokers that accept changes. Raises: ClientError, NetworkError."""

@@ -31,6 +31,7 @@ def test_a_slave_copies_falls_behind_and_takes_over() -> None:
         run("send", "orders", "second")
         assert states(namesrv)[1]["behindBytes"] != 0
         assert "held" in run("replication")
+        assert "still copies nothing, because it is held" in run("replication", "lag", "broker-a-1", "5s")
         refused = call("failover", "broker-a", NAMESRV_ADDR=namesrv)
         assert refused.returncode == 1
         assert "broker-a-1 is 1 messages behind its master: its copy is held" in refused.stderr

@@ -20,6 +20,7 @@ LAYERS = [
     "broker",
     "client",
     "faults",
+    "failover",
     "simulation",
     "pipeline",
     "proxy",

@@ -259,10 +259,17 @@ OTHERS = [
     call("remappingStaticTopic -b {broker} -t Static", "mapping data is written to file .*after"),
     call("updateNamesrvConfig -k orderMessageEnable -v true", "success"),
     call(f"printMsgByQueue -t {TOPIC} -a {{holder}} -i {{queue_id}} -p true", "KEYS=key-0"),
+    call("getControllerMetaData -a {namesrv}", "^#ControllerLeaderAddress\t{namesrv}$", "^#Peer:\tn0:{namesrv}$"),
+    call("getControllerConfig -a {namesrv}", "^scanNotActiveBrokerInterval += "),
+    call(
+        "updateControllerConfig -a {namesrv} -k scanNotActiveBrokerInterval -v 5000", "update controller config success"
+    ),
+    call("getSyncStateSet -a {namesrv} -b {broker}", "^#MasterAddr\t{address}$", "^InSyncReplica:.*alive=true"),
+    call("getBrokerEpoch -b {broker}", refused="CODE: 1 .*only for controllerMode: broker-a has no slave"),
+    call("electMaster -a {namesrv} -c DefaultCluster -bn {broker} -b 1", refused="CODE: 2012 .*broker-a has no slave"),
     *(
         call(arguments, refused=rf"CODE: 3 .*not supported \({code}\)")
         for arguments, code in (
-            ("getBrokerEpoch -b {broker}", "GET_BROKER_EPOCH_CACHE"),
             ("getColdDataFlowCtrInfo -b {address}", "GET_COLD_DATA_FLOW_CTR_INFO"),
             ("setCommitLogReadAheadMode -b {address} -m 0", "SET_COMMITLOG_READ_MODE"),
             ("resetMasterFlushOffset -b {address} -o 1", "RESET_MASTER_FLUSH_OFFSET"),

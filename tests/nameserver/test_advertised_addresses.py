@@ -2,7 +2,7 @@
 
 import pytest
 
-from staticfire.nameserver.advertised_addresses import advertised_address, filed_address
+from staticfire.nameserver.advertised_addresses import advertised_address, filed_address, own_host
 from staticfire.protocol.errors import UsageError
 
 pytestmark = pytest.mark.row("H1")
@@ -88,3 +88,12 @@ def test_a_broker_without_a_mapping_is_told_alike_to_everyone() -> None:
 @pytest.mark.row("E2")
 def test_what_is_advertised_wins_over_the_external_address() -> None:
     assert told("192.168.1.5:1", advertised=True, external="127.0.0.1:20911", is_near=False) == "192.168.1.5:1"
+
+
+@pytest.mark.row("E2")
+def test_the_nameservers_own_host_is_the_one_at_which_a_client_reached_it() -> None:
+    filed = [filed_address("0.0.0.0:10911", False, ELSEWHERE, HERE), "192.168.1.5:10911"]
+    assert own_host("::ffff:10.0.0.1", filed, is_near=True) == own_host(HERE, filed, is_near=False) == HERE
+    mapped = [*filed, filed_address("0.0.0.0:10911", False, ELSEWHERE, HERE, "docker.example:20911")]
+    assert own_host(HERE, mapped, is_near=True) == HERE
+    assert own_host(HERE, mapped, is_near=False) == "docker.example"

@@ -13,8 +13,8 @@ run to run, `compare.py` judges. Our client's turn is `own_client.py`, with `own
 `own_dashboard.py` looks at its pages, `own_tls.py` uses TLS,
 `fixture_tests.py` has tests that use the fixture on it.
 `access.py` is the same for signed requests, to a RocketMQ that checks signatures and policies.
-`replica_routes.py` lets fake masters and slaves come and go at both nameservers. With `SLAVE=1 tools/oracle.sh start`,
-`slave_answers.py` compares a slave of a real RocketMQ with ours, `replica_requests.py` also what its master suggests.
+`replica_routes.py` lets fake masters and slaves come and go at both nameservers; `replicas/` compares a real
+master and slave with ours.
 `grpc/` is the same for gRPC: 5.3.3's proxy, and our endpoint.
 Exit code 1: there are differences without an explanation, or explanations that nothing needs any more.
 """

@@ -10,10 +10,12 @@ for tool in java mvn; do
 done
 folder=$(mktemp -d)
 judging=$folder/judging # A second one, which checks signatures and policies.
-trap 'for one in "$judging" "$folder"; do bash tools/oracle.sh stop "$one" >/dev/null 2>&1; done; rm -rf "$folder"' EXIT
+pair=$folder/pair # A third one, with a slave, which copies topics once a minute: it starts first, and is compared late.
+trap 'for one in "$pair" "$judging" "$folder"; do bash tools/oracle.sh stop "$one" >/dev/null 2>&1; done; rm -rf "$folder"' EXIT
 export NAMESRV_PORT=${NAMESRV_PORT:-18876} BROKER_PORT=${BROKER_PORT:-18911} PROXY_PORT=${PROXY_PORT:-18981}
 nameserver=127.0.0.1:$NAMESRV_PORT broker=127.0.0.1:$BROKER_PORT proxy=127.0.0.1:$PROXY_PORT
 judging_nameserver_port=$((NAMESRV_PORT + 100)) judging_broker_port=$((BROKER_PORT + 100))
+pair_nameserver_port=$((NAMESRV_PORT + 200)) pair_broker_port=$((BROKER_PORT + 200))
 said_last=25 # Lines of a failed part.
 failed=()
 
@@ -26,10 +28,14 @@ compared() { # module of tests.oracle, arguments
   part "$1" .venv/bin/python -m "tests.oracle.$1" "${@:2}"
 }
 
+NAMESRV_PORT=$pair_nameserver_port BROKER_PORT=$pair_broker_port BROKER_CONF=tests/oracle/replicas/broker.conf HEAP=512m SLAVE=1 \
+  bash tools/oracle.sh start "$pair"
+part prepare .venv/bin/python -m tests.oracle.replicas prepare "127.0.0.1:$pair_nameserver_port" "$pair" "$$-"
 PROXY=1 bash tools/oracle.sh start "$folder"
 part requests .venv/bin/python -m tests.oracle "$nameserver"
 compared replica_routes "$nameserver"
 compared own_client "$nameserver"
+compared replicas compare "127.0.0.1:$pair_nameserver_port" "$pair" "$$-"
 bash tools/oracle.sh admin updateBrokerConfig -n "$nameserver" -b "$broker" -k recallMessageEnable -v true
 compared grpc "$nameserver" "$proxy"
 compared own_copy "$nameserver"

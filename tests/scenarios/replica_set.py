@@ -4,7 +4,7 @@ from typing import Any
 
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
-from staticfire.client.admin.replicas import Failover, ReplicaAdmin
+from staticfire.failover.replicas import Failover, ReplicaAdmin
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.command import Answer, Request
@@ -40,7 +40,7 @@ class ReplicaSet:
         }
         self.brokers: dict[str, Broker] = {}
         self.pool = ConnectionPool(world.machine("client", "10.0.0.9"))
-        self.admin = ReplicaAdmin(self.pool, NAMESRV)
+        self.admin = ReplicaAdmin.asking(self.pool, NAMESRV)
 
     async def open(self, slaves: int = 1, topic: str = "orders") -> "ReplicaSet":
         await self.world.start("namesrv", Nameserver(self.world.machine("namesrv", "10.0.0.1"), NameserverSettings()))

@@ -14,7 +14,7 @@ from staticfire.protocol.requests.access import AclInfo, CreateAcl, CreateUser, 
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
 from staticfire.protocol.requests.replication import GetReplication
 from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
-from staticfire.protocol.requests.topics import DeleteTopic
+from staticfire.protocol.requests.topics import DeleteTopic, UpdateTopic
 from staticfire.runtime.credentials import Credentials
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
@@ -132,13 +132,14 @@ async def test_topics_and_offsets_follow_after_the_period_or_on_request(
 async def test_an_offset_of_the_master_replaces_a_higher_one_of_the_slave(
     pair: ReplicaSet, world: SimulatedWorld
 ) -> None:
-    async def commit(name: str, group: str, offset: int) -> None:
-        assert (await pair.ask(name, UpdateConsumerOffset(group, "orders", 0, offset))).code == 0
+    async def commit(name: str, group: str, offset: int, queue_id: int = 0) -> None:
+        assert (await pair.ask(name, UpdateConsumerOffset(group, "orders", queue_id, offset))).code == 0
 
-    async def committed(group: str) -> int:
-        answer = await pair.ask(SLAVE, QueryConsumerOffset(group, "orders", 0))
-        return int(answer.offset)
+    async def committed(group: str, queue_id: int = 0) -> int:
+        answer = await pair.ask(SLAVE, QueryConsumerOffset(group, "orders", queue_id, set_zero_if_not_found=False))
+        return int(answer.offset) if answer.code == 0 else -1
 
+    assert (await pair.ask(MASTER, UpdateTopic("orders", 2, 2, 6))).code == 0
     for number in range(10):
         await pair.send(b"%d" % number)
     for name in (MASTER, SLAVE):
@@ -146,9 +147,11 @@ async def test_an_offset_of_the_master_replaces_a_higher_one_of_the_slave(
             await pair.pull(name, 0, group)
     await commit(MASTER, "billing", 3)
     await commit(SLAVE, "billing", 10)
+    await commit(SLAVE, "billing", 5, queue_id=1)
     await commit(SLAVE, "shipping", 7)
     await world.run_for(seconds=2)
     assert await committed("billing") == 3
+    assert await committed("billing", queue_id=1) == -1, "the master has offsets of this group, and none here"
     assert await committed("shipping") == 7
 
 

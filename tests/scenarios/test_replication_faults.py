@@ -265,3 +265,21 @@ async def test_a_slave_says_that_its_masters_log_is_damaged(world: SimulatedWorl
     await pair.start(SLAVE)
     assert "the master's log has no whole record at position 0: it is damaged" in await problem_of(pair, SLAVE)
     await pair.close()
+
+
+async def test_a_slave_with_a_full_disk_is_not_in_sync_until_there_is_space(
+    world: SimulatedWorld, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pair = await ReplicaSet(world).open()
+    disk = world.disk(SLAVE)
+    disk.bytes_left = 0
+    await pair.send(b"x" * 1_000)
+    await world.run_for(seconds=30)
+    slave = (await pair.state(MASTER)).followers[0]
+    assert (slave.connected, slave.in_sync) == (True, False), "it joins again and again, and stores nothing"
+    assert "No space left on device" in (await pair.state(SLAVE)).problem
+    assert capfd.readouterr().err.count("event=copy_interrupted") == 1, "not a line for each attempt"
+    disk.bytes_left = None
+    await pair.until_caught_up()
+    assert (await pair.state(MASTER)).followers[0].in_sync
+    await pair.close()

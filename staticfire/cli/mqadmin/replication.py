@@ -17,7 +17,7 @@ from staticfire.protocol.requests.upkeep import CopyRuntime, GetHighAvailability
 
 if TYPE_CHECKING:
     from staticfire.client import Admin
-    from staticfire.client.admin.replicas import Replica
+    from staticfire.failover.replicas import Replica
 
 SLAVES = "%-32s  %-16s %16s %16s %16s %16s"
 SLAVE_HEADINGS = ("#SlaveAddr", "#SlaveAckOffset", "#Diff", "#TransferSpeed(KB/s)", "#Status", "#TransferFromWhere")
@@ -86,22 +86,22 @@ def elect_master(asked: AskedCluster, broker_id: int, broker: str, cluster: str,
     """
 
     async def work(admin: "Admin") -> None:
-        from staticfire.client.admin.replicas import ReplicaAdmin
+        from staticfire.failover.replicas import ReplicaAdmin
 
         if broker not in await admin.readers(cluster):
             raise ClientError(f"mqadmin electMaster: cluster {cluster} has no broker {broker}")
         if broker_id:
             nameservers = ";".join(admin.client.nameservers.addresses)
-            await ReplicaAdmin(admin.client.pool, nameservers).failover(broker, broker_id)
+            await ReplicaAdmin.asking(admin.client.pool, nameservers).failover(broker, broker_id)
         click.echo(elected_text(cluster, broker, await _replicas(admin, broker)))
 
     asked.run(work)
 
 
 async def _replicas(admin: "Admin", broker: str) -> "list[Replica]":
-    from staticfire.client.admin.replicas import ReplicaAdmin
+    from staticfire.failover.replicas import ReplicaAdmin
 
-    return await ReplicaAdmin(admin.client.pool, ";".join(admin.client.nameservers.addresses)).all(broker)
+    return await ReplicaAdmin.asking(admin.client.pool, ";".join(admin.client.nameservers.addresses)).all(broker)
 
 
 def sync_text(broker: str, replicas: "list[Replica]") -> str:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from staticfire.failover.routes import ReadSets, sets_at
 from staticfire.protocol.command import SUCCESS, Request
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, UsageError, broker_answer
 from staticfire.protocol.requests.replication import (
@@ -22,8 +23,6 @@ from staticfire.protocol.requests.replication import (
     ReplicationState,
     RoleAnswer,
 )
-from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetClusterInfo
-from staticfire.runtime.addresses import each_address
 from staticfire.runtime.pool import ConnectionPool
 
 TIMEOUT_MS = 2_000
@@ -47,6 +46,8 @@ class Replica(NamedTuple):
     silence: str = ""
     is_registered: bool = True
     """Whether the nameserver has it."""
+    refusal: BrokerAnswer | None = None
+    """Its answer, if it answers and refuses to describe itself."""
 
     @property
     def name(self) -> str:
@@ -70,9 +71,15 @@ class Failover(msgspec.Struct, rename="camel"):
 class ReplicaAdmin:
     """The masters and slaves of one cluster."""
 
-    def __init__(self, pool: ConnectionPool, namesrv: str) -> None:
+    def __init__(self, pool: ConnectionPool, sets: ReadSets) -> None:
+        """`sets`: reads which brokers there are."""
         self._pool = pool
-        self._nameservers = each_address(namesrv)
+        self._sets = sets
+
+    @classmethod
+    def asking(cls, pool: ConnectionPool, namesrv: str) -> "ReplicaAdmin":
+        """Return one that learns from nameservers which brokers there are."""
+        return cls(pool, sets_at(pool, namesrv))
 
     # -- what there is -------------------------------------------------------------------------------------------
 
@@ -99,25 +106,12 @@ class ReplicaAdmin:
         sets = await self._sets()
         return {name: members[MASTER_ID] for name, members in sorted(sets.items()) if MASTER_ID in members}
 
-    async def _sets(self) -> dict[str, dict[int, str]]:
-        failure: Exception = ClientError("no nameserver is given")
-        for nameserver in self._nameservers:
-            try:
-                answer = await self._pool.ask(nameserver, GetClusterInfo(), TIMEOUT_MS)
-            except NetworkError as error:
-                failure = error
-                continue
-            if answer.code == SUCCESS and isinstance(answer, ClusterInfoAnswer) and answer.body is not None:
-                table = answer.body.broker_addr_table
-                return {name: dict(data.broker_addrs) for name, data in table.items()}
-            failure = broker_answer(answer.code, answer.remark, "cluster info")
-        raise failure
-
     async def _replica(self, broker_name: str, broker_id: int, address: str, timeout_ms: int = TIMEOUT_MS) -> Replica:
         try:
             state = await self._asked(address, GetReplication(), timeout_ms)
         except (NetworkError, ProtocolError, BrokerAnswer) as error:
-            return Replica(broker_name, broker_id, address, None, str(error))
+            refusal = error if isinstance(error, BrokerAnswer) else None
+            return Replica(broker_name, broker_id, address, None, str(error), refusal=refusal)
         return Replica(broker_name, broker_id, address, state)
 
     async def _state(self, address: str, count_from: int = -1) -> ReplicationState:

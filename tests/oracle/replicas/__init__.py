@@ -1,0 +1,5 @@
+"""A real master and slave beside ours: the same requests to both masters and both slaves.
+
+- pair.py: a master and its slave, and the requests; steps.py: what is requested, and what is compared of the responses
+- explained.py: differences that are meant to be
+"""

@@ -1,0 +1,8 @@
+"""Differences between a slave of RocketMQ and ours that are meant to be, by step."""
+
+EPOCHS = "logs of ours with slaves have epochs, which RocketMQ's have only with a controller"
+EXPLAINED = {
+    "master: epochs": EPOCHS,
+    "slave: epochs": EPOCHS,
+    "slave: pop": "ours refuses it: a pop at RocketMQ's slave moves the offset, and its check-point can't be stored",
+}
