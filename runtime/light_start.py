@@ -26,9 +26,10 @@ def collect_rarely() -> None:
 
 
 def keep_loaded() -> None:
-    """Let the garbage collector leave out what is loaded now, and work in small steps, if the process runs nothing else.
+    """Let the garbage collector leave out what is loaded now, and work in small steps.
 
-    It would examine the sixty thousand objects of the dashboard in 40 ms, while a page waits.
+    It would examine the sixty thousand objects of the dashboard in 40 ms, while a page waits. In a process that runs
+    other things, too, nothing changes.
     """
     if gc.get_threshold()[0] == COLLECT_AFTER:
         gc.freeze()
