@@ -53,6 +53,8 @@
     opened.onmessage = (event) => {
       lost(false);
       const part = document.getElementById("live");
+      // A page that couldn't be made has neither its title nor its forms, so it is loaded again.
+      if ("failed" in part.dataset && !event.data.includes('role="alert"')) return location.reload();
       Idiomorph.morph(part, event.data, { morphStyle: "innerHTML", ignoreActiveValue: true });
       show(part);
       htmx.process(part);
