@@ -163,7 +163,7 @@ async def test_a_part_is_made_once_for_all_and_no_more_when_nobody_watches() -> 
 
     pages = LivePages(render, live_machine())
     async with aclosing(pages.follow("/a")) as one, aclosing(pages.follow("/a")) as other:
-        assert await asyncio.gather(anext(one), anext(other)) == ["same", "same"]
+        assert {*await asyncio.gather(anext(one), anext(other))} == {"same"}
     assert made == ["/a"]
     await asyncio.sleep(0)
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "dashboard page"]

@@ -35,9 +35,8 @@ async def show(call: PageCall) -> dict[str, Any]:
 
 def is_of_tools(event: dict[str, Any]) -> bool:
     """Return whether an event is only about what tools read. This dashboard has a new connection for each look."""
-    return event["group"] == TOOLS_GROUP or (
-        event["kind"] == KEY_SEEN and event["details"].get("accessKey") == OWN_USER
-    )
+    is_own_key = event["kind"] == KEY_SEEN and event["details"].get("accessKey") == OWN_USER
+    return bool(is_own_key or event["group"] == TOOLS_GROUP)
 
 
 def words_of(details: dict[str, Any]) -> str:
