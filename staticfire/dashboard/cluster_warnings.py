@@ -14,7 +14,7 @@ from staticfire.protocol.requests.snapshots import snapshot_name_fault
 DUE_MAX = 1_000
 FROZEN, SKIPPING, SCALED = "frozen", "skipping", "scaled"
 KILL, FREEZE = "kill", "freeze"
-UNDONE = {KILL: "A process that it has killed is started again.", FREEZE: "A process that it has suspended goes on."}
+UNDONE = {KILL: "A process that it has killed is started again.", FREEZE: "A process that it has suspended continues."}
 """What else the end of a rule means, by the action of a process."""
 
 

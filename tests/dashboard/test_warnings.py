@@ -36,10 +36,10 @@ SAYS: dict[str, tuple[dict[str, str], str]] = {
     ),
     "remove-fault": (
         {"number": "1"},
-        r"Rule 1 \(PULL_MESSAGE of topic nothing: drop\) at broker-a, which has 0 hits, is removed. "
+        r"Rule FIRST \(PULL_MESSAGE of topic nothing: drop\) at broker-a, which has 0 hits, is removed. "
         r"1 other rule stays\.",
     ),
-    "clear-faults": ({}, r"2 rules are removed: Rule 1 \(.* Rule 2 \(PULL_MESSAGE of topic nothing: close the conn"),
+    "clear-faults": ({}, r"2 rules are removed: Rule FIRST \(.* Rule SECOND \(PULL_MESSAGE of topic nothing: close the conn"),
     "save-snapshot": ({"name": "base"}, "replaces the snapshot base that exists, with 0 messages in 0 topics"),
     "restore-snapshot": ({"name": "base"}, "become those of snapshot base: 0 messages in 0 topics"),
     "remove-snapshot": ({"name": "base"}, "Snapshot base is removed, with 0 messages in 0 topics"),
@@ -101,7 +101,7 @@ def test_actions_on_faults_say_names_and_numbers_and_change_nothing(control: str
     for name in ("remove-fault", "clear-faults"):
         form, words = SAYS[name]
         found = says(control, name, {field: str(first) for field in form})
-        assert re.search(words.replace("Rule 1", f"Rule {first}").replace("Rule 2", f"Rule {first + 1}"), found), found
+        assert re.search(words.replace("FIRST", str(first)).replace("SECOND", str(first + 1)), found), found
     assert len(get(f"{control}/faults")[1]["faults"]) == 2
     assert act(control, "clear-faults").status == 200
     assert "There is no rule. Nothing changes." in says(control, "clear-faults", {})
