@@ -39,7 +39,7 @@ SAYS: dict[str, tuple[dict[str, str], str]] = {
         r"Rule FIRST \(PULL_MESSAGE of topic nothing: drop\) at broker-a, which has 0 hits, is removed. "
         r"1 other rule stays\.",
     ),
-    "clear-faults": ({}, r"2 rules are removed: Rule FIRST \(.* Rule SECOND \(PULL_MESSAGE of topic nothing: close the conn"),
+    "clear-faults": ({}, r"2 rules are removed: Rule FIRST \(.* Rule SECOND \(PULL_MESSAGE of topic nothing: close"),
     "save-snapshot": ({"name": "base"}, "replaces the snapshot base that exists, with 0 messages in 0 topics"),
     "restore-snapshot": ({"name": "base"}, "become those of snapshot base: 0 messages in 0 topics"),
     "remove-snapshot": ({"name": "base"}, "Snapshot base is removed, with 0 messages in 0 topics"),
