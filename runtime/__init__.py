@@ -17,7 +17,7 @@ Connections:
 Processes:
 
 - `service.py`: a service that runs for a while and ends in order, and the alarm that wakes its loops
-- `process.py`: the main function of a server; `light_start.py`: which imports it avoids
+- `process.py`: the main function of a server; `light_start.py`: which imports it avoids, and its garbage collector
 - `spawning.py`: starts processes, also early; `siblings.py`: lets several of them import once; `children.py`: the
   processes of a cluster, for the process that started them
 - `signals.py`: signals as a queue; `exit_codes.py`: how a process ends

@@ -132,6 +132,9 @@ class Journals:
             if chunk is None:
                 break
             scanned += len(chunk.entries)
+            if not wanted.may_be_in(contents_of(chunk)):
+                page.next_number = chunk.next_number
+                continue
             for number, noted in numbered(chunk, page.next_number):
                 if len(page.records) >= records_max:
                     page.is_end = False

@@ -13,12 +13,14 @@ interrupted resend continues where it was, even if its broker was killed and los
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS, Admin
 from staticfire.client.admin.dead_letters import DeadLetter, LetterPlace
-from staticfire.client.admin.letter_pages import LetterRange, chosen_part, letter_range
+from staticfire.client.admin.letter_pages import chosen_part, letter_range
 from staticfire.client.admin.resend_targets import ResendTargets
 from staticfire.client.admin.resending import LeftLetter, ResendInterrupted, ResendReport, resent_request
 from staticfire.client.cluster.blocking import BlockingFace, blocking, iterating
@@ -61,6 +63,13 @@ class _Span(msgspec.Struct):
     resent_to: int
 
 
+class LettersPart(NamedTuple):
+    """Some dead letters of a group, and the number of all."""
+
+    letters: list[DeadLetter]
+    total: int
+
+
 class DeadLetterQueue(ClientService):
     """The messages that a group couldn't consume. Methods raise GroupNotFound, BrokerAnswer (refused), NetworkError."""
 
@@ -99,26 +108,33 @@ class DeadLetterQueue(ClientService):
 
         `skip`: leave out this many first.
         """
-        found: list[DeadLetter] = []
+        return (await self.part(limit, newest, skip)).letters
+
+    async def part(self, limit: int, newest: bool = False, skip: int = 0) -> LettersPart:
+        """Return what `letters` returns, and the number of all dead letters."""
         spans = [span for span in await self._spans() if span.end > span.first]
         ends = [(span.first, span.end) for span in spans]
-        begin, count = chosen_part(sum(end - first for first, end in ends), limit, skip, newest)
-        if not spans or not count:
-            return found
-        if newest and not skip:
-            part = LetterRange([max(first, end - limit) for first, end in ends], -count, count)
-        else:
-            part = await letter_range(ends, begin, count, lambda time_ms: self._offsets_at(spans, time_ms))
-        for span, start in zip(spans, part.starts, strict=True):
-            async for letter in self._read(span, start, min(span.end, start + max(0, part.skip) + limit)):
-                found.append(letter)
-        found.sort(key=lambda letter: (letter.died_ms, letter.place))
-        return found[part.skip :] if part.skip < 0 else found[part.skip : part.skip + part.wanted]
+        total = sum(end - first for first, end in ends)
+        begin, count = chosen_part(total, limit, skip, newest)
+        if not count:
+            return LettersPart([], total)
 
-    async def _offsets_at(self, spans: Sequence[_Span], time_ms: int) -> list[int]:
-        """Return the offset of the first letter of each queue that died at this time or later."""
-        asked = (self._reader.search_offset(span.queue, time_ms) for span in spans)
-        return list(await asyncio.gather(*asked))
+        async def offsets_at(time_ms: int) -> list[int]:
+            return list(await asyncio.gather(*(self._reader.search_offset(span.queue, time_ms) for span in spans)))
+
+        async def time_at(queue: int, offset: int) -> int | None:
+            async for letter in self._read(spans[queue], offset, offset + 1):
+                return letter.died_ms
+            return None
+
+        part = await letter_range(ends, begin, count, offsets_at, time_at)
+        places = zip(spans, part.starts, part.stops, strict=True)
+        read = await asyncio.gather(*(self._read_all(*place) for place in places))
+        found = sorted(chain.from_iterable(read), key=lambda letter: (letter.died_ms, letter.place))
+        return LettersPart(found[part.skip : part.skip + part.wanted], total)
+
+    async def _read_all(self, span: _Span, start: int, stop: int) -> list[DeadLetter]:
+        return [letter async for letter in self._read(span, start, stop)]
 
     async def read(self) -> AsyncIterator[DeadLetter]:
         """Yield all current dead letters, queue by queue, however many."""
@@ -285,11 +301,13 @@ class DeadLetterQueue(ClientService):
                     f"`staticfire mqadmin updateTopic -c CLUSTER -t {self.topic} -r 1 -w 1 -p 6` makes it readable"
                 )
                 raise broker_answer(ResponseCode.NO_PERMISSION, words)
-        return [await self._span(queue) for queue in await self._reader.queues(self.topic)]
+        return list(await asyncio.gather(*map(self._span, await self._reader.queues(self.topic))))
 
     async def _span(self, queue: MessageQueue) -> _Span:
-        first, end = await self._reader.min_offset(queue), await self._reader.max_offset(queue)
-        resent_to = await self._reader.committed(queue) or 0
+        reader = self._reader
+        asked = reader.min_offset(queue), reader.max_offset(queue), reader.committed(queue)
+        first, end, committed = await asyncio.gather(*asked)
+        resent_to = committed or 0
         if resent_to > end:
             resent_to = 0  # The topic was deleted and created again.
         return _Span(queue, first, end, max(resent_to, first))

@@ -122,6 +122,19 @@ class FaultAdmin:
         notes += [f"{name} doesn't have it: {words}" for name, words in refusals.items() if name in silent]
         return FaultView(number, in_words(rule), hits, rule.lifetime_ms or -1, notes)
 
+    async def preview(self, wanted: WantedFault) -> FaultView:
+        """Return a rule as `add` would add it, without a number, and where. Raises: as `add`.
+
+        A server that doesn't handle its requests will refuse it.
+        """
+        servers, _, silent = await self._look()
+        rules = self._placed(wanted, servers)
+        there = [name for name in rules if name not in silent]
+        if not there:
+            raise UsageError("; ".join(silent[name] for name in rules))
+        rule = rules[there[0]]
+        return FaultView(0, in_words(rule), dict.fromkeys(there, 0), rule.lifetime_ms or -1)
+
     async def views(self) -> FaultViews:
         """Return all rules, with their hits and the servers that don't respond."""
         _, states, silent = await self._look()

@@ -25,20 +25,17 @@ docs/command-line.md). A user's mistake is reported in one line.
 - `pipeline.py`, `consumption.py`, `sweep.py`: jobs on Spark; `simulate.py`: whole clusters on virtual time
 """
 
-import gc
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-# The threshold of the garbage collector, in objects. With Python's default of 700, it would examine the imported
-# objects, which are never freed, about a hundred times during a start.
-COLLECT_AFTER = 50_000
+from staticfire.runtime.light_start import collect_rarely
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code. Without arguments: use those of this process, which runs nothing else."""
     if arguments is None:
-        gc.set_threshold(COLLECT_AFTER)
+        collect_rarely()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _start(given)

@@ -42,6 +42,15 @@ class ClusterFaults:
             number = processes.next_number  # A fault affects the nameserver already, so only this count is available.
         return processes.add(numbered(wanted.rule, number), wanted.places)
 
+    async def preview(self, words: Mapping[str, object]) -> FaultView:
+        """Return a fault as `add` would inject it, without a number. Raises: as `add`."""
+        wanted = parse_fault(words)
+        if not ACTIONS[wanted.rule.action].is_of_process:
+            return await self._rules.preview(wanted)
+        if self._processes is None:
+            raise UsageError(IN_A_THREAD)
+        return self._processes.preview(wanted.rule, wanted.places)
+
     async def all(self) -> FaultViews:
         """Return all rules, with their hits. Raises: NetworkError (no server responds, and no rule is the cause)."""
         of_processes = [] if self._processes is None else self._processes.views()

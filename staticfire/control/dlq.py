@@ -1,7 +1,8 @@
 """Dead letters over HTTP.
 
 Behaviour
-- GET /dlq counts them by group. GET /dlq/billing shows the oldest (?max=20; ?last=1 for the newest). GET
+- GET /dlq counts them by group. GET /dlq/billing shows the oldest (?max=20; ?last=1 for the newest), ?match=paid those
+  with a text: "searched" is how many letters it looked at, "next" the ?skip= that continues, or null. GET
   /dlq/billing/letters/broker-a/0/17 shows one of them, GET /dlq/billing/export all, as JSON lines.
 - POST /dlq/billing/resend `{"ids": ["broker-a/0/17"]}` or `{"all": true}` resends them; "to", "onlyGroup" and "again"
   are as on the command line.
@@ -14,14 +15,13 @@ from typing import Any
 
 import msgspec
 
-from staticfire.client import DeadLetter, DeadLetterQueue, ResendInterrupted, ResendReport
+from staticfire.client import DeadLetterQueue, ResendInterrupted, ResendReport
+from staticfire.client.admin.letter_search import SEARCHED_MAX, search_letters
 from staticfire.control.routes import LINES, ControlCall, Parameter, Reply, Route, read_body
 from staticfire.protocol.errors import ClientError, UsageError
 
 LETTERS_SHOWN = 20
 LETTERS_SHOWN_MAX = 10_000
-# How many letters are read for a search, which no broker can do.
-SEARCHED_MAX = 2_000
 
 
 class ResendOrder(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -45,28 +45,26 @@ async def letters(asked: ControlCall) -> Reply:
     group = asked.place["group"]
     try:
         async with _queue(asked) as queue:
-            found = await _chosen(queue, asked.query)
-            shown = [one.as_json() for one in found]
-            return Reply({"group": group, "count": await queue.count(), "letters": shown})
+            return Reply({"group": group, **await _chosen(queue, asked.query)})
     except ClientError as error:
         return _not_found(error)
 
 
-async def _chosen(queue: DeadLetterQueue, query: Mapping[str, Any]) -> list[DeadLetter]:
-    """Return the wanted letters. A search looks at the oldest or newest SEARCHED_MAX."""
+async def _chosen(queue: DeadLetterQueue, query: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the wanted letters, and the number of all. A search also returns where to continue."""
     limit, newest, skip = query.get("max", LETTERS_SHOWN), query.get("last", False), query.get("skip", 0)
-    text = query.get("match", "").lower()
+    text = query.get("match", "")
     if not text:
-        return await queue.letters(limit, newest=newest, skip=skip)
-    found = [one for one in await queue.letters(SEARCHED_MAX, newest=newest) if text in _searched(one)]
-    return found[max(0, len(found) - skip - limit) : len(found) - skip] if newest else found[skip : skip + limit]
-
-
-def _searched(one: DeadLetter) -> str:
-    """Return the text of a letter in which a search looks."""
-    message = one.message
-    words = [one.id, one.origin_topic or "", message.message_id, message.tags or "", *message.keys]
-    return " ".join([*words, message.body.decode("utf-8", "replace")]).lower()
+        part = await queue.part(limit, newest, skip)
+        return {"count": part.total, "letters": [one.as_json() for one in part.letters]}
+    found = await search_letters(queue, text, limit, newest, skip)
+    upto = skip + found.searched
+    return {
+        "count": found.total,
+        "letters": [one.as_json() for one in found.letters],
+        "searched": found.searched,
+        "next": upto if upto < found.total else None,
+    }
 
 
 async def letter(asked: ControlCall) -> Reply:
@@ -138,7 +136,11 @@ ROUTES = (
             Parameter("max", "how many", "integer", 1, LETTERS_SHOWN_MAX),
             Parameter("last", "the newest instead of the oldest", "boolean"),
             Parameter("skip", "leave out this many first", "integer"),
-            Parameter("match", f"only letters with this text in id, topic, tag, keys or body, of {SEARCHED_MAX}"),
+            Parameter(
+                "match",
+                f"only letters with this text in id, topic, tag, keys or body, of {SEARCHED_MAX}; to search in the "
+                'letters after those, repeat the call with "skip" as the response\'s "next"',
+            ),
         ),
         refusals=_NO_GROUP,
     ),

@@ -2,7 +2,8 @@
 
 Behaviour
 - GET /faults returns all rules with their hits. POST /faults `{"code": "SEND_MESSAGE", "answer": "SYSTEM_BUSY",
-  "times": 3}` (or ?code=...&answer=...) adds a rule, with the words of `staticfire fault add`. DELETE /faults/3 removes
+  "times": 3}` (or ?code=...&answer=...) adds a rule, with the words of `staticfire fault add`. With `"preview": true`
+  nothing is added; the response is the rule as it would be added. DELETE /faults/3 removes
   one rule, DELETE /faults all. Removing a rule resumes suspended processes and restarts killed ones.
 - 400 for unreadable values or a rule that can't match anything, 404 for an unknown rule.
 """
@@ -16,6 +17,7 @@ from staticfire.protocol.errors import UsageError
 
 FORMS = 'write {"code": "SEND_MESSAGE", "answer": "SYSTEM_BUSY"} or ?code=SEND_MESSAGE&answer=SYSTEM_BUSY'
 NUMBER_DIGITS_MAX = 9
+PREVIEW = "preview"
 
 
 async def show(asked: ControlCall) -> Reply:
@@ -25,8 +27,13 @@ async def show(asked: ControlCall) -> Reply:
 
 
 async def add(asked: ControlCall) -> Reply:
-    """Add a rule."""
-    return Reply((await asked.cluster.faults.add(_words(asked.query, asked.body))).as_json())
+    """Add a rule, or only return how it would be added."""
+    words = dict(_words(asked.query, asked.body))
+    is_preview = words.pop(PREVIEW, False)
+    if not isinstance(is_preview, bool):
+        raise UsageError(f"{PREVIEW} is true or false, not {is_preview!r}")
+    faults = asked.cluster.faults
+    return Reply((await (faults.preview(words) if is_preview else faults.add(words))).as_json())
 
 
 async def remove(asked: ControlCall) -> Reply:
@@ -63,7 +70,10 @@ ROUTES = (
         "/faults",
         'add a rule: {"code": "SEND_MESSAGE", "topic": "orders", "answer": "SYSTEM_BUSY", "times": 3}',
         add,
-        tuple(Parameter(word, "see `staticfire fault add --help`") for word in WORDS),
+        (
+            Parameter(PREVIEW, "add nothing, only return the rule", "boolean"),
+            *(Parameter(word, "see `staticfire fault add --help`") for word in WORDS),
+        ),
         dict,
         is_open=True,
     ),

@@ -30,6 +30,7 @@ from staticfire.control.view import ClusterView
 from staticfire.launch.places import url_of
 from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.runtime.client_machine import with_client
+from staticfire.runtime.light_start import keep_loaded
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Listener
@@ -112,11 +113,14 @@ class ControlSite:
         """Return the function that serves pages. The first request loads them."""
 
         async def serve(request: web.Request) -> web.StreamResponse:
-            if self._dashboard is None:
-                from staticfire.dashboard.site import Dashboard
+            if self._dashboard is not None:
+                return await self._dashboard.serve(request)
+            from staticfire.dashboard.site import Dashboard
 
-                self._dashboard = Dashboard(cluster, self._access, self._machine)
-            return await self._dashboard.serve(request)
+            self._dashboard = Dashboard(cluster, self._access, self._machine)
+            answer = await self._dashboard.serve(request)
+            keep_loaded()
+            return answer
 
         return serve
 

@@ -1,16 +1,16 @@
 """What a page can change: a call of the control endpoint for each action, and what it says before and after.
 
-An action that deletes or moves something has `says`: its page says first what it will do, with current numbers, and
-only the button on that page does it.
+Every action that doesn't only create or send something has `says`: its page says first what it will do, with current
+numbers, and only the button on that page does it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from staticfire.dashboard import warnings
+from staticfire.dashboard import cluster_warnings, warnings
 from staticfire.dashboard.addresses import address
-from staticfire.dashboard.calls import Calls
+from staticfire.dashboard.calls import Calls, check_names
 from staticfire.dashboard.views.faults import FIELDS, FLAGS
 
 YES_NO = ("yes", "no")
@@ -39,6 +39,11 @@ class PageAction:
         query = {name: form[name].strip() for name in self.query if form.get(name, "").strip()}
         body = None if self.body is None else self.body(form)
         return self.done(await calls.ask(self.method, self.path, form, query, body))
+
+    async def say(self, calls: Calls, form: Form) -> list[str]:
+        """Return what it says before. Raises: Refused."""
+        check_names(self.method, self.path, form)
+        return [] if self.says is None else await self.says(calls, form)
 
     def back_from(self, form: Form) -> str:
         """Return the address of the page to return to."""
@@ -191,37 +196,41 @@ ACTIONS = {
         ),
         PageAction(
             "clock", "Set the clock", "POST", "/clock", "/clock", lambda reply: f"The clock is {reply['mode']}.", _mode,
+            says=lambda calls, form: cluster_warnings.set_clock(calls, _mode(form)),
         ),
         PageAction(
             "advance", "Advance the clock", "POST", "/clock/advance", "/clock", _advanced, query=("by", "to", "settle"),
-            says=warnings.advance,
+            says=cluster_warnings.advance,
         ),
         PageAction(
             "add-fault", "Add a fault", "POST", "/faults", "/faults",
             lambda reply: " ".join([f"Rule {reply['number']}: {reply['words']}.", *reply["notes"]]), _fault,
+            says=lambda calls, form: cluster_warnings.add_fault(calls, _fault(form)),
         ),
         PageAction(
             "remove-fault", "Remove a fault", "DELETE", "/faults/{number}", "/faults",
-            lambda _: "The rule was removed.",
+            lambda _: "The rule was removed.", says=cluster_warnings.remove_fault,
         ),
         PageAction(
             "clear-faults", "Remove all faults", "DELETE", "/faults", "/faults",
-            lambda reply: f"{reply['removed']} rules were removed.",
+            lambda reply: f"{warnings.count(reply['removed'], 'rule')} removed.", says=cluster_warnings.clear_faults,
         ),
         PageAction(
             "save-snapshot", "Save a snapshot", "POST", "/snapshots/{name}", "/snapshots",
             lambda reply: f"Snapshot {reply['name']} has {reply['messages']} messages.",
+            says=cluster_warnings.save_snapshot,
         ),
         PageAction(
             "restore-snapshot", "Restore a snapshot", "POST", "/snapshots/{name}/restore", "/snapshots",
-            lambda reply: f"The cluster is as in snapshot {reply['name']}.", says=warnings.restore,
+            lambda reply: f"The cluster is as in snapshot {reply['name']}.", says=cluster_warnings.restore,
         ),
         PageAction(
             "remove-snapshot", "Remove a snapshot", "DELETE", "/snapshots/{name}", "/snapshots",
-            lambda _: "The snapshot was removed.", says=warnings.remove_snapshot,
+            lambda _: "The snapshot was removed.", says=cluster_warnings.remove_snapshot,
         ),
         PageAction(
-            "reset", "Empty the cluster", "POST", "/reset", "/", lambda _: "The cluster is empty.", says=warnings.reset,
+            "reset", "Empty the cluster", "POST", "/reset", "/", lambda _: "The cluster is empty.",
+            says=cluster_warnings.reset,
         ),
     )
 }  # fmt: skip

@@ -78,9 +78,7 @@ class Calls:
         self, method: str, path: str, place: Mapping[str, str], query: Mapping[str, str], body: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         route = BY_NAME[method, path]
-        missing = [name for name in route.places if not place.get(name)]
-        if missing:
-            raise Refused(400, {"error": f"The form has no {missing[0]}. Go back to the page that it belongs to."})
+        check_names(method, path, place)
         sent = b"" if body is None else json.dumps(body).encode()
         try:
             reply = await route.answer(ControlCall(self.cluster, place, route.read(query), sent))
@@ -110,6 +108,13 @@ class Calls:
 
 
 _ROUND: ContextVar[dict[tuple[Any, ...], asyncio.Future[dict[str, Any]]] | None] = ContextVar("round", default=None)
+
+
+def check_names(method: str, path: str, place: Mapping[str, str]) -> None:
+    """Check that all names in a path are given. Raises: Refused."""
+    missing = [name for name in BY_NAME[method, path].places if not place.get(name)]
+    if missing:
+        raise Refused(400, {"error": f"The form has no {missing[0]}. Go back to the page that it belongs to."})
 
 
 def filled(path: str, place: Mapping[str, str]) -> str:

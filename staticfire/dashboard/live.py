@@ -36,6 +36,8 @@ class _Watched:
         self.changed = asyncio.Condition()
         self.watchers = 0
         self.due_ms = 0
+        self.made = 0
+        """How often it was made."""
         self.pause_s = LIVE_S
         """How long it isn't made after it was made."""
         self.took_ms = 0
@@ -47,6 +49,7 @@ class _Watched:
         self.pause_s = LIVE_S if text != self.text else min(STILL_S, self.pause_s * LATER)
         async with self.changed:
             self.text = text
+            self.made += 1
             self.changed.notify_all()
 
     async def end(self) -> None:
@@ -77,14 +80,16 @@ class LivePages:
         """Yield the live part of an address, now and when it has changed; "" from time to time without a change."""
         watched = self._watched.setdefault(address, _Watched())
         watched.watchers += 1
+        # What others were sent may be older than the page that follows it now, so the part is made again.
+        watched.due_ms, made = 0, watched.made
         self._read()
         sent = ""
         try:
             while not watched.is_over:
-                if watched.text != sent:
+                if watched.made > made and watched.text != sent:
                     sent = watched.text
                     yield sent
-                elif not await self._changed(watched, sent):
+                elif not await self._changed(watched, sent, made):
                     yield ""
         finally:
             watched.watchers -= 1
@@ -92,11 +97,13 @@ class LivePages:
                 del self._watched[address]
                 self._wake.set()
 
-    async def _changed(self, watched: _Watched, sent: str) -> bool:
-        """Wait for a change; return False if there was none for a time."""
+    async def _changed(self, watched: _Watched, sent: str, made: int) -> bool:
+        """Wait for a change after the part was made so often; return False if there was none for a time."""
         try:
             async with asyncio.timeout(BEAT_S), watched.changed:
-                await watched.changed.wait_for(lambda: watched.text != sent or watched.is_over)
+                await watched.changed.wait_for(
+                    lambda: watched.is_over or (watched.made > made and watched.text != sent)
+                )
         except TimeoutError:
             return False
         return True

@@ -235,7 +235,7 @@ class Dashboard:
         """Say what an action will do."""
         form = form_of(request.query)
         async with self._cluster.sharing():
-            says = [] if action.says is None else await action.says(self._calls, form)
+            says = await action.say(self._calls, form)
         values = {"action": action, "says": says, "form": form, "back": action.back_from(form), "title": action.title}
         return self._page(request, "confirm.html", "", values)
 

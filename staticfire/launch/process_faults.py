@@ -61,13 +61,8 @@ class ProcessFaults:
 
         Raises: UsageError (no such process), ClientError (a process doesn't run).
         """
+        self._check(names)
         cluster = self._cluster
-        unknown = [name for name in names if name not in cluster.names]
-        if unknown:
-            raise UsageError(f"there is no {unknown[0]} in this cluster; it has {', '.join(cluster.names)}")
-        dead = [name for name in names if name not in cluster.pids]
-        if dead:
-            raise ClientError(f"{dead[0]} isn't running")
         for name in names:
             (cluster.freeze if rule.action == actions.FREEZE else cluster.kill)(name)
         fault = self._faults[rule.number] = ProcessFault(rule, names)
@@ -77,6 +72,21 @@ class ProcessFaults:
             fault.timer = asyncio.get_running_loop().call_at(fault.ends_ms / 1_000, self._expire, rule.number)
         log.warning("fault_added", number=rule.number, rule=rule.action, processes=fault.names)
         return fault.view(self._clock.uptime_ms())
+
+    def preview(self, rule: FaultRule, names: Sequence[str]) -> FaultView:
+        """Return a rule as `add` would apply it. Raises: as `add`."""
+        self._check(names)
+        return ProcessFault(rule, names).view(self._clock.uptime_ms())
+
+    def _check(self, names: Sequence[str]) -> None:
+        """Check that these processes run. Raises: UsageError, ClientError."""
+        cluster = self._cluster
+        unknown = [name for name in names if name not in cluster.names]
+        if unknown:
+            raise UsageError(f"there is no {unknown[0]} in this cluster; it has {', '.join(cluster.names)}")
+        dead = [name for name in names if name not in cluster.pids]
+        if dead:
+            raise ClientError(f"{dead[0]} isn't running")
 
     def views(self) -> list[FaultView]:
         """Return all rules."""

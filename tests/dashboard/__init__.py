@@ -7,6 +7,8 @@
 - `test_waiting_pages.py`: what waits, traces, changes, things that are gone
 - `test_live.py`: live parts and who follows them; `test_listed.py`: pages of long lists; both without a cluster
 - `test_in_browser.py`: pages in a Chromium, which `browser.py` controls; `members.py`: a cluster with something to see
-- `test_conditions_in_browser.py`: ten thousand topics, servers that are gone, scripts in messages
+- `test_conditions_in_browser.py`: ten thousand topics, servers that are gone, scripts in messages;
+  `test_gone_in_browser.py`: a cluster, its dashboard, or what they show goes away and comes back
+- `test_warnings.py`: what actions say before
 - `screenshots.py`: the pictures of the docs
 """

@@ -23,6 +23,8 @@ OF_THINGS = ("/topics/orders", "/groups/billing", "/messages?topic=orders", "/me
 DEEDS = (
     "/do/delete-topic?topic=orders", "/do/change-topic?topic=orders&queues=2&perm=4",
     "/do/change-group?group=billing&retries=3", "/do/reset-offsets?group=billing&topic=orders&to=earliest",
+    "/do/clock?mode=skipping", "/do/advance?by=3h", "/do/add-fault?action=drop", "/do/clear-faults",
+    "/do/save-snapshot?name=base", "/dlq/billing?match=nothing", "/dlq/billing?match=fails",
 )  # fmt: skip
 AXE = Path(os.environ.get("AXE_CORE", "")) / "axe.min.js"
 AXE_RULES = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from staticfire import Admin, Cluster, Message, Producer
+from staticfire.client.admin import letter_search
 from tests.cli.commands import get
 from tests.dashboard.test_pages import page
 
@@ -54,3 +55,30 @@ def test_the_time_of_sending_is_the_producers_own(cluster: Cluster) -> None:
         pass  # The broker's index gets it after it is stored.
     assert re.search(r'<dt>Sent</dt><dd><time data-ms="\d+" data-clock="real">', shown)
     assert re.search(r'<dt>Stored</dt><dd><time data-ms="\d+" data-clock="message">', shown)
+
+
+def test_a_search_in_many_dead_letters_continues_with_older_ones(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letter_search, "SEARCHED_MAX", 20)
+    monkeypatch.setattr(letter_search, "SEARCHED_TOGETHER", 8)
+    with Admin(cluster.namesrv) as admin, Producer("shop", cluster.namesrv) as producer:
+        admin.create_group("sorting")
+        admin.create_topic("%DLQ%sorting", queues=1)
+        for number in range(50):
+            producer.send(Message("%DLQ%sorting", b"rare" if number in (3, 33) else b"%d" % number))
+    address = "/ui/dlq/sorting?match=RARE"
+    seen = []
+    while address:
+        shown = page(f"{cluster.control}{address}").text
+        text = re.sub(r"(?:<[^>]*>|\s)+", " ", shown)
+        seen.append((shown.count("brief"), re.findall(r"newest \d+|letters \d+ to \d+|None of these", text)))
+        found = re.search(r'href="([^"]*)">Search in older letters', shown)
+        address = found[1].replace("&amp;", "&") if found else ""
+    assert seen == [(1, ["newest 20"]), (0, ["letters 21 to 40", "None of these"]), (1, ["letters 41 to 50"])]
+    reply = get(f"{cluster.control}/dlq/sorting?match=rare&last=1&max=1")[1]
+    assert (len(reply["letters"]), reply["searched"], reply["next"]) == (1, 17, 17)
+    oldest = get(f"{cluster.control}/dlq/sorting?match=rare&max=1")[1]
+    assert (oldest["letters"][0]["body"], oldest["searched"], oldest["next"]) == ("rare", 4, 4)
+    assert get(f"{cluster.control}/dlq/sorting?match=rare&skip=40")[1]["next"] is None
+    assert "Search in older" not in page(f"{cluster.control}/ui/dlq/sorting").text

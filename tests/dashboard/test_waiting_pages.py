@@ -18,6 +18,7 @@ from staticfire import (
     TransactionProducer,
     TransactionState,
 )
+from staticfire.dashboard.views.journal import is_of_tools
 from staticfire.dashboard.views.waiting import timeline
 from tests.cli.commands import get
 from tests.dashboard.test_pages import act, event, page
@@ -205,3 +206,21 @@ def test_an_id_of_nonsense_is_not_found(control: str, wrong: str) -> None:
     assert page(f"{control}/ui/traces?id={quoted}").status == 200
     assert page(f"{control}/ui/do/consume?group=packers&id={quoted}").status in (200, 404)
     assert act(control, "consume", group="packers", id=wrong).status in (400, 404)
+
+
+def test_the_journal_leaves_out_what_this_dashboard_read(control: str) -> None:
+    assert page(f"{control}/ui/messages?topic=orders").status == 200
+    assert "TOOLS_CONSUMER" not in words_of(page(f"{control}/ui/journal").text)
+    assert "TOOLS_CONSUMER" in words_of(page(f"{control}/ui/journal?tools=1").text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "key", "is_own"),
+    [
+        ("delivered", "TOOLS_CONSUMER", "", True), ("keySeen", "", "staticfire", True), ("keySeen", "", "shop", False),
+        ("delivered", "billing", "", False),
+    ],
+)  # fmt: skip
+def test_what_tools_did(kind: str, group: str, key: str, is_own: bool) -> None:
+    event = {"kind": kind, "group": group, "details": {"accessKey": key} if key else {}}
+    assert is_of_tools(event) is is_own

@@ -53,6 +53,10 @@
     opened.onmessage = (event) => {
       lost(false);
       const part = document.getElementById("live");
+      // Back and forward replace the whole page.
+      if (part?.dataset.live !== live.dataset.live) return follow();
+      // A page that couldn't be made has neither its title nor its forms, so it is loaded again.
+      if ("failed" in part.dataset && !event.data.includes('role="alert"')) return location.reload();
       Idiomorph.morph(part, event.data, { morphStyle: "innerHTML", ignoreActiveValue: true });
       show(part);
       htmx.process(part);
@@ -114,6 +118,10 @@
   document.addEventListener("htmx:afterSettle", (event) => {
     show(document);
     if (event.detail.elt.id === "live" || event.detail.target?.id === "live") follow();
+  });
+  document.addEventListener("htmx:historyRestore", () => {
+    show(document);
+    follow();
   });
   document.addEventListener("visibilitychange", follow);
   addEventListener("pagehide", stop);

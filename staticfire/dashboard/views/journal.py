@@ -3,8 +3,9 @@
 from typing import Any
 
 from staticfire.dashboard.views.asking import PageCall
+from staticfire.launch.places import OWN_USER
 from staticfire.protocol.names import TOOLS_GROUP
-from staticfire.protocol.requests.journal import KINDS
+from staticfire.protocol.requests.journal import KEY_SEEN, KINDS
 
 SHOWN = 200
 FILTERS = ("kind", "client", "group", "topic", "broker")
@@ -20,7 +21,7 @@ async def show(call: PageCall) -> dict[str, Any]:
     rows = [
         {**one, "look": LOOKS.get(one["kind"], ""), "words": words_of(one["details"])}
         for one in reversed(found["records"])
-        if has_tools or one["group"] != TOOLS_GROUP
+        if has_tools or not is_of_tools(one)
     ]
     return {
         "rows": rows,
@@ -30,6 +31,12 @@ async def show(call: PageCall) -> dict[str, Any]:
         "dropped": found["dropped"],
         "is_filtered": any(given.values()),
     }
+
+
+def is_of_tools(event: dict[str, Any]) -> bool:
+    """Return whether an event is only about what tools read. This dashboard has a new connection for each look."""
+    is_own_key = event["kind"] == KEY_SEEN and event["details"].get("accessKey") == OWN_USER
+    return bool(is_own_key or event["group"] == TOOLS_GROUP)
 
 
 def words_of(details: dict[str, Any]) -> str:

@@ -1,8 +1,9 @@
 """Dead letters: how many each group has, the letters of a group, and one of them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from staticfire.dashboard.addresses import address
 from staticfire.dashboard.views.asking import PageCall
 from staticfire.dashboard.views.messages import shown_message
 from staticfire.dashboard.views.tables import ROWS, pager
@@ -24,29 +25,46 @@ async def show_all(call: PageCall) -> dict[str, Any]:
 async def show(call: PageCall) -> dict[str, Any]:
     """Return letters of a group, the newest first."""
     group, match, page = call.place["group"], call.text("match"), max(1, call.whole("page", 1))
-    found = await call.calls.get(
-        "/dlq/{group}", {"group": group}, last="1", max=ROWS, skip=(page - 1) * ROWS, match=match
-    )
+    skip = call.whole("skip") if match else (page - 1) * ROWS
+    found = await call.calls.get("/dlq/{group}", {"group": group}, last="1", max=ROWS, skip=skip, match=match)
     clock = await call.calls.get_if_any("/clock")
-    return view(found, match, page, clock.get("messageMs"), dict(call.query))
+    shown = view(found, match, clock.get("messageMs"))
+    path = f"/dlq/{quote(group, safe='')}"
+    return {
+        **shown,
+        "pager": pager(path, dict(call.query), page, 0 if match else found["count"]),
+        "search": searched(path, found, match, skip) if match else None,
+    }
 
 
-def view(found: dict[str, Any], match: str, page: int, now_ms: int | None, query: dict[str, str]) -> dict[str, Any]:
-    """Return the values of the page."""
+def view(found: dict[str, Any], match: str, now_ms: int | None) -> dict[str, Any]:
+    """Return the values of the page that don't depend on its address."""
     rows = [
         {**shown_message(one), "ageMs": None if now_ms is None else max(0, now_ms - one["diedMs"])}
         for one in reversed(found["letters"])
     ]
-    # Of a search, the number of hits isn't known: there may be more if the page is full.
-    count = (page - 1) * ROWS + len(rows) + (len(rows) == ROWS) if match else found["count"]
     return {
         "group": found["group"],
         "count": found["count"],
         "rows": rows,
         "match": match,
         "ages": ages([one["ageMs"] for one in rows if one["ageMs"] is not None]),
-        "pager": pager(f"/dlq/{quote(found['group'], safe='')}", query, page, count),
     }
+
+
+class SearchedPart(NamedTuple):
+    """Which letters a search has looked at, the newest counted as 1."""
+
+    first: int
+    last: int
+    older: str
+    """The address that searches in the letters before those; empty if there are none."""
+
+
+def searched(path: str, found: dict[str, Any], match: str, skip: int) -> SearchedPart:
+    """Return what a search has looked at. `skip`: how many of the newest letters it left out."""
+    older = "" if found["next"] is None else address(path, match=match, skip=found["next"])
+    return SearchedPart(skip + 1, skip + found["searched"], older)
 
 
 def ages(of_rows: list[int]) -> list[tuple[str, int]]:

@@ -1,0 +1,171 @@
+"""What an action on the clock, on faults or on snapshots will do, with current numbers. Raises: Refused."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from staticfire.control.clock import MODES
+from staticfire.dashboard.calls import Calls, Refused
+from staticfire.dashboard.warnings import LISTED_MAX, Form, count
+from staticfire.protocol.durations import format_moment, parse_duration, parse_moment
+from staticfire.protocol.errors import UsageError
+from staticfire.protocol.requests.clock import RATE_MAX
+from staticfire.protocol.requests.snapshots import snapshot_name_fault
+
+DUE_MAX = 1_000
+FROZEN, SKIPPING, SCALED = "frozen", "skipping", "scaled"
+KILL, FREEZE = "kill", "freeze"
+UNDONE = {KILL: "A process that it has killed is started again.", FREEZE: "A process that it has suspended continues."}
+"""What else the end of a rule means, by the action of a process."""
+
+
+# -- the clock --------------------------------------------------------------------------------------------------------
+
+
+async def set_clock(calls: Calls, wanted: Mapping[str, Any]) -> list[str]:
+    """Say how message time goes on, and what that means for the messages that wait. Raises: Refused (no such mode)."""
+    mode, rate = wanted["mode"], wanted.get("rate")
+    if mode not in MODES or (mode == SCALED and not (isinstance(rate, float) and 0 < rate <= RATE_MAX)):
+        raise Refused(400, {"error": f"{mode} {rate or ''} isn't a mode of the clock; a rate is at most {RATE_MAX:g}"})
+    clock, waiting = await calls.get("/clock"), await calls.get_if_any("/waiting", max=1)
+    now = clock["messageTime"]
+    if mode == clock["mode"] and (mode != SCALED or rate == clock["rate"]):
+        return [f"Nothing changes: the clock is {mode} already, at {now}."]
+    number = sum(waiting.get("counts", {}).values())
+    held = f"{count(number, 'message')}{'' if waiting.get('isAll', True) else ' or more'}"
+    due = f", the first at {clock['nextDueTime']}" if clock["nextDueTime"] else ""
+    means = {
+        "real": f"Message time runs at normal speed, from {now} on.",
+        FROZEN: f"Message time stops at {now}. Nothing that waits is delivered until it is advanced or runs again.",
+        SKIPPING: f"Message time jumps from {now} to whatever is due next, again and again, whenever consumers are at "
+        "rest. So everything that waits is delivered soon. It never moves back.",
+        SCALED: f"Message time runs {rate or 1:g} times as fast as real time, from {now} on. It never moves back.",
+    }
+    return [f"The clock changes from {clock['mode']} to {mode}.", means[mode], f"Now waiting: {held}{due}."]
+
+
+async def advance(calls: Calls, form: Form) -> list[str]:
+    """Say from where to where message time moves, and what is due on the way. Raises: Refused (unreadable)."""
+    clock = await calls.get("/clock")
+    by, to = form.get("by", "").strip(), form.get("to", "").strip()
+    try:
+        target_ms = clock["messageMs"] + parse_duration(by) if by else parse_moment(to)
+    except UsageError as error:
+        raise Refused(400, {"error": str(error)}) from None
+    waiting = (await calls.get_if_any("/waiting", max=DUE_MAX)).get("messages", [])
+    due = sum(one["dueMs"] <= target_ms for one in waiting)
+    more = " or more" if due == DUE_MAX else ""
+    return [
+        f"Message time moves from {clock['messageTime']} to {format_moment(target_ms)}. It never moves back.",
+        f"{count(due, 'message')}{more} that {'waits is' if due == 1 else 'wait are'} due on the way, and delivered. "
+        "Retries that they cause may be due, too. The response comes when consumers are at rest.",
+    ]
+
+
+# -- faults -----------------------------------------------------------------------------------------------------------
+
+
+async def add_fault(calls: Calls, words: Mapping[str, Any]) -> list[str]:
+    """Say what a rule does, and at which servers."""
+    rule = await calls.preview("/faults", {}, {**words, "preview": True})
+    where = ", ".join(rule["hits"])
+    ends = "for its lifetime" if rule["leftMs"] >= 0 else "until it is removed"
+    effects = {
+        KILL: f"The process of {where} ends at once, without a chance to save anything, and stays away {ends}.",
+        FREEZE: f"The process of {where} doesn't respond {ends}.",
+    }
+    effect = next((effects[one] for one in effects if words.get(one)), f"It applies {ends}, to all programs.")
+    # Only a server itself knows which requests it handles.
+    which = ", if it handles such requests" if words.get("code") else ""
+    return [f"A rule is added at {where}{which}: {rule['words']}.", effect]
+
+
+async def remove_fault(calls: Calls, form: Form) -> list[str]:
+    """Say which rule ends. Raises: Refused (it is gone)."""
+    rules = (await calls.get("/faults"))["faults"]
+    found = next((one for one in rules if str(one["number"]) == form.get("number", "").strip()), None)
+    if found is None:
+        # Another person may have removed it meanwhile, or its lifetime is over.
+        raise Refused(404, {"error": f"there is no fault rule {form.get('number', '')} any more"})
+    others = len(rules) - 1
+    left = f"{count(others, 'other rule')} stay{'s' if others == 1 else ''}." if others else "There is no other rule."
+    return [f"Rule {_named(found)} is removed.", *_undone([found]), left]
+
+
+async def clear_faults(calls: Calls, _: Form) -> list[str]:
+    """Say which rules end."""
+    rules = (await calls.get("/faults"))["faults"]
+    if not rules:
+        return ["There is no rule. Nothing changes."]
+    words = [f"{count(len(rules), 'rule')} {'is' if len(rules) == 1 else 'are'} removed:"]
+    words += [f"Rule {_named(one)}" for one in rules[:LISTED_MAX]]
+    more = len(rules) - LISTED_MAX
+    return [*words, *([f"and {count(more, 'more rule')}"] if more > 0 else []), *_undone(rules)]
+
+
+def _named(rule: Mapping[str, Any]) -> str:
+    """Return a rule with its effect until now: `3 (SEND_MESSAGE: drop) at broker-a, which has 7 hits`."""
+    hits = sum(rule["hits"].values())
+    return f"{rule['number']} ({rule['words']}) at {', '.join(rule['hits'])}, which has {count(hits, 'hit')},"
+
+
+def _undone(rules: list[dict[str, Any]]) -> list[str]:
+    """Return what happens to the processes that rules have killed or suspended."""
+    return [words for action, words in UNDONE.items() if any(f"process: {action}" in one["words"] for one in rules)]
+
+
+# -- snapshots, and the whole cluster ---------------------------------------------------------------------------------
+
+
+async def save_snapshot(calls: Calls, form: Form) -> list[str]:
+    """Say what is saved, and which snapshot is lost by it. Raises: Refused (not a name)."""
+    name = form.get("name", "").strip()
+    if fault := snapshot_name_fault(name):
+        raise Refused(400, {"error": fault})
+    summary = await calls.get("/overview")
+    words = [
+        f"The whole cluster is saved as snapshot {name}: {count(summary['topics'], 'topic')}, "
+        f"{count(summary['groups'], 'group')}, and all messages and offsets."
+    ]
+    found = await _snapshot(calls, name)
+    if found is None:
+        return [*words, "Nothing else changes."]
+    held = f"{count(found['messages'], 'message')} in {count(len(found['topics']), 'topic')}"
+    return [*words, f"It replaces the snapshot {name} that exists, with {held}. That can't be undone."]
+
+
+async def _snapshot(calls: Calls, name: str) -> dict[str, Any] | None:
+    """Return a snapshot; None if there is none of that name."""
+    found: list[dict[str, Any]] = (await calls.get("/snapshots"))["snapshots"]
+    return next((one for one in found if one["name"] == name), None)
+
+
+async def restore(calls: Calls, form: Form) -> list[str]:
+    """Say what is lost by a restore."""
+    found = await _snapshot(calls, form.get("name", ""))
+    if found is None:
+        raise Refused(404, {"error": f"there is no snapshot {form.get('name', '')} any more"})
+    return [
+        f"All topics, messages, groups and offsets become those of snapshot {found['name']}: "
+        f"{count(found['messages'], 'message')} in {count(len(found['topics']), 'topic')}.",
+        "What was sent since then is lost. Fault rules are removed. Clients stay connected.",
+    ]
+
+
+async def remove_snapshot(calls: Calls, form: Form) -> list[str]:
+    """Say what can't be restored any more. Raises: Refused (it is gone)."""
+    found = await _snapshot(calls, form.get("name", ""))
+    if found is None:
+        raise Refused(404, {"error": f"there is no snapshot {form.get('name', '')} any more"})
+    held = f"{count(found['messages'], 'message')} in {count(len(found['topics']), 'topic')}"
+    words = f"Snapshot {found['name']} is removed, with {held}, and can't be restored any more."
+    return [words, "The cluster doesn't change."]
+
+
+async def reset(calls: Calls, _: Form) -> list[str]:
+    """Say what the cluster loses."""
+    summary = await calls.get("/overview")
+    return [
+        f"{count(summary['topics'], 'topic')} with all messages, {count(summary['groups'], 'group')} with their "
+        f"offsets, and {count(summary['deadLetters'], 'dead letter')} are deleted. Fault rules are removed.",
+        "It can't be undone. Snapshots are kept.",
+    ]
