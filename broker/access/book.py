@@ -99,9 +99,8 @@ class AccessBook:
     def in_other_namespace(self, name: str, resource: Resource, actions: frozenset[str], source: str) -> str:
         """Return the same name in another namespace, or in none, that the policies permit; "" if there is none."""
         acl = self.acls.get(name)
-        if acl is None or resource.name.startswith(
-            "%"
-        ):  # Those of dead letters and retries have no namespace in front.
+        # Names of dead letters and retries don't begin with a namespace.
+        if acl is None or resource.name.startswith("%"):
             return ""
         patterns = (entry.pattern for policy in acl.policies.values() for entry in policy)
         spaces = dict.fromkeys(one.name.partition("%")[0] for one in patterns if "%" in one.name[1:])
