@@ -6,6 +6,7 @@
    are_proven         broker/store/proof.py         whether stored records are whole, and where a queue says they are
    record_columns     in _compiled_columns.c        stored records -> columns for Spark
    take_..._sends     in _compiled_sends.c, _compiled_transactions.c
+   take_copied        in _compiled_copied.c         a piece of another broker's log -> the queues' entries
    received_head      in _compiled_received.c
 
    They read bytes of other programs (a batch comes from the network), so every length is checked against what is left
@@ -199,9 +200,7 @@ end:
 
 enum { BATCH_HEAD_BYTES = 20, MESSAGES_MAX = 1 << 16 };  /* limits.py: BATCH_MESSAGES_MAX */
 
-/* The tags code of a message's properties: 1 if it is in `code`, 0 if Python has to say (a tag that isn't ASCII, a name
-   that stands there twice or inside of another). */
-static int code_of_tag(const uint8_t *properties, size_t bytes, int64_t *code) {
+int code_of_tag(const uint8_t *properties, size_t bytes, int64_t *code) {
     const uint8_t *found = find(properties, bytes, "TAGS\x01", 5);
     *code = 0;
     if (found == NULL)
@@ -493,10 +492,12 @@ static PyMethodDef methods[] = {
      "are_proven(slices, positions, sizes, queue_id, packed_topic, first_offset, end_offset, crc32) -> bool"},
     {"take_native_sends", take_native_sends, METH_VARARGS,
      "take_native_sends(data, at, stop, (tail, sent, many, ended), (position, room_end, record_bytes_max), body_bytes_max, "
-     "stored_ms, born_host, added, find, crc32, halves) -> (at, (log, last_position, rows), answers, halves, ends) | None"},
+     "stored_ms, born_host, added, find, crc32, halves, has_slaves) -> (at, (log, last_position, rows), answers, halves, ends) | None"},
     {"take_json_sends", take_json_sends, METH_VARARGS,
      "take_json_sends(data, at, stop, (language, version, parts), (position, room_end, record_bytes_max), "
-     "body_bytes_max, stored_ms, born_host, added, find, crc32, halves) -> (at, (log, last_position, rows), answers, halves, ends) | None"},
+     "body_bytes_max, stored_ms, born_host, added, find, crc32, halves, has_slaves) -> (at, (log, last_position, rows), answers, halves, ends) | None"},
+    {"take_copied", take_copied, METH_VARARGS,
+     "take_copied(data, at, position, find, crc32) -> (at, last_position, stored_ms, rows) | None"},
     {"received_head", received_head, METH_VARARGS,
      "received_head((properties, body, born_host, sys_flag, born_ms, stored_ms, queue_id, queue_offset), "
      "(topic, digest_head, store_host, kinds), digest, receipt, attempt) -> bytes | None"},
@@ -512,7 +513,7 @@ static struct PyModuleDef definition = {
 };
 
 /* What this does, as a number: compiled.py has the same, and takes no module that was built from an older source. */
-enum { MADE_FOR = 10 };
+enum { MADE_FOR = 11 };
 
 PyMODINIT_FUNC PyInit__compiled(void) {
     PyObject *module = PyModule_Create(&definition);

@@ -92,8 +92,14 @@ int crc_of(PyObject *crc32, const uint8_t *data, size_t bytes, uint32_t *crc);
 /* Writes one record, which has `size` bytes, and returns where the next one begins; NULL with an error set. */
 uint8_t *put_record(uint8_t *at, uint32_t size, const Record *record, PyObject *crc32);
 
+/* The tags code of a message's properties: 1 if it is in `code`, 0 if Python has to say (a tag that isn't ASCII, a name
+   that stands there twice or inside of another). */
+int code_of_tag(const uint8_t *properties, size_t bytes, int64_t *code);
+
 PyObject *take_native_sends(PyObject *module, PyObject *arguments);
 PyObject *take_json_sends(PyObject *module, PyObject *arguments);
+/* _compiled_copied.c */
+PyObject *take_copied(PyObject *module, PyObject *arguments);
 /* _compiled_received.c */
 PyObject *received_head(PyObject *module, PyObject *arguments);
 PyObject *record_columns(PyObject *module, PyObject *arguments);

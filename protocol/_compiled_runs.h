@@ -30,6 +30,7 @@ typedef struct {
     long long timeout_ms;            /* after which a half message is asked about */
     long long position, room_end, record_bytes_max, stored_ms, last_position;
     Py_ssize_t at, stop, body_bytes_max;
+    int has_slaves;  /* sends wait for them: one with WAIT=false isn't plain */
     Growing log, answers, text, more;
     Place *places;
     size_t place_count, place_room;
@@ -63,6 +64,11 @@ int place_of(Run *run, const Send *send);
 int add_place(Run *run, PyObject *found, int32_t queue_id, int32_t next);
 /* writes a record that has room, with its entry: 1, or -1 with an error set. Its position and offset are filled in. */
 int add_record(Run *run, int index, Record *record, int64_t tags_code);
+
+/* the new entries of each queue: what `Packed` says of them; NULL with an error set; */
+PyObject *rows_of(Run *run);
+/* frees what `place_of` and `rows_of` keep. */
+void free_places(Run *run);
 
 /* _compiled_transactions.c, all of them 1 done, 0 it isn't plain, -1 an error is set: */
 int make_half(Run *run, Send *send, int *index, Span *added);

@@ -64,7 +64,7 @@ static int know_halves(Run *run, PyObject *halves) {
            PyArg_ParseTuple(halves, "O!OL", &PyDict_Type, &run->recent, &run->find_halves, &run->timeout_ms);
 }
 
-static PyObject *rows_of(Run *run) {
+PyObject *rows_of(Run *run) {
     PyObject *rows = PyList_New(0);
     for (size_t index = 0; rows != NULL && index < run->place_count; index++) {
         Place *place = &run->places[index];
@@ -77,6 +77,14 @@ static PyObject *rows_of(Run *run) {
         Py_XDECREF(row);
     }
     return rows;
+}
+
+void free_places(Run *run) {
+    for (size_t index = 0; index < run->place_count; index++) {
+        Py_XDECREF(run->places[index].found);
+        Py_XDECREF(run->places[index].entries.bytes);
+    }
+    PyMem_Free(run->places);
 }
 
 /* The half messages that were stored, and those that ended: what `TakenTransactions` says. */
@@ -109,10 +117,7 @@ static PyObject *end(Run *run) {
         Py_XDECREF(rows);
         Py_XDECREF(answers);
     }
-    for (size_t index = 0; index < run->place_count; index++) {
-        Py_XDECREF(run->places[index].found);
-        Py_XDECREF(run->places[index].entries.bytes);
-    }
+    free_places(run);
     Py_XDECREF(run->log.bytes);
     Py_XDECREF(run->answers.bytes);
     Py_XDECREF(run->text.bytes);
@@ -121,7 +126,6 @@ static PyObject *end(Run *run) {
     Py_XDECREF(run->kept);
     Py_XDECREF(run->ends);
     Py_XDECREF(run->group);
-    PyMem_Free(run->places);
     PyMem_Free(run->order);
     PyBuffer_Release(&run->data);
     PyBuffer_Release(&run->added);
@@ -237,6 +241,8 @@ static int look_at_property(const Run *run, Send *send, const uint8_t *name, con
         send->tags_code = hash_of(value, value_bytes);
     else if (is(name, name_bytes, "PGROUP", 6))
         send->group = (Span){value, value_bytes};
+    else if (is(name, name_bytes, "WAIT", 4))
+        return !(run->has_slaves && is(value, value_bytes, "false", 5));
     else if (is(name, name_bytes, "TRAN_MSG", 8))
         return run->recent != NULL && !send->is_half && (send->is_half = is(value, value_bytes, "true", 4));
     else if (ends_with(name, name_bytes, "TAGS", 4) || ends_with(name, name_bytes, "CLUSTER", 7) ||
@@ -625,10 +631,10 @@ PyObject *take_native_sends(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Run run = {.find = NULL};
     Native native;
     PyObject *halves;
-    if (!PyArg_ParseTuple(arguments, "y*nn(y*y*y*y*)(LLL)nLy*y*OOO:take_native_sends", &run.data, &run.at, &run.stop,
+    if (!PyArg_ParseTuple(arguments, "y*nn(y*y*y*y*)(LLL)nLy*y*OOOp:take_native_sends", &run.data, &run.at, &run.stop,
                           &native.tail, &native.sent, &native.many, &native.ended, &run.position, &run.room_end,
                           &run.record_bytes_max, &run.body_bytes_max, &run.stored_ms, &run.born_host, &run.added, &run.find,
-                          &run.crc32, &halves))
+                          &run.crc32, &halves, &run.has_slaves))
         return NULL;
     int is_usual = run.at >= 0 && run.stop <= run.data.len && is_host(&run.born_host) &&
                    native.tail.len == TAIL_BYTES && *(const uint8_t *)native.tail.buf == 0 && native.sent.len >= SENT_UNIQUE_ID_AT + UNIQUE_ID_BYTES &&
@@ -1026,10 +1032,10 @@ PyObject *take_json_sends(PyObject *Py_UNUSED(module), PyObject *arguments) {
     Run run = {.find = NULL};
     Json json;
     PyObject *parts, *halves;
-    if (!PyArg_ParseTuple(arguments, "y*nn(y*iO!)(LLL)nLy*y*OOO:take_json_sends", &run.data, &run.at, &run.stop,
+    if (!PyArg_ParseTuple(arguments, "y*nn(y*iO!)(LLL)nLy*y*OOOp:take_json_sends", &run.data, &run.at, &run.stop,
                           &json.language, &json.version, &PyTuple_Type, &parts, &run.position, &run.room_end,
                           &run.record_bytes_max, &run.body_bytes_max, &run.stored_ms, &run.born_host, &run.added,
-                          &run.find, &run.crc32, &halves))
+                          &run.find, &run.crc32, &halves, &run.has_slaves))
         return NULL;
     int is_usual = run.at >= 0 && run.stop <= run.data.len && is_host(&run.born_host) &&
                    PyTuple_GET_SIZE(parts) == PARTS && know_halves(&run, halves);

@@ -29,6 +29,11 @@ Halves: TypeAlias = tuple[dict[int, Any], Callable[[], tuple[Any, bytes, int] | 
 FindPlace: TypeAlias = Callable[[str, int], tuple[Any, bytes, int] | None]
 """For a topic and queue id: the queue, the packed topic and the next offset; None if Python must handle the send."""
 
+TakenCopies: TypeAlias = tuple[int, int, int, list[tuple[Any, bytes, int]]]
+"""Where the first record begins that was not taken, the position and newest store time of those that were; their new
+entries as in `Packed`.
+"""
+
 StoredFields: TypeAlias = tuple[bytes, bytes, bytes, int, int, int, int, int]
 TopicFields: TypeAlias = tuple[bytes, bytes, bytes, dict[bytes, int]]
 ReceivedHead: TypeAlias = Callable[[StoredFields, TopicFields, bytes, str, int], bytes | None]
@@ -114,11 +119,13 @@ class Twin(Protocol):
         find: FindPlace,
         crc32: Callable[[Buffer], int],
         halves: Halves | None,
+        has_slaves: bool,
         /,
     ) -> TakenSends | None:
         """Take the plain sends that begin from `at` on and before `stop`, as described in broker/handlers/send_runs.py.
 
-        With `halves`, half messages and their ends are plain, too.
+        With `halves`, half messages and their ends are plain, too. With `has_slaves`, sends wait for these, so that one
+        with WAIT=false isn't plain.
 
         `forms`: the bytes between opaque and fields in their headers, then those of `hot_native.sent_forms`. `room`:
         the position, the end limit of the records, and the maximum size of one. None: the first send isn't plain.
@@ -138,9 +145,19 @@ class Twin(Protocol):
         find: FindPlace,
         crc32: Callable[[Buffer], int],
         halves: Halves | None,
+        has_slaves: bool,
         /,
     ) -> TakenSends | None:
         """The same for JSON. `forms`: language and version in their headers, then `hot_json.sent_parts`."""
+
+    def take_copied(
+        self, data: bytes, at: int, position: int, find: FindPlace, crc32: Callable[[Buffer], int], /
+    ) -> TakenCopies | None:
+        """Take the plain records of a piece of another log that begin from `at` on; `position` is that of `at`.
+
+        Each is complete, at its position and the next one of its queue; its tags code is that of its properties. It is
+        as strict as `record.check_record`. None: the first one isn't plain.
+        """
 
     received_head: ReceivedHead
     """Returns a response of the gRPC endpoint with a message, up to its body; None if the message isn't plain.
@@ -159,7 +176,7 @@ class Twin(Protocol):
         """
 
 
-MADE_FOR = 10
+MADE_FOR = 11
 """Increased, here and in the source of the compiled version, with each change of what one of the functions does."""
 
 

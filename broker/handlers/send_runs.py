@@ -39,8 +39,6 @@ from staticfire.runtime.connection import Connection
 # How many templates for responses are kept: one for each address under which clients reach the broker.
 FORMS_KEPT_MAX = 64
 _head = Struct(">II").unpack_from
-# A message with this property waits for no slave, so it is handled alone.
-NO_WAIT, NO_WAIT_IN_JSON = b"WAIT\x01false", b"WAIT\\u0001false"
 
 
 class SendRunHandler:
@@ -71,8 +69,6 @@ class SendRunHandler:
 
     def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Connection) -> int:
         """See `codecs.SendRuns`. Hot path."""
-        if self._waits_for_copies and data.find(NO_WAIT, at, stop) >= 0:
-            return at
         prefix, sending, store = source.store_id_prefix, self._sending, self._store
         forms = self._forms.get(prefix) or self._new_forms(prefix)
         if forms is None:
@@ -80,20 +76,18 @@ class SendRunHandler:
         stored_ms = self._clock.message_ms()
         taken = self._take_native(
             data, at, stop, (tail, *forms), store.room, sending.body_bytes_max, stored_ms, source.born_host,
-            sending.added, self._place, crc32, self._transactions.known,
+            sending.added, self._place, crc32, self._transactions.known, self._waits_for_copies,
         )  # fmt: skip
         return at if taken is None else self._append(taken, source, _NATIVE)
 
     def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Connection) -> int:
         """See `codecs.SendRuns`. Hot path."""
-        if self._waits_for_copies and data.find(NO_WAIT_IN_JSON, at, stop) >= 0:
-            return at
         prefix, sending, store = source.store_id_prefix, self._sending, self._store
         parts = self._parts.get(prefix) or self._new_parts(prefix)
         stored_ms = self._clock.message_ms()
         taken = self._take_json(
             data, at, stop, (language.encode(), version, parts), store.room, sending.body_bytes_max, stored_ms,
-            source.born_host, sending.added, self._place, crc32, self._transactions.known,
+            source.born_host, sending.added, self._place, crc32, self._transactions.known, self._waits_for_copies,
         )  # fmt: skip
         return at if taken is None else self._append(taken, source, _JSON)
 

@@ -5,7 +5,8 @@
 - `lineage.py`: the file with the identity of the log, its epochs and the broker's role
 - `source.py`: a master's answers to its slaves
 - `waiting_sends.py`: sends that wait for copies
-- `follower.py`: a slave copies the log; `copy_fence.py`: it stops while another one takes over
+- `follower.py`: a slave copies the log; `copy_run.py`: one piece after another; `copy_fence.py`: it stops while another
+  one takes over
 - `state_copy.py`: topics, groups and offsets of the master become the slave's
 - `slave_front.py`: what a slave refuses; `enough_replicas.py`: what a synchronous master refuses
 - `losing.py`: which records count as messages when a failover loses some

@@ -35,6 +35,11 @@ class CopyFence:
             self._asking.reschedule(0)  # It is over now.
         self._changed.set()
 
+    @property
+    def is_up(self) -> bool:
+        """Whether nothing may be stored or confirmed now."""
+        return self._until_ms > self._uptime_ms()
+
     async def wait(self) -> None:
         """Wait until it has ended."""
         while (rest_ms := self._until_ms - self._uptime_ms()) > 0:
@@ -47,7 +52,7 @@ class CopyFence:
         """Return the answer of the master. Raises: MasterLost (another broker takes over), and what asking raises."""
         try:
             async with asyncio.timeout(None) as self._asking:
-                if self._until_ms > self._uptime_ms():
+                if self.is_up:
                     raise TimeoutError
                 return await master()
         except TimeoutError:

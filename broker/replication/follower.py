@@ -17,6 +17,7 @@ import msgspec
 
 from staticfire.broker.registration import Registration
 from staticfire.broker.replication.copy_fence import CopyFence, MasterLost
+from staticfire.broker.replication.copy_run import CopyRun
 from staticfire.broker.replication.epochs import cut, newest
 from staticfire.broker.replication.lineage import MASTER_ID, Lineage, write_lineage
 from staticfire.broker.replication.role_change import ChangeRoleOf, RoleChange
@@ -26,6 +27,7 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.copied import QueueDiffers, end_of_whole_records
 from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
 from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
@@ -211,19 +213,47 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self._copies.set()
         self._state_wanted.set()
         log.info("copy_started", master=address, position=joined.start_position, master_end=joined.end_position)
+        run = CopyRun(lambda answer: self._next_request(answer, joined), TIMEOUT_MS)
         while True:
             await self._wait_while_held()
             self._store_due()
-            answer = await self._request(address, joined, pause)
+            answer = await self._request(address, joined, run, pause)
             if answer is None:
                 continue
-            self.master_end, self.last_read_ms = answer.end_position, self._state.machine.clock.wall_ms()
             if answer.deletions != joined.deletions:
+                self._note_end(answer)
                 return  # Topics were deleted, which is part of joining; or the master doesn't know this slave any more.
-            if answer.body and not self._state.settings.replication_hold:
-                self._received(answer.log_position, answer.body)
-            self._store_due()
-            self.is_whole = self.is_whole or self._store.max_position >= self.master_end
+            self._take(answer)
+
+    def _next_request(self, answer: Answer, joined: Joined) -> CopyLog | None:
+        """Store a piece and return the request for the next one; None: the loop must look at the response.
+
+        Hot path. Raises: StorageError, OSError.
+        """
+        settings = self._state.settings
+        if (
+            not isinstance(answer, CopyAnswer)
+            or answer.code
+            or answer.deletions != joined.deletions
+            or settings.replication_hold
+            or settings.replication_lag_ms
+            or self._pieces
+            or self.fence.is_up
+        ):
+            return None
+        self._take(answer)
+        return self._request_after(joined, WAIT_MS)
+
+    def _note_end(self, answer: CopyAnswer) -> None:
+        self.master_end, self.last_read_ms = answer.end_position, self._state.machine.clock.wall_ms()
+
+    def _take(self, answer: CopyAnswer) -> None:
+        """Store what a response contains, now or later. Raises: StorageError, OSError."""
+        self._note_end(answer)
+        if answer.body and not self._state.settings.replication_hold:
+            self._received(answer.log_position, answer.body)
+        self._store_due()
+        self.is_whole = self.is_whole or self._store.max_position >= self.master_end
 
     def _received(self, position: int, data: bytes) -> None:
         self._sent_end = max(self._sent_end, position + len(data))
@@ -283,7 +313,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
             self._pieces.clear()
             await self._changed.wait()
 
-    async def _request(self, address: str, joined: Joined, pause: Pause) -> CopyAnswer | None:
+    async def _request(self, address: str, joined: Joined, run: CopyRun, pause: Pause) -> CopyAnswer | None:
         """Request what follows the stored and the waiting pieces; return None if these must be stored first."""
         wait_ms = WAIT_MS
         if self._pieces:
@@ -291,20 +321,27 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
             if sum(len(piece.data) for piece in self._pieces) > LAGGING_BYTES_MAX:
                 await pause(wait_ms)
                 return None
-        # A piece may end in the blank at the end of a segment. Then all of the blank is here, but the master refuses a
-        # slave that confirms more than it was sent.
-        stored = min(self._store.max_position, self._sent_end)
-        request = CopyLog(
-            self._state.settings.broker_id, newest(joined.epochs), self._end_of_received(), stored,
-            self._bytes_max, wait_ms, joined.deletions,
-        )  # fmt: skip
-        answer = await self.fence.ask(lambda: self._pool.ask(address, request, TIMEOUT_MS))
+
+        async def ask() -> Answer:
+            return await run.ask(await self._pool.connection(address), self._request_after(joined, wait_ms))
+
+        answer = await self.fence.ask(ask)
         if answer.code == ResponseCode.ILLEGAL_OPERATION:
             log.info("copy_begun_again", master=address, reason=answer.remark)
             return CopyAnswer(end_position=self.master_end, deletions=-1)
         if not isinstance(answer, CopyAnswer) or answer.code:
             raise BrokerAnswer(answer.code, answer.remark or "the master sends no log")
         return answer
+
+    def _request_after(self, joined: Joined, wait_ms: int) -> CopyLog:
+        """Return the request for what follows, which confirms what is stored."""
+        # A piece may end in the blank at the end of a segment. Then all of the blank is here, but the master refuses a
+        # slave that confirms more than it was sent.
+        stored = min(self._store.max_position, self._sent_end)
+        return CopyLog(
+            self._state.settings.broker_id, newest(joined.epochs), self._end_of_received(), stored,
+            self._bytes_max, wait_ms, joined.deletions,
+        )  # fmt: skip
 
     def _end_of_received(self) -> int:
         if not self._pieces:

@@ -24,6 +24,7 @@ from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer
 from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
+    COPY_BYTES_MAX,
     PIECE_BYTES_MAX,
     CopyAnswer,
     CopyLog,
@@ -48,8 +49,9 @@ log = logger("replication")
 WAIT_MS_MAX = 5_000
 EXPIRY_STEP_MS = 250
 # If no send waits for the slaves, they get what was written within this time in one piece: an answer for each burst
-# would cost the master as much as the burst.
+# would cost the master as much as the burst. A slave that is further behind is answered at once.
 GATHER_MS = 2
+GATHER_BYTES = COPY_BYTES_MAX // 4
 
 
 OTHER_LOG = (
@@ -224,11 +226,15 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
             )
         self._confirm(follower, request)
         position, end = request.log_position, self._store.max_position
-        if position < end or request.wait_ms <= 0 or request.deletions != self._count_deletions():
+        is_new = position < end
+        is_short = is_new and not self._answers_at_once and end - position < GATHER_BYTES
+        if (is_new and not is_short) or request.wait_ms <= 0 or request.deletions != self._count_deletions():
             return self._piece(follower, request)
         due_ms = UptimeMs(self._uptime_ms() + min(request.wait_ms, WAIT_MS_MAX))
         self._waiting[request.broker_id] = call, due_ms
         self._expiry.ring_by(due_ms)
+        if is_short:
+            self._gather()
         return None
 
     def _confirm(self, follower: Follower, request: CopyLog) -> None:
@@ -262,7 +268,12 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
             return
         if self._answers_at_once:
             self._answer_all()
-        elif self._gathering is None:
+        else:
+            self._gather()
+
+    def _gather(self) -> None:
+        """Answer the requests that wait, soon."""
+        if self._gathering is None:
             self._gathering = asyncio.get_running_loop().call_later(GATHER_MS / 1000, self._answer_all)
 
     def _answer_all(self) -> None:

@@ -11,8 +11,11 @@ from staticfire.broker.store.appender import Appender
 from staticfire.broker.store.commit_log import CommitLog
 from staticfire.broker.store.consume_queue import HOLES_MAX, Queue
 from staticfire.broker.store.entering import TagsCodeOf
-from staticfire.broker.store.queue_files import ENTRY
+from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
+from staticfire.protocol.checksums import crc32
+from staticfire.protocol.compiled import twin
 from staticfire.protocol.errors import StorageError
+from staticfire.protocol.names import SCHEDULE_TOPIC, WHEEL_TIMER_TOPIC
 from staticfire.protocol.record import (
     BLANK_BYTES_MIN,
     Found,
@@ -28,6 +31,8 @@ from staticfire.protocol.times import MessageMs
 
 # The third byte of a blank: it is an array of this many elements.
 BLANK_ELEMENTS = 4
+# The entries of these topics have another tags code than that of the record's properties: when it is due.
+OF_OTHER_CODES = (SCHEDULE_TOPIC, WHEEL_TIMER_TOPIC)
 
 
 def end_of_whole_records(position: int, data: bytes) -> int:
@@ -45,6 +50,35 @@ def end_of_whole_records(position: int, data: bytes) -> int:
 
 class QueueDiffers(StorageError):
     """A queue doesn't fit the log that is copied: an earlier end of the log has left something in it."""
+
+
+class _NewEntries:
+    """What a piece adds to one queue."""
+
+    def __init__(self) -> None:
+        self.entries = bytearray()
+        self.record_bytes = 0
+
+    @property
+    def count(self) -> int:
+        return len(self.entries) // ENTRY_BYTES
+
+
+class _CheckedPiece:
+    """What a piece of the log adds to the queues. Nothing is added before the whole piece has been checked."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.news: dict[Queue, _NewEntries] = {}
+        self.last, self.stored_ms = -1, 0
+        """The position of the last record, and the newest store time."""
+
+    def add(self, queue: Queue, entries: bytes, record_bytes: int) -> None:
+        new = self.news.get(queue)
+        if new is None:
+            new = self.news[queue] = _NewEntries()
+        new.entries += entries
+        new.record_bytes += record_bytes
 
 
 class CopiedLog:
@@ -78,31 +112,28 @@ class CopiedLog:
         """
         if position != self._burst.room[0]:
             raise StorageError(f"a piece of the log begins at {position}, but this log ends at {self._burst.room[0]}")
+        piece = _CheckedPiece(position)
         at = 0
-        last, last_ms = -1, 0
-        rows: dict[Queue, list[bytes]] = {}
-        sizes: dict[Queue, int] = {}
         while len(data) - at >= BLANK_BYTES_MIN:
+            at = self._take_run(data, at, piece)
+            if len(data) - at < BLANK_BYTES_MIN:
+                break
             size = peek_record_bytes(data, at)
             if data[at + 2] == BLANK_ELEMENTS:
-                self._put(data[:at], last, last_ms, rows, sizes)
+                self._put(data[:at], piece)
                 return self._blank(position + at, size, data[at : at + BLANK_BYTES_MIN])
-            if at + size > len(data):
+            if at + size > len(data) or not self._enter(data, at, position + at, piece):
                 break
-            if not self._enter(data, at, position + at, rows, sizes):
-                break
-            last, last_ms = position + at, max(last_ms, peek_record(data, at).stored_ms)
+            piece.last, piece.stored_ms = position + at, max(piece.stored_ms, peek_record(data, at).stored_ms)
             at += size
-        self._put(data[:at], last, last_ms, rows, sizes)
+        self._put(data[:at], piece)
         return position + at
 
-    def _put(
-        self, records: bytes, last: int, stored_ms: int, rows: dict[Queue, list[bytes]], sizes: dict[Queue, int]
-    ) -> None:
+    def _put(self, records: bytes, piece: _CheckedPiece) -> None:
         if records:
-            stored_ms = max(stored_ms, self._burst.last_stored_ms)
-            packed = [(queue, b"".join(entries), sizes[queue]) for queue, entries in rows.items()]
-            self._burst.put_packed((records, last, packed), MessageMs(stored_ms), None, None)
+            stored_ms = max(piece.stored_ms, self._burst.last_stored_ms)
+            packed = [(queue, bytes(new.entries), new.record_bytes) for queue, new in piece.news.items()]
+            self._burst.put_packed((records, piece.last, packed), MessageMs(stored_ms), None, None)
 
     def _blank(self, position: int, size: int, head: bytes) -> int:
         if head != pack_blank(position, size):
@@ -110,12 +141,31 @@ class CopiedLog:
         self._burst.fill(size)
         return position + size
 
-    def _enter(
-        self, data: bytes, at: int, position: int, rows: dict[Queue, list[bytes]], sizes: dict[Queue, int]
-    ) -> bool:
+    def _take_run(self, data: bytes, at: int, piece: _CheckedPiece) -> int:
+        """Enter the plain records that begin at `at`, if there is the compiled twin; return where they end."""
+        if twin is None:
+            return at
+
+        def place(topic: str, queue_id: int) -> tuple[Queue, bytes, int] | None:
+            if topic in OF_OTHER_CODES or self._deleted_below(topic) > piece.position:
+                return None
+            queue = self._queue_of(topic, queue_id)
+            new = piece.news.get(queue)
+            return queue, queue.packed_topic, queue.next_offset + (0 if new is None else new.count)
+
+        taken = twin.take_copied(data, at, piece.position + at, place, crc32)
+        if taken is None:
+            return at
+        at, piece.last, stored_ms, rows = taken
+        piece.stored_ms = max(piece.stored_ms, stored_ms)
+        for queue, entries, record_bytes in rows:
+            piece.add(queue, entries, record_bytes)
+        return at
+
+    def _enter(self, data: bytes, at: int, position: int, piece: _CheckedPiece) -> bool:
         """Enter a record into its queue; return False if that must wait until the records before it are visible.
 
-        Hot path: a slave does this for every record.
+        Hot path without the compiled twin: a slave does this for every record.
         """
         try:
             size, _, queue_id, queue_offset, stored_ms, _, sys_flag = peek_record(data, at)
@@ -134,16 +184,12 @@ class CopiedLog:
         if proven_offset(record, position, size, queue_id, queue.packed_topic) != queue_offset:
             self._check(data, at, position)
             raise StorageError(f"the record at position {position} of the copied log is damaged")
-        entries = rows.get(queue)
-        if entries is None:
-            entries = rows[queue] = []
-            sizes[queue] = 0
-        if queue.next_offset + len(entries) != queue_offset:
-            if entries:
+        new = piece.news.get(queue)
+        if queue.next_offset + (0 if new is None else new.count) != queue_offset:
+            if new is not None:
                 return False
             self._jump(queue, queue_offset, position)
-        entries.append(ENTRY.pack(position, size, self._tags_code_of(topic, properties, stored_ms)))
-        sizes[queue] += size
+        piece.add(queue, ENTRY.pack(position, size, self._tags_code_of(topic, properties, stored_ms)), size)
         return True
 
     def _check(self, data: bytes, at: int, position: int) -> None:

@@ -23,7 +23,8 @@ class RetriedInTime(Lateness):
 
     Ordered groups retry at once; ReturnsInTime checks popping ones. A message that failed and couldn't be sent back is
     consumed again from the same place, with a higher count, also if it was a retry itself. That isn't a retry: the next
-    one has the delay that the stored count gives it. A user's listener may set another level.
+    one has the delay that the stored count gives it, or that of the member's own count, if no broker takes it back and
+    the member sends the retry itself. A user's listener may set another level.
     """
 
     promise = "a failed message is redelivered after the delay of its level, within 0.6 s"
@@ -43,7 +44,8 @@ class RetriedInTime(Lateness):
         for seen in began.messages:
             times = self._stored.get((began.group, seen.name, began.place, seen.offset), seen.reconsume_times)
             if not 0 <= group.retries_max <= times:
-                self._first.setdefault((began.group, seen.name, times), ended.at_ms)
+                for count in (times, seen.reconsume_times):
+                    self._first.setdefault((began.group, seen.name, count), ended.at_ms)
                 due_ms = ended.at_ms + self._delay_ms(times) + LEVELS_SCAN_MS
                 self.expect(began.group, (seen.name, times + 1), Waiting(f"retry {times + 1} of {seen.name}", due_ms))
 

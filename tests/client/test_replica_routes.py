@@ -7,6 +7,7 @@ from staticfire.client.cluster.lost_brokers import LostBrokers
 from staticfire.client.cluster.pull_answers import PullResult, PullStatus
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.routes import address_to_write, broker_addresses, replica_to_read, without_master
+from staticfire.client.consume.membership.server_assignment import any_broker
 from staticfire.client.consume.queues.instructions import Tell
 from staticfire.client.consume.queues.replica_in_use import ReplicaInUse
 from staticfire.client.consume.results.consume_results import Messages
@@ -43,6 +44,18 @@ def test_the_latest_route_says_which_replicas_a_broker_has() -> None:
 
     assert broker_addresses([route({0: "old", 1: "s"}), route({1: "s"})]) == {"a": {1: "s"}}
     assert broker_addresses([route({1: "s"}), route({1: "s", 0: "new"})]) == {"a": {0: "new", 1: "s"}}
+
+
+def test_a_slave_is_asked_for_queues_only_if_no_broker_has_a_master() -> None:
+    """A slave with a new disk doesn't know which groups pop."""
+
+    def asked(*brokers: dict[int, str]) -> set[str]:
+        route = TopicRouteData([], [BrokerData("c", f"broker-{at}", addresses) for at, addresses in enumerate(brokers)])
+        return {any_broker("orders", route, turn) for turn in range(4)}
+
+    assert asked({1: "s1"}, {0: "m2", 1: "s2"}) == {"m2"}
+    assert asked({0: "m1", 1: "s1"}, {0: "m2", 1: "s2"}) == {"m1", "m2"}
+    assert asked({1: "s1"}, {2: "s2"}) == {"s1", "s2"}
 
 
 async def test_a_found_slave_doesnt_end_the_search_for_its_master(world: SimulatedWorld) -> None:

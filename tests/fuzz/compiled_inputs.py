@@ -97,7 +97,7 @@ def take_native(
     halves = None if recent is None else ({**recent}, callbacks.find_halves, TIMEOUT_MS)
     return twin.take_native_sends(
         data, 0, len(data), _FORMS, ROOM, BODY_BYTES_MAX, STORED_MS, BORN_HOST, ADDED, callbacks.find, callbacks.crc32,
-        halves,
+        halves, True,
     )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def take_json(data: Any, callbacks: Callbacks = USUAL, recent: Mapping[int, byte
     halves = None if recent is None else ({**recent}, callbacks.find_halves, TIMEOUT_MS)
     return twin.take_json_sends(
         data, 0, len(data), _PARTS, ROOM, BODY_BYTES_MAX, STORED_MS, BORN_HOST, ADDED, callbacks.find, callbacks.crc32,
-        halves,
+        halves, True,
     )  # fmt: skip
 
 

@@ -88,10 +88,14 @@ def _of_records(twin: Twin) -> Iterator[Entry]:
     def columns(data: bytes, _: Callbacks) -> object:
         return twin.record_columns([data], len(ANSWER_HEAD), NAMES, True)
 
+    def copy(data: bytes, callbacks: Callbacks) -> object:
+        return twin.take_copied(data, 0, inputs.POSITION, callbacks.find, callbacks.crc32)
+
     records, row, with_ipv6 = inputs.RECORDS, inputs.ROW, inputs.WITH_IPV6
     yield Entry("rocketmq_records", [*records, row], convert, True, mend_record)
     yield Entry("pulled_frame", [*records, row], frame, True, mend_record)
     yield Entry("are_proven", [*records, with_ipv6], prove, False, mend_record)
+    yield Entry("take_copied", [*records, with_ipv6], copy, False, mend_record)
     answers = [ANSWER_HEAD + one for one in (*records, row, with_ipv6)]
     yield Entry("record_columns", answers, columns, False, mend_answer)
 

@@ -156,6 +156,16 @@ def test_a_retry_that_could_not_be_sent_back_keeps_its_level(at_ms: int, words: 
     assert [words in each for each in heard] == [True] * bool(words)
 
 
+@pytest.mark.parametrize(("at_ms", "words"), [(69_900, "100 ms early"), (70_100, "")])
+def test_a_retry_that_the_member_sends_itself_has_its_own_count(at_ms: int, words: str) -> None:
+    """The broker stored the first retry and could not say so. The member sends the next one with its own count."""
+    stored = CallBegan(68_000, 3, "billing", "billing-1", RETRIES, (Seen("web-1/1", 0, 1, True),))
+    resent = CallBegan(at_ms, 4, "billing", "billing-1", RETRIES, (Seen("web-1/1", 1, 2, True),))
+    events = [came(60_000), CallEnded(60_000, 1, False), came(65_000, 2, PLACE, 1), CallEnded(65_000, 2, False)]
+    heard = said(RetriedInTime(PULLED), after(*events, stored, CallEnded(68_000, 3, False), resent))
+    assert [words in each for each in heard if "early" in each] == [True] * bool(words)
+
+
 @pytest.mark.parametrize(
     ("has_failed", "again_ms", "is_said"),
     [

@@ -69,9 +69,14 @@ class ServerAssignment:
 
 
 def any_broker(topic: str, route: TopicRouteData, turn: int) -> str:
-    """Return the address of a broker of a topic, which varies with `turn`. Raises: ClientError (there is none)."""
+    """Return the address of a broker of a topic, which varies with `turn`. Raises: ClientError (there is none).
+
+    A slave is asked only if no broker has a master: if its disk is new, it doesn't know yet which groups pop, and its
+    answer would let this member pull for a moment.
+    """
     brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
     if not brokers:
         raise ClientError(f"the route of {topic} has no broker")
-    replicas = brokers[turn % len(brokers)].broker_addrs
+    with_master = [broker for broker in brokers if MASTER_ID in broker.broker_addrs] or brokers
+    replicas = with_master[turn % len(with_master)].broker_addrs
     return replicas.get(MASTER_ID) or next(iter(replicas.values()))

@@ -5,7 +5,9 @@ from random import Random
 
 import pytest
 
+from staticfire.protocol.compiled import twin
 from staticfire.protocol.errors import StorageError
+from staticfire.protocol.names import SCHEDULE_TOPIC
 from tests.broker.store.stand import SMALL, StoreStand
 
 pytestmark = pytest.mark.row("P7")
@@ -99,3 +101,28 @@ def test_a_topic_that_was_deleted_meanwhile_enters_no_queue() -> None:
     assert target.bodies() == stand.bodies() == [b"new"]
     target.restart()
     assert target.bodies() == [b"new"]
+
+
+@pytest.mark.skipif(twin is None, reason="built without a compiler, or STATICFIRE_PURE_PYTHON is set")
+@pytest.mark.parametrize("piece_bytes", [700, 1 << 20])
+def test_the_compiled_twin_enters_what_python_enters(piece_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand, random = source(6), Random(6)
+    stand.send(b"gone", topic="young")
+    stand.store.delete_queues("young")
+    for number in range(80):
+        tag = random.choice(["", "paid", "\u00e9t\u00e9"])
+        topic = random.choice([*TOPICS, "young", SCHEDULE_TOPIC])
+        stand.send(b"%d" % number, topic=topic, tag=tag, sys_flag=random.choice([0, 0, 4]), stored_ms=2_000 + number)
+    with_twin, without = StoreStand(), StoreStand()
+    for target in (with_twin, without):
+        target.open()
+        target.store.delete_as_copied(stand.store.deletions)
+    copied(stand, with_twin, piece_bytes)
+    monkeypatch.setattr("staticfire.broker.store.copied.twin", None)
+    copied(stand, without, piece_bytes)
+    assert contents(with_twin) == contents(without) == contents(stand)
+    stores = with_twin.store, without.store, stand.store
+    for topic in ("young", SCHEDULE_TOPIC, *TOPICS):
+        mine, theirs, originals = (store.entries(store.queue(topic, 0), 0, 500) for store in stores)
+        assert mine == theirs == originals
+    assert len({(store.last_position, store.last_stored_ms) for store in stores}) == 1
