@@ -178,10 +178,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
             await asyncio.Future()  # Until this core ends.
 
     def _note(self, problem: str, heals: bool) -> None:
-        """Log a problem once, however often it is met. `heals`: no master answers, but one will be back.
-
-        Others are the same as before if nothing was stored in between, as on a full disk.
-        """
+        """Log a problem once. `heals`: no master answers, but one will be back. Others are new once something was stored."""
         reached = self._store.max_position
         if problem != self.problem if heals else (problem, reached) != self._noted:
             self._noted = problem, reached
