@@ -192,16 +192,16 @@ def fill_with_requests(page: JournalPage, reads: Reads, wanted: Wanted, records_
     """Add the wanted requests in these reads to a page, from its next number on."""
     first_number, scanned = page.next_number, 0
     page.dropped = max(0, reads.chunks[0].first_number - max(1, first_number // PLACES))
-    reading = RequestReading(reads, source)
+    reading = RequestReading(reads, source, wanted.kinds)
     for number, read, chunk in reads.from_number(first_number // PLACES):
-        for record in reading.requests_in(number, read, chunk):
-            if record.number < first_number:
+        for request_number, record in reading.requests_in(number, read, chunk):
+            if request_number < first_number:
                 continue
             if len(page.records) >= records_max or scanned >= REQUESTS_SCANNED_MAX:
                 page.is_end = False
                 return
             scanned += 1
-            page.next_number = record.number + 1
-            if wanted.has(record):
+            page.next_number = request_number + 1
+            if record is not None and wanted.has(record):
                 page.records.append(record)
     page.next_number = max(first_number, reads.next_number * PLACES)

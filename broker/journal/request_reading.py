@@ -7,15 +7,15 @@ The number of a request is the number of the read that completed it, times 65,53
 that read. So numbers increase, with gaps.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from staticfire.broker.journal.reading import Source
 from staticfire.broker.journal.received import ReceivedRead
 from staticfire.broker.journal.ring import NotedChunk
-from staticfire.protocol.codecs import ANSWER_FLAG, ONEWAY_FLAG, codec_for
+from staticfire.protocol.codecs import ANSWER_FLAG, ONEWAY_FLAG, Codec, Envelope, codec_for
 from staticfire.protocol.codes import RequestCode, name_of_request
 from staticfire.protocol.command import REQUESTS, Declaration, Request
 from staticfire.protocol.errors import ProtocolError
@@ -72,14 +72,18 @@ class Reads(msgspec.Struct):
 class RequestReading:
     """Decodes the requests of successive reads."""
 
-    def __init__(self, reads: Reads, source: Source) -> None:
+    def __init__(self, reads: Reads, source: Source, names: Collection[str]) -> None:
+        """`names`: the names of the request codes that are decoded; empty: all."""
         self._reads = reads
         self._source = source
+        self._names = names
         # By address, the incomplete frame at the end of the last decoded read: most reads continue it.
         self._tails: dict[str, bytes] = {}
 
-    def requests_in(self, number: int, read: ReceivedRead, chunk: NotedChunk) -> Iterator[JournalRecord]:
-        """Yield the requests that were completed by a read."""
+    def requests_in(
+        self, number: int, read: ReceivedRead, chunk: NotedChunk
+    ) -> Iterator[tuple[int, JournalRecord | None]]:
+        """Yield the number of each request that was completed by a read, and the request if its code is wanted."""
         begin = self._begin_of(number, read)
         if begin is None:
             return
@@ -87,10 +91,19 @@ class RequestReading:
         self._tails[read.peer.address] = tail
         place = 0
         for frame in frames:
-            record = _request(frame, read, number * PLACES + place, chunk, self._source)
-            if record is not None:
-                place += 1
-                yield record
+            head = _head_of(frame)
+            if head is None:
+                continue
+            request_number = number * PLACES + place
+            place += 1
+            if self._is_decoded(head.envelope.code):
+                yield request_number, _request(frame, head, read, request_number, chunk, self._source)
+            else:
+                yield request_number, None
+
+    def _is_decoded(self, code: int) -> bool:
+        # A heartbeat names the client of its connection.
+        return not self._names or name_of_request(code) in self._names or code == RequestCode.HEART_BEAT
 
     def _begin_of(self, number: int, read: ReceivedRead) -> bytes | None:
         """Return the unread bytes before a read; None if they were dropped."""
@@ -122,8 +135,16 @@ def split_frames(begin: bytes, data: bytes) -> tuple[list[bytes], bytes]:
     return frames, stream[at:]
 
 
-def _request(frame: bytes, read: ReceivedRead, number: int, chunk: NotedChunk, source: Source) -> JournalRecord | None:
-    """Return the record of a request; None for a response, and for data that is no frame."""
+class FrameHead(NamedTuple):
+    """The start of a request's frame."""
+
+    codec: Codec
+    envelope: Envelope
+    body_at: int
+
+
+def _head_of(frame: bytes) -> FrameHead | None:
+    """Return the head of a request that is shown; None for a response, and for data that is no frame."""
     word = int.from_bytes(frame[4:8], "big")
     body_at = HEAD_BYTES + (word & 0xFFFFFF)
     try:
@@ -131,8 +152,15 @@ def _request(frame: bytes, read: ReceivedRead, number: int, chunk: NotedChunk, s
         envelope = codec.decode_envelope(frame[HEAD_BYTES:body_at])
     except ProtocolError:
         return None
-    if envelope.flag & ANSWER_FLAG or envelope.code in NOT_SHOWN:
-        return None
+    is_hidden = envelope.flag & ANSWER_FLAG or envelope.code in NOT_SHOWN
+    return None if is_hidden else FrameHead(codec, envelope, body_at)
+
+
+def _request(
+    frame: bytes, head: FrameHead, read: ReceivedRead, number: int, chunk: NotedChunk, source: Source
+) -> JournalRecord:
+    """Return the record of a request."""
+    codec, envelope, body_at = head
     details: dict[str, Any] = {"code": name_of_request(envelope.code)}
     fields: dict[str, Any] = {}
     body: Any = None

@@ -11,6 +11,7 @@ from staticfire.runtime.pool import ConnectionPool
 
 PAGE_RECORDS = 2_000
 TIMEOUT_MS = 3_000
+HEARTBEATS = "HEART_BEAT"
 EVENTS = ",".join(
     (
         kinds.STARTED, kinds.JOINED, kinds.LEFT, kinds.SUBSCRIBED, kinds.LOCKED, kinds.UNLOCKED, kinds.DELIVERED,
@@ -22,7 +23,7 @@ REQUESTS = ",".join(
     (
         "SEND_MESSAGE", "SEND_MESSAGE_V2", "SEND_BATCH_MESSAGE", "SEND_MANY", "UPDATE_CONSUMER_OFFSET", "PULL_MESSAGE",
         "LITE_PULL_MESSAGE", "POP_MESSAGE", "ACK_MESSAGE", "BATCH_ACK_MESSAGE", "CHANGE_MESSAGE_INVISIBLETIME",
-        "LOCK_BATCH_MQ", "END_TRANSACTION", "CONSUMER_SEND_MSG_BACK", "HEART_BEAT",
+        "LOCK_BATCH_MQ", "END_TRANSACTION", "CONSUMER_SEND_MSG_BACK", HEARTBEATS,
     )
 )  # fmt: skip
 
@@ -34,45 +35,51 @@ class JournalTails:
         """`ignored`: ids of clients that aren't the program's."""
         self._pool = pool
         self._addresses = dict(addresses)
-        self._next: dict[tuple[str, bool], int] = {}
+        self._next: dict[tuple[str, str], int] = {}
         self._ignored = set(ignored)
         self.events: list[JournalRecord] = []
         self.requests: list[JournalRecord] = []
+        self.heartbeats: list[JournalRecord] = []
+        """Those of clients, if they were read: they are among the requests, too."""
         self.gaps: set[str] = set()
         """The brokers whose journal has lost records: what isn't in it may have happened."""
 
     async def read_events(self) -> None:
         """Read the events since the last time. A broker that doesn't answer is read the next time."""
         for broker in self._addresses:
-            self.events += await self._read(broker, is_requests=False)
+            self.events += await self._read(broker, EVENTS)
 
     async def read(self) -> None:
         """Read events and requests since the last time."""
         await self.read_events()
         for broker in self._addresses:
-            self.requests += await self._read(broker, is_requests=True)
+            self.requests += await self._read(broker, REQUESTS)
+
+    async def read_heartbeats(self) -> None:
+        """Read only the heartbeats since the last time: in the middle of a run, that costs a broker much less."""
+        for broker in self._addresses:
+            self.heartbeats += await self._read(broker, HEARTBEATS)
 
     def forget(self) -> None:
         """Leave out everything that was read so far."""
-        self.events, self.requests = [], []
+        self.events, self.requests, self.heartbeats = [], [], []
 
     def restarted(self, broker: str) -> None:
         """Note that a broker is killed: its next process begins a new journal."""
         self.gaps.add(broker)
-        for is_requests in (False, True):
-            self._next.pop((broker, is_requests), None)
+        for kinds_read in (EVENTS, REQUESTS, HEARTBEATS):
+            self._next.pop((broker, kinds_read), None)
 
     def in_order(self) -> tuple[list[JournalRecord], list[JournalRecord]]:
         """Return events and requests by time."""
         return sorted(self.events, key=_when), sorted(self.requests, key=_when)
 
-    async def _read(self, broker: str, is_requests: bool) -> list[JournalRecord]:
+    async def _read(self, broker: str, wanted: str) -> list[JournalRecord]:
         found: list[JournalRecord] = []
-        wanted = REQUESTS if is_requests else EVENTS
-        key, is_end = (broker, is_requests), False
+        key, is_end = (broker, wanted), False
         while not is_end:
-            first = self._next.get(key, 1)
-            request = GetJournal(requests=is_requests, first_number=first, records_max=PAGE_RECORDS, kinds=wanted)
+            first, of_requests = self._next.get(key, 1), wanted != EVENTS
+            request = GetJournal(requests=of_requests, first_number=first, records_max=PAGE_RECORDS, kinds=wanted)
             try:
                 answer = await self._pool.ask(self._addresses[broker], request, TIMEOUT_MS)
             except NetworkError:
@@ -80,7 +87,7 @@ class JournalTails:
             if answer.code != SUCCESS or not isinstance(answer, JournalAnswer):
                 return found
             page: JournalPage = answer.body or JournalPage()
-            if page.dropped:
+            if page.dropped and wanted != HEARTBEATS:  # Members repeat these.
                 self.gaps.add(broker)
             found += [one for one in page.records if one.client not in self._ignored and one.group not in SYSTEM_GROUPS]
             self._next[key], is_end = page.next_number, page.is_end

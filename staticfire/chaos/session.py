@@ -21,6 +21,9 @@ WANTED = ("skipped",)
 """Promises that a program may break on purpose, by a seek. Then it breaks them in calm weather, too."""
 COMPARED = ("exit", "consumed")
 """Promises that are compared with the calm run: they prove something only if a fault has hit. The others are proof."""
+NO_TOPIC = "no route to topic"
+"""In the output of a program whose topic doesn't exist: only gRPC clients can't create theirs by sending."""
+TOPIC_HINT = ". It needs a topic that doesn't exist: --topic NAME creates one before each run"
 AGAIN = 2
 """How often a failing seed is run again, to see whether it fails each time."""
 
@@ -52,6 +55,8 @@ class SeedResult:
     tries: int = 1
     smallest: list[PlannedFault] = field(default_factory=list)
     shrink_runs: int = 0
+    as_in_seed: int | None = None
+    """An earlier seed that has broken the same promises: this one isn't tried again with fewer faults."""
     undecided: int = 0
     unrelated: list[Broken] = field(default_factory=list)
     """What went wrong although no fault had hit anything, so it can't be the reason."""
@@ -95,7 +100,8 @@ class Verdicts:
 
     def _problem(self, evidence: Evidence) -> str:
         if evidence.exit_code:
-            return f"the command fails without any fault: exit code {evidence.exit_code}"
+            missing = NO_TOPIC in evidence.output
+            return f"the command fails without any fault: exit code {evidence.exit_code}{TOPIC_HINT if missing else ''}"
         if used_in(evidence).is_empty:
             return "no topic was used, so nothing can be tested; does it connect to NAMESRV_ADDR?"
         for each in self.each:

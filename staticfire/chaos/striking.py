@@ -134,9 +134,9 @@ class Striking:
 
     async def _join(self, struck: Struck) -> None:
         strike = struck.strike
-        await self._journals.read()
+        await self._journals.read_heartbeats()
         name = self._group_of(strike)
-        consumer = as_member(self._journals.requests, name) or from_events(self._journals.events, name)
+        consumer = as_member(self._journals.heartbeats, name) or from_events(self._journals.events, name)
         if consumer is None:
             struck.problem = f"no member of {name or 'any group'} was seen"
             return

@@ -62,7 +62,7 @@ class Telling:
             self._say(strike.command)
 
     def shrinking(self, faults: int) -> None:
-        self._say(f"  again with {faults} fault{'s' * (faults != 1)}")
+        self._say(f"  again with {number_of(faults, 'fault')}")
 
     def seed(self, result: SeedResult) -> None:
         faults = f"{len(result.plan) - len(result.missed)} of {len(result.plan)} faults hit"
@@ -74,7 +74,9 @@ class Telling:
                 why = struck.problem or "what it waits for didn't come"
                 self._say(f"  didn't hit: {struck.strike.command} ({why})")
         if result.undecided:
-            self._say(f"  {result.undecided} message(s) were still open at the end: nothing is concluded from them")
+            self._say(
+                f"  still open at the end: {number_of(result.undecided, 'message')}; nothing is concluded from them"
+            )
         if result.unrelated:
             self._say("  it failed although no fault had hit anything, so faults aren't the reason:")
             self._show_broken(result.unrelated)
@@ -88,11 +90,12 @@ class Telling:
         if result.tries > 1:
             self._say(f"  it failed {result.fails} of {result.tries} times")
         smallest = result.smallest or result.plan
-        if result.shrink_runs:
-            self._say(f"  {len(smallest)} of {len(result.plan)} faults are enough ({result.shrink_runs} runs):")
+        self._say(f"  {_which(result, len(smallest))}:")
         for strike in smallest:
             self._say(f"    {strike.command}")
         self._say(f"  repeat: {as_command(flags_of(self._wanted), result.seed, smallest, command)}")
+        if result.as_in_seed is not None:
+            return
         self._say("  as a test:")
         each, topics = [str(one) for one in self._wanted.each], self._wanted.program.topics
         for line in as_test(result.seed, smallest, result.broken, command, each, topics).splitlines():
@@ -102,10 +105,9 @@ class Telling:
         broken = [result for result in results if result.broken]
         hits = sum(len(result.plan) - len(result.missed) for result in results)
         stopped = "stopped: " if is_stopped else ""
-        verdict = (
-            f"{len(broken)} of {len(results)} seeds broke a promise" if broken else f"{len(results)} seeds, all kept"
-        )
-        self._say(f"{stopped}{verdict}; {hits} faults hit")
+        seeds = number_of(len(results), "seed")
+        verdict = f"{len(broken)} of {seeds} broke a promise" if broken else f"{seeds}, all promises kept"
+        self._say(f"{stopped}{verdict}; {number_of(hits, 'fault')} hit")
         if results and not hits:
             self._say("no fault has hit anything, so nothing was tested")
 
@@ -184,6 +186,20 @@ def as_json(broken: Sequence[Broken]) -> list[dict[str, Any]]:
         }
         for one in broken
     ]  # fmt: skip
+
+
+def number_of(count: int, noun: str) -> str:
+    """Return a number of things in words."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _which(result: SeedResult, enough: int) -> str:
+    """Say what the faults are that are listed below a failing seed."""
+    if result.as_in_seed is not None:
+        return f"its faults (not reduced: seed {result.as_in_seed} broke the same promise)"
+    if not result.shrink_runs:
+        return "its faults"
+    return f"{enough} of {number_of(len(result.plan), 'fault')} reproduce it ({number_of(result.shrink_runs, 'run')})"
 
 
 def used(usage: Usage) -> str:

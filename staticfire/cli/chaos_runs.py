@@ -74,17 +74,21 @@ class Runs:
                 raise Stopped
             if not result.broken:
                 return
-            if self._wanted.runs_max and self._is_first_of_its_kind(result):
+            result.as_in_seed = self._as_in_seed(result)
+            if self._wanted.runs_max and result.as_in_seed is None:
                 await session.again(result, calm)
                 await session.shrink(result, calm, self._telling.shrinking)
         finally:
             if result.broken:
                 self._telling.failed(result)
 
-    def _is_first_of_its_kind(self, result: SeedResult) -> bool:
-        """Return whether no seed before has broken the same promises: one of them is shrunk, and not all."""
-        before = {one.kind for other in self._results[:-1] for one in other.broken}
-        return not {one.kind for one in result.broken} <= before
+    def _as_in_seed(self, result: SeedResult) -> int | None:
+        """Return the first seed before that has broken all these promises, if each was broken before; else None."""
+        kinds = {one.kind for one in result.broken}
+        earlier = self._results[:-1]
+        if not kinds <= {one.kind for other in earlier for one in other.broken}:
+            return None
+        return next(other.seed for other in earlier if kinds & {one.kind for one in other.broken})
 
     def _plan(self, session: Session, calm: Calm) -> None:
         for seed in self._seeds:

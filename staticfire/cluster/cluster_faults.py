@@ -32,22 +32,22 @@ class RunningFaults:
 
     async def add(self, words: Mapping[str, object]) -> FaultView:
         """See `ClusterFaults.add`."""
-        async with self._cluster.pool() as pool:
+        async with self._cluster.kept_pool() as pool:
             return await self._faults(pool).add(words)
 
     async def all(self) -> FaultViews:
         """Return all rules, oldest first, with their hits. `.silent` has the servers that don't respond."""
-        async with self._cluster.pool() as pool:
+        async with self._cluster.kept_pool() as pool:
             return await self._faults(pool).all()
 
     async def remove(self, number: int) -> None:
         """Remove a rule, which ends its fault. Raises: UsageError (there is no such rule), NetworkError."""
-        async with self._cluster.pool() as pool:
+        async with self._cluster.kept_pool() as pool:
             await self._faults(pool).remove(number)
 
     async def clear(self) -> int:
         """Remove all rules; return how many there were. Raises: NetworkError."""
-        async with self._cluster.pool() as pool:
+        async with self._cluster.kept_pool() as pool:
             return await self._faults(pool).clear()
 
     def _faults(self, pool: ConnectionPool) -> ClusterFaults:

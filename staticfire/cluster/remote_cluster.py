@@ -50,6 +50,8 @@ class RemoteRunning:
             await pool.close()
             await machine.workers.close()
 
+    kept_pool = pool
+
 
 class RemoteCluster(Face[RemoteRunning]):
     """A cluster that another process started."""

@@ -38,6 +38,7 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
         """`stack`: closes everything that is opened later."""
         self.cluster = cluster
         self._stack = stack
+        self._kept_pool: ConnectionPool | None = None
 
     # -- topics and groups ---------------------------------------------------------------------------------------
 
@@ -312,6 +313,13 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
         finally:
             await pool.close()
             await machine.workers.close()
+
+    @asynccontextmanager
+    async def kept_pool(self) -> "AsyncIterator[ConnectionPool]":
+        """Use connections that stay open until the cluster stops: to open one costs a broker more than a call."""
+        if self._kept_pool is None:
+            self._kept_pool = await self._stack.enter_async_context(self.pool())
+        yield self._kept_pool
 
     @asynccontextmanager
     async def access(self) -> "AsyncIterator[AccessAdmin]":

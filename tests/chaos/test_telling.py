@@ -2,7 +2,7 @@
 
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.running import TriedProgram
-from staticfire.chaos.session import Calm, SeedResult, WantedTrial, because_of_faults
+from staticfire.chaos.session import Calm, SeedResult, Verdicts, WantedTrial, because_of_faults
 from staticfire.chaos.strikes import PlannedFault
 from staticfire.chaos.striking import Struck
 from staticfire.chaos.telling import Telling, flags_of
@@ -50,3 +50,36 @@ def test_program_that_fails_before_any_fault_has_hit_does_not_fail_because_of_fa
     Telling(WantedTrial(PROGRAM), lines.append).seed(SeedResult(3, [fault], missed, [], unrelated=[EXIT]))
     assert "  it failed although no fault had hit anything, so faults aren't the reason:" in lines
     assert "    | the end" in lines
+
+
+def failed(result: SeedResult) -> list[str]:
+    """Return what is said about a failing seed, without the test."""
+    lines: list[str] = []
+    Telling(WantedTrial(PROGRAM), lines.append).failed(result)
+    return lines[: lines.index("  as a test:")] if "  as a test:" in lines else [*lines, "no test"]
+
+
+def test_faults_of_a_failing_seed_say_what_they_are() -> None:
+    faults = [PlannedFault("busy", (("code", "SEND_MESSAGE"),), number=number) for number in (1, 2)]
+    result = SeedResult(3, faults, run(), [DOUBLED])
+    assert "  its faults:" in failed(result)
+    result.shrink_runs, result.smallest = 1, faults[:1]
+    assert "  1 of 2 faults reproduce it (1 run):" in failed(result)
+
+
+def test_second_seed_that_breaks_a_promise_has_no_test_of_its_own() -> None:
+    result = SeedResult(3, [PlannedFault("busy", number=1)], run(), [DOUBLED], as_in_seed=2)
+    lines = failed(result)
+    assert "  its faults (not reduced: seed 2 broke the same promise):" in lines
+    assert lines[-1] == "no test"
+    assert lines[-2].startswith("  repeat: staticfire chaos --seed 3 --faults 1 ")
+
+
+def test_grpc_client_without_its_topics_is_told_how_to_create_them() -> None:
+    output = "TOPIC_NOT_FOUND, MESSAGE: CODE: 17  DESC: no route to topic orders at nameserver 127.0.0.1:9876"
+    _, problem = Verdicts().calm(run(exit_code=1, output=output))
+    assert problem.endswith(
+        "exit code 1. It needs a topic that doesn't exist: --topic NAME creates one before each run"
+    )
+    _, problem = Verdicts().calm(run(exit_code=1, output="assert 1 == 2"))
+    assert problem.endswith("exit code 1")

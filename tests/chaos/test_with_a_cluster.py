@@ -18,7 +18,7 @@ from staticfire import (
 )
 from staticfire.chaos.asserting import assert_each
 from staticfire.chaos.journals import JournalTails
-from staticfire.chaos.member import CLIENT_ID, join_for
+from staticfire.chaos.member import CLIENT_ID, as_member, join_for
 from staticfire.chaos.stored import read_left
 from staticfire.chaos.strikes import MEMBER, Begin, PlannedFault, numbered, rule
 from staticfire.chaos.striking import Striking
@@ -104,6 +104,32 @@ async def test_faults_are_carried_out_and_counted_only_if_they_hit() -> None:
         assert [one.hits for one in striking.struck] == [3, 0, 1, 0]
         assert await cluster.faults.all() == []
         assert not [one for one in tails.events if one.client == CLIENT_ID]
+
+
+async def test_faults_of_a_cluster_share_a_connection() -> None:
+    """A connection costs a broker more than a request does, and a run has many faults."""
+    async with Cluster() as cluster:
+        for _ in range(3):
+            async with cluster.faults.add(code="SEND_MESSAGE", drop="request"):
+                pass
+        added = await cluster.requests("ADD_FAULT")
+        assert len(added) == 3
+        assert len({one.details["address"] for one in added}) == 1
+
+
+async def test_member_is_found_in_the_heartbeats_of_the_middle_of_a_run() -> None:
+    async with Cluster() as cluster, await consuming(cluster) as billing:
+        machine = live_machine()
+        pool = ConnectionPool(machine)
+        tails = JournalTails(pool, cluster.addresses)
+        async with asyncio.timeout(20):
+            while as_member(tails.heartbeats, "billing") is None:
+                await tails.read_heartbeats()
+        assert {one.code for one in tails.heartbeats} == {"HEART_BEAT"}
+        assert {one.client for one in tails.heartbeats} == {billing.client.client_id}
+        assert tails.requests == []
+        await pool.close()
+        await machine.workers.close()
 
 
 def test_condition_as_an_assertion() -> None:

@@ -172,7 +172,7 @@ def test_ctrl_c_in_the_middle_of_a_seed_gives_its_verdict_so_far(tmp_path: Path)
     assert "seed 1: stopped, BROKEN so far, after" in told
     assert "1 value(s) of orders have more than one message in invoices" in told
     assert "exit code" not in told
-    assert "stopped: 1 of 1 seeds broke a promise" in told
+    assert "stopped: 1 of 1 seed broke a promise" in told
     assert not Path(f"/proc/{pid}").exists()
 
 

@@ -70,14 +70,20 @@ def test_each_mistake_is_found_and_its_fixed_program_is_right(name: str) -> None
 def shops(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """The programs in Go and Java, built in copies of their folders."""
     folder = Path(shutil.copytree(HERE, tmp_path_factory.mktemp("chaos") / "chaos", dirs_exist_ok=True))
-    for where, build in (("go", ["go", "build", "-o", "shop", "."]), ("java", ["mvn", "-q", "-B", "package"])):
+    go, java = ["go", "build", "-mod=readonly", "-o", "shop", "."], ["mvn", "-q", "-B", "package"]
+    for where, build in (("go", go), ("java", java), ("grpc/go", go), ("grpc/java", java)):
         done = subprocess.run(
             build, cwd=folder / where, capture_output=True, text=True, timeout=BRING_TIMEOUT_S, env={**os.environ},
             check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
-    jar = str(folder / "java" / "target" / "shop.jar")
-    return {"go": [str(folder / "go" / "shop")], "java": ["java", "-jar", jar]}
+    jars = folder / "java" / "target" / "shop.jar", folder / "grpc" / "java" / "target" / "grpc-shop.jar"
+    return {
+        "go": [str(folder / "go" / "shop")],
+        "java": ["java", "-jar", str(jars[0])],
+        "go by gRPC": [str(folder / "grpc" / "go" / "shop")],
+        "java by gRPC": ["java", "-jar", str(jars[1])],
+    }
 
 
 @pytest.mark.foreign
@@ -93,6 +99,12 @@ def test_mistake_is_found_in_a_grpc_client(flags: list[str]) -> None:
     interpreter, _ = python5(CACHE)
     program = [interpreter, str(HERE / "grpc" / "not_idempotent.py"), *flags]
     is_found_and_fixed("not_idempotent", program, ["orders", "invoices"])
+
+
+@pytest.mark.foreign
+@pytest.mark.parametrize("language", ["go by gRPC", "java by gRPC"])
+def test_mistake_is_found_in_a_grpc_client_in_other_languages(shops: dict[str, list[str]], language: str) -> None:
+    is_found_and_fixed("not_idempotent", shops[language], ["orders", "invoices"])
 
 
 @pytest.mark.foreign

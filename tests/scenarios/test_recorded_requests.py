@@ -245,3 +245,17 @@ async def test_a_heartbeat_without_a_client_id_does_not_break_the_records(world:
     await pool.close()
     [beat] = await shop.admin.requests("HEART_BEAT", group="")
     assert beat.client.startswith("10.0.0.77:")
+
+
+@BOTH_PROTOCOLS
+async def test_requests_of_one_code_are_the_same_as_among_all(shop: Shop) -> None:
+    consumer = await shop.start("one")
+    await shop.send(b"1", b"2")
+    await shop.until_heard(2)
+    everything = await shop.admin.requests()
+    for code in ("PULL_MESSAGE", "HEART_BEAT"):
+        wanted = await shop.admin.requests(code)
+        assert {one.client for one in wanted} == {consumer.client.client_id}
+        assert [one for one in everything if one.code == code] == [
+            one for one in wanted if one.number <= everything[-1].number
+        ]
