@@ -178,7 +178,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
             await asyncio.Future()  # Until this core ends.
 
     def _note(self, problem: str, heals: bool) -> None:
-        """Log a problem once. `heals`: no master answers, but one will be back. Others are new once something was stored."""
+        """Log a problem once. `heals`: no master answers now. Others are new after something was stored."""
         reached = self._store.max_position
         if problem != self.problem if heals else (problem, reached) != self._noted:
             self._noted = problem, reached
