@@ -56,6 +56,11 @@ class Turn:
         """CPU time per message."""
         return self.cpu_ns / 1_000 / max(1, self.messages)
 
+    @property
+    def cores(self) -> float:
+        """The part of a core that the broker used."""
+        return self.cpu_ns / 1e9 / self.seconds
+
 
 class Load:
     """A producer and a consumer. `rate`: messages per second."""
@@ -166,7 +171,7 @@ def main() -> None:
     calm, faulty = asyncio.run(measure(given))
     print(
         f"without faults {calm.us:.1f} us per message; with {faulty.struck * 60 / faulty.seconds:,.0f} a minute"
-        f" {faulty.us:.1f} us; ratio {faulty.us / calm.us:.3f}"
+        f" {faulty.us:.1f} us; ratio {faulty.us / calm.us:.3f}, {faulty.cores - calm.cores:.1%} of a core more"
     )
 
 

@@ -9,7 +9,7 @@ from staticfire.client.admin.dead_letter_queue import DeadLetterQueue
 from staticfire.client.admin.dead_letters import DeadLetter
 
 # How many letters one search reads, and how many of them at the same time.
-SEARCHED_MAX, SEARCHED_TOGETHER = 2_000, 1_000
+SEARCHED_MAX, SEARCHED_TOGETHER = 1_000, 500
 
 
 class LetterSearch(NamedTuple):
