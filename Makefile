@@ -133,7 +133,7 @@ check-house: $(READY)
 # The memory of the compiled parts is looked at in `make test-sanitizers`.
 .PHONY: test
 test: $(READY) $(FLIGHTS_DATA) ## the tests of the program, each behaviour at least once (ARGS='-k pull' and the like)
-	$(BIN)/pytest -n 2 --dist worksteal --ignore tests/house --ignore tests/docs --ignore tests/benchmarks \
+	$(BIN)/pytest -n 3 --dist worksteal --ignore tests/house --ignore tests/docs --ignore tests/benchmarks \
 	  --ignore tests/fuzz/test_compiled_memory.py \
 	  -m 'not foreign and not spark and not slow' $(ARGS)
 

@@ -318,6 +318,7 @@ class BlockingDeadLetterQueue(BlockingFace[DeadLetterQueue]):
 
     count = blocking(DeadLetterQueue.count)
     letters = blocking(DeadLetterQueue.letters)
+    part = blocking(DeadLetterQueue.part)
     read = iterating(DeadLetterQueue.read)
     find = blocking(DeadLetterQueue.find)
     follow = iterating(DeadLetterQueue.follow)
