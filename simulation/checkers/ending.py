@@ -35,8 +35,8 @@ class TablesComeBack(Checker):
     def see(self, event: RunEvent) -> None:
         if isinstance(event, QueuesAdded):
             self._queues[event.topic] = event.queues
-        if not isinstance(event, TablesSeen):
-            return
+        if not isinstance(event, TablesSeen) or not event.sizes:
+            return  # A process without sizes isn't there: a group that joins later begins when it is seen first.
         first = self._first.setdefault(event.who, event.sizes)
         for name, size in event.sizes.items():
             slack = SLACK.get(name, SLACK_OTHERWISE) + self._more(name)

@@ -22,6 +22,9 @@ MISDIRECTED_SHARE = 0.01
 # forever with the messages that it holds, without any effect on others.
 NOTICED_MS = 150_000
 
+# The time after which a fault ends only when there is a master: an administrator undoes a change.
+MASTERLESS_S = 60
+
 QUALITIES = {
     "slow network": LinkQuality(delay_ms=10, jitter_ms=90, has_tail=True),
     "losing network": LinkQuality(delay_ms=1, loss=0.05),
@@ -52,10 +55,15 @@ class Striker:
     async def end(self) -> None:
         """End all faults now; return when everything works again."""
         self._over.set()
+        if self._cluster.replicas is None:
+            await asyncio.gather(*self._tasks)
+            return
+        waiting = (await asyncio.wait(self._tasks, timeout=MASTERLESS_S))[1] if self._tasks else set()
+        await self._on_replicas().replace_lost_masters()
         await asyncio.gather(*self._tasks)
-        if self._cluster.replicas is not None:
+        if waiting:
             await self._on_replicas().replace_lost_masters()
-            await self._administrator.apply_again()
+        await self._administrator.apply_again()
 
     async def _play(self, strike: Strike) -> None:
         if await self._is_over_within(strike.at_ms):
