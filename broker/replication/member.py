@@ -3,8 +3,9 @@
 Behaviour
 - A master begins its lineage when the first slave joins. From then on it asks the nameserver every second who holds its
   id: a broker that took over while this one was dead or frozen has a newer epoch, and this one becomes its slave.
-- A master that starts with an empty log asks once: its disk may be a new one. If a slave has taken over, it becomes its
-  slave; if a slave has messages, it accepts none until that one has taken over.
+- A master that starts with an empty log asks, too: its disk may be a new one. If a slave has taken over, it becomes its
+  slave; if a slave has messages, it accepts none until that one has taken over. It asks for a while: a nameserver that
+  has just started doesn't know the others yet.
 - A synchronous master for which no nameserver answers accepts nothing until one has, for the same reason.
 - A slave whose id another one has takes a free one: it lost its disk, and a failover has exchanged ids meanwhile.
 - A master whose sends wait for slaves, and that lost the end of its log to a power cut, doesn't begin again: a slave
@@ -94,6 +95,8 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         self._unsure_until_ms = 0
         self._may_be_replaced = False
         """This master has no lineage, because its disk is new, and another broker may have become the master."""
+        self._new_until_ms = 0
+        """Until then, such a broker may still register with a nameserver that has just started."""
         if waits_for_copies(settings):
             clock = state.machine.clock
             followers, in_sync_count = self.source.followers, self.source.in_sync_count
@@ -153,6 +156,8 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         if not self._may_be_replaced:
             return False
         around, settings, lineage = self._around, self._state.settings, self._lineage
+        if not lineage.set_id:
+            self._new_until_ms = self._state.machine.clock.uptime_ms() + KNOWN_MS
         self._is_unsure = not lineage.set_id or waits_for_copies(settings)
         if self._is_unsure:
             self._is_unsure = await known_members(settings, around.registration, around.pool) is None
@@ -247,7 +252,8 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         while True:
             if self._is_unsure:
                 await self._ask_again()
-            if self._lineage.set_id or self._may_be_replaced:
+            is_new = self._state.machine.clock.uptime_ms() < self._new_until_ms
+            if self._lineage.set_id or self._may_be_replaced or is_new:
                 settings = self._state.settings
                 found = await find_successor(settings, self._lineage, around.registration, around.pool)
                 if found is not None:

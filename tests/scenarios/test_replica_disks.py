@@ -68,6 +68,23 @@ async def test_without_a_nameserver_a_new_disk_costs_the_slave_nothing(world: Si
     await pair.close()
 
 
+async def test_a_new_disk_and_a_new_nameserver_make_no_second_master(world: SimulatedWorld) -> None:
+    """The nameserver doesn't know the master that took over, which registers each 30 s."""
+    pair = await filled(ReplicaSet(world, register_name_server_period=30_000))
+    lose_disk(pair, MASTER)
+    assert (await pair.failover()).master == address_of(SLAVE)
+    world.kill("namesrv")
+    await world.run_for(ms=100)
+    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
+    await pair.start(MASTER, ha_master_address="")
+    await world.run_for(seconds=40)
+    assert (await pair.state(MASTER)).role == "SLAVE"
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert len(await pair.bodies(MASTER)) == 20
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
+
+
 async def test_without_a_nameserver_a_synchronous_master_accepts_nothing(world: SimulatedWorld) -> None:
     """It lost its end to a power cut, and can't ask who has it."""
     pair = ReplicaSet(world, **SYNC)
