@@ -16,6 +16,7 @@ from staticfire.simulation.checkers.events import (
     RunEvent,
     Seen,
 )
+from staticfire.simulation.checkers.losses import FAILED_OVER
 from staticfire.simulation.checkers.unrest import TroubledTimes
 from staticfire.simulation.workload.description import Workload
 
@@ -37,6 +38,9 @@ class PoppedMessages(Checker):
     A message whose send was retried is stored twice, and it is unknown which of the two was delivered. How often it is
     stored is known only at the end; until then a violation is a suspicion. Two copies on a broker that is gone by then
     are known by the places from which they were delivered.
+
+    Another master may not know how far the group was. Then the message and its retry are two copies, too: it is known
+    by a second delivery from the same place, after that master began.
     """
 
     hears = (CallBegan, CallEnded, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded, MessageFound)
@@ -46,7 +50,9 @@ class PoppedMessages(Checker):
         self._calls: dict[int, CallBegan] = {}
         self._suspicions: list[tuple[int, str, str]] = []
         self._copies: Counter[str] = Counter()
-        self._delivered_from: defaultdict[str, set[tuple[QueuePlace, int]]] = defaultdict(set)
+        self._delivered_from: defaultdict[str, set[tuple[QueuePlace, int, int]]] = defaultdict(set)
+        """By message: places, each with the number of masters that the broker had had before."""
+        self._masters: Counter[str] = Counter()
 
     def see(self, event: RunEvent) -> None:
         match event:
@@ -54,7 +60,8 @@ class PoppedMessages(Checker):
                 self._calls[call] = event
                 for seen in event.messages:
                     if not seen.is_retry:
-                        self._delivered_from[seen.name].add((event.place, seen.offset))
+                        masters = self._masters[event.place[0]]
+                        self._delivered_from[seen.name].add((event.place, seen.offset, masters))
                     self.came(event, seen)
             case CallEnded(call=call) if call in self._calls:
                 began = self._calls.pop(call)
@@ -63,6 +70,8 @@ class PoppedMessages(Checker):
             case MessageFound(name=name, place=(_, topic, _)) if not topic.startswith("%"):
                 self._copies[name] += 1
             case _:
+                if isinstance(event, ProcessEnded) and event.how == FAILED_OVER:
+                    self._masters[event.who] += 1
                 self.went_on(event)
 
     def came(self, call: CallBegan, seen: Seen) -> None:

@@ -201,6 +201,15 @@ def test_two_copies_on_a_broker_that_is_gone_were_delivered_from_two_places(seco
     assert bool(said(AcknowledgedForGood(SYNC), consumed_first)) is is_said
 
 
+@pytest.mark.parametrize(("how", "is_said"), [("failed over", False), ("killed", True)])
+def test_after_a_failover_a_message_and_its_retry_are_two_copies(how: str, is_said: bool) -> None:
+    """The new master doesn't know that the group had passed it, and has the retry, too."""
+    again = popped(2, 3_010, 3_000, "billing-2")
+    retry = popped(3, 3_020, 3_010, "billing-1", 1)
+    events = [popped(1, 1_010, 1_000), ProcessEnded(2_000, "broker-a", how), ProcessBegan(2_100, "broker-a")]
+    assert bool(said(HeldUntilItsTime(SYNC), [*events, again, retry])) is is_said
+
+
 @pytest.mark.parametrize(
     ("ended_ms", "between", "is_said"),
     [
