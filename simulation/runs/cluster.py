@@ -47,6 +47,7 @@ class RunCluster:  # house: all machines of a run: one table, starts and ends
         self.programs: dict[str, SendingProgram] = {}
         self.lives: dict[str, int] = {}
         self.up: set[str] = set()
+        self._stopping: set[str] = set()
         self.gone: set[str] = set()
         """Machines that never come back."""
         self.queues = {topic.name: topic.queues for topic in workload.topics}
@@ -262,8 +263,9 @@ class RunCluster:  # house: all machines of a run: one table, starts and ends
         self.world.kill(name, power_loss, torn=power_loss)
 
     async def stop(self, name: str) -> None:
-        """Stop a process gracefully."""
+        """Stop a process gracefully. A frozen one stops when it continues."""
         self.up.discard(name)
+        self._stopping.add(name)
         self.record.note(ProcessEnded(self.now_ms, name, "stopping"))
         with suppress(ProcessKilled):
             try:
@@ -272,7 +274,13 @@ class RunCluster:  # house: all machines of a run: one table, starts and ends
                 if name not in self.disks or not self.disks[name].was_bad:
                     self.record.note(WentWrong(self.now_ms, name, f"it failed to stop properly: {error!r}"))
                 self.world.kill(name)
+        self._stopping.discard(name)
         self.record.note(ProcessEnded(self.now_ms, name, "stopped"))
+
+    def thaw(self, name: str) -> None:
+        """Let a frozen process continue, unless it was killed meanwhile."""
+        if name in self.up or name in self._stopping:
+            self.world.thaw(name)
 
     async def end(self) -> None:
         """Stop all processes, clients first."""

@@ -134,7 +134,7 @@ class Striker:
                 return lambda: self._cluster.start(target)
             case "freeze":
                 self._world.freeze(target)
-                return self._later(lambda: self._thaw(target))
+                return self._later(lambda: self._cluster.thaw(target))
             case "isolate":
                 self._world.isolate(target)
                 return self._later(lambda: self._world.heal(target))
@@ -156,10 +156,6 @@ class Striker:
         assert cluster.replicas is not None, "the workload has no replicas"
         assert cluster.replica_admin is not None, "the cluster has not begun"
         return ReplicaStriker(cluster, cluster.replicas, cluster.replica_admin)
-
-    def _thaw(self, target: str) -> None:
-        if target in self._cluster.up:
-            self._world.thaw(target)
 
     def _later(self, act: Callable[[], None]) -> End:
         async def end() -> None:

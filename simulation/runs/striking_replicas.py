@@ -88,8 +88,7 @@ class ReplicaStriker:
         self._world.freeze(machine)
 
         async def thaw() -> None:
-            if machine in self._cluster.up:
-                self._world.thaw(machine)
+            self._cluster.thaw(machine)
 
         return thaw
 

@@ -90,12 +90,14 @@ class Box:
 
     async def stop(self) -> None:
         """Stop the services gracefully, the newest first. Raises: what a service crashed with, ProcessKilled."""
-        self.process.require_alive()
+        process = self.process
+        process.require_alive()
         while self._running:
-            running = self._running.pop()
+            running = self._running[-1]
             running.service.stop()
-            await running.ended
-            self.process.require_alive()
+            await running.ended  # Also if the process is killed meanwhile.
+            process.require_alive()
+            self._running.remove(running)
             await running.task
 
     def kill(self) -> None:

@@ -191,6 +191,21 @@ async def test_a_frozen_process_can_be_killed(world: SimulatedWorld) -> None:
     assert notary.notes == notary.farewells == 0
 
 
+async def test_a_frozen_process_stops_when_it_is_thawed_and_can_be_killed_before(world: SimulatedWorld) -> None:
+    for name, host in (("a", "10.0.0.1"), ("b", "10.0.0.2")):
+        await world.start(name, Notary(world.machine(name, host)))
+        world.freeze(name)
+    stopping = [asyncio.create_task(world.stop(name)) for name in ("a", "b")]
+    await world.run_for(seconds=10)
+    assert not any(task.done() for task in stopping)
+    world.thaw("a")
+    world.kill("b")
+    await world.run_for(seconds=1)
+    await stopping[0]
+    with pytest.raises(ProcessKilled):
+        await stopping[1]
+
+
 async def test_a_process_that_dies_while_it_writes_leaves_the_write_undone(world: SimulatedWorld) -> None:
     notary = await world.start("a", Notary(world.machine("a")))
 

@@ -72,6 +72,16 @@ def test_each_fault_of_replicas_strikes_and_heals(kind: str) -> None:
         assert outcome.states.get("another master", 0) >= 1
 
 
+def test_a_master_that_is_frozen_stops_when_it_is_thawed() -> None:
+    strikes = [
+        Strike(8_000, "freeze master", "broker-a", 8_000),
+        Strike(9_000, "restart broker", "broker-a-0", 1_000),
+    ]
+    outcome = play(workload(**SYNC), Play(3, 0.015, strikes=strikes))
+    assert outcome.passed, outcome
+    assert outcome.states["restart broker"] == 1
+
+
 @pytest.mark.parametrize("seed", first_and_slow(range(3)))
 def test_the_disk_of_the_master_is_lost_and_nothing_else(seed: int) -> None:
     """The new machine is there before a slave has taken over, or after it."""
