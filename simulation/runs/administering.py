@@ -27,6 +27,7 @@ from staticfire.simulation.checkers.events import (
     WentWrong,
 )
 from staticfire.simulation.runs.cluster import NAMESRV, OBSERVER, RunCluster
+from staticfire.simulation.runs.replicas import ALL_LOST
 from staticfire.simulation.workload.strikes import Strike
 from staticfire.simulation.world.chance import source_of_chance
 
@@ -90,7 +91,9 @@ class Administrator:
                 raise AssertionError(f"unknown change by an administrator: {strike.kind}")
 
     async def apply_again(self) -> None:
-        """Restore what was changed: a slave that took over may have older topics and groups."""
+        """Restore what was changed: a slave that took over may have older topics and groups, or lost them, too."""
+        if self._cluster.record.states[ALL_LOST]:
+            await self._until_done(self._cluster.create_tables)
         for act in self._last.values():
             await self._everywhere(act, is_sure=True)
 

@@ -166,15 +166,19 @@ class RunCluster:  # house: all machines of a run: one table, starts and ends
         if self.replicas is not None:
             self.replica_admin = self.replicas.begin(NAMESRV, OBSERVER)
         async with Admin(NAMESRV, machine=self.world.machine(OBSERVER)) as admin:
-            for topic in self.workload.topics:
-                await admin.create_topic(topic.name, queues=topic.queues)
-            for group in self.workload.groups:
-                await admin.create_group(group.name)
-                for name in group.topics if group.popped else ():
-                    await admin.set_consume_mode(name, group.name, MODE_POP)
+            await self.create_tables(admin)
         for group in self.workload.groups:
             if not group.joins_after_seconds:
                 await self._join(group)
+
+    async def create_tables(self, admin: Admin) -> None:
+        """Create topics and groups, on all brokers."""
+        for topic in self.workload.topics:
+            await admin.create_topic(topic.name, queues=self.queues[topic.name])
+        for group in self.workload.groups:
+            await admin.create_group(group.name)
+            for name in group.topics if group.popped else ():
+                await admin.set_consume_mode(name, group.name, MODE_POP)
 
     async def _join(self, group: Group) -> None:
         for name in group.member_names:

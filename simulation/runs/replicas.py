@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 LOOK_MS = 100
 UNWELL = "replication"
 """The fault of a broker without a master, or one of whose slaves isn't in sync."""
+ALL_LOST = "all copies of a message may be lost"
+"""Counted when all machines of a broker that had it lost data. They may have lost its topics and groups, too."""
 WINDOW_BYTES = 1024 * 1024
 # A slave has what its master wrote a moment ago, also the notes that a broker writes at rest.
 EQUAL_WITHIN_MS = 20_000
@@ -106,10 +108,11 @@ class ReplicaSets:
 
     def slaves(self, name: str) -> list[str]:
         """Return the machines of a broker that run as slaves."""
-        return [machine for machine in self._brokers.machines_of(name) if self._role(machine) == SLAVE]
+        return [machine for machine in self._brokers.machines_of(name) if self.is_slave(machine)]
 
-    def _role(self, machine: str) -> str:
-        return self._running[machine].state.settings.broker_role if machine in self._up else ""
+    def is_slave(self, machine: str) -> bool:
+        """Return whether a machine runs as a slave."""
+        return machine in self._up and self._running[machine].state.settings.broker_role == SLAVE
 
     async def _look_loop(self) -> None:
         while True:
@@ -208,7 +211,7 @@ class ReplicaSets:
         spoiled.add(machine)
         if len(spoiled) >= self._brokers.copies_awaited:
             self._record.note(ProcessEnded(self._world.uptime_ms, name, LOST_MORE, 0))
-            self._record.states["all copies of a message may be lost"] += 1
+            self._record.states[ALL_LOST] += 1
 
     def lets_lose(self, name: str, is_losing: bool) -> None:
         """Note that an administrator lets a slave take over that hasn't all, or doesn't any more."""

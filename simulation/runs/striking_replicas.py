@@ -49,7 +49,7 @@ class ReplicaStriker:
             case "cut replicas":
                 return self._cut(name, chance)
             case "hold copy":
-                machine = await self._hold(name, chance)
+                machine, _ = await self._hold(name, chance)
                 return lambda: self._release(machine)
             case "elect lagging":
                 return await self._elect_lagging(name, chance, strike.lasts_ms)
@@ -114,11 +114,11 @@ class ReplicaStriker:
             states["a failover lost messages"] += 1
         return done
 
-    async def _hold(self, name: str, chance: Random) -> str:
-        """Let a random slave copy nothing; return its machine, empty if there is none."""
+    async def _hold(self, name: str, chance: Random) -> tuple[str, bool]:
+        """Let a random slave copy nothing. Return its machine, empty if there is none, and whether it has answered."""
         slaves = self._replicas.slaves(name)
         machine = chance.choice(slaves) if slaves else ""
-        return machine if machine and await self._control(machine, hold=True) else ""
+        return machine, bool(machine) and await self._control(machine, hold=True)
 
     async def _control(self, machine: str, hold: bool) -> bool:
         address = f"{self._world.network.hosts[machine]}:{self._cluster.brokers[machine].port}"
@@ -129,16 +129,15 @@ class ReplicaStriker:
         return True
 
     async def _release(self, machine: str) -> None:
-        """Let a slave copy again, also if it doesn't answer now. A master, or a new process, holds nothing."""
+        """Let a slave copy again, also if it hasn't answered: it was frozen, and holds its copy when it continues."""
         for _ in range(TRIES_MAX if machine else 0):
-            is_held = machine in self._cluster.up and self._cluster.brokers[machine].replication_state().is_held
-            if not is_held or await self._control(machine, hold=False):
-                return
+            if not self._replicas.is_slave(machine) or await self._control(machine, hold=False):
+                return  # A master, or a new process, holds nothing.
             await self._world.run_for(PAUSE_MS)
 
     async def _elect_lagging(self, name: str, chance: Random, lasts_ms: int) -> End:
-        machine = await self._hold(name, chance)
-        if machine:
+        machine, is_held = await self._hold(name, chance)
+        if is_held:
             await asyncio.sleep(min(lasts_ms, LAGS_MS) / 1000)  # house: on virtual time
             self._replicas.lets_lose(name, True)
             state = self._cluster.brokers[machine].replication_state() if machine in self._cluster.up else None
