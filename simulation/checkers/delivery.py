@@ -10,6 +10,7 @@ from staticfire.simulation.checkers.events import (
     GoneForGood,
     MessageFound,
     NotSettled,
+    OffsetSeen,
     ProcessBegan,
     ProcessEnded,
     QueuePlace,
@@ -153,12 +154,17 @@ class ReachesAll(Checker):
     hears = (CallBegan, CallEnded, MessageFound, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload, gets_all: bool = True) -> None:
-        """`gets_all`: if not, a filter keeps messages from the groups, so it is unknown which one was at an offset."""
+        """`gets_all`: if not, a filter keeps messages from the groups, so it is unknown which one was at an offset.
+
+        Then offsets must be seen, too.
+        """
         super().__init__(workload)
         self._gets_all = gets_all
         self._rewinds = Rewinds(workload)
         self._passed: dict[tuple[str, QueuePlace], int] = {}
-        """The highest offset that a group got before the queue became shorter."""
+        """The highest offset that a group got, or passed, before the queue became shorter."""
+        self._next: dict[tuple[str, QueuePlace], int] = {}
+        """The highest offset of a group that was seen."""
         self._was_there: dict[tuple[str, QueuePlace, int], str] = {}
         self._retries: dict[tuple[str, str], set[str]] = {}
         """By group and broker: messages that have failed and wait there for their retry."""
@@ -182,6 +188,8 @@ class ReachesAll(Checker):
                 self._rewinds.see(event)
                 if isinstance(event, ProcessEnded):
                     self._process_ended(event)
+            case OffsetSeen(group=group, place=place, offset=offset):
+                self._next[group, place] = max(offset, self._next.get((group, place), 0))
             case MessageFound(name=name, place=(_, topic, _)):
                 self._found.setdefault(topic, []).append(event)
                 if topic.startswith(DLQ_PREFIX):
@@ -197,6 +205,9 @@ class ReachesAll(Checker):
             for group, place, offset in self._was_there:
                 if place[0] == ended.who:
                     self._passed[group, place] = max(offset, self._passed.get((group, place), 0))
+            for (group, place), offset in self._next.items():
+                if place[0] == ended.who:
+                    self._passed[group, place] = max(offset - 1, self._passed.get((group, place), 0))
 
     def _ended(self, began: CallBegan, is_success: bool) -> None:
         at, consumed = (began.group, began.place[0]), self._consumed[began.group]

@@ -10,6 +10,7 @@ from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
     MessageFound,
+    OffsetSeen,
     ProcessBegan,
     ProcessEnded,
     RunEvent,
@@ -56,7 +57,7 @@ class FiltersKept(Checker):
     """
 
     promise = "a group gets every message that matches its tags or its condition, and no other"
-    hears = (SendBegan, CallBegan, CallEnded, MessageFound, ProcessBegan, ProcessEnded)
+    hears = (SendBegan, CallBegan, CallEnded, OffsetSeen, MessageFound, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -83,6 +84,9 @@ class FiltersKept(Checker):
                     self._reaching[self._groups_of_calls.pop(call)].see(event)
             case MessageFound():
                 self._found(event)
+            case OffsetSeen(group=group):
+                if group in self._reaching:
+                    self._reaching[group].see(event)
             case ProcessBegan() | ProcessEnded():
                 for reaching in self._reaching.values():
                     reaching.see(event)

@@ -11,6 +11,7 @@ from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
     MessageFound,
+    OffsetSeen,
     ProcessBegan,
     ProcessEnded,
     RunEvent,
@@ -78,9 +79,15 @@ def test_what_matches_comes_and_nothing_else(
     assert bool(checker.violations) is is_said
 
 
-@pytest.mark.parametrize(("offset", "is_said"), [(0, False), (3, False), (4, True)])
+@pytest.mark.parametrize(
+    ("committed", "offset", "is_said"),
+    [(0, 0, False), (0, 3, False), (0, 4, True), (6, 5, False), (6, 6, True)],
+)
 @pytest.mark.parametrize("how", ["failed over", "killed"])
-def test_offsets_that_a_group_had_passed_before_its_queue_became_shorter(how: str, offset: int, is_said: bool) -> None:
+def test_offsets_that_a_group_had_passed_before_its_queue_became_shorter(
+    how: str, committed: int, offset: int, is_said: bool
+) -> None:
+    """It got a message, or it passed others that don't match, and committed."""
     checker = FiltersKept(RED)
     for event in (
         ProcessBegan(0, "billing-1"),
@@ -89,6 +96,7 @@ def test_offsets_that_a_group_had_passed_before_its_queue_became_shorter(how: st
         SendBegan(1, "web/2", "orders", 0, False, "red", ()),
         CallBegan(2, 1, "billing", "billing-1", PLACE, (Seen("web/1", 3, 0, False),)),
         CallEnded(3, 1, True),
+        OffsetSeen(3, "billing", PLACE, committed, 7, 1),
         ProcessEnded(4, "broker-a", how, 0),
         ProcessBegan(5, "broker-a"),
         MessageFound(9, "web/2", PLACE, offset),
