@@ -2,7 +2,8 @@
 
 - `events.py`: the events; `checker.py`: the base class; `unrest.py`: the times of faults; `rewinds.py`: queues that
   have become shorter; `losses.py`: what an end of a broker may destroy
-- `delivery.py`: nothing lost, everything delivered, no duplicate without a cause, nothing early, transactions
+- `delivery.py`: nothing lost, no duplicate without a cause, nothing early, transactions; `reaching.py`: everything
+  delivered
 - `order.py`: order in a queue, one owner, its lock; `offsets.py`: committed offsets; `handing_over.py`: offsets of
   members that leave
 - `dead_letters.py`: after how many retries; `copies.py`: the number of stored retries and dead letters
@@ -31,7 +32,6 @@ from staticfire.simulation.checkers.delivery import (
     Intact,
     NothingEarly,
     NothingLost,
-    ReachesAll,
     StoredOnce,
     TransactionsKept,
 )
@@ -44,6 +44,7 @@ from staticfire.simulation.checkers.offsets import BeginsWhereItStands, OffsetsG
 from staticfire.simulation.checkers.order import InOrder, LocksHeld, OneOwner, OwnersAgree
 from staticfire.simulation.checkers.placing import AskedOften, InItsQueue
 from staticfire.simulation.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
+from staticfire.simulation.checkers.reaching import ReachesAll
 from staticfire.simulation.checkers.replicas import OffsetsCopied, OneMaster, QuorumKept, ReplicasEqual
 from staticfire.simulation.checkers.returning import RetriedInTime, ReturnsInTime
 

@@ -1,6 +1,6 @@
-"""Nothing is lost, everything is delivered, and nothing is redelivered without a cause."""
+"""Nothing is lost, and nothing is redelivered without a cause."""
 
-from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC, DLQ_PREFIX
+from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
     CallBegan,
@@ -10,7 +10,6 @@ from staticfire.simulation.checkers.events import (
     GoneForGood,
     MessageFound,
     NotSettled,
-    OffsetSeen,
     ProcessBegan,
     ProcessEnded,
     QueuePlace,
@@ -21,7 +20,7 @@ from staticfire.simulation.checkers.events import (
     SendFailed,
     TransactionEnded,
 )
-from staticfire.simulation.checkers.losses import SHORTENING, Losses, takes_acknowledged
+from staticfire.simulation.checkers.losses import Losses, takes_acknowledged
 from staticfire.simulation.checkers.rewinds import Rewinds
 from staticfire.simulation.checkers.unrest import GroupTroubles, TroubledTimes
 from staticfire.simulation.workload.description import Workload
@@ -140,104 +139,6 @@ class Intact(Checker):
         told = self._told.get((place, offset), name)
         if told != name:
             self.broken(at_ms, f"{where} has {name} at offset {offset} of {place}, which was returned to {told}")
-
-
-class ReachesAll(Checker):
-    """Every message in a topic at the end was consumed by each group, or is a dead letter.
-
-    A power loss makes offsets available again. Members that had consumed the lost messages may skip the new ones at
-    their offsets (rewinds.py). Acknowledged messages that are gone are checked by NothingLost. With ASYNC_FLUSH, the
-    retry of a failed message may be lost, too, after its group has moved on.
-    """
-
-    promise = "at the end, each group has consumed all messages of its topics, or moved them to its dead letters"
-    hears = (CallBegan, CallEnded, MessageFound, ProcessBegan, ProcessEnded)
-
-    def __init__(self, workload: Workload, gets_all: bool = True) -> None:
-        """`gets_all`: if not, a filter keeps messages from the groups, so it is unknown which one was at an offset.
-
-        Then offsets must be seen, too.
-        """
-        super().__init__(workload)
-        self._gets_all = gets_all
-        self._rewinds = Rewinds(workload)
-        self._passed: dict[tuple[str, QueuePlace], int] = {}
-        """The highest offset that a group got, or passed, before the queue became shorter."""
-        self._next: dict[tuple[str, QueuePlace], int] = {}
-        """The highest offset of a group that was seen."""
-        self._was_there: dict[tuple[str, QueuePlace, int], str] = {}
-        self._retries: dict[tuple[str, str], set[str]] = {}
-        """By group and broker: messages that have failed and wait there for their retry."""
-        self._excused: set[tuple[str, str]] = set()
-        self._consumed: dict[str, set[str]] = {group: set() for group in self.groups}
-        self._calls: dict[int, CallBegan] = {}
-        self._found: dict[str, list[MessageFound]] = {}
-        self._dead: set[tuple[str, str]] = set()
-
-    def see(self, event: RunEvent) -> None:
-        match event:
-            case CallBegan(call=call, group=group, place=place):
-                self._calls[call] = event
-                for seen in event.messages:
-                    self._was_there[group, place, seen.offset] = seen.name
-            case CallEnded(call=call, is_success=is_success):
-                began = self._calls.pop(call, None)
-                if began is not None:
-                    self._ended(began, is_success)
-            case ProcessBegan() | ProcessEnded():
-                self._rewinds.see(event)
-                if isinstance(event, ProcessEnded):
-                    self._process_ended(event)
-            case OffsetSeen(group=group, place=place, offset=offset):
-                self._next[group, place] = max(offset, self._next.get((group, place), 0))
-            case MessageFound(name=name, place=(_, topic, _)):
-                self._found.setdefault(topic, []).append(event)
-                if topic.startswith(DLQ_PREFIX):
-                    self._dead.add((topic.removeprefix(DLQ_PREFIX), name))
-            case _:
-                pass
-
-    def _process_ended(self, ended: ProcessEnded) -> None:
-        if takes_acknowledged(ended, self.workload.brokers):
-            for group in self.groups:
-                self._excused |= {(group, name) for name in self._retries.get((group, ended.who), ())}
-        if ended.how in SHORTENING:
-            for group, place, offset in self._was_there:
-                if place[0] == ended.who:
-                    self._passed[group, place] = max(offset, self._passed.get((group, place), 0))
-            for (group, place), offset in self._next.items():
-                if place[0] == ended.who:
-                    self._passed[group, place] = max(offset - 1, self._passed.get((group, place), 0))
-
-    def _ended(self, began: CallBegan, is_success: bool) -> None:
-        at, consumed = (began.group, began.place[0]), self._consumed[began.group]
-        for seen in began.messages:
-            if is_success:
-                consumed.add(seen.name)
-                if at in self._retries:
-                    self._retries[at].discard(seen.name)
-            else:
-                self._retries.setdefault(at, set()).add(seen.name)
-
-    def finish(self) -> None:
-        for group in self.groups.values():
-            if group.is_filtering or group.broadcasts:  # FiltersKept and ReachesEach check these.
-                continue
-            for topic in group.topics:
-                for found in self._found.get(topic, []):
-                    self._check(group.name, found)
-
-    def _check(self, group: str, found: MessageFound) -> None:
-        was_there = self._was_there.get((group, found.place, found.offset), found.name)
-        is_other = was_there != found.name
-        if not self._gets_all:
-            is_other = is_other or found.offset <= self._passed.get((group, found.place), -1)
-        is_passed_over = is_other and self._rewinds.have_been(group, found.place)
-        if is_passed_over or (group, found.name) in self._excused:
-            return
-        if found.name not in self._consumed[group] and (group, found.name) not in self._dead:
-            words = f"{found.name} is at offset {found.offset} of {found.place}"
-            self.broken(found.at_ms, f"{words}, and {group} has neither consumed it nor moved it to its dead letters")
 
 
 class DuplicatesExplained(Checker):

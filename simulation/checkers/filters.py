@@ -5,7 +5,6 @@ from dataclasses import replace
 from staticfire.protocol.names import is_dead_letter_topic
 from staticfire.protocol.tags import ALL_TAGS
 from staticfire.simulation.checkers.checker import Checker
-from staticfire.simulation.checkers.delivery import ReachesAll
 from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
@@ -16,6 +15,7 @@ from staticfire.simulation.checkers.events import (
     RunEvent,
     SendBegan,
 )
+from staticfire.simulation.checkers.reaching import ReachesAll
 from staticfire.simulation.workload.description import Group, Workload
 
 

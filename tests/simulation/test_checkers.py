@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
 from staticfire.simulation.checkers import Checker
 from staticfire.simulation.checkers.checker import EVENTS_AT_ONCE, Checkers
-from staticfire.simulation.checkers.delivery import NothingLost, ReachesAll, TransactionsKept
+from staticfire.simulation.checkers.delivery import NothingLost, TransactionsKept
 from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
@@ -29,6 +29,7 @@ from staticfire.simulation.checkers.events import (
 )
 from staticfire.simulation.checkers.offsets import BeginsWhereItStands, OffsetsGrow
 from staticfire.simulation.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
+from staticfire.simulation.checkers.reaching import ReachesAll
 from staticfire.simulation.workload import Brokers, Group, Topic, Workload
 
 pytestmark = pytest.mark.row("S3")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from staticfire.simulation.checkers.checker import Violation
-from staticfire.simulation.checkers.delivery import ReachesAll
 from staticfire.simulation.checkers.events import FaultBegan, FaultEnded, OffsetsReset, RunEvent
+from staticfire.simulation.checkers.reaching import ReachesAll
 from staticfire.simulation.runs.lessons import BEFORE_MS, lessons
 from staticfire.simulation.runs.outcome import RunOutcome
 from staticfire.simulation.runs.play import WARM_UP_MS, Play, play
