@@ -9,6 +9,7 @@ import gc
 import traceback
 from collections.abc import Sequence
 from random import Random
+from threading import get_ident
 from time import process_time
 
 import msgspec
@@ -108,10 +109,14 @@ class _Run:
         self._record = record
         self.virtual_ms = 0
         self.strikes_from_ms = 0
+        self._thread = get_ident()
 
     def logged(self, level: str, event: str, fields: dict[str, object]) -> None:
-        """Count the warnings and errors that programs log: they aren't shown, but their number is interesting."""
-        if level in ("warning", "error"):
+        """Count the warnings and errors that programs log: they aren't shown, but their number is interesting.
+
+        Another thread of this process isn't part of the run: a client that a test has left, say.
+        """
+        if level in ("warning", "error") and get_ident() == self._thread:
             self._record.states[f"log: {event}"] += 1
 
     def played(self) -> str:

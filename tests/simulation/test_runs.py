@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 
 from staticfire.client import ReceivedMessage
 from staticfire.client.consume.queues import concurrent_policy
+from staticfire.runtime.log import logger
 from staticfire.simulation.checkers import Checker
 from staticfire.simulation.checkers.events import CallBegan, RunEvent
 from staticfire.simulation.runs.play import Play, planned, play
@@ -24,6 +26,22 @@ from tests.house.source import ROOT
 from tests.simulation.small import HOURS, WORKLOAD, outcome_of, told
 
 pytestmark = pytest.mark.row("S3")
+
+
+def test_what_another_thread_logs_is_not_part_of_a_run() -> None:
+    over = Event()
+
+    def complain() -> None:
+        while not over.wait(0.001):
+            logger("client").warning("from_another_thread")
+
+    other = Thread(target=complain)
+    other.start()
+    try:
+        assert "from_another_thread" not in told(3)
+    finally:
+        over.set()
+        other.join()
 
 
 def test_a_seed_is_the_same_run_under_any_hash_seed() -> None:
