@@ -68,6 +68,8 @@ class Child:
         self.link = link
         self.ready = False
         self.stopping = False
+        self.was_killed = False
+        """Whether we have killed it."""
         self.exit_code: int | None = None
         self.held_back = b""
         self._last = b""
@@ -78,8 +80,9 @@ class Child:
 
     @property
     def died(self) -> bool:
-        """Whether it ended without a request to stop."""
-        return self.exit_code is not None and not self.stopping
+        """Whether it ended without a request to stop, also if we requested that before we noticed."""
+        is_foreign = not self.stopping or (self.exit_code == -signal.SIGKILL and not self.was_killed)
+        return self.exit_code is not None and is_foreign
 
     @property
     def last_lines(self) -> list[str]:
@@ -209,6 +212,7 @@ class Children:
     def kill(self, child: Child) -> None:
         """Kill a process with SIGKILL, as a power cut would."""
         child.stopping = True
+        child.was_killed = True
         child.process.kill()
         while child.exit_code is None:
             self.pump(1)
@@ -263,6 +267,7 @@ class Children:
         try:
             child.exit_code = child.process.wait(EXIT_TIMEOUT_MS / 1000)
         except subprocess.TimeoutExpired:
+            child.was_killed = True
             child.process.kill()
             child.exit_code = child.process.wait()
         self._read_stderr(child)

@@ -49,7 +49,8 @@ def run(flags: ClusterFlags, command: tuple[str, ...]) -> int:
 
             tell(told_shortly(flags.wanted.compat))
         with standing(flags, early, subprocess.DEVNULL, [signal.SIGCHLD, *PASSED_ON]) as stand:
-            return _run_command(stand, command)
+            exit_code = _run_command(stand, command)
+        return EXIT_CLUSTER_FAILED if stand.dead else exit_code
     except StopAsked as stop:
         return EXIT_SIGNAL_BASE + stop.number
     except ChildFailed as failed:
@@ -58,7 +59,7 @@ def run(flags: ClusterFlags, command: tuple[str, ...]) -> int:
 
 
 def _run_command(stand: Stand, command: tuple[str, ...]) -> int:
-    """Run the command to its end; return the exit code of `run`."""
+    """Run the command to its end; return its exit code."""
     environment = {**os.environ, "NAMESRV_ADDR": stand.cluster.namesrv, "STATICFIRE_CONTROL": stand.control_url}
     if stand.control.token:
         environment["STATICFIRE_CONTROL_TOKEN"] = stand.control.token

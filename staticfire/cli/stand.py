@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from staticfire.launch.places import FLAGS, WantedCluster, WantedControl, url_of
 from staticfire.launch.plan import HOST
 from staticfire.launch.processes import ProcessCluster
+from staticfire.runtime.children import Child
 from staticfire.runtime.ports import listen_near, listen_on, port_of
 from staticfire.runtime.signals import SignalInbox, StopAsked
 from staticfire.runtime.spawning import EarlyStart
@@ -39,6 +40,8 @@ class Stand:
     control_socket: socket.socket
     signals: SignalInbox
     control: WantedControl
+    dead: list[Child] = field(default_factory=list)
+    """The processes that ended unexpectedly. Complete at the end: one that was killed shortly before is found then."""
     ended_badly: list[str] = field(default_factory=list)
     """Set at the end: one sentence for each process that didn't stop in order."""
 
@@ -69,7 +72,7 @@ def standing(
         try:
             running = _running_cluster(flags.wanted, stdout, signals, early, ended_badly, later)
             with running as cluster, _owners_key(cluster):
-                yield Stand(cluster, control_socket, signals, flags.control, ended_badly)
+                yield Stand(cluster, control_socket, signals, flags.control, ended_badly=ended_badly)
         finally:
             control_socket.close()
     finally:

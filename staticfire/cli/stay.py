@@ -83,12 +83,11 @@ def signals_call(handle: Callable[[signal.Signals], None]) -> Iterator[None]:
 
 
 async def until_exit(stand: Stand, process: "subprocess.Popen[bytes]") -> int:
-    """Wait for the end of the command; return the exit code of `run`. Signals are passed on to the command."""
+    """Wait for the end of the command; return its exit code. Signals are passed on to the command."""
     end = asyncio.Event()
-    dead: list[Child] = []
 
     def died(child: Child) -> None:
-        dead.append(child)
+        stand.dead.append(child)
         tell(child.how_it_ended() + child.last_words())
 
     def signalled(number: signal.Signals) -> None:
@@ -102,8 +101,6 @@ async def until_exit(stand: Stand, process: "subprocess.Popen[bytes]") -> int:
     with inbox_calls(stand.signals, signalled):
         await end.wait()
         stand.cluster.children.pump()  # A death before the command's end may not have been read yet.
-    if dead:
-        return EXIT_CLUSTER_FAILED
     return process.returncode if process.returncode >= 0 else EXIT_SIGNAL_BASE - process.returncode
 
 

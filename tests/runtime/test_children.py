@@ -59,6 +59,20 @@ def test_child_that_is_killed_by_somebody_is_told() -> None:
     children.close()
 
 
+def test_child_that_is_killed_by_somebody_shortly_before_it_is_stopped_is_told() -> None:
+    dead: list[Child] = []
+    children = Children(subprocess.DEVNULL, on_death=dead.append)
+    first, second = (children.spawn(plan()) for _ in range(2))
+    children.wait_ready([first, second])
+
+    os.kill(first.pid, signal.SIGKILL)
+    assert children.stop([first]) == []
+    children.kill(second)
+
+    assert dead == [first]
+    children.close()
+
+
 def test_what_children_write_goes_on_without_who_should_read_it() -> None:
     """A pipe behind our stderr that nobody reads: what doesn't fit is dropped and counted, and nobody waits."""
     reading, writing = os.pipe()

@@ -9,11 +9,12 @@ from staticfire.cli.mqadmin.java_text import parse_local
 from staticfire.cli.mqadmin.tables import offsets_text
 from staticfire.cli.options import Whole
 from staticfire.client import MessageQueue
-from staticfire.client.cluster.routes import MASTER_ID, without_master
+from staticfire.client.cluster.routes import without_master
 from staticfire.protocol.durations import parse_moment
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.requests.offsets import SearchOffset
 from staticfire.protocol.requests.reset_offset import ResetOffset
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.requests.statistics import GetConsumeStats
 
 if TYPE_CHECKING:
