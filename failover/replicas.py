@@ -23,6 +23,7 @@ from staticfire.protocol.requests.replication import (
     ReplicationState,
     RoleAnswer,
 )
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.runtime.pool import ConnectionPool
 
 TIMEOUT_MS = 2_000
@@ -33,7 +34,6 @@ CATCH_UP_MS = 3_000
 FENCE_MS = 15_000
 POLL_MS = 20
 ROUTE_WAIT_MS = 5_000
-MASTER_ID = 0
 
 
 class Replica(NamedTuple):

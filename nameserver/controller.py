@@ -7,7 +7,7 @@ The requests to brokers have no access key, also if this nameserver has one: who
 access control refuse them.
 """
 
-from staticfire.failover.replicas import MASTER_ID, Replica, ReplicaAdmin
+from staticfire.failover.replicas import Replica, ReplicaAdmin
 from staticfire.nameserver.advertised_addresses import advertised_address
 from staticfire.nameserver.route_table import RouteTable
 from staticfire.nameserver.settings import NameserverSettings
@@ -27,6 +27,7 @@ from staticfire.protocol.requests.controller import (
     ReplicasTable,
     SyncStateAnswer,
 )
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.runtime.client_machine import connecting
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine

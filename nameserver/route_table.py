@@ -16,12 +16,10 @@ import msgspec
 
 from staticfire.nameserver.min_broker_ids import MinIdChange, after_arrival, after_loss
 from staticfire.protocol.permissions import READ_WRITE, WRITE
-from staticfire.protocol.requests.routes import BrokerData, QueueData
+from staticfire.protocol.requests.routes import MASTER_ID, BrokerData, QueueData
 from staticfire.protocol.requests.static_topics import MappingInfo
 from staticfire.protocol.requests.topics import DataVersion, TopicConfig
 from staticfire.protocol.times import UptimeMs
-
-MASTER_ID = 0
 
 
 class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):

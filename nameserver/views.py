@@ -6,11 +6,11 @@ address goes through it. Broker ids are sorted; everything else is in the order 
 
 from collections.abc import Callable, Iterator
 
-from staticfire.nameserver.route_table import MASTER_ID, RouteTable
+from staticfire.nameserver.route_table import RouteTable
 from staticfire.protocol.names import RETRY_PREFIX, may_create_group
 from staticfire.protocol.permissions import READ_WRITE, UNIT, UNIT_SUB, writable
 from staticfire.protocol.requests.brokers import MemberGroup
-from staticfire.protocol.requests.routes import BrokerData, ClusterInfo, QueueData, TopicList, TopicRouteData
+from staticfire.protocol.requests.routes import MASTER_ID, BrokerData, ClusterInfo, QueueData, TopicList, TopicRouteData
 
 Advertise = Callable[[str], str]
 

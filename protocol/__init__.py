@@ -27,7 +27,8 @@ Messages:
 Names and notations:
 
 - `names.py`, `permissions.py`: names and permissions of topics and groups; `lag.py`: the lag of a group in a queue
-- `numbers.py`: int and long, with their ranges; `times.py`: message time and uptime as two types
+- `numbers.py`: int and long, with their ranges; `nouns.py`: numbers in sentences; `times.py`: message time and uptime
+  as two types
 - `clock_face.py`, `clock_words.py`, `durations.py`: a clock that can be set, and the texts that set it
 - `fastjson.py`: JSON as RocketMQ writes and reads it, made of `fastjson_writer.py`, `fastjson_reader.py` (lenient) and
   `fastjson_shape.py` (into classes)

@@ -98,7 +98,10 @@ class AccessRefusals:
         wall_ms: int,
         similar: Callable[[AccessRefusal], str] = lambda _: "",
     ) -> RefusedAccess | None:
-        """Note a refusal for each group that the request is about; return it if it is new. `similar`: see there."""
+        """Note a refusal for each group that the request is about; return it if it is new.
+
+        `similar` returns what the record says there.
+        """
         new = None
         resource = "" if one.resource is None else readable(one.resource.text)
         user, client, name = readable(one.user), readable(client), readable(name)

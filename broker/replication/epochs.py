@@ -34,9 +34,7 @@ def entries(epochs: Sequence[Epoch]) -> list[EpochEntry]:
     firsts: dict[int, Epoch] = {}
     for epoch in epochs:
         firsts.setdefault(epoch.epoch, epoch)
-    starts = [epoch.start_position for epoch in firsts.values()]
-    ends = [*starts[1:], INT64_MAX]
-    return [EpochEntry(epoch, start, end) for epoch, start, end in zip(firsts, starts, ends, strict=True)]
+    return [EpochEntry(one.epoch, one.start_position, end) for one, end in _ends([*firsts.values()], INT64_MAX)]
 
 
 def _ends(epochs: Sequence[Epoch], end: int) -> list[tuple[Epoch, int]]:

@@ -19,7 +19,7 @@ from staticfire.broker.registration import Registration
 from staticfire.broker.replication.copy_fence import CopyFence, MasterLost
 from staticfire.broker.replication.copy_run import CopyRun
 from staticfire.broker.replication.epochs import cut, newest
-from staticfire.broker.replication.lineage import MASTER_ID, Lineage, write_lineage
+from staticfire.broker.replication.lineage import Lineage, write_lineage
 from staticfire.broker.replication.role_change import ChangeRoleOf, RoleChange
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.successor import another_id, members_of
@@ -42,6 +42,7 @@ from staticfire.protocol.requests.replication import (
     Joining,
     JoinReplication,
 )
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
 from staticfire.runtime.pool import ConnectionPool

@@ -13,12 +13,12 @@ import msgspec
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.replication import SLAVE, Epoch
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.runtime.machine import Files
 from staticfire.runtime.state_file import read_state_file, replace_state_file
 
 FILE = "replication.json"
 SYNC_MASTER = "SYNC_MASTER"
-MASTER_ID = 0
 
 
 class Lineage(msgspec.Struct, rename="camel", frozen=True):

@@ -24,7 +24,6 @@ from staticfire.broker.replication.around import BrokerAround
 from staticfire.broker.replication.epochs import FIRST, begun, begun_again, newest
 from staticfire.broker.replication.ha_status import ha_of_master, ha_of_slave
 from staticfire.broker.replication.lineage import (
-    MASTER_ID,
     SYNC_MASTER,
     Lineage,
     is_slave,
@@ -49,6 +48,7 @@ from staticfire.protocol.requests.replication import (
     ReplicationAnswer,
     ReplicationState,
 )
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Handler
 from staticfire.runtime.log import logger

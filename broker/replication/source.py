@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from staticfire.broker.replication.epochs import common_end, newest
 from staticfire.broker.replication.followers import Follower, Followers, Limits
-from staticfire.broker.replication.lineage import MASTER_ID, Lineage, waits_for_copies
+from staticfire.broker.replication.lineage import Lineage, waits_for_copies
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
@@ -34,6 +34,7 @@ from staticfire.protocol.requests.replication import (
     Joining,
     JoinReplication,
 )
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher

@@ -4,11 +4,12 @@ import msgspec
 
 from staticfire.broker.registration import Registration
 from staticfire.broker.replication.epochs import newest
-from staticfire.broker.replication.lineage import MASTER_ID, Lineage, waits_for_copies
+from staticfire.broker.replication.lineage import Lineage, waits_for_copies
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.errors import NetworkError, ProtocolError, StorageError
 from staticfire.protocol.requests.brokers import GetMemberGroup, MemberGroupAnswer
 from staticfire.protocol.requests.replication import SLAVE, Epoch, GetReplication, ReplicationAnswer, ReplicationState
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.runtime.log import logger
 from staticfire.runtime.pool import ConnectionPool
 

@@ -73,6 +73,11 @@ class _CheckedPiece:
         self.last, self.stored_ms = -1, 0
         """The position of the last record, and the newest store time."""
 
+    def next_offset(self, queue: Queue) -> int:
+        """Return the offset of the next record of a queue."""
+        new = self.news.get(queue)
+        return queue.next_offset + (0 if new is None else new.count)
+
     def add(self, queue: Queue, entries: bytes, record_bytes: int) -> None:
         new = self.news.get(queue)
         if new is None:
@@ -150,8 +155,7 @@ class CopiedLog:
             if topic in OF_OTHER_CODES or self._deleted_below(topic) > piece.position:
                 return None
             queue = self._queue_of(topic, queue_id)
-            new = piece.news.get(queue)
-            return queue, queue.packed_topic, queue.next_offset + (0 if new is None else new.count)
+            return queue, queue.packed_topic, piece.next_offset(queue)
 
         taken = twin.take_copied(data, at, piece.position + at, place, crc32)
         if taken is None:
@@ -184,9 +188,8 @@ class CopiedLog:
         if proven_offset(record, position, size, queue_id, queue.packed_topic) != queue_offset:
             self._check(data, at, position)
             raise StorageError(f"the record at position {position} of the copied log is damaged")
-        new = piece.news.get(queue)
-        if queue.next_offset + (0 if new is None else new.count) != queue_offset:
-            if new is not None:
+        if piece.next_offset(queue) != queue_offset:
+            if queue in piece.news:
                 return False
             self._jump(queue, queue_offset, position)
         piece.add(queue, ENTRY.pack(position, size, self._tags_code_of(topic, properties, stored_ms)), size)

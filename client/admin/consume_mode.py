@@ -2,11 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 
-from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.assignment import MODE_POP, MODE_PULL, MessageRequestMode, SetMessageRequestMode
-from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.protocol.requests.routes import MASTER_ID, TopicRouteData
 
 Ask = Callable[[str, Request, str], Awaitable[Answer]]
 """Sends a request to an address; the text is for errors. Raises: BrokerAnswer, NetworkError."""

@@ -14,8 +14,9 @@ start; its disk may be a new one, or have lost the end. Otherwise the watch wait
 
 from collections.abc import Awaitable, Callable
 
-from staticfire.failover.replicas import MASTER_ID, Replica, ReplicaAdmin
+from staticfire.failover.replicas import Replica, ReplicaAdmin
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
 

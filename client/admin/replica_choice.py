@@ -6,8 +6,8 @@ Changes go to masters. What is only read comes from the slave with the lowest id
 from collections.abc import Mapping
 
 from staticfire.client.admin.group_view import GroupWarning
-from staticfire.client.cluster.routes import MASTER_ID, without_master
-from staticfire.protocol.requests.routes import ClusterInfo
+from staticfire.client.cluster.routes import without_master
+from staticfire.protocol.requests.routes import MASTER_ID, ClusterInfo
 
 Replicas = Mapping[str, Mapping[int, str]]
 """Addresses by broker name and id, both sorted."""

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from staticfire.failover.replicas import MASTER_ID, Replica
+from staticfire.failover.replicas import Replica
 from staticfire.protocol.durations import format_duration
+from staticfire.protocol.requests.routes import MASTER_ID
 
 
 def line_of(replica: Replica, replicas: list[Replica]) -> dict[str, Any]:

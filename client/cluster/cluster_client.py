@@ -20,12 +20,13 @@ from staticfire.client.cluster.namespaces import Namespace
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.cluster.replies import Replies
 from staticfire.client.cluster.route_cache import RouteCache
-from staticfire.client.cluster.routes import MASTER_ID, address_to_read, address_to_write, not_found
+from staticfire.client.cluster.routes import address_to_read, address_to_write, not_found
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.client.cluster.transaction_checks import TransactionChecks
 from staticfire.client.cluster.wakeup import Wakeup
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ConnectFailed
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.client_machine import client_machine, with_client
 from staticfire.runtime.connection import Connection

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Iterable
 
 from staticfire.client.cluster.cluster_client import ClusterClient
-from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.client.cluster.subscriptions import TAG, Subscription, shortened
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import ClientError, NetworkError
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.connections import CheckClientConfig, ClientConfig
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
 

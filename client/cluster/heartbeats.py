@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from staticfire.client.cluster.broker_time import BrokerTime
 from staticfire.client.cluster.route_cache import RouteCache
-from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.client.cluster.settings import ClientSettings
 from staticfire.protocol.command import SUCCESS, Answer
 from staticfire.protocol.errors import AnswerTimeout, ClientError
@@ -27,6 +26,7 @@ from staticfire.protocol.requests.clients import (
     ProducerData,
     UnregisterClient,
 )
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger

@@ -7,8 +7,7 @@ check transactions with, and a consumer doesn't pull from it. Route polls and he
 import asyncio
 from collections.abc import Callable
 
-from staticfire.client.cluster.routes import MASTER_ID
-from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.protocol.requests.routes import MASTER_ID, TopicRouteData
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.machine import Clock
 

@@ -12,9 +12,8 @@ from staticfire.client.cluster.queues import MessageQueue
 from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import QUEUES_OF_TOPIC_MAX
 from staticfire.protocol.permissions import readable, writable
-from staticfire.protocol.requests.routes import QueueData, TopicRouteData
+from staticfire.protocol.requests.routes import MASTER_ID, QueueData, TopicRouteData
 
-MASTER_ID = 0
 BrokerAddresses = Mapping[str, Mapping[int, str]]
 
 

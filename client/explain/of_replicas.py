@@ -5,9 +5,9 @@ Each rule is a function of the facts that yields its findings. explanation.py ha
 
 from collections.abc import Iterable
 
-from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.client.explain.facts import GroupFacts, QueueFacts, ReplicaFacts
 from staticfire.client.explain.findings import ExplainFinding, count, named, some
+from staticfire.protocol.requests.routes import MASTER_ID
 
 # A slave that copies without delay may be this many messages behind when two replicas are queried one after the other.
 BEHIND_MIN = 10

@@ -6,7 +6,7 @@ choose from. If a change leaves no writable queue, the topic is forgotten, and t
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import MASTER_ID, publish_queues, without_master
+from staticfire.client.cluster.routes import publish_queues, without_master
 from staticfire.client.cluster.settings import ProducerSettings
 from staticfire.client.produce.backpressure import Backpressure
 from staticfire.client.produce.broker_faults import BrokerFaults
@@ -22,7 +22,7 @@ from staticfire.protocol.errors import (
     StaticfireError,
 )
 from staticfire.protocol.names import topic_fault
-from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.protocol.requests.routes import MASTER_ID, TopicRouteData
 from staticfire.protocol.times import UptimeMs
 
 

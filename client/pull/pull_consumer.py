@@ -16,7 +16,7 @@ from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.condition_check import refuse_too_old
 from staticfire.client.cluster.pull_answers import PullResult, packed_address, read_pull
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import MASTER_ID, subscribe_queues
+from staticfire.client.cluster.routes import subscribe_queues
 from staticfire.client.cluster.settings import PullSettings
 from staticfire.client.cluster.subscriptions import TAG, expected_tags
 from staticfire.client.consume.listeners.send_back import SendBacks
@@ -27,6 +27,7 @@ from staticfire.protocol.limits import PULL_MESSAGES_MAX
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.names import group_fault
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.runtime.machine import Machine
 
 # The maximum number of queues whose suggested replica is remembered.

@@ -6,7 +6,7 @@ removed as soon as its connection is lost. If several brokers registered on that
 among them changes.
 """
 
-from staticfire.nameserver.route_table import MASTER_ID, BrokerEntry, Registered
+from staticfire.nameserver.route_table import BrokerEntry, Registered
 from staticfire.nameserver.state import NameserverState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
@@ -21,7 +21,7 @@ from staticfire.protocol.requests.brokers import (
     UnregisterBroker,
 )
 from staticfire.protocol.requests.clock import ClockReading
-from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG, KVTable
+from staticfire.protocol.requests.routes import MASTER_ID, ORDER_TOPIC_CONFIG, KVTable
 from staticfire.protocol.requests.topics import DataVersion
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Handler

@@ -7,11 +7,11 @@ id to a nameserver, so rules match it by address here. Brokers state their names
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from staticfire.nameserver.route_table import MASTER_ID
 from staticfire.nameserver.state import NameserverState
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.requests.faults import FaultRemovedAnswer, FaultRule, FaultsAnswer, FaultsThere
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
 

@@ -12,6 +12,7 @@ from staticfire.protocol.command import Answer, Request, request
 from staticfire.protocol.limits import CONFIG_BYTES_MAX, TABLE_BYTES_MAX
 from staticfire.protocol.numbers import Int64
 from staticfire.protocol.requests.brokers import MemberGroup
+from staticfire.protocol.requests.routes import NameserverConfigAnswer
 
 
 class ControllerMetadataAnswer(Answer, rename="camel"):
@@ -131,11 +132,7 @@ class CleanBrokerData(Request, rename="camel"):
     invoke_time: Int64 | None = None
 
 
-class ControllerConfigAnswer(Answer, rename="camel"):
-    """All settings as a java.util.Properties text."""
-
-
-@request(RequestCode.GET_CONTROLLER_CONFIG, answer=ControllerConfigAnswer)
+@request(RequestCode.GET_CONTROLLER_CONFIG, answer=NameserverConfigAnswer)
 class GetControllerConfig(Request, rename="camel"):
     """Ask for all settings of the controller."""
 

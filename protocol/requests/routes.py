@@ -10,6 +10,9 @@ from staticfire.protocol.limits import CONFIG_BYTES_MAX
 from staticfire.protocol.numbers import Int32, Int64
 from staticfire.protocol.requests.static_topics import MappingInfo
 
+MASTER_ID = 0
+"""The id of a master among the addresses of its broker. Slaves have higher ones."""
+
 
 class QueueData(msgspec.Struct, rename="camel", gc=False):
     """How many queues of a topic a broker has, and their permissions."""
@@ -22,7 +25,7 @@ class QueueData(msgspec.Struct, rename="camel", gc=False):
 
 
 class BrokerData(msgspec.Struct, rename="camel", gc=False):
-    """The addresses of a broker and its replicas. Id 0 is the master."""
+    """The addresses of a broker and its replicas, by id."""
 
     cluster: str
     broker_name: str

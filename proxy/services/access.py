@@ -12,12 +12,11 @@ from typing import Any, TypeVar, cast
 from google.protobuf.message import Message
 
 from staticfire.client.cluster.cluster_client import ClusterClient
-from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer
 from staticfire.protocol.errors import ConnectFailed, NetworkError
 from staticfire.protocol.requests.access import JudgeAnswer, JudgeCall, JudgedCall
-from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetClusterInfo
+from staticfire.protocol.requests.routes import MASTER_ID, ClusterInfoAnswer, GetClusterInfo
 from staticfire.proxy.proto.rocketmq_v2_pb2 import Code, Status
 from staticfire.proxy.services.access_needs import NO_MESSAGE, is_empty_send, needs_of, presented_by
 from staticfire.proxy.services.callers import CLIENT_ID

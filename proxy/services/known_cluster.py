@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import MASTER_ID, address_to_read, publish_queues, without_master
+from staticfire.client.cluster.routes import address_to_read, publish_queues, without_master
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import (
@@ -23,7 +23,7 @@ from staticfire.protocol.errors import (
     broker_answer,
 )
 from staticfire.protocol.requests.groups import GetGroupConfig, GroupConfigAnswer, SubscriptionGroupConfig
-from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.protocol.requests.routes import MASTER_ID, TopicRouteData
 from staticfire.protocol.requests.topics import GetTopicConfig, TopicConfig, TopicConfigAnswer
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.services.message_types import UNSPECIFIED, type_of_topic

@@ -11,9 +11,8 @@ Not done
 
 from collections.abc import Iterator
 
-from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.protocol.permissions import readable, writable
-from staticfire.protocol.requests.routes import BrokerData, QueueData, TopicRouteData
+from staticfire.protocol.requests.routes import MASTER_ID, BrokerData, QueueData, TopicRouteData
 from staticfire.proxy.proto.rocketmq_v2_pb2 import (
     Assignment,
     Broker,

@@ -10,6 +10,7 @@ from staticfire.chaos.session import Calm, SeedResult, WantedTrial
 from staticfire.chaos.strikes import PlannedFault
 from staticfire.chaos.usage import Usage
 from staticfire.chaos.weather import impossible
+from staticfire.protocol.nouns import counted
 
 OUTPUT_LINES = 20
 OFFSET_FILES = (
@@ -62,7 +63,7 @@ class Telling:
             self._say(strike.command)
 
     def shrinking(self, faults: int) -> None:
-        self._say(f"  again with {number_of(faults, 'fault')}")
+        self._say(f"  again with {counted(faults, 'fault')}")
 
     def seed(self, result: SeedResult) -> None:
         faults = f"{len(result.plan) - len(result.missed)} of {len(result.plan)} faults hit"
@@ -75,7 +76,7 @@ class Telling:
                 self._say(f"  didn't hit: {struck.strike.command} ({why})")
         if result.undecided:
             self._say(
-                f"  still open at the end: {number_of(result.undecided, 'message')}; nothing is concluded from them"
+                f"  still open at the end: {counted(result.undecided, 'message')}; nothing is concluded from them"
             )
         if result.unrelated:
             self._say("  it failed although no fault had hit anything, so faults aren't the reason:")
@@ -105,9 +106,9 @@ class Telling:
         broken = [result for result in results if result.broken]
         hits = sum(len(result.plan) - len(result.missed) for result in results)
         stopped = "stopped: " if is_stopped else ""
-        seeds = number_of(len(results), "seed")
+        seeds = counted(len(results), "seed")
         verdict = f"{len(broken)} of {seeds} broke a promise" if broken else f"{seeds}, all promises kept"
-        self._say(f"{stopped}{verdict}; {number_of(hits, 'fault')} hit")
+        self._say(f"{stopped}{verdict}; {counted(hits, 'fault')} hit")
         if results and not hits:
             self._say("no fault has hit anything, so nothing was tested")
 
@@ -188,18 +189,13 @@ def as_json(broken: Sequence[Broken]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def number_of(count: int, noun: str) -> str:
-    """Return a number of things in words."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
 def _which(result: SeedResult, enough: int) -> str:
     """Say what the faults are that are listed below a failing seed."""
     if result.as_in_seed is not None:
         return f"its faults (not reduced: seed {result.as_in_seed} broke the same promise)"
     if not result.shrink_runs:
         return "its faults"
-    return f"{enough} of {number_of(len(result.plan), 'fault')} reproduce it ({number_of(result.shrink_runs, 'run')})"
+    return f"{enough} of {counted(len(result.plan), 'fault')} reproduce it ({counted(result.shrink_runs, 'run')})"
 
 
 def used(usage: Usage) -> str:

@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from staticfire.client import Admin
-from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.control.routes import ControlCall, Reply, Route
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import NetworkError
-from staticfire.protocol.requests.routes import BrokerData
+from staticfire.protocol.requests.routes import MASTER_ID, BrokerData
 from staticfire.protocol.requests.statistics import STORE_REFUSAL, GetRuntimeInfo
 
 ASK_TIMEOUT_MS = 1_000

@@ -7,14 +7,13 @@ import asyncio
 
 from staticfire.control.view import ClusterView
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError
-from staticfire.protocol.requests.routes import ClusterInfoAnswer, GetClusterInfo, GetRoute, RouteAnswer
+from staticfire.protocol.requests.routes import MASTER_ID, ClusterInfoAnswer, GetClusterInfo, GetRoute, RouteAnswer
 from staticfire.protocol.requests.statistics import STORE_REFUSAL, GetRuntimeInfo, RuntimeInfoAnswer
 from staticfire.protocol.requests.topics import GetTopicConfig
 from staticfire.runtime.addresses import each_address
 from staticfire.runtime.pool import ConnectionPool
 
 ASK_TIMEOUT_MS = 1_000
-MASTER_ID = 0
 
 
 async def complaints(pool: ConnectionPool, cluster: ClusterView) -> list[str]:

@@ -13,7 +13,6 @@ from staticfire.client import Admin, MessageQueue
 from staticfire.client.admin.admin import ADMIN_TIMEOUT_MS
 from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.admin.totals import broker_totals
-from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.control.routes import ControlCall, Reply, Route
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS
@@ -21,6 +20,7 @@ from staticfire.protocol.errors import NetworkError, TopicNotFound
 from staticfire.protocol.lag import lag_of
 from staticfire.protocol.requests.connections import QueryGroupsOfTopic
 from staticfire.protocol.requests.group_state import GetGroupState
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.requests.statistics import GetConsumeStats, GetTopicStats
 from staticfire.protocol.requests.topics import GetTopicConfig
 

@@ -12,6 +12,7 @@ from staticfire.dashboard import cluster_warnings, warnings
 from staticfire.dashboard.addresses import address
 from staticfire.dashboard.calls import Calls, check_names
 from staticfire.dashboard.views.faults import FIELDS, FLAGS
+from staticfire.protocol.nouns import counted
 
 YES_NO = ("yes", "no")
 Form = Mapping[str, str]
@@ -136,7 +137,7 @@ def _resent(reply: dict[str, Any]) -> str:
     others = ", ".join(reply["otherGroups"])
     also = f" These groups get them, too: {others}." if others else ""
     resent = sum(reply["resent"].values())
-    return f"{warnings.count(resent, 'dead letter')} sent again, {reply['skipped']} had been sent before.{left}{also}"
+    return f"{counted(resent, 'dead letter')} sent again, {reply['skipped']} had been sent before.{left}{also}"
 
 
 def _advanced(reply: dict[str, Any]) -> str:
@@ -213,7 +214,7 @@ ACTIONS = {
         ),
         PageAction(
             "clear-faults", "Remove all faults", "DELETE", "/faults", "/faults",
-            lambda reply: f"{warnings.count(reply['removed'], 'rule')} removed.", says=cluster_warnings.clear_faults,
+            lambda reply: f"{counted(reply['removed'], 'rule')} removed.", says=cluster_warnings.clear_faults,
         ),
         PageAction(
             "save-snapshot", "Save a snapshot", "POST", "/snapshots/{name}", "/snapshots",

@@ -5,9 +5,10 @@ from typing import Any
 
 from staticfire.control.clock import MODES
 from staticfire.dashboard.calls import Calls, Refused
-from staticfire.dashboard.warnings import LISTED_MAX, Form, count
+from staticfire.dashboard.warnings import LISTED_MAX, Form
 from staticfire.protocol.durations import format_moment, parse_duration, parse_moment
 from staticfire.protocol.errors import UsageError
+from staticfire.protocol.nouns import counted
 from staticfire.protocol.requests.clock import RATE_MAX
 from staticfire.protocol.requests.snapshots import snapshot_name_fault
 
@@ -31,7 +32,7 @@ async def set_clock(calls: Calls, wanted: Mapping[str, Any]) -> list[str]:
     if mode == clock["mode"] and (mode != SCALED or rate == clock["rate"]):
         return [f"Nothing changes: the clock is {mode} already, at {now}."]
     number = sum(waiting.get("counts", {}).values())
-    held = f"{count(number, 'message')}{'' if waiting.get('isAll', True) else ' or more'}"
+    held = f"{counted(number, 'message')}{'' if waiting.get('isAll', True) else ' or more'}"
     due = f", the first at {clock['nextDueTime']}" if clock["nextDueTime"] else ""
     means = {
         "real": f"Message time runs at normal speed, from {now} on.",
@@ -56,7 +57,7 @@ async def advance(calls: Calls, form: Form) -> list[str]:
     more = " or more" if due == DUE_MAX else ""
     return [
         f"Message time moves from {clock['messageTime']} to {format_moment(target_ms)}. It never moves back.",
-        f"{count(due, 'message')}{more} that {'waits is' if due == 1 else 'wait are'} due on the way, and delivered. "
+        f"{counted(due, 'message')}{more} that {'waits is' if due == 1 else 'wait are'} due on the way, and delivered. "
         "Retries that they cause may be due, too. The response comes when consumers are at rest.",
     ]
 
@@ -87,7 +88,7 @@ async def remove_fault(calls: Calls, form: Form) -> list[str]:
         # Another person may have removed it meanwhile, or its lifetime is over.
         raise Refused(404, {"error": f"there is no fault rule {form.get('number', '')} any more"})
     others = len(rules) - 1
-    left = f"{count(others, 'other rule')} stay{'s' if others == 1 else ''}." if others else "There is no other rule."
+    left = f"{counted(others, 'other rule')} stay{'s' if others == 1 else ''}." if others else "There is no other rule."
     return [f"Rule {_named(found)} is removed.", *_undone([found]), left]
 
 
@@ -96,16 +97,16 @@ async def clear_faults(calls: Calls, _: Form) -> list[str]:
     rules = (await calls.get("/faults"))["faults"]
     if not rules:
         return ["There is no rule. Nothing changes."]
-    words = [f"{count(len(rules), 'rule')} {'is' if len(rules) == 1 else 'are'} removed:"]
+    words = [f"{counted(len(rules), 'rule')} {'is' if len(rules) == 1 else 'are'} removed:"]
     words += [f"Rule {_named(one)}" for one in rules[:LISTED_MAX]]
     more = len(rules) - LISTED_MAX
-    return [*words, *([f"and {count(more, 'more rule')}"] if more > 0 else []), *_undone(rules)]
+    return [*words, *([f"and {counted(more, 'more rule')}"] if more > 0 else []), *_undone(rules)]
 
 
 def _named(rule: Mapping[str, Any]) -> str:
     """Return a rule with its effect until now: `3 (SEND_MESSAGE: drop) at broker-a, which has 7 hits`."""
     hits = sum(rule["hits"].values())
-    return f"{rule['number']} ({rule['words']}) at {', '.join(rule['hits'])}, which has {count(hits, 'hit')},"
+    return f"{rule['number']} ({rule['words']}) at {', '.join(rule['hits'])}, which has {counted(hits, 'hit')},"
 
 
 def _undone(rules: list[dict[str, Any]]) -> list[str]:
@@ -123,14 +124,13 @@ async def save_snapshot(calls: Calls, form: Form) -> list[str]:
         raise Refused(400, {"error": fault})
     summary = await calls.get("/overview")
     words = [
-        f"The whole cluster is saved as snapshot {name}: {count(summary['topics'], 'topic')}, "
-        f"{count(summary['groups'], 'group')}, and all messages and offsets."
+        f"The whole cluster is saved as snapshot {name}: {counted(summary['topics'], 'topic')}, "
+        f"{counted(summary['groups'], 'group')}, and all messages and offsets."
     ]
     found = await _snapshot(calls, name)
     if found is None:
         return [*words, "Nothing else changes."]
-    held = f"{count(found['messages'], 'message')} in {count(len(found['topics']), 'topic')}"
-    return [*words, f"It replaces the snapshot {name} that exists, with {held}. That can't be undone."]
+    return [*words, f"It replaces the snapshot {name} that exists, with {_held(found)}. That can't be undone."]
 
 
 async def _snapshot(calls: Calls, name: str) -> dict[str, Any] | None:
@@ -139,25 +139,32 @@ async def _snapshot(calls: Calls, name: str) -> dict[str, Any] | None:
     return next((one for one in found if one["name"] == name), None)
 
 
-async def restore(calls: Calls, form: Form) -> list[str]:
-    """Say what is lost by a restore."""
-    found = await _snapshot(calls, form.get("name", ""))
+async def _chosen_snapshot(calls: Calls, form: Form) -> dict[str, Any]:
+    """Return the snapshot that a form names. Raises: Refused (it is gone)."""
+    name = form.get("name", "")
+    found = await _snapshot(calls, name)
     if found is None:
-        raise Refused(404, {"error": f"there is no snapshot {form.get('name', '')} any more"})
+        raise Refused(404, {"error": f"there is no snapshot {name} any more"})
+    return found
+
+
+def _held(snapshot: Mapping[str, Any]) -> str:
+    return f"{counted(snapshot['messages'], 'message')} in {counted(len(snapshot['topics']), 'topic')}"
+
+
+async def restore(calls: Calls, form: Form) -> list[str]:
+    """Say what is lost by a restore. Raises: Refused (it is gone)."""
+    found = await _chosen_snapshot(calls, form)
     return [
-        f"All topics, messages, groups and offsets become those of snapshot {found['name']}: "
-        f"{count(found['messages'], 'message')} in {count(len(found['topics']), 'topic')}.",
+        f"All topics, messages, groups and offsets become those of snapshot {found['name']}: {_held(found)}.",
         "What was sent since then is lost. Fault rules are removed. Clients stay connected.",
     ]
 
 
 async def remove_snapshot(calls: Calls, form: Form) -> list[str]:
     """Say what can't be restored any more. Raises: Refused (it is gone)."""
-    found = await _snapshot(calls, form.get("name", ""))
-    if found is None:
-        raise Refused(404, {"error": f"there is no snapshot {form.get('name', '')} any more"})
-    held = f"{count(found['messages'], 'message')} in {count(len(found['topics']), 'topic')}"
-    words = f"Snapshot {found['name']} is removed, with {held}, and can't be restored any more."
+    found = await _chosen_snapshot(calls, form)
+    words = f"Snapshot {found['name']} is removed, with {_held(found)}, and can't be restored any more."
     return [words, "The cluster doesn't change."]
 
 
@@ -165,7 +172,7 @@ async def reset(calls: Calls, _: Form) -> list[str]:
     """Say what the cluster loses."""
     summary = await calls.get("/overview")
     return [
-        f"{count(summary['topics'], 'topic')} with all messages, {count(summary['groups'], 'group')} with their "
-        f"offsets, and {count(summary['deadLetters'], 'dead letter')} are deleted. Fault rules are removed.",
+        f"{counted(summary['topics'], 'topic')} with all messages, {counted(summary['groups'], 'group')} with their "
+        f"offsets, and {counted(summary['deadLetters'], 'dead letter')} are deleted. Fault rules are removed.",
         "It can't be undone. Snapshots are kept.",
     ]

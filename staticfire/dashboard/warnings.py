@@ -4,25 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from staticfire.dashboard.calls import Calls, Refused
+from staticfire.protocol.nouns import counted
 
 Form = Mapping[str, str]
 LISTED_MAX = 12
 PERM_WORDS = {2: "write only", 4: "read only", 6: "read and write"}
 
 
-def count(number: int, what: str) -> str:
-    """Return `1 message`, `2 messages`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 async def delete_topic(calls: Calls, form: Form) -> list[str]:
     """Say what is deleted with a topic, and who reads it."""
     facts = await calls.get("/topics/{topic}", form)
     words = [
-        f"Topic {facts['topic']} is deleted on {count(len(facts['brokers']), 'broker')}, "
-        f"with {count(facts['messages'], 'message')}."
+        f"Topic {facts['topic']} is deleted on {counted(len(facts['brokers']), 'broker')}, "
+        f"with {counted(facts['messages'], 'message')}."
     ]
-    readers = [f"{one['group']} ({count(one['members'], 'member')})" for one in facts["groups"]]
+    readers = [f"{one['group']} ({counted(one['members'], 'member')})" for one in facts["groups"]]
     words += [f"These groups read it, and lose their offsets: {', '.join(readers)}."] if readers else []
     return [*words, "It can't be undone. A program that sends to it creates it again, if brokers create topics."]
 
@@ -84,11 +80,11 @@ async def delete_group(calls: Calls, form: Form) -> list[str]:
     """Say what is deleted with a group."""
     view = await calls.get("/group/{group}", form)
     words = [
-        f"Group {view['group']} is deleted, with its offsets and {count(view['deadLetters'], 'dead letter')}. "
-        f"It hasn't consumed {count(view['lag'], 'message')} yet."
+        f"Group {view['group']} is deleted, with its offsets and {counted(view['deadLetters'], 'dead letter')}. "
+        f"It hasn't consumed {counted(view['lag'], 'message')} yet."
     ]
     if view["members"]:
-        words.append(f"{count(len(view['members']), 'member')} consume now. They create it again, without offsets.")
+        words.append(f"{counted(len(view['members']), 'member')} consume now. They create it again, without offsets.")
     return [*words, "It can't be undone."]
 
 
@@ -103,8 +99,8 @@ async def reset_offsets(calls: Calls, form: Form) -> list[str]:
     dry_run = await calls.preview("/groups/{group}/offsets", form, body)
     moves = [one for one in dry_run["queues"] if one["before"] != one["after"]]
     words = [
-        f"{dry_run['group']} moves in {dry_run['topic']}: {count(dry_run['again'], 'message')} will be delivered "
-        f"again, {count(dry_run['skipped'], 'message')} will be skipped."
+        f"{dry_run['group']} moves in {dry_run['topic']}: {counted(dry_run['again'], 'message')} will be delivered "
+        f"again, {counted(dry_run['skipped'], 'message')} will be skipped."
     ]
     words += [f"{one['broker']}/{one['queue']}: {one['before']:,} to {one['after']:,}" for one in moves[:LISTED_MAX]]
     more = len(moves) - LISTED_MAX
@@ -136,4 +132,4 @@ async def resend(calls: Calls, form: Form) -> list[str]:
     else:
         where = f"to topic {to}" if to else "to the topics that they came from, where all groups get them"
     again = "" if ids or form.get("again") == "1" else " Those that were sent again before are left out."
-    return [f"{count(number, 'dead letter')} will be sent again, {where}.{again}", "The dead letters are kept."]
+    return [f"{counted(number, 'dead letter')} will be sent again, {where}.{again}", "The dead letters are kept."]

@@ -1,7 +1,5 @@
 """The pages in a real browser: ten thousand topics, servers that are gone and back, scripts in messages."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -26,12 +24,6 @@ pytestmark = [pytest.mark.foreign, pytest.mark.row("S9")]
 
 MENU = [one.path for one in PAGES if "{" not in one.path]
 SCRIPT = "<script>window.stolen = 1</script><img src=x onerror='window.stolen = 1'>"
-
-
-@pytest.fixture
-def tab(tmp_path: Path) -> Iterator[Browser]:
-    with Browser(tmp_path) as tab:
-        yield tab
 
 
 def test_a_cluster_with_ten_thousand_topics(tab: Browser) -> None:

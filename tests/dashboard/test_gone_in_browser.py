@@ -1,7 +1,5 @@
 """The pages in a real browser while a cluster, its dashboard, or what they show goes away and comes back."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -15,12 +13,6 @@ from tests.dashboard.test_pages import act
 pytestmark = [pytest.mark.foreign, pytest.mark.row("S9")]
 
 ODD = "<b>\"desk\"/'ü日本' &amp; %41"
-
-
-@pytest.fixture
-def tab(tmp_path: Path) -> Iterator[Browser]:
-    with Browser(tmp_path) as tab:
-        yield tab
 
 
 def port_of(url: str) -> str:

@@ -31,12 +31,6 @@ AXE_RULES = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']}
 TAB_KEY, ENTER_KEY = 9, 13
 
 
-@pytest.fixture
-def tab(tmp_path: Path) -> Iterator[Browser]:
-    with Browser(tmp_path) as tab:
-        yield tab
-
-
 @pytest.fixture(scope="module")
 def control() -> Iterator[str]:
     with Cluster(brokers=2) as cluster, filled(cluster):

@@ -52,6 +52,12 @@ class ReplicaSet:
             await self.until_caught_up(name)
         return self
 
+    async def fill(self, messages: int) -> None:
+        """Send messages, and wait until the first slave has them."""
+        for number in range(messages):
+            await self.send(b"%d" % number)
+        await self.until_caught_up()
+
     async def start(self, name: str, **settings: Any) -> Broker:
         role = {"broker_role": "SLAVE", "broker_id": IDS[name]} if name != MASTER else {}
         machine = self.world.machine(name, HOSTS[name])

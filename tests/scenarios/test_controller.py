@@ -37,9 +37,7 @@ async def pair(world: SimulatedWorld) -> AsyncIterator[ReplicaSet]:
     """A master and a slave with ten messages."""
     pair = ReplicaSet(world)
     await pair.open()
-    for number in range(10):
-        await pair.send(b"%d" % number)
-    await pair.until_caught_up()
+    await pair.fill(messages=10)
     yield pair
     await pair.close()
 

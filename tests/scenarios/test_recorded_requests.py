@@ -1,5 +1,6 @@
 """What clients ask of a broker is recorded as it came, for assertions about what a client under test really did."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import cast
 
@@ -23,7 +24,7 @@ from staticfire.protocol.codecs import codec_for
 from staticfire.protocol.command import Request
 from staticfire.protocol.requests.clients import Heartbeat, HeartbeatData
 from staticfire.protocol.requests.imports import ImportedMessage, ImportMessages
-from staticfire.protocol.requests.offsets import GetMaxOffset
+from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
 from staticfire.protocol.requests.pull import PullMessage
 from staticfire.protocol.requests.send import SendMany
 from staticfire.runtime.connection import Connection
@@ -33,6 +34,7 @@ from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Messages, Shop
 
 BROKER_A = "10.0.1.1:10911"
+MIN_AND_MAX = ("GET_MIN_OFFSET", "GET_MAX_OFFSET")
 ON = {"journal_enable": False, "record_requests": True}
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
@@ -248,11 +250,19 @@ async def test_a_heartbeat_without_a_client_id_does_not_break_the_records(world:
 
 
 @BOTH_PROTOCOLS
-async def test_requests_of_one_code_are_the_same_as_among_all(shop: Shop) -> None:
+async def test_requests_of_one_code_are_the_same_as_among_all(world: SimulatedWorld, shop: Shop) -> None:
     consumer = await shop.start("one")
     await shop.send(b"1", b"2")
     await shop.until_heard(2)
+    pool = ConnectionPool(world.machine("tool", host="10.0.0.78"))
+    # Both arrive in one read.
+    await asyncio.gather(*(pool.ask(BROKER_A, kind(TOPIC, 0)) for kind in (GetMinOffset, GetMaxOffset)))
+    await pool.close()
     everything = await shop.admin.requests()
+    least, most = ([one.number for one in everything if one.code == code] for code in MIN_AND_MAX)
+    assert {number + 1 for number in least} <= set(most)
+    for code, numbers in zip(MIN_AND_MAX, (least, most), strict=True):
+        assert [one.number for one in await shop.admin.requests(code)] == numbers
     for code in ("PULL_MESSAGE", "HEART_BEAT"):
         wanted = await shop.admin.requests(code)
         assert {one.client for one in wanted} == {consumer.client.client_id}

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.client.settings.push_settings import PushSettings
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS
@@ -19,7 +18,7 @@ from staticfire.protocol.requests.assignment import (
     AssignmentQuestion,
     QueryAssignment,
 )
-from staticfire.protocol.requests.routes import TopicRouteData
+from staticfire.protocol.requests.routes import MASTER_ID, TopicRouteData
 from staticfire.runtime.log import logger
 
 log = logger("client")

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.condition_check import refuse_too_old
 from staticfire.client.cluster.pull_answers import PullResult, packed_address, read_pull
-from staticfire.client.cluster.routes import MASTER_ID, replica_to_read
+from staticfire.client.cluster.routes import replica_to_read
 from staticfire.client.cluster.subscriptions import TAG
 from staticfire.client.consume.queues.consumer_state import ConsumerState
 from staticfire.client.consume.queues.instructions import (
@@ -39,6 +39,7 @@ from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, StaticfireError
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.pull import FLAG_COMMIT_OFFSET, FLAG_SUBSCRIPTION, PullMessage
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger

@@ -7,8 +7,8 @@ again at once, many times a second, and log nothing.
 
 from staticfire.client.cluster.pull_answers import PullResult, PullStatus
 from staticfire.client.cluster.queues import MessageQueue
-from staticfire.client.cluster.routes import MASTER_ID
 from staticfire.client.consume.queues.instructions import Instructions, Tell, tell
+from staticfire.protocol.requests.routes import MASTER_ID
 
 # The pause before the next pull from a replica that doesn't have the offset.
 LACKING_PAUSE_MS = 1_000
