@@ -7,7 +7,7 @@
 - `waiting_sends.py`: sends that wait for copies
 - `follower.py`: a slave copies the log; `copy_run.py`: one piece after another; `copy_fence.py`: it stops while another
   one takes over
-- `state_copy.py`: topics, groups and offsets of the master become the slave's
+- `state_copy.py`: topics, groups and offsets of the master become the slave's; `state_rounds.py`: when
 - `slave_front.py`: what a slave refuses; `enough_replicas.py`: what a synchronous master refuses
 - `losing.py`: which records count as messages when a failover loses some
 - `role_change.py`, `between_cores.py`: a broker becomes master or slave

@@ -1,4 +1,4 @@
-"""A slave copies the log of its master, and its state. RocketMQ: DefaultHAClient, SlaveSynchronize.
+"""A slave copies the log of its master. RocketMQ: DefaultHAClient.
 
 One loop: find the master, join it, request the log piece by piece. Each request confirms what is stored. Whatever goes
 wrong, the loop begins again after a pause, and `problem` says why.
@@ -22,6 +22,7 @@ from staticfire.broker.replication.epochs import cut, newest
 from staticfire.broker.replication.lineage import Lineage, write_lineage
 from staticfire.broker.replication.role_change import ChangeRoleOf, RoleChange
 from staticfire.broker.replication.state_copy import StateCopy
+from staticfire.broker.replication.state_rounds import StateRounds
 from staticfire.broker.replication.successor import another_id, members_of
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
@@ -36,7 +37,6 @@ from staticfire.protocol.requests.replication import (
     SLAVE,
     CopyAnswer,
     CopyLog,
-    CopyStateAnswer,
     JoinAnswer,
     Joined,
     Joining,
@@ -88,13 +88,11 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self._store = state.store
         self._registration = registration
         self._pool = pool
-        self._state_copy = state_copy
         self.lineage = lineage
         self._settle = settle
         self._change_role = change_role
         self._uptime_ms = state.machine.clock.uptime_ms
         self._changed = asyncio.Event()
-        self._state_wanted = asyncio.Event()
         self._copies = asyncio.Event()
         self._pieces: deque[_Piece] = deque()
         self._bytes_max = COPY_BYTES_MAX
@@ -109,9 +107,9 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         """The log was damaged in its middle: it is removed when there is a master from which to copy it."""
         self.is_whole = False
         """Whether it had everything of its master at some time since it started."""
-        self.state_copied_ms = -1
         self.last_read_ms = 0
         """When the master answered last, in time since 1970; 0: never."""
+        self.state_rounds = StateRounds(state, pool, state_copy, self._copied_master)
         state.on_settings(self._use)
 
     async def copying(self) -> None:
@@ -143,9 +141,9 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         except OSError as error:
             log.error("damage_not_noted", error=str(error))
 
-    def copy_state_now(self) -> None:
-        """Copy topics, groups and offsets at once."""
-        self._state_wanted.set()
+    def _copied_master(self) -> str:
+        is_copied = not self.problem and not self._state.settings.replication_hold
+        return self.master_address if is_copied else ""
 
     # -- the loop ------------------------------------------------------------------------------------------------
 
@@ -209,7 +207,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self.is_whole = self.is_whole or self._store.max_position >= joined.end_position
         self._sent_end = joined.start_position
         self._copies.set()
-        self._state_wanted.set()
+        self.state_rounds.begin_now()
         log.info("copy_started", master=address, position=joined.start_position, master_end=joined.end_position)
         run = CopyRun(lambda answer: self._next_request(answer, joined), TIMEOUT_MS)
         while True:
@@ -370,30 +368,3 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self._bytes_max = COPY_BYTES_MAX
         if self._store.max_position != end:
             raise self._store.failure or StorageError("a piece of the log could not be stored")
-
-    # -- the state -----------------------------------------------------------------------------------------------
-
-    async def state_loop(self) -> None:
-        """Copy topics, groups and offsets, again and again."""
-        while True:
-            if self.master_address and not self.problem and not self._state.settings.replication_hold:
-                try:
-                    await self._copy_state(self.master_address)
-                except (NetworkError, BrokerAnswer, ProtocolError, StorageError) as error:
-                    log.info("state_not_copied", master=self.master_address, reason=str(error))
-                period_ms = self._state.settings.slave_sync_period
-            else:
-                period_ms = min(RETRY_MS, self._state.settings.slave_sync_period)
-            try:
-                async with asyncio.timeout(period_ms / 1000):
-                    await self._state_wanted.wait()
-            except TimeoutError:
-                pass
-            self._state_wanted.clear()
-
-    async def _copy_state(self, address: str) -> None:
-        answer = await self._pool.ask(address, self._state_copy.wanted())
-        if not isinstance(answer, CopyStateAnswer) or answer.code or answer.body is None:
-            raise BrokerAnswer(answer.code, answer.remark or "the master sends no state")
-        self._state_copy.take(answer.body)
-        self.state_copied_ms = self._uptime_ms()

@@ -140,7 +140,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         spawn, pause = self._around.spawn, self._around.pause
         if self.follower is not None:
             spawn(self.follower.loop(pause), "copy_of_log")
-            spawn(self.follower.state_loop(), "copy_of_state")
+            spawn(self.follower.state_rounds.loop(), "copy_of_state")
             return
         spawn(self.source.expiry_loop(), "copies")
         spawn(self._successor_loop(), "successor")
@@ -307,8 +307,8 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             described.problem, described.least_epoch = follower.problem, follower.fence.least_epoch
             described.is_whole = follower.is_whole
             described.is_held, described.lag_ms = settings.replication_hold, settings.replication_lag_ms
-            if follower.state_copied_ms >= 0:
-                described.state_age_ms = state.machine.clock.uptime_ms() - follower.state_copied_ms
+            if (copied_ms := follower.state_rounds.copied_ms) >= 0:
+                described.state_age_ms = state.machine.clock.uptime_ms() - copied_ms
         return described
 
     def ha_status(self) -> Answer:
@@ -345,7 +345,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
                 events.copy_controlled(hold, lag_ms)
             state.use(replace(settings, replication_hold=hold, replication_lag_ms=lag_ms))
         if request.copy_state:
-            follower.copy_state_now()
+            follower.state_rounds.begin_now()
 
     def _fence(self, fence_ms: int) -> None:
         """Refuse messages for a time, or accept them again."""
