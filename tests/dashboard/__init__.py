@@ -6,8 +6,8 @@
 - `test_other_clusters.py`: pages of clusters with slaves, with users, with TLS
 - `test_waiting_pages.py`: what waits, traces, changes, things that are gone
 - `test_live.py`: live parts and who follows them; `test_listed.py`: pages of long lists; both without a cluster
-- `test_in_browser.py`: pages in a Chromium, which `browser.py` controls and `conftest.py` opens; `members.py`: a cluster
-  with something to see
+- `test_in_browser.py`: pages in a Chromium, which `browser.py` controls and `conftest.py` opens; `members.py`: a
+  cluster with something to see
 - `test_conditions_in_browser.py`: ten thousand topics, servers that are gone, scripts in messages;
   `test_gone_in_browser.py`: a cluster, its dashboard, or what they show goes away and comes back
 - `test_warnings.py`: what actions say before
