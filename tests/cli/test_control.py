@@ -110,9 +110,10 @@ def test_bytes_that_are_no_http_are_told_in_one_line_each() -> None:
                 assert client.recv(20).split()[1] == b"400"
         exit_code, err = up.stop()
     assert exit_code == 0
-    told = [line for line in err.splitlines() if "request_unreadable" in line]
+    # The broker may say that its own second port is taken: it is two below a port that the system chose.
+    told = [line for line in err.splitlines() if "vip_port_unavailable" not in line]
     assert len(told) == len(NO_HTTP)
-    assert err.splitlines() == told
+    assert all("event=request_unreadable" in line for line in told)
 
 
 HALF = [
