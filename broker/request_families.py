@@ -173,6 +173,7 @@ class RequestFamilies:
         yield self.access
         yield ResetHandlers(state.store, topics, groups, tables.config_files, services.pops, forget)
         yield JournalHandlers(tables.journals)
-        yield FaultHandlers(state, topics, groups, tables.held, surface.dispatcher, surface.connections)
+        events = None if tables.journals is None else tables.journals.events
+        yield FaultHandlers(state, topics, groups, tables.held, surface.dispatcher, surface.connections, events)
         yield SnapshotHandlers(state, surface.change)
         yield UpkeepHandlers(state, topics, groups.offsets, services.waiting.delays, services.disk_watch.remove_expired)

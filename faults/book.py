@@ -34,6 +34,8 @@ class Ruling(msgspec.Struct, gc=False):
     bytes_per_second: int = 0
     damage: Random | None = None
     """The random generator that chooses the byte to change."""
+    hits: list["ActiveRule"] = []
+    """All rules that hit."""
 
 
 class ActiveRule:
@@ -143,6 +145,7 @@ class RuleBook:
                 if refused:
                     ruling = ruling or Ruling()
                     ruling.refused = ruling.refused | refused
+                    ruling.hits.append(active)
                     self._note_end(active)
                 continue
             if active.hits_now():
@@ -170,6 +173,7 @@ def _refused(active: ActiveRule, subject: Subject, ruling: Ruling | None) -> dic
 def _with(ruling: Ruling, active: ActiveRule) -> Ruling:
     """Return the decision with the effect of one more rule added."""
     rule = active.rule
+    ruling.hits.append(active)
     if rule.action in ENDS:
         ruling.end = rule
     elif rule.action == actions.DELAY:

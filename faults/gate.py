@@ -22,6 +22,9 @@ from staticfire.protocol.requests.send import SendManyAnswer
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Handler
 
+# The hits of a rule that are noted in the journal. A rule that hits everything would leave no place for other events.
+HITS_NOTED_MAX = 100
+
 
 class FaultGate:
     """Intercepts everything that enters or leaves a server while it has rules: an `Interceptor`."""
@@ -77,7 +80,12 @@ class FaultGate:
 
     def judge(self, direction: str, subject: Subject) -> Ruling | None:
         """Return the rules' decision about a request or a response now; None: no rule hits."""
-        return self._book.judge(direction, subject, self._site.clock.uptime_ms(), self._site.message_ms())
+        ruling = self._book.judge(direction, subject, self._site.clock.uptime_ms(), self._site.message_ms())
+        if ruling is not None:
+            for active in ruling.hits:
+                if active.hits <= HITS_NOTED_MAX:
+                    self._site.note_hit(active.rule, direction, subject)
+        return ruling
 
     def concerns(self, code: int) -> bool:
         """Return whether a rule may apply to the response to a request with that code."""

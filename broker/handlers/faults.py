@@ -22,7 +22,9 @@ from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher
 
 if TYPE_CHECKING:
+    from staticfire.broker.journal.events import EventJournal
     from staticfire.faults.desk import FaultDesk
+    from staticfire.faults.matching import Subject
 
 CAUSE = "fault rule"
 
@@ -38,14 +40,19 @@ class FaultHandlers:
         held: HeldPulls,
         dispatcher: Dispatcher,
         connections: Callable[[], Iterable[Connection]],
+        events: "EventJournal | None" = None,
     ) -> None:
-        """`dispatcher`: the dispatcher that the rules apply to. `connections`: returns the open connections."""
+        """`dispatcher`: the dispatcher that the rules apply to. `connections`: returns the open connections.
+
+        `events`: None if the broker notes none.
+        """
         self._state = state
         self._topics = topics
         self._groups = groups
         self._held = held
         self._dispatcher = dispatcher
         self._connections = connections
+        self._events = events
         self._opened: FaultDesk | None = None
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -89,9 +96,14 @@ class FaultHandlers:
                 waiting=lambda: (pull.call for pull in self._held),
                 switches={actions.READ_ONLY: self._read_only, actions.DISK_FULL: self._disk_full},
                 unseen=self._unseen,
+                note_hit=self._note_hit,
                 brokers=lambda _: {},
             )
         )
+
+    def _note_hit(self, rule: FaultRule, direction: str, subject: "Subject") -> None:
+        if self._events is not None:
+            self._events.rule_hit(rule, direction, subject)
 
     def _read_only(self, is_on: bool) -> None:
         self._state.be_read_only(is_on)

@@ -4,19 +4,24 @@ Deliveries are frequent, one for each response to a pull. So the pull handler no
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from staticfire.broker.groups.consumers import ConsumerGroup, Member
 from staticfire.broker.groups.retries import DeadLetterStored, SentBack
 from staticfire.broker.journal.ring import RecordRing
+from staticfire.protocol.codes import name_of_request
 from staticfire.protocol.requests import journal as kinds
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.clock import ClockReading
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.pull import PullMessage
 from staticfire.runtime.machine import Clock
+
+if TYPE_CHECKING:
+    from staticfire.faults.matching import Subject
+    from staticfire.protocol.requests.faults import FaultRule
 
 DEAD = -1
 """The delay level of a message that is never redelivered."""
@@ -134,6 +139,22 @@ class EventJournal:
     def saw_key(self, client: str, access_key: str) -> None:
         """A client used an access key for the first time on its connection."""
         self._say(kinds.KEY_SEEN, client, accessKey=access_key)
+
+    # -- faults --------------------------------------------------------------------------------------------------
+
+    def rule_hit(self, rule: "FaultRule", direction: str, subject: "Subject") -> None:
+        """A fault rule hit a request, its response, or one of the broker's own requests."""
+        self._say(
+            kinds.RULE_HIT,
+            subject.client or subject.address,
+            next(iter(subject.groups), ""),
+            next(iter(subject.topics), ""),
+            subject.queue_id,
+            rule=rule.number,
+            action=rule.action,
+            direction=direction,
+            code=name_of_request(subject.code) if subject.code >= 0 else "",
+        )
 
     # -- messages ------------------------------------------------------------------------------------------------
 

@@ -76,6 +76,7 @@ class NameserverFaultHandlers:
                 waiting=lambda: (),
                 switches={},
                 unseen=self._unseen,
+                note_hit=lambda rule, direction, subject: None,  # A nameserver has no journal.
                 brokers=self._brokers,
             )
         )

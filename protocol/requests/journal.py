@@ -20,11 +20,11 @@ SENT_BACK, DIED, RESET_OFFSET, FORGOTTEN, CLOCK_SET = "sentBack", "died", "reset
 TOPIC_MADE, GROUP_MADE, BEGAN = "topicMade", "groupMade", "began"
 ROLE_CHANGED, SLAVE_JOINED, SLAVE_LEFT = "roleChanged", "slaveJoined", "slaveLeft"
 COPY_CONTROLLED = "copyControlled"
-TLS_REFUSED, KEY_SEEN = "tlsRefused", "keySeen"
+TLS_REFUSED, KEY_SEEN, RULE_HIT = "tlsRefused", "keySeen", "ruleHit"
 KINDS = (
     STARTED, JOINED, LEFT, SUBSCRIBED, LOCKED, UNLOCKED, TOOK_OVER, DELIVERED, SENT_BACK, DIED, RESET_OFFSET, FORGOTTEN,
     CLOCK_SET, TOPIC_MADE, GROUP_MADE, BEGAN, ROLE_CHANGED, SLAVE_JOINED, SLAVE_LEFT, COPY_CONTROLLED, TLS_REFUSED,
-    KEY_SEEN,
+    KEY_SEEN, RULE_HIT,
 )  # fmt: skip
 REQUEST = "request"
 """The kind of a recorded request."""

@@ -1,12 +1,19 @@
 """The drawing of a run: a lane for each queue and for each client, with what the brokers saw. Pure."""
 
+from collections.abc import Iterator, Sequence
 from html import escape
+from operator import itemgetter
 
 from staticfire.chaos.evidence import Evidence, QueuePlace, commits_in
 from staticfire.chaos.striking import Struck
+from staticfire.protocol.properties import KEYS
 from staticfire.protocol.requests import journal as kinds
 
-LEFT, WIDTH, LANE, TOP = 260, 1100, 22, 40
+LEFT, WIDTH, LANE = 260, 1100, 22
+# Names of faults that would overlap are put in several rows, so many at most.
+LABEL_ROWS_MAX, LABEL_HEIGHT, CHARACTER_WIDTH = 6, 13, 7
+# The space between the names and the first lane.
+HEAD = 28
 # More marks than these make a page that no browser scrolls well.
 MARKS_MAX = 4_000
 LANES_MAX = 120
@@ -24,15 +31,20 @@ class Drawing:
         clients = sorted({one.client for ones in evidence.deliveries.values() for one in ones})
         lanes: list[QueuePlace | str] = list(places)
         lanes += clients
-        self._lanes = {lane: TOP + index * LANE for index, lane in enumerate(lanes[:LANES_MAX])}
         self._from_ms = evidence.began_ms
         self._span_ms = max(1, evidence.ended_ms - evidence.began_ms)
+        self._spans = sorted(
+            ((self._x(at), self._x(until), struck) for at, until, struck in _spans(evidence)), key=itemgetter(0)
+        )
+        self._rows = label_rows([(x, struck.strike.kind) for x, _, struck in self._spans])
+        self._top = HEAD + LABEL_HEIGHT * (1 + max(self._rows, default=0))
+        self._lanes = {lane: self._top + index * LANE for index, lane in enumerate(lanes[:LANES_MAX])}
 
     def svg(self) -> str:
         """Return the drawing."""
-        height = TOP + len(self._lanes) * LANE + 30
+        height = self._top + len(self._lanes) * LANE + 30
         marks = [*self._scale(height), *self._names(), *self._faults(height), *self._members()]
-        marks += [*self._deliveries(), *self._commits()][:MARKS_MAX]
+        marks += [*self._deliveries(), *self._commits(), *self._stored()][:MARKS_MAX]
         return f'<svg viewBox="0 0 {LEFT + WIDTH + 20} {height}" role="img">{"".join(marks)}</svg>'
 
     def _x(self, real_ms: int) -> float:
@@ -42,7 +54,7 @@ class Drawing:
     def _scale(self, height: int) -> list[str]:
         step_ms = next(step for step in (100, 500, 1_000, 5_000, 10_000, 60_000, 600_000) if self._span_ms / step <= 20)
         return [
-            f'<line class=scale x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 12}" y2="{height - 20}"/>'
+            f'<line class=scale x1="{x:.1f}" x2="{x:.1f}" y1="{self._top - 12}" y2="{height - 20}"/>'
             f'<text class=scale x="{x:.1f}" y="{height - 6}">{ms / 1_000:g} s</text>'
             for ms in range(0, self._span_ms, step_ms)
             for x in [self._x(self._from_ms + ms)]
@@ -58,15 +70,16 @@ class Drawing:
         return found
 
     def _faults(self, height: int) -> list[str]:
-        return [self._fault(struck, height) for struck in self._evidence.struck if struck.hits and struck.at_ms]
-
-    def _fault(self, struck: Struck, height: int) -> str:
-        x, until = self._x(struck.at_ms), self._x(struck.until_ms)
-        return (
-            f'<rect class=fault x="{x:.1f}" y="{TOP - 12}" width="{max(3, until - x):.1f}" height="{height - TOP - 8}">'
-            f"<title>{escape(struck.strike.command)}</title></rect>"
-            f'<text class=fault x="{x:.1f}" y="{TOP - 18}">{escape(struck.strike.kind)}</text>'
-        )
+        """Draw each fault as a band over its time, and each hit of a rule as a thin one."""
+        found = []
+        for (x, until, struck), row in zip(self._spans, self._rows, strict=True):
+            found.append(
+                f'<rect class=fault x="{x:.1f}" y="{self._top - 12}" width="{max(3, until - x):.1f}" '
+                f'height="{height - self._top - 8}"><title>{escape(struck.strike.command)}</title></rect>'
+                f'<text class=fault x="{x:.1f}" y="{self._top - 18 - row * LABEL_HEIGHT}">{escape(struck.strike.kind)}'
+                "</text>"
+            )
+        return found
 
     def _members(self) -> list[str]:
         """Draw when a client joined and left."""
@@ -98,6 +111,20 @@ class Drawing:
                 )
         return found
 
+    def _stored(self) -> list[str]:
+        found = []
+        # Those of a broken promise come last, so that no other ring covers them.
+        for (place, offset), one in sorted(self._evidence.by_place.items(), key=lambda item: item[0] in self._told):
+            if place in self._lanes:
+                x, y = self._x(one.stored_ms), self._lanes[place]
+                words = f"stored in {place.topic}/{place.queue_id} at {offset}: {one.get(KEYS) or one.message_id}"
+                is_told = (place, offset) in self._told
+                found.append(
+                    f'<circle class="stored{" told" * is_told}" cx="{x:.1f}" cy="{y}" r="5"><title>{escape(words)}'
+                    "</title></circle>"
+                )
+        return found
+
     def _commits(self) -> list[str]:
         found = []
         seen: dict[tuple[str, QueuePlace], int] = {}
@@ -110,3 +137,24 @@ class Drawing:
                     f'<path class=commit d="M{x - 4:.1f} {y + 8}l4 -8l4 8z"><title>{escape(words)}</title></path>'
                 )
         return found
+
+
+def label_rows(labels: Sequence[tuple[float, str]]) -> list[int]:
+    """Return a row for each label, from its left edge and its text, so that no two overlap. They are sorted by edge."""
+    ends = [0.0] * LABEL_ROWS_MAX
+    rows = []
+    for x, text in labels:
+        row = next((row for row, end in enumerate(ends) if end <= x), LABEL_ROWS_MAX - 1)
+        ends[row] = x + (len(text) + 1) * CHARACTER_WIDTH
+        rows.append(row)
+    return rows
+
+
+def _spans(evidence: Evidence) -> Iterator[tuple[int, int, Struck]]:
+    """Yield from when to when each fault lasted; for a rule, the moment of each of its hits."""
+    for struck in evidence.struck:
+        if struck.hits and struck.at_ms:
+            yield struck.at_ms, struck.until_ms, struck
+        elif struck.hits:
+            for hit_ms in evidence.hits_of(struck):
+                yield hit_ms, hit_ms, struck

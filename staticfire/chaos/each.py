@@ -139,8 +139,8 @@ def _doubled(each: Each, doubles: dict[str, list[ReceivedMessage]], evidence: Ev
         f"{value}: {len(copies)} messages, ids {', '.join(copy.message_id for copy in copies)}"
         for value, copies in list(doubles.items())[:SHOWN_MAX]
     ]
-    ids = [copy.message_id for copies in doubles.values() for copy in copies]
-    ids += [one.message_id for one in evidence.stored.topics.get(each.source, ()) if each.value(one) in doubles]
+    sources = _by_value(each, evidence, each.source)
+    ids = [one.message_id for value, copies in doubles.items() for one in (*sources[value], *copies)]
     words = (
         f"{len(doubles)} value(s) of {each.source} have more than one message in {each.target}: the work was done twice"
     )

@@ -145,6 +145,12 @@ class Evidence:
         """Return the groups that consume a topic."""
         return sorted({group for group, place in self.deliveries if place.topic == topic})
 
+    def hits_of(self, struck: Struck) -> list[int]:
+        """Return when the rule of a fault has hit requests, by the brokers' wall clocks."""
+        return [
+            one.real_ms for one in self.events if one.kind == kinds.RULE_HIT and one.details["rule"] in struck.rules
+        ]
+
     def was_delivered(self, group: str, place: QueuePlace, offset: int) -> bool:
         return any(one.first <= offset < one.end for one in self.deliveries.get((group, place), ()))
 

@@ -16,7 +16,7 @@ EVENTS = ",".join(
     (
         kinds.STARTED, kinds.JOINED, kinds.LEFT, kinds.SUBSCRIBED, kinds.LOCKED, kinds.UNLOCKED, kinds.DELIVERED,
         kinds.SENT_BACK, kinds.DIED, kinds.RESET_OFFSET, kinds.BEGAN, kinds.TOOK_OVER,
-        kinds.FORGOTTEN,
+        kinds.FORGOTTEN, kinds.RULE_HIT,
     )
 )  # fmt: skip
 REQUESTS = ",".join(

@@ -8,6 +8,7 @@ from staticfire.protocol import properties as names
 from staticfire.protocol.requests import journal as kinds
 
 LINES_MAX = 40
+ROUNDED_MS = 1
 
 
 class Chapter(NamedTuple):
@@ -20,7 +21,8 @@ class Chapter(NamedTuple):
 def story(evidence: Evidence, message_id: str) -> list[Chapter]:
     """Return what happened to a message with this unique id, oldest first."""
     chapters = [
-        Chapter(one.real_ms, f"{one.client} sends it to {one.topic}")
+        # The times of a request and of its message are rounded separately.
+        Chapter(one.real_ms - ROUNDED_MS, f"{one.client} sends it to {one.topic}")
         for one in sends_in(evidence.requests)
         if one.message_id == message_id
     ]
@@ -44,7 +46,7 @@ def title(evidence: Evidence, message_id: str) -> str:
     for (place, _), message in evidence.by_place.items():
         if message.message_id == message_id and not place.topic.startswith("%"):
             key = message.get(names.KEYS)
-            return f"{place.topic}: {f'key {key}' if key else f'id {message_id}'}"
+            return f"{place.topic}: {f'key {key}, ' if key else ''}id {message_id}"
     return f"id {message_id}"
 
 

@@ -41,6 +41,8 @@ class Struck:
     """The client that was cut off."""
     numbers: list[int] = field(default_factory=list)
     """The numbers of its rule; a restarted broker gets the rule again."""
+    rules: set[int] = field(default_factory=set)
+    """All numbers that its rule has had, also after it was removed."""
 
 
 class Striking:
@@ -186,6 +188,7 @@ class Striking:
             struck.problem = str(error)
             return
         struck.numbers.append(added.number)
+        struck.rules.add(added.number)
 
     @staticmethod
     def _how(words: Sequence[tuple[str, object]]) -> dict[str, object]:

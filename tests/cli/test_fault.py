@@ -24,6 +24,7 @@ from staticfire import (
     UsageError,
 )
 from staticfire.cli import control_client, main
+from staticfire.faults.gate import HITS_NOTED_MAX
 from staticfire.runtime.exit_codes import EXIT_USAGE
 from tests.cli.commands import ROOT, TIMEOUT_S, call, get, one_line
 
@@ -206,6 +207,21 @@ def test_rule_lasts_as_long_as_the_with(thread: Cluster) -> None:
         till.send(Message("orders", b"two"))
     with pytest.raises(UsageError, match="did you mean delay"):
         thread.faults.add(dealy="1s")
+
+
+def test_journal_says_when_a_rule_hit_and_leaves_place_for_other_events(thread: Cluster) -> None:
+    busy = thread.faults.add(code="SEND_MESSAGE", topic="orders", answer="SYSTEM_BUSY", after=1)
+    with Producer("tills", thread.namesrv, ONE_TRY) as till:
+        till.send(Message("orders", b"one"))
+        for _ in range(HITS_NOTED_MAX + 5):
+            with pytest.raises(BrokerAnswer):
+                till.send(Message("orders", b"two"))
+    assert busy.hits == {"broker-a": HITS_NOTED_MAX + 5}
+    hits = thread.journal("ruleHit", topic="orders")
+    assert len(hits) == HITS_NOTED_MAX
+    assert hits[0].client
+    details = {"rule": busy.number, "action": "answer with", "direction": "request", "code": "SEND_MANY"}
+    assert hits[0].details == details
 
 
 async def test_rule_is_awaited_where_the_cluster_is() -> None:
