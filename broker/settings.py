@@ -4,7 +4,7 @@ RocketMQ: BrokerConfig, MessageStoreConfig. The command line and broker.conf use
 (`autoCreateTopicEnable=false`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from staticfire.broker.groups.protection import PROTECTION_MS_MAX
 from staticfire.protocol.limits import FRAME_BYTES_MAX, PULL_BYTES_MAX, PULL_MESSAGES_MAX, QUEUES_OF_TOPIC_MAX
@@ -16,6 +16,7 @@ from staticfire.runtime.ranges import (
     PERIOD_OR_NONE,
     PORT,
     chars,
+    settings_class,
     within,
 )
 from staticfire.runtime.reach import Reach
@@ -28,7 +29,7 @@ PROTECTION = within(0, PROTECTION_MS_MAX)
 REPLICAS_MAX = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@settings_class
 class BrokerSettings(TlsSettings):  # house: one line or two for each setting
     """One broker. Read once, passed down as a value."""
 

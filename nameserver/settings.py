@@ -4,14 +4,14 @@ RocketMQ: NamesrvConfig. On the command line and in configuration files, the sam
 (`needWaitForService=true`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from staticfire.protocol.limits import FRAME_BYTES_MAX
-from staticfire.runtime.ranges import INT64_MAX, PERIOD, PORT, within
+from staticfire.runtime.ranges import INT64_MAX, PERIOD, PORT, settings_class, within
 from staticfire.runtime.tls.settings import TlsSettings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@settings_class
 class NameserverSettings(TlsSettings):
     """One nameserver. Read once, passed down as a value; UPDATE_NAMESRV_CONFIG puts another in its place."""
 

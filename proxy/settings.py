@@ -3,9 +3,9 @@
 On the command line and in a configuration file the same names stand in camel case (`grpcServerPort=8081`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PORT, within
+from staticfire.runtime.ranges import INT32_MAX, INT64_MAX, PERIOD, PORT, settings_class, within
 from staticfire.runtime.tls.settings import TlsSettings
 
 # How long a received message may be invisible. RocketMQ: maxInvisibleTimeMills, 12 hours.
@@ -14,7 +14,7 @@ INVISIBLE_MS_MAX = 43_200_000
 BODY_BYTES_MAX = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@settings_class
 class ProxySettings(TlsSettings):
     """One endpoint. Read once, passed down as a value."""
 

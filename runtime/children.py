@@ -17,7 +17,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.exit_codes import EXIT_USAGE
@@ -35,6 +35,7 @@ LAST_BYTES = 4096
 # How much of a child's stderr is held back before it is ready. It is held back because the process that started the
 # cluster reports a usage error itself.
 START_BYTES_MAX = 64 * 1024
+NO_SECRETS: Mapping[str, str] = {}
 
 
 class ChildFailed(StaticfireError):
@@ -45,8 +46,7 @@ class ChildFailed(StaticfireError):
         self.child = child
 
 
-@dataclass(frozen=True, slots=True)
-class ChildPlan:
+class ChildPlan(NamedTuple):
     """What to start: `python -m module` with settings and a listening socket."""
 
     name: str
@@ -55,7 +55,7 @@ class ChildPlan:
     sock: socket.socket
     temporary: str = ""
     """The child's temporary folder. The child removes it if we were killed and can't."""
-    secrets: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = NO_SECRETS
     """The settings that nobody may see, by their environment variables."""
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from staticfire.protocol.errors import UsageError
-from staticfire.runtime.ranges import SettingsValue
+from staticfire.runtime.ranges import SettingsValue, settings_class
 
 DISABLED, PERMISSIVE, ENFORCING = "disabled", "permissive", "enforcing"
 NO_AUTH, OPTIONAL_AUTH, REQUIRED_AUTH = "none", "optional", "require"
@@ -88,7 +88,7 @@ def _named(name: str, **more: Any) -> dict[str, Any]:
     return {"rocketmq": name, **more}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@settings_class
 class TlsSettings(SettingsValue):
     """TLS of one server: on its ports, and on the connections that it opens."""
 

@@ -17,7 +17,6 @@ import asyncio
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -108,10 +107,10 @@ class Cluster(ClusterFacts):  # house: a few lines for each thing that is asked 
         if users is not None:
             from staticfire.cluster.cluster_users import wanted_users
 
-            wanted = replace(wanted, users=wanted_users(users))
+            wanted = wanted._replace(users=wanted_users(users))
         if failover not in FAILOVERS:
             raise UsageError(f"failover={failover!r} is unknown; use {' or '.join(map(repr, FAILOVERS))}")
-        self._wanted = replace(wanted, compat=compat, failover=failover)
+        self._wanted = wanted._replace(compat=compat, failover=failover)
         self._control_hosts = (control_hosts,) if isinstance(control_hosts, str) else tuple(control_hosts)
         self._thread: LoopThread | None = None
         self._stack = AsyncExitStack()

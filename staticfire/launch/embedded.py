@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from staticfire.broker.groups.retries import SentBack
@@ -30,7 +29,7 @@ class EmbeddedCluster:
         """Bind the ports, create the folder, check the settings. Raises: UsageError."""
         # The VIP port (10909) isn't needed here, and two clusters of one test run would compete for it.
         settings = {"vipPortEnable": "false", **wanted.settings}
-        self.folder, self._ports, self.plan = prepare_places(replace(wanted, settings=settings))
+        self.folder, self._ports, self.plan = prepare_places(wanted._replace(settings=settings))
         self._running = AsyncExitStack()
         self._brokers: list[Broker] = []
         self._pid: int | None = None

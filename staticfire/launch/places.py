@@ -4,8 +4,7 @@ import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from staticfire.launch.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
 from staticfire.launch.plan import (
@@ -13,6 +12,7 @@ from staticfire.launch.plan import (
     CONTROL_PORT,
     HOST,
     NAMESRV_PORT,
+    NO_SETTINGS,
     PROXY,
     ClusterPlan,
     broker_names,
@@ -35,8 +35,7 @@ OWN_USER, OWN_SECRET_BYTES = "staticfire", 16
 FAILOVERS = ("manual", "auto")
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(NamedTuple):
     """The names of the user's options, for advice in error messages: flags or parameters."""
 
     ports: str
@@ -55,22 +54,23 @@ PARAMETERS = Words(
 )
 
 
-@dataclass(frozen=True)
-class WantedUser:
+class WantedUser(NamedTuple):
     """A user to create at the start."""
 
     name: str
-    secret: str = field(repr=False)
+    secret: str
     kind: str = ""
     """Super or Normal. Unset: the first user is a super user, the others aren't."""
+
+    def __repr__(self) -> str:
+        return f"WantedUser(name={self.name!r}, kind={self.kind!r})"
 
     def as_json(self) -> dict[str, str]:
         """Return the user as the setting initAuthenticationUser has it."""
         return {"username": self.name, "password": self.secret, **({"userType": self.kind} if self.kind else {})}
 
 
-@dataclass(frozen=True)
-class WantedControl:
+class WantedControl(NamedTuple):
     """The address of the control endpoint, and which requests it accepts."""
 
     port: int = CONTROL_PORT
@@ -90,8 +90,7 @@ class WantedControl:
             check_access(self.host, self.token)
 
 
-@dataclass(frozen=True)
-class WantedCluster:
+class WantedCluster(NamedTuple):
     """A cluster as the user described it, with flags of `up` and `run` or with parameters of `Cluster`."""
 
     brokers: int = 1
@@ -100,7 +99,7 @@ class WantedCluster:
     grpc_port: int | None = None
     """The port of the gRPC endpoint; None: no endpoint."""
     directory: str | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = NO_SETTINGS
     file: str | None = None
     words: Words = FLAGS
     listen: str = HOST

@@ -4,9 +4,8 @@ Pure: the code that carries out the plan binds the ports and creates the folders
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from staticfire.broker.settings import BrokerSettings
 from staticfire.nameserver.settings import NameserverSettings
@@ -33,6 +32,7 @@ REPLICAS_MAX = BROKER_PORT_STEP // REPLICA_PORT_STEP - 1
 
 NAMESERVER, PROXY = "nameserver", "proxy"
 SLAVE = "SLAVE"
+NO_SETTINGS: Mapping[str, str] = {}
 # Defaults of the brokers of a whole cluster. A broker that is started alone behaves as RocketMQ's by default.
 STAND_DEFAULTS = {
     "answerNewerSubscriptionUnfiltered": "true",
@@ -53,8 +53,7 @@ S = TypeVar("S")
 _OF_HOSTS = "-._:%[]"
 
 
-@dataclass(frozen=True, slots=True)
-class GivenSettings:
+class GivenSettings(NamedTuple):
     """The settings that the user gave, and where.
 
     `tell`: called with each line of a RocketMQ file that isn't understood; without it such a line is an error.
@@ -66,14 +65,13 @@ class GivenSettings:
     file: str | None = None
     tell: Callable[[str], None] | None = None
     source: str = "--set"
-    compat: Mapping[str, str] = field(default_factory=dict)
+    compat: Mapping[str, str] = NO_SETTINGS
     """Settings that replace a cluster's own defaults, to turn off differences from RocketMQ."""
-    access: Mapping[str, str] = field(default_factory=dict)
+    access: Mapping[str, str] = NO_SETTINGS
     """Settings of access that the cluster makes itself: the user of its own programs, and users of parameters."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterPlan:
+class ClusterPlan(NamedTuple):
     """The settings of every process. Each process has a folder below `directory` with its name."""
 
     directory: str

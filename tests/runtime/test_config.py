@@ -1,6 +1,8 @@
 """Settings from flags, environment and files, and what is said about wrong ones."""
 
-from dataclasses import dataclass, field
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import non_defaults
 from staticfire.runtime.config_help import describe, example_toml
 from staticfire.runtime.loading import load_settings
-from staticfire.runtime.ranges import chars, shown, within
+from staticfire.runtime.ranges import SettingsValue, chars, settings_class, shown, within
 
 
 class Colour(Enum):
@@ -166,3 +168,32 @@ def test_settings_are_described_from_their_source() -> None:
     assert (rows["engineCount"].takes, rows["engineCount"].text) == ("a whole number", "How many engines.")
     assert rows["brokerIP1"].environment == "STATICFIRE_HOST"
     assert rows["pad"].takes == "A or B"
+
+
+@settings_class
+class Fuel(SettingsValue):
+    """The fuel of a rocket."""
+
+    name: str
+    kilograms: int = 7
+    cipher: str = field(default="", metadata={"secret": True})
+
+
+def test_settings_class_is_a_value_that_cannot_change() -> None:
+    fuel = Fuel(name="methane", cipher="moon")
+    assert (fuel.name, fuel.kilograms) == ("methane", 7)
+    assert replace(fuel, kilograms=8) == Fuel(name="methane", kilograms=8, cipher="moon") != fuel
+    assert copy.deepcopy(fuel) == pickle.loads(pickle.dumps(fuel)) == fuel
+    assert {fuel, replace(fuel)} == {fuel}
+    assert repr(fuel) == "Fuel(name='methane', kilograms=7, cipher=******)"
+    with pytest.raises(FrozenInstanceError, match="kilograms"):
+        fuel.kilograms = 9  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError, match="kilograms"):
+        del fuel.kilograms
+
+
+def test_settings_class_names_missing_and_unknown_fields() -> None:
+    with pytest.raises(TypeError, match="Fuel needs a value for name"):
+        Fuel()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="Fuel has no setting colour"):
+        Fuel(name="methane", colour="blue")  # type: ignore[call-arg]
