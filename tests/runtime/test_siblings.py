@@ -12,13 +12,15 @@ import pytest
 from staticfire.runtime import spawning
 from staticfire.runtime.children import ChildPlan, Children
 from staticfire.runtime.spawning import BROKER_PROGRAM, NAMESERVER_PROGRAM, EarlyStart, ForkedProcess, can_fork
-from tests.runtime.test_children import plan
+from tests.runtime.test_children import AnyProcess, begun, plan
+
+__all__ = ["begun"]
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="servers import together only on Linux, with compiled parts")
 
 
 @pytest.fixture
-def early() -> Iterator[EarlyStart]:
+def early(begun: list[AnyProcess]) -> Iterator[EarlyStart]:
     started = EarlyStart([BROKER_PROGRAM, NAMESERVER_PROGRAM, NAMESERVER_PROGRAM], subprocess.DEVNULL)
     yield started
     started.close()
@@ -96,8 +98,8 @@ def test_forked_servers_that_nobody_took_are_gone() -> None:
     assert not Path(f"/proc/{process.pid}").exists()
 
 
-def test_a_server_that_could_not_be_forked_is_started_alone(early: EarlyStart) -> None:
-    ((_, (first, _)),) = early._waiting
+def test_a_server_that_could_not_be_forked_is_started_alone(early: EarlyStart, begun: list[AnyProcess]) -> None:
+    (first,) = begun
     os.kill(first.pid, signal.SIGKILL)  # It has just begun to import.
     first.wait()
     children = Children(subprocess.DEVNULL, early=early)
@@ -108,10 +110,12 @@ def test_a_server_that_could_not_be_forked_is_started_alone(early: EarlyStart) -
     children.close()
 
 
-def test_without_compiled_parts_each_server_starts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_compiled_parts_each_server_starts_alone(
+    begun: list[AnyProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(spawning, "can_fork", lambda: False)
     started = EarlyStart([BROKER_PROGRAM, NAMESERVER_PROGRAM], subprocess.DEVNULL)
-    assert [type(process) for _, (process, _) in started._waiting] == [subprocess.Popen, subprocess.Popen]
+    assert [type(process) for process in begun] == [subprocess.Popen, subprocess.Popen]
     started.close()
 
 
