@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from staticfire.broker import key_tables
 from staticfire.broker.key_tables import Entry, IndexedSlice, KeyTables
 
 pytestmark = pytest.mark.row("F3")
@@ -35,7 +34,7 @@ def databases(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
         opened.append(connect(*arguments, **options))
         return opened[-1]
 
-    monkeypatch.setattr(key_tables.sqlite3, "connect", connect_and_note)
+    monkeypatch.setattr(sqlite3, "connect", connect_and_note)
     return opened
 
 

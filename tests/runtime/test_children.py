@@ -82,8 +82,8 @@ def test_what_children_write_goes_on_without_who_should_read_it() -> None:
     reading, writing = os.pipe()
     children = Children(subprocess.DEVNULL, stderr=writing)
     for _ in range(20):
-        children._pass_on(b"x" * 65_535 + b"\n")
-    assert children._stderr.dropped_lines > 0
+        children._pass_on(b"x" * 65_535 + b"\n")  # house: no child of ours writes so much at once
+    assert children._stderr.dropped_lines > 0  # house: the pipe that could show it isn't read
     assert os.read(reading, 65_536)
     children.close()
     os.close(reading)

@@ -88,11 +88,11 @@ def test_what_a_forked_server_writes_to_stderr_is_its_own(early: EarlyStart, tmp
 
 def test_forked_servers_that_nobody_took_are_gone() -> None:
     started = EarlyStart([BROKER_PROGRAM, NAMESERVER_PROGRAM], subprocess.DEVNULL)
-    awaited = started._awaited[0][1]
+    awaited = started._awaited[0][1]  # house: a process that is forked, but isn't known yet, can't be caught in time
     process = awaited.process()
     assert process is not None
-    started._awaited.clear()
-    started._waiting.append((NAMESERVER_PROGRAM, (process, awaited.link)))
+    started._awaited.clear()  # house: as above
+    started._waiting.append((NAMESERVER_PROGRAM, (process, awaited.link)))  # house: as above
     started.close()
     assert process.returncode == -signal.SIGKILL
     assert not Path(f"/proc/{process.pid}").exists()
