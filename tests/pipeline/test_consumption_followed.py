@@ -23,9 +23,7 @@ from staticfire.pipeline.consumption.gathering import notice
 from staticfire.pipeline.consumption.settings import ConsumptionSettings
 from tests.pipeline.stand import numbered, send
 
-pytestmark = [
-    pytest.mark.spark, pytest.mark.row("E4"), pytest.mark.timeout(500), pytest.mark.usefixtures("for_few_rows"),
-]  # fmt: skip
+pytestmark = [pytest.mark.spark, pytest.mark.row("E4"), pytest.mark.timeout(500)]
 
 POISON = b"3"
 Wanted = Callable[[dict[str, Pair]], bool]
