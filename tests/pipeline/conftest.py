@@ -19,14 +19,6 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 # Of all of Spark's JVMs: they end before a second compiler has paid off, which takes half of their CPU time.
 
 
-FOR_FEW_ROWS = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-"""For sixty rows, compiling each query costs more than all else. Tests that start a Spark of their own compile."""
-
-
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out what imports PySpark where there is none."""
     if HAS_SPARK or not collection_path.name.startswith("test_"):
@@ -38,7 +30,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 def spark() -> "Iterator[SparkSession]":
     from staticfire.pipeline import session
 
-    with session("tests", settings={"spark.sql.shuffle.partitions": "1", **FOR_FEW_ROWS}) as spark:
+    with session("tests", settings={"spark.sql.shuffle.partitions": "1"}) as spark:
         yield spark
 
 
@@ -46,3 +38,16 @@ def spark() -> "Iterator[SparkSession]":
 def cluster() -> Iterator[Cluster]:
     with Cluster(brokers=2) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def for_few_rows(spark: "SparkSession") -> Iterator[None]:
+    """For sixty rows, compiling each query costs more than all else."""
+    settings = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false",
+                "spark.sql.codegen.factoryMode": "NO_CODEGEN"}  # fmt: skip
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name, old in before.items():
+        spark.conf.set(name, old or "")

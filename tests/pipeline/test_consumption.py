@@ -36,7 +36,9 @@ from staticfire.pipeline.consumption.sources import (
 from staticfire.pipeline.consumption.tables import ConsumptionTables
 from staticfire.protocol.errors import ClientError
 
-pytestmark = [pytest.mark.spark, pytest.mark.row("E4"), pytest.mark.timeout(500)]
+pytestmark = [
+    pytest.mark.spark, pytest.mark.row("E4"), pytest.mark.timeout(500), pytest.mark.usefixtures("for_few_rows"),
+]  # fmt: skip
 
 COUNT, POISON = 60, b"7"
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -23,7 +23,9 @@ from staticfire.pipeline.consumption.gathering import notice
 from staticfire.pipeline.consumption.settings import ConsumptionSettings
 from tests.pipeline.stand import numbered, send
 
-pytestmark = [pytest.mark.spark, pytest.mark.row("E4"), pytest.mark.timeout(500)]
+pytestmark = [
+    pytest.mark.spark, pytest.mark.row("E4"), pytest.mark.timeout(500), pytest.mark.usefixtures("for_few_rows"),
+]  # fmt: skip
 
 POISON = b"3"
 Wanted = Callable[[dict[str, Pair]], bool]
