@@ -25,9 +25,6 @@ SEEDS_MAX = 6
 FOREIGN = ["not_idempotent", "swallowed", "status_ignored"]
 RUN_TIMEOUT_S = 240
 
-SHOPS = pytest.mark.xdist_group("shops")
-"""These are built once, in one process."""
-
 pytestmark = [pytest.mark.row("S10"), pytest.mark.timeout(BRING_TIMEOUT_S + 600)]
 
 
@@ -90,7 +87,6 @@ def shops(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 
 @pytest.mark.foreign
-@SHOPS
 @pytest.mark.parametrize("language", ["go", "java"])
 @pytest.mark.parametrize("name", FOREIGN)
 def test_mistake_is_found_in_other_languages(shops: dict[str, list[str]], language: str, name: str) -> None:
@@ -106,7 +102,6 @@ def test_mistake_is_found_in_a_grpc_client(flags: list[str]) -> None:
 
 
 @pytest.mark.foreign
-@SHOPS
 @pytest.mark.parametrize("language", ["go by gRPC", "java by gRPC"])
 def test_mistake_is_found_in_a_grpc_client_in_other_languages(shops: dict[str, list[str]], language: str) -> None:
     is_found_and_fixed("not_idempotent", shops[language], ["orders", "invoices"])

@@ -23,8 +23,8 @@ from tests.java.reactor import JUNIT, MODULE, copied_module, results, run_maven
 
 __all__ = ["image"]
 
-pytestmark = [pytest.mark.foreign, pytest.mark.timeout(BRING_TIMEOUT_S + 60), pytest.mark.xdist_group("languages")]
-# Maven, npm and Go bring what an example needs, the first time. One process builds the image.
+pytestmark = [pytest.mark.foreign, pytest.mark.timeout(BRING_TIMEOUT_S + 60)]
+# Maven, npm and Go bring what an example needs, the first time.
 EXAMPLES = ROOT / "examples" / "testing"
 HEALTHY_TIMEOUT_S = 60
 
