@@ -167,9 +167,9 @@ test-pure: $(READY) ## the tests of records, stores, sends and pulls once more, 
 setup-spark: $(SPARK)
 
 .PHONY: test-spark
-test-spark: $(SPARK) ## the data source and the jobs, in a real Spark (needs Java 17 or later)
+test-spark: $(SPARK) $(FLIGHTS_DATA) ## the data source and the jobs, in a real Spark (needs Java 17 or later)
 	$(BIN)/mypy -p staticfire.pipeline -m pyspark_staticfire -p tests.pipeline
-	$(BIN)/pytest -m spark --timeout 600 tests/pipeline $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m spark --timeout 600 tests/pipeline $(ARGS)
 
 # Looks at pages as people who see badly or use no mouse need them.
 AXE := .venv/axe-core/package

@@ -7,6 +7,7 @@ a snapshot ends the core and begins a new one; clients stay connected.
 
 import asyncio
 import socket
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,7 @@ class Broker(Service):
         )  # fmt: skip
         self._surface = Surface(
             self.dispatcher,
-            lambda: self._server.connections,
+            lambda: self.connections,
             self._pool,
             self._listen,
             self._leave_clients,
@@ -93,6 +94,11 @@ class Broker(Service):
         came = partial(core.tables.statistics.channel, CONNECT)
         tls = ServerTls(settings, self._refused_tls)
         self._server = Server(machine, self.dispatcher, reach_of(settings), limits, self._disconnected, came, tls)
+
+    @property
+    def connections(self) -> Mapping[Connection, None]:
+        """The open connections, in the order of arrival."""
+        return self._server.connections
 
     @property
     def port(self) -> int:

@@ -7,6 +7,7 @@ Only the key-value configuration is stored on disk. After a restart, brokers reg
 """
 
 import socket
+from collections.abc import Mapping
 
 from staticfire.nameserver.clock_owner import ClockOwner
 from staticfire.nameserver.handlers import add_handlers
@@ -54,7 +55,12 @@ class Nameserver(Service):
         self._is_stopping = False
         self._sock = sock
         self._folder_lock: FolderLock | None = None
-        add_handlers(self.dispatcher, self.state, lambda: self._server.connections, refused)
+        add_handlers(self.dispatcher, self.state, lambda: self.connections, refused)
+
+    @property
+    def connections(self) -> Mapping[Connection, None]:
+        """The open connections, in the order of arrival."""
+        return self._server.connections
 
     @property
     def port(self) -> int:

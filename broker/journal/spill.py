@@ -140,7 +140,7 @@ class JournalSpill:
     def read(self, first_number: int) -> NotedChunk | None:
         """Return the chunk that contains a number, or the next one after it; None if there is none. Blocks."""
         for spilled in list(self._index):
-            if spilled.next_number > first_number and (chunk := self._read(spilled)) is not None:
+            if spilled.next_number > first_number and (chunk := self.read_spilled(spilled)) is not None:
                 return chunk
         return next((chunk for chunk in self._in_memory() if chunk.next_number > first_number), None)
 
@@ -151,12 +151,13 @@ class JournalSpill:
                 return chunk
         for spilled in reversed(list(self._index)):
             if spilled.first_number < number and is_wanted(spilled.contents):
-                chunk_read = self._read(spilled)
+                chunk_read = self.read_spilled(spilled)
                 if chunk_read is not None:
                     return chunk_read
         return None
 
-    def _read(self, spilled: SpilledChunk) -> NotedChunk | None:
+    def read_spilled(self, spilled: SpilledChunk) -> NotedChunk | None:
+        """Read a chunk from its file; return None, and log why, if it is damaged or missing. Blocks."""
         try:
             file = self._files.open(spilled.path)
             try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 # An address for documentation (RFC 5737). "Connecting" a UDP socket to it only selects the local address of the route.
-_NOWHERE = ("192.0.2.1", 9)
+NOWHERE = ("192.0.2.1", 9)
 # Linux's ioctl number for the address of a network interface.
 _SIOCGIFADDR = 0x8915
 
@@ -46,15 +46,15 @@ def host_ip() -> str:
     """Return the IPv4 address by which other machines most likely reach this one; loopback if it has no other."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(_NOWHERE)
+            probe.connect(NOWHERE)
             address = str(probe.getsockname()[0])
         except OSError:
             # There is no default route, as in an isolated container network. Any interface's address will do.
-            address = next((found for found in map(_address_of, _interfaces()) if found), LOOPBACK)
+            address = next((found for found in map(_address_of, interfaces()) if found), LOOPBACK)
     return LOOPBACK if address == "0.0.0.0" else address
 
 
-def _interfaces() -> list[str]:
+def interfaces() -> list[str]:
     try:
         return [name for _, name in socket.if_nameindex()]
     except OSError:

@@ -100,6 +100,11 @@ class Box:
             self._running.remove(running)
             await running.task
 
+    def failures(self) -> list[BaseException]:
+        """Return what services of the process crashed with."""
+        ended = (running.task for running in self._running if running.task.done())
+        return [error for task in ended if (error := task.exception()) is not None]
+
     def kill(self) -> None:
         """Kill the process, wherever its code is."""
         self.process.require_alive()

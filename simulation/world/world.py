@@ -80,6 +80,10 @@ class SimulatedWorld:
         """Stop all services in a machine's process gracefully, newest first. Raises: what a service crashed with."""
         await self._box(who).stop()
 
+    def failures(self, who: Who) -> list[BaseException]:
+        """Return what services in a machine's process crashed with."""
+        return self._box(who).failures()
+
     def disk(self, who: Who) -> Disk:
         """Return a machine's disk, on which disk faults are set."""
         return self._box(who).disk

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         collect_rarely()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _start(given)
+        return start(given)
     except KeyboardInterrupt:  # The signal arrived before the command's signal handlers were set, or after their end.
         import signal
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_STOPPED if given[:1] == ["up"] else EXIT_SIGNAL_BASE + signal.SIGINT
 
 
-def _start(given: list[str]) -> int:
+def start(given: list[str]) -> int:
     """Run one command. `up` and `run` start their processes before anything else."""
     if given[:1] not in (["up"], ["run"]) or "--help" in given:
         return _main(given)

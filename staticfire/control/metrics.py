@@ -50,7 +50,7 @@ async def metrics(asked: ControlCall) -> Reply:
     from prometheus_client.exposition import generate_latest
 
     families = list(families_of(await _rows(asked.cluster)))
-    return Reply(generate_latest(_Scrape(families)).decode(), kind=TEXT)
+    return Reply(generate_latest(Scrape(families)).decode(), kind=TEXT)
 
 
 async def _rows(cluster: ControlledCluster) -> list[MetricRow]:
@@ -95,7 +95,7 @@ def families_of(rows: Iterable[MetricRow]) -> "Iterator[Metric]":
         yield family
 
 
-class _Scrape:
+class Scrape:
     """A registry for prometheus_client, with the families of one scrape."""
 
     def __init__(self, families: "list[Metric]") -> None:

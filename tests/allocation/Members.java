@@ -2,7 +2,7 @@
 //   join NAME STRATEGY                          NAME is the instance name; answers "id CLIENT_ID"
 //   leave NAME                                  answers "left"
 //   await NAME=BROKER ID,BROKER ID;NAME=...     answers "as expected" when they have these queues of the topic, or after
-//                                               30 s "but NAME=..." with what they have
+//                                               120 s "but NAME=..." with what they have
 // Arguments: nameserver, topic, group.
 
 import java.io.BufferedReader;
@@ -21,7 +21,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 
 @SuppressWarnings("deprecation")
 public class Members {
-    static final long PATIENCE_MS = 30_000;
+    static final long PATIENCE_MS = 120_000;
     static final Map<String, DefaultMQPushConsumer> members = new TreeMap<>();
 
     public static void main(String[] arguments) throws Exception {

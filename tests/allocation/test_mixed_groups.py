@@ -23,12 +23,13 @@ from staticfire.client import (
 from staticfire.cluster.cluster import Cluster
 from tests.allocation.jars import java_command
 
-pytestmark = [pytest.mark.row("R3"), pytest.mark.row("S6"), pytest.mark.foreign]
+pytestmark = [pytest.mark.row("R3"), pytest.mark.row("S6"), pytest.mark.foreign, pytest.mark.timeout(600)]
 
 TOPIC, GROUP, QUEUES = "orders", "mixed", 6
 STEPS = 20
 EACH_MAX = 3
-PATIENCE_S = 30
+PATIENCE_S = 120
+"""Java's members take seconds to start while other programs want the processors."""
 ALL = [MessageQueue(TOPIC, f"broker-{letter}", number) for letter in "ab" for number in range(QUEUES)]
 
 

@@ -24,6 +24,20 @@ def tables(folder: Path) -> KeyTables:
     return KeyTables(str(folder / "keys.sqlite"), ROWS)
 
 
+@pytest.fixture
+def databases(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
+    """The connections of the tables that were opened."""
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def connect_and_note(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", connect_and_note)
+    return opened
+
+
 def part(first: int, count: int, key: int = PAID) -> IndexedSlice:
     """A slice with a message at each position, stored then."""
     rows: list[Entry] = [(key, position, position) for position in range(first, first + count)]
@@ -121,15 +135,16 @@ def test_what_a_loss_of_power_took_is_forgotten(tmp_path: Path, end: int, reache
     index.close()
 
 
-def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_loses_nothing(tmp_path: Path, databases: list[sqlite3.Connection]) -> None:
     index = tables(tmp_path)
-    index._run("PRAGMA max_page_count = 1")
+    (database,) = databases
+    database.execute("PRAGMA max_page_count = 1")
     for first in (0, 1_000):
         with pytest.raises(sqlite3.OperationalError, match="full"):
             index.add(part(first, 1_000))
     assert found(index, below=5) == [4, 3, 2, 1, 0]
     assert (index.position, index.find(PAID, 0, FOREVER, FOREVER, 1)) == (1_000, [999])
-    index._run("PRAGMA max_page_count = 1000")
+    database.execute("PRAGMA max_page_count = 1000")
     index.add(part(1_000, 5))
     assert found(index, limit=2_000) == list(range(1_004, -1, -1))
     index.close()
@@ -189,7 +204,7 @@ def test_whatever_happens_no_key_below_its_position_is_missing(tmp_path: Path, s
     index.close()
 
 
-def test_a_flipped_bit_of_the_file_hides_no_message(tmp_path: Path) -> None:
+def test_a_flipped_bit_of_the_file_hides_no_message(tmp_path: Path, databases: list[sqlite3.Connection]) -> None:
     """It is seen when the index is opened or asked, which makes it anew; or it was in unused space."""
     index, chance, keys = KeyTables(str(tmp_path / "keys.sqlite"), 100), Random(22), range(40)
     for first in range(0, 350, 25):
@@ -218,7 +233,7 @@ def test_a_flipped_bit_of_the_file_hides_no_message(tmp_path: Path) -> None:
         except (sqlite3.DatabaseError, UnicodeDecodeError):
             seen += 1
         finally:
-            index._database.close()
+            databases.pop().close()
     assert seen > 100
 
 

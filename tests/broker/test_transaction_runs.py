@@ -49,9 +49,9 @@ def _known(side: Side) -> tuple[object, ...]:
     """Return the open half messages, those that are being ended, those that are kept, and when somebody is asked."""
     service = side.broker.transactions
     return (
-        service._open.halves,
-        service._ending.offsets,
-        list(service._recent.by_position),
+        service._open.halves,  # house: the compiled path keeps exactly what the other one keeps
+        service._ending.offsets,  # house: the same
+        list(service._recent.by_position),  # house: the same
         service.next_due_ms(),
     )
 
@@ -151,7 +151,7 @@ def test_so_do_damaged_ones(everlasting: BothWithHalves, data: st.DataObject) ->
     everlasting.take(bytes(read))
     for side in (everlasting.quick, everlasting.slow):
         side.reader.clear()
-        side.reader._ended_by = ""  # A length may have been damaged: nothing behind that is read.
+        side.reader._ended_by = ""  # house: a length may have been damaged; the next example begins anew
 
 
 # -- what is plain -----------------------------------------------------------------------------------------------------
@@ -326,5 +326,8 @@ def test_ended_halves_leave_the_heap(tmp_path: Path) -> None:
             assert isinstance(shown, SendAnswer)
             requests.append(EndTransaction("shop", shown.queue_offset or 0, parse_offset_id(shown.msg_id or "")[1], 12))
         both.take(b"".join(map(end, requests)))
-    assert len(both.quick.broker.transactions._open._due) < 4_200
-    assert kept.tran_state_table_offset in both.quick.broker.transactions._open.halves
+    transactions = both.quick.broker.transactions
+    assert len(transactions._open._due) < 4_200  # house: only memory shows how long a heap is
+    assert len(transactions) == 1
+    both.take(end(kept))
+    assert len(transactions) == 0

@@ -16,6 +16,12 @@ pytestmark = pytest.mark.row("E2")
 PLACE = ["--set", "listenHost=127.0.0.1", "--port", "0"]
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give servers longer than a container has: other tests may have both processors."""
+    monkeypatch.setattr(container_health, "TIMEOUT_S", 60.0)
+
+
 def port_of(server: Up) -> str:
     return (
         server.lines[-1].rpartition(":")[2]

@@ -107,5 +107,5 @@ def test_ctrl_c_before_anybody_takes_signals_is_an_ordinary_end(
     def interrupted(_: list[str]) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_start", interrupted)
+    monkeypatch.setattr(cli, "start", interrupted)
     assert cli.main([command]) == exit_code

@@ -10,7 +10,7 @@ between them and our brokers.
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from rich.console import Console
@@ -28,6 +28,8 @@ MARKS = {"ok": "[green]ok[/]", "failed": "[bold red]FAILED[/]", "cannot": "[dim]
 
 THROUGH = "--through-rocketmqs-proxy"
 ACCESS = "access"
+DRIVERS_AT_ONCE = 2
+"""Most of the time, drivers wait: for delays, retries and checks of transactions."""
 ACCESS_AT_ONCE = 3
 """Most of the time, these clients wait for what they are refused."""
 
@@ -35,17 +37,13 @@ ACCESS_AT_ONCE = 3
 def through_proxy(wanted: list[str]) -> int:
     """Run the clients by gRPC with RocketMQ's own proxy in between; return the exit code."""
     console = Console(width=max(100, Console().width))
-    columns: dict[str, dict[str, Outcome]] = {}
-    unavailable: dict[str, str] = {}
-    for client in CLIENTS:
-        if client.by_grpc and (not wanted or any(part in client.name for part in wanted)):
-            began = time.monotonic()
-            try:
-                columns[client.name] = drive(client.command(), "", by_grpc=True, foreign_proxy=True)
-            except ClientUnavailable as error:
-                unavailable[client.name] = str(error)
-                continue
-            console.print(summary(client.name, columns[client.name], time.monotonic() - began), highlight=False)
+    by_grpc = [client for client in CLIENTS if client.by_grpc]
+    commands, unavailable = brought(by_grpc, wanted)
+
+    def run(client: RealClient) -> dict[str, Outcome]:
+        return drive(commands[client.name], "", by_grpc=True, foreign_proxy=True)
+
+    columns = driven([client for client in by_grpc if client.name in commands], run, console, unavailable)
     show(console, columns, BEHAVIOURS_5)
     tell_of_missing(console, unavailable)
     return verdict(columns, unavailable)
@@ -58,25 +56,18 @@ def main(wanted: list[str]) -> int:
     if ACCESS in wanted:
         return only_access([word for word in wanted if word != ACCESS])
     console = Console(width=max(100, Console().width))
-    columns: dict[str, dict[str, Outcome]] = {}
-    unavailable: dict[str, str] = {}
+    commands, unavailable = brought(CLIENTS, wanted)
     with Cluster(settings={"autoCreateTopicEnable": False}) as strict:
-        for client in CLIENTS:
-            if wanted and not any(part in client.name for part in wanted):
-                continue
-            began = time.monotonic()
-            try:
-                command = client.command()
-            except ClientUnavailable as error:
-                unavailable[client.name] = str(error)
-                continue
-            columns[client.name] = drive(command, strict.namesrv, client.by_grpc)
-            console.print(summary(client.name, columns[client.name], time.monotonic() - began), highlight=False)
+
+        def run(client: RealClient) -> dict[str, Outcome]:
+            return drive(commands[client.name], strict.namesrv, client.by_grpc)
+
+        columns = driven([client for client in CLIENTS if client.name in commands], run, console, unavailable)
     if columns:
         for by_grpc, behaviours in ((False, BEHAVIOURS), (True, BEHAVIOURS_5)):
             names = [client.name for client in CLIENTS if client.by_grpc == by_grpc]
             show(console, {name: columns[name] for name in names if name in columns}, behaviours)
-    by_access = access_columns([client for client in CLIENTS if client.name in columns], console)
+    by_access = access_columns([client for client in CLIENTS if client.name in columns], console, unavailable)
     starts, without_tools = quick_starts(wanted)
     unavailable |= without_tools
     for name, outcome in starts.items():
@@ -90,34 +81,67 @@ def main(wanted: list[str]) -> int:
     return verdict({**columns, **access_verdicts, "quick starts": starts}, unavailable)
 
 
-def access_columns(clients: Sequence[RealClient], console: Console) -> dict[str, dict[str, Outcome]]:
+def brought(clients: Sequence[RealClient], wanted: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Bring the wanted clients, one after the other; return their commands, and why others are unavailable."""
+    commands: dict[str, list[str]] = {}
+    unavailable: dict[str, str] = {}
+    for client in clients:
+        if wanted and not any(part in client.name for part in wanted):
+            continue
+        try:
+            commands[client.name] = client.command()
+        except ClientUnavailable as error:
+            unavailable[client.name] = str(error)
+    return commands, unavailable
+
+
+def driven(
+    clients: Sequence[RealClient],
+    run: Callable[[RealClient], dict[str, Outcome]],
+    console: Console,
+    unavailable: dict[str, str],
+    at_once: int = DRIVERS_AT_ONCE,
+    suffix: str = "",
+) -> dict[str, dict[str, Outcome]]:
+    """Run clients, some at once; print a line about each that has ended, and return their outcomes.
+
+    What can't be run gets into `unavailable`.
+    """
+    columns: dict[str, dict[str, Outcome]] = {}
+
+    def run_and_tell(client: RealClient) -> None:
+        began = time.monotonic()
+        try:
+            column = run(client)
+        except ClientUnavailable as error:
+            unavailable[client.name] = str(error)
+            return
+        columns[client.name] = column
+        console.print(summary(f"{client.name}{suffix}", column, time.monotonic() - began), highlight=False)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(run_and_tell, clients))
+    return {client.name: columns[client.name] for client in clients if client.name in columns}
+
+
+def access_columns(
+    clients: Sequence[RealClient], console: Console, unavailable: dict[str, str]
+) -> dict[str, dict[str, Outcome]]:
     """Run the clients with keys and TLS, show client x case, and return the outcomes."""
     os.environ.setdefault("STATICFIRE_LOG_LEVEL", "error")  # Each refusal is a line otherwise.
 
-    def run(client: RealClient) -> dict[str, Outcome]:
-        began = time.monotonic()
-        column = access_outcomes(client)
-        console.print(summary(f"{client.name}, access", column, time.monotonic() - began), highlight=False)
-        return column
-
-    with ThreadPoolExecutor(ACCESS_AT_ONCE) as pool:
-        columns = dict(zip((client.name for client in clients), pool.map(run, clients), strict=True))
-    show(console, columns, ACCESS_CASES)
+    # Those without TLS wait longest for a port that takes only TLS. They begin, so that the others wait beside them.
+    slowest_first = sorted(clients, key=lambda client: not client.why_no_tls)
+    columns = driven(slowest_first, access_outcomes, console, unavailable, ACCESS_AT_ONCE, ", access")
+    show(console, {client.name: columns[client.name] for client in clients if client.name in columns}, ACCESS_CASES)
     return columns
 
 
 def only_access(wanted: list[str]) -> int:
     """Run only the cases of access; return the exit code."""
     console = Console(width=max(100, Console().width))
-    ready, unavailable = [], {}
-    for client in CLIENTS:
-        if not wanted or any(part in client.name for part in wanted):
-            try:
-                client.command()
-                ready.append(client)
-            except ClientUnavailable as error:
-                unavailable[client.name] = str(error)
-    columns = access_columns(ready, console)
+    commands, unavailable = brought(CLIENTS, wanted)
+    columns = access_columns([client for client in CLIENTS if client.name in commands], console, unavailable)
     for name, column in columns.items():
         for case, outcome in column.items():
             console.print(f"{name}, {case}: {outcome.word}: {outcome.detail}", highlight=False, markup=False)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 
 from tests.clients.toolchains import HERE, ClientUnavailable
 
@@ -20,6 +21,8 @@ FLAGS = [
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "--add-opens=java.base/java.lang=ALL-UNNAMED",
 ]  # fmt: skip
 WORDS = ("startup successfully", "boot success")
+_BRINGING = Lock()
+"""The first one brings RocketMQ's jars; those that start beside it wait for them."""
 
 
 @contextmanager
@@ -28,7 +31,8 @@ def rocketmq_proxy(namesrv: str, folder: Path) -> Iterator[str]:
     missing = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
     if missing:
         raise ClientUnavailable(f"not on the PATH: {', '.join(missing)}")
-    found = subprocess.run(["bash", str(SCRIPT), "classpath"], capture_output=True, text=True, check=True)
+    with _BRINGING:
+        found = subprocess.run(["bash", str(SCRIPT), "classpath"], capture_output=True, text=True, check=True)
     port, remoting_port = _free_ports(2)
     (folder / "conf").mkdir(parents=True)
     settings = {

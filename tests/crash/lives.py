@@ -123,10 +123,9 @@ class Lives:
 
     def _took_its_leave(self) -> None:
         """A broker ends by itself only when memory has lost what the disk couldn't take. Raises: what else it was."""
-        for running in self._world._box(NAME)._running:
-            ended = running.task.exception() if running.task.done() else None
-            if ended is not None and not isinstance(ended, StorageError):
-                raise ended
+        for failure in self._world.failures(NAME):
+            if not isinstance(failure, StorageError):
+                raise failure
 
     # -- starts -----------------------------------------------------------------------------------------------------
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from staticfire import ClientSettings
-from staticfire.control import asked
+from staticfire.client import ClusterClient
+from staticfire.control.asked import ControlledCluster
 from staticfire.dashboard import live, site, watch
 from staticfire.dashboard.live import WATCHED_MAX, LivePages
 from staticfire.dashboard.site import is_written
 from staticfire.runtime.live import live_machine
+from staticfire.runtime.pool import ConnectionPool
 
 pytestmark = [pytest.mark.row("S9")]
 
@@ -33,6 +34,12 @@ async def test_a_page_that_is_watched_can_be_watched_by_more_when_there_are_too_
         await follower.aclose()
     assert not pages.is_full_for("/another")
     await pages.close()
+
+
+async def the_reader() -> None:
+    """Wait until the only other task of this loop has ended. Raises: what it ended with."""
+    (reader,) = asyncio.all_tasks() - {asyncio.current_task()}
+    await reader
 
 
 class Watched:
@@ -129,9 +136,7 @@ async def test_nothing_is_made_when_the_last_browser_is_gone(monkeypatch: pytest
     watched = Watched(monkeypatch)
     async with aclosing(watched.pages.follow("/a")) as parts:
         await anext(parts)
-    reader = watched.pages._reader
-    assert reader is not None
-    await reader
+    await the_reader()
     count = len(watched.made)
     async with aclosing(watched.pages.follow("/b")) as parts:
         assert await anext(parts) == "part of /b"
@@ -140,17 +145,20 @@ async def test_nothing_is_made_when_the_last_browser_is_gone(monkeypatch: pytest
 
 
 async def test_a_reader_that_has_failed_lets_browsers_connect_again() -> None:
+    readers: list[asyncio.Task[None]] = []
+
     async def broken(address: str) -> str:
+        reader = asyncio.current_task()
+        assert reader is not None
+        readers.append(reader)
         raise KeyError(address)
 
     pages = LivePages(broken, live_machine())
     async with aclosing(pages.follow("/a")) as parts:
         with pytest.raises(StopAsyncIteration):
             await anext(parts)
-    reader = pages._reader
-    assert reader is not None
     with pytest.raises(KeyError):
-        await reader
+        await readers[0]
     await pages.close()
 
 
@@ -228,25 +236,31 @@ async def test_what_was_seen_before_a_pause_isnt_shown_after_it() -> None:
     await seen.close()
 
 
+class Elsewhere:
+    """A cluster that nobody connects to."""
+
+    namesrv = "nowhere:1"
+
+
 async def test_samples_dont_use_the_connections_of_the_page_that_began_them() -> None:
-    seen: list[object] = []
+    seen: list[ClusterClient] = []
     sampled = asyncio.Event()
+    cluster = ControlledCluster(Elsewhere(), ConnectionPool(live_machine()), "http://nowhere", False)  # type: ignore[arg-type]
 
     class Noting:
         async def get_if_any(self, path: str) -> dict[str, Any]:
-            seen.append(asked._SHARED.get())
+            async with cluster.connected() as client:
+                seen.append(client)
             if len(seen) > 1:
                 sampled.set()
             return {}
 
     samples = watch.Watch(Noting(), live_machine())  # type: ignore[arg-type]
-    shared = asked._SharedClient("nowhere:1", ClientSettings())
-    token = asked._SHARED.set(shared)
-    samples.look()
-    async with asyncio.timeout(10):
-        await sampled.wait()
-    asked._SHARED.reset(token)
-    assert set(seen) == {None}
+    async with cluster.sharing(), cluster.connected() as of_the_page:
+        samples.look()
+        async with asyncio.timeout(10):
+            await sampled.wait()
+        assert of_the_page not in seen
     await samples.close()
 
 

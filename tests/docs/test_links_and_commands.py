@@ -58,7 +58,8 @@ def test_each_command_is_one(document: str, line: str) -> None:
             context = command.make_context(name, list(words), parent=context)
             if not isinstance(command, click.Group):
                 return
-            found, following, words = command.resolve_command(context, [*context._protected_args, *context.args])
+            first = context._protected_args  # house: click has no other name for the first of them
+            found, following, words = command.resolve_command(context, [*first, *context.args])
             assert following is not None
             name, command = found or "", following
     except click.ClickException as error:

@@ -2,7 +2,16 @@
 
 import re
 
-from tests.house import test_callers, test_imports, test_names, test_outside_world, test_sizes, test_wiring, test_words
+from tests.house import (
+    test_callers,
+    test_imports,
+    test_names,
+    test_outside_world,
+    test_private_state,
+    test_sizes,
+    test_wiring,
+    test_words,
+)
 from tests.house.source import AROUND, BEING_MENDED, LAYERS, sources
 
 RULES = [
@@ -10,6 +19,7 @@ RULES = [
     *test_imports.RULES,
     *test_names.RULES,
     *test_outside_world.RULES,
+    *test_private_state.RULES,
     *test_sizes.RULES,
     *test_wiring.RULES,
     *test_words.RULES,

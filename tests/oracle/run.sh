@@ -20,9 +20,10 @@ said_last=25 # Lines of a failed part.
 failed=()
 
 part() { # name, command...
-  local name=$1
+  local name=$1 began=$SECONDS
   shift
   if ! "$@" 2>&1 | tee "$folder/$name.log"; then failed+=("$name"); fi
+  printf 'oracle: %s took %d s\n' "$name" $((SECONDS - began))
 }
 compared() { # module of tests.oracle, arguments
   part "$1" .venv/bin/python -m "tests.oracle.$1" "${@:2}"

@@ -6,12 +6,16 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from staticfire.runtime import spawning
 from staticfire.runtime.children import Child, ChildFailed, ChildPlan, Children
 from staticfire.runtime.ports import listen_on
-from staticfire.runtime.spawning import NAMESERVER_PROGRAM, EarlyStart, child_environment
+from staticfire.runtime.spawning import NAMESERVER_PROGRAM, EarlyStart, ForkedProcess, Started, child_environment
+
+AnyProcess = subprocess.Popen[bytes] | ForkedProcess
 
 
 def plan(name: str = "nameserver", **settings: str) -> ChildPlan:
@@ -78,8 +82,8 @@ def test_what_children_write_goes_on_without_who_should_read_it() -> None:
     reading, writing = os.pipe()
     children = Children(subprocess.DEVNULL, stderr=writing)
     for _ in range(20):
-        children._pass_on(b"x" * 65_535 + b"\n")
-    assert children._stderr.dropped_lines > 0
+        children._pass_on(b"x" * 65_535 + b"\n")  # house: no child of ours writes so much at once
+    assert children._stderr.dropped_lines > 0  # house: the pipe that could show it isn't read
     assert os.read(reading, 65_536)
     children.close()
     os.close(reading)
@@ -119,7 +123,22 @@ def test_child_that_takes_too_long_is_named(children: Children) -> None:
 
 
 @pytest.fixture
-def early() -> Iterator[EarlyStart]:
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[AnyProcess]:
+    """The processes that were started."""
+    begun: list[AnyProcess] = []
+    start = spawning.start_process
+
+    def start_and_note(*arguments: Any) -> Started:
+        started = start(*arguments)
+        begun.append(started[0])
+        return started
+
+    monkeypatch.setattr(spawning, "start_process", start_and_note)
+    return begun
+
+
+@pytest.fixture
+def early(begun: list[AnyProcess]) -> Iterator[EarlyStart]:
     started = EarlyStart([NAMESERVER_PROGRAM], subprocess.DEVNULL)
     yield started
     started.close()
@@ -139,10 +158,9 @@ def test_a_process_that_was_started_early_becomes_what_it_is_told(early: EarlySt
     children.close()
 
 
-def test_early_processes_whom_nobody_needs_are_gone(early: EarlyStart) -> None:
-    ((_, started),) = early._waiting
+def test_early_processes_whom_nobody_needs_are_gone(early: EarlyStart, begun: list[AnyProcess]) -> None:
     early.close()
-    assert started[0].returncode == -signal.SIGKILL
+    assert [process.returncode for process in begun] == [-signal.SIGKILL]
 
 
 def test_an_early_process_ends_with_its_parent(early: EarlyStart) -> None:
@@ -155,10 +173,9 @@ def test_an_early_process_ends_with_its_parent(early: EarlyStart) -> None:
     process.stderr.close()
 
 
-def test_an_early_process_that_has_died_is_told_as_any_other(early: EarlyStart) -> None:
-    ((_, started),) = early._waiting
-    started[0].kill()
-    started[0].wait()
+def test_an_early_process_that_has_died_is_told_as_any_other(early: EarlyStart, begun: list[AnyProcess]) -> None:
+    begun[0].kill()
+    begun[0].wait()
     children = Children(subprocess.DEVNULL, early=early)
     with pytest.raises(ChildFailed, match="was killed by SIGKILL before it was ready"):
         children.wait_ready([children.spawn(plan())])

@@ -67,11 +67,11 @@ def test_the_address_of_a_machine_is_one_of_its_own() -> None:
 
 
 def test_the_address_without_a_way_out_is_an_interfaces_or_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "_NOWHERE", ("255.255.255.255", 9))  # connecting there is refused: broadcast
+    monkeypatch.setattr(identity, "NOWHERE", ("255.255.255.255", 9))  # connecting there is refused: broadcast
     address = identity.host_ip()
     with socket.socket() as sock:
         sock.bind((address, 0))
-    monkeypatch.setattr(identity, "_interfaces", lambda: ["lo", "no-such-interface"])
+    monkeypatch.setattr(identity, "interfaces", lambda: ["lo", "no-such-interface"])
     assert identity.host_ip() == "127.0.0.1"
 
 

@@ -58,7 +58,7 @@ class BrokerStand:
     def jump(self, ms: int) -> None:
         """Move the broker's wall clock, and with it message time, forward by that much."""
         self.world.skew(NAME, self.broker.state.machine.clock.wall_ms() - self._true_ms() + ms)
-        self.broker.delays._due.wake()
+        self.broker.delays._due.wake()  # house: a wall clock that is set notifies nobody
 
     def _true_ms(self) -> int:
         return self.world.machine("client").clock.wall_ms()

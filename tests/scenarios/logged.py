@@ -1,10 +1,11 @@
 """Capture what the programs of a scenario log."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
 
-from staticfire.runtime.log import Logger
+from staticfire.runtime.log import logged_to
 
 
 class LogLine(NamedTuple):
@@ -16,12 +17,8 @@ class LogLine(NamedTuple):
 
 
 @pytest.fixture
-def logged(monkeypatch: pytest.MonkeyPatch) -> list[LogLine]:
+def logged() -> Iterator[list[LogLine]]:
     """All log events, in order."""
     lines: list[LogLine] = []
-
-    def emit(_: Logger, level: str, event: str, fields: dict[str, object]) -> None:
-        lines.append(LogLine(level, event, fields))
-
-    monkeypatch.setattr(Logger, "_emit", emit)
-    return lines
+    with logged_to(lambda level, event, fields: lines.append(LogLine(level, event, fields))):
+        yield lines

@@ -124,10 +124,8 @@ class ReplicaSet:
         """Wait until a slave copies, and has everything."""
 
         def is_equal() -> bool:
-            broker = self.brokers[slave]
-            member = broker._core._replication.member
-            follower = None if member is None else member.follower
-            return follower is not None and not follower.problem and self.end(slave) == self.end(master)
+            state = self.brokers[slave].replication_state()
+            return bool(state.master_address) and not state.problem and self.end(slave) == self.end(master)
 
         await self.world.until(is_equal, within_ms, f"{slave} has caught up with {master}")
 

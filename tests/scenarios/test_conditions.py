@@ -16,6 +16,7 @@ from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.connections import CheckClientConfig, ClientConfig
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, PullMessage
 from staticfire.protocol.requests.send import ManyMessage, SendMany
+from staticfire.protocol.tags import TagExpression
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
@@ -294,7 +295,9 @@ async def test_conditions_can_be_switched_off(stand: BrokerStand) -> None:
 # -- what is kept ------------------------------------------------------------------------------------------------------
 
 
-def test_a_condition_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The conditions that were compiled, in order."""
     compiled: list[str] = []
     make = choosing.make_choice
 
@@ -303,23 +306,42 @@ def test_a_condition_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return make(text, kind)
 
     monkeypatch.setattr(choosing, "make_choice", make_choice)
+    return compiled
+
+
+def test_a_condition_is_compiled_once(compiled: list[str]) -> None:
     table = ConditionTable()
     for text in ("a > 3", "a >", "a > 3", "a >"):
         table.find(text, "SQL92")
     assert compiled == ["a > 3", "a >"]
 
 
-def test_what_is_kept_compiled_is_bounded() -> None:
+def test_what_is_kept_compiled_is_bounded(compiled: list[str]) -> None:
     table = ConditionTable()
-    for number in range(100):
-        table.find(f"a = {number} -- {'x' * (KEPT_CHARACTERS_MAX // 10)}", "SQL92")
-        assert sum(map(len, table._kept)) <= KEPT_CHARACTERS_MAX
+    texts = [f"a = {number} -- {'x' * (KEPT_CHARACTERS_MAX // 10)}" for number in range(100)]
+    for text in texts:
+        table.find(text, "SQL92")
+    compiled.clear()
+    for text in reversed(texts):  # The newest are kept. Each that isn't is compiled again, and takes a place.
+        table.find(text, "SQL92")
+        if compiled:
+            break
+    kept = texts[texts.index(compiled[0]) + 1 :]
+    assert 0 < sum(map(len, kept)) <= KEPT_CHARACTERS_MAX
 
 
-async def test_long_expressions_of_tags_are_not_kept(stand: BrokerStand) -> None:
+async def test_long_expressions_of_tags_are_not_kept(stand: BrokerStand, monkeypatch: pytest.MonkeyPatch) -> None:
     tables, nobody = stand.broker.tables, cast(Connection, None)
     checks = PullChecks(tables.state, tables.topics, tables.groups)
-    long = " || ".join([f"tag-{number}" for number in range(10_000)])
-    for text in (long, "paid || open"):
+    parsed: list[str] = []
+    parse = TagExpression.parse
+
+    def noted(text: str) -> TagExpression:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(TagExpression, "parse", noted)
+    long, short = " || ".join([f"tag-{number}" for number in range(10_000)]), "paid || open"
+    for text in (long, short, long, short):
         assert callable(checks.wanted(a_pull(text, expression_type="TAG"), nobody))
-    assert list(checks._tag_table._expressions) == ["paid || open"]
+    assert parsed == [long, short, long]

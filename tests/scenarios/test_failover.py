@@ -264,7 +264,7 @@ async def test_the_new_master_takes_the_route_back(pair: ReplicaSet, world: Simu
     await pair.failover()
     world.thaw(MASTER)
     world.partition(MASTER, SLAVE)  # So it can't find out at once that it was replaced.
-    pair.brokers[MASTER]._core.registration.lost(NAMESRV)
+    pair.brokers[MASTER]._core.registration.lost(NAMESRV)  # house: as when its nameserver restarts at this moment
     await world.run_for(20)
     world.heal(MASTER, SLAVE)
     assert (await members(pair))[0] == address_of(MASTER)

@@ -316,7 +316,7 @@ async def test_without_rules_everything_is_as_if_there_had_been_none(shop: Fault
     await shop.faults.remove(0)
     assert broker.dispatcher.routes.handlers == handlers
     assert {mark: hot[mark] for mark in hot} == {mark: broker.dispatcher.routes.hot[mark] for mark in hot}
-    assert not any(isinstance(one.transport, Outlet) for one in broker._server.connections)
+    assert not any(isinstance(one.transport, Outlet) for one in broker.connections)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from staticfire.broker.metrics import version_word
 from staticfire.client import Message, MessageModel
-from staticfire.control.metrics import METRICS, _Scrape, families_of
+from staticfire.control.metrics import METRICS, Scrape, families_of
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.pop import PopMessage
 from staticfire.protocol.requests.statistics import GetMetrics, MetricRow
@@ -141,7 +141,7 @@ async def test_names_kinds_and_labels_are_those_of_rocketmq(world: SimulatedWorl
             continue
         expected = set(ROCKETMQ[row.name]["labels"]) - ({"topic"} if row.name in WITHOUT_TOPIC else set())
         assert set(row.labels) == expected, row
-    text = generate_latest(_Scrape(list(families_of(rows)))).decode()
+    text = generate_latest(Scrape(list(families_of(rows)))).decode()
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             assert family.type == ROCKETMQ.get(sample.name, {}).get("kind", family.type), sample

@@ -44,13 +44,13 @@ async def test_a_search_backwards_reads_only_chunks_that_have_wanted_events(
     await filled(shop, 2_000)
     await world.run_for(seconds=1)
     reads: list[SpilledChunk] = []
-    spill_read = JournalSpill._read
+    spill_read = JournalSpill.read_spilled
 
     def noted(spill: JournalSpill, chunk: SpilledChunk) -> NotedChunk | None:
         reads.append(chunk)
         return spill_read(spill, chunk)
 
-    monkeypatch.setattr(JournalSpill, "_read", noted)
+    monkeypatch.setattr(JournalSpill, "read_spilled", noted)
     assert [one.kind for one in await shop.admin.journal(JOINED, newest=5)] == [JOINED]
     assert len(reads) <= 2
     await shop.close()

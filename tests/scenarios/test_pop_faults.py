@@ -224,7 +224,7 @@ async def test_what_is_told_again_replaces_what_was_told(
     await world.run_for(2_000)
     end = stand.broker.state.store.queue(REVIVE_LOG, 0).max_offset
     await stand.kill_and_start()
-    service = stand.broker._core.pops.service
+    service = stand.broker.pops.service
     assert service is not None
     assert service.log.low_water > end - 60
     assert (await popper.pop(order=True)).code == 210

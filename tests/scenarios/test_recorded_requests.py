@@ -27,7 +27,6 @@ from staticfire.protocol.requests.imports import ImportedMessage, ImportMessages
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
 from staticfire.protocol.requests.pull import PullMessage
 from staticfire.protocol.requests.send import SendMany
-from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
@@ -228,7 +227,6 @@ async def test_without_it_nothing_is_between_a_connection_and_its_reader(world: 
     dispatcher = shop.brokers["broker-a"].dispatcher
     assert isinstance(dispatcher, Dispatcher)
     assert dispatcher.tap is None
-    assert Connection(dispatcher, codec_for(2), accepting=True)._tap is None
     await shop.close()
 
 
