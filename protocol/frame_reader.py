@@ -194,9 +194,10 @@ class FrameReader:
         if length != end - 4 or length > _LENGTH_MAX or body_at > end:
             return None
         if self._offer is not None:
-            if self._offers.make(self._offer, data, 0, end):
+            offers = self._offers
+            if not offers.calls_first and offers.rest(0, self._offer(data, 0, end), end):
                 return _TAKEN
-            self._offers.called(1)
+            offers.called(1)
         calls: list[Called] = []
         if self._fast_path(data, 0, end, calls, 1):
             return calls[0]
@@ -267,8 +268,8 @@ class FrameReader:
                 if self.needs_tls:
                     raise PlainText("plain text on an enforcing port: turn TLS on in the client (tls.server.mode)")
                 self._is_recognised = True
-            if self._offer is not None:
-                at = offers.make(self._offer, data, at, stop)
+            if self._offer is not None and not offers.calls_first:
+                at = offers.rest(at, self._offer(data, at, stop), stop)
             while True:
                 at = self._fast_path(data, at, stop, calls, offers.calls_first)
                 if at >= stop or end - at < HEAD_BYTES or offers.are_due(len(calls)):

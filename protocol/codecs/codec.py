@@ -103,14 +103,12 @@ class RequestWatch(Protocol):
 class SendRuns(Protocol):
     """Takes adjacent plain sends all at once, as bytes, if possible."""
 
-    def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Any) -> int:
+    def take(self, codec: Codec, data: bytes, at: int, stop: int, alike: tuple[Any, ...], source: Any) -> int:
         """Store the sends that begin from `at` on and before `stop`, up to one that isn't plain; return its position.
 
-        `tail`: the bytes between opaque and fields in the last request. `source`: the source of the reader.
+        `alike`: what the headers of a peer have in common. With the native codec these are the bytes between opaque and
+        fields, with JSON the language, as bytes, and the version. `source`: the source of the reader.
         """
-
-    def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Any) -> int:
-        """The same for JSON, with language and version from the peer's last header."""
 
 
 class SendRunsInUse(Protocol):
@@ -137,11 +135,8 @@ class Offers:
         """For so many requests, calls are made before there is another offer; 0: for all."""
         self._pause = 0
 
-    def make(self, offer: Offer, data: bytes, at: int, stop: int) -> int:
-        """Offer the sends that begin from `at` on and before `stop`; return where the rest begins."""
-        if self.calls_first:
-            return at
-        taken_to = offer(data, at, stop)
+    def rest(self, at: int, taken_to: int, stop: int) -> int:
+        """Record the result of an offer of the sends from `at` to `stop`; return where the rest begins."""
         if taken_to > at:
             # There may be more plain sends after the one that isn't.
             self._pause, self.calls_first = 0, int(taken_to < stop)

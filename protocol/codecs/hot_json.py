@@ -100,7 +100,7 @@ class HotJsonRequests:
         runs, language, version = self._in_use.runs, self._language, self._version
         if runs is None or language is None or version is None or data[at + 8 : at + 8 + _BEGIN_BYTES] not in _SENDS:
             return -1
-        return runs.take_json(data, at, stop, language, version, self._source)
+        return runs.take(self._codec, data, at, stop, (language.encode(), version), self._source)
 
     def read(self, data: bytes, at: int, stop: int, calls: list[Called], calls_max: int) -> int:
         """Make calls from the requests that begin from `at` on and before `stop`, at most `calls_max` (0: all).

@@ -113,7 +113,7 @@ class HotNativeRequests:
         runs = self._in_use.runs
         if runs is None or data[at + 8 : at + 15] not in _SENDS:
             return -1
-        return runs.take_native(data, at, stop, self._tail, self._source)
+        return runs.take(self._codec, data, at, stop, (self._tail,), self._source)
 
     def read(self, data: bytes, at: int, stop: int, calls: list[Called], calls_max: int) -> int:
         """Make calls from the requests that begin from `at` on and before `stop`, at most `calls_max` (0: all).
