@@ -73,11 +73,6 @@ class PopService:
 
     # -- bursts --------------------------------------------------------------------------------------------------
 
-    def flush(self) -> None:
-        """Add the noted events to the burst."""
-        if self.log.has_work:
-            self.log.flush()
-
     def settled(self, arrivals: Mapping[Queue, int]) -> bool:
         """Handle the end of a burst; return whether there is another burst to write now."""
         holding, tables = self.holding, self._tables

@@ -40,7 +40,7 @@ from staticfire.proxy.services.packed_answers import packed_shares
 from staticfire.proxy.services.pb_times import millis, timestamp
 from staticfire.proxy.services.popped import Popped, popped_messages
 from staticfire.proxy.services.receipt_work import ReceiptWork
-from staticfire.proxy.services.received_messages import MessagePacker, packer_of
+from staticfire.proxy.services.received_messages import packer_of
 from staticfire.proxy.services.statuses import StatusError, ok, refused, status_of
 from staticfire.proxy.settings import INVISIBLE_MS_MAX
 from staticfire.proxy.transport.calls import GrpcAnswer, GrpcCall
@@ -104,7 +104,8 @@ class ReceiveCalls:
         written = 0
         try:
             yield ReceiveMessageResponse(status=outcome.status)
-            for count, answers in packed_shares(outcome.messages, self._packer(wanted)):
+            packer = packer_of(wanted.topic, self._cluster.address(wanted.broker_name) or "0.0.0.0:0")
+            for count, answers in packed_shares(outcome.messages, packer):
                 yield answers
                 written += count
             yield self._delivered_now()
@@ -212,9 +213,6 @@ class ReceiveCalls:
         self._work.hold(held)
 
     # -- delivery and return -------------------------------------------------------------------------------------
-
-    def _packer(self, wanted: WantedMessages) -> MessagePacker:
-        return packer_of(wanted.topic, self._cluster.address(wanted.broker_name) or "0.0.0.0:0")
 
     def _return(self, wanted: WantedMessages, messages: Sequence[Popped]) -> None:
         """Make messages that haven't reached the client visible again soon."""
