@@ -30,7 +30,7 @@ from staticfire.protocol.codecs import JSON, NATIVE, Codec, codec_for
 from staticfire.protocol.codecs.hot_json import sent_parts
 from staticfire.protocol.codecs.hot_native import sent_forms
 from staticfire.protocol.command import Answer, answer_shape
-from staticfire.protocol.compiled import Packed, TakenSends, TakenTransactions, Twin
+from staticfire.protocol.compiled import Packed, TakenTransactions, TakeSends, Twin
 from staticfire.protocol.errors import BrokerAnswer, StorageError
 from staticfire.protocol.frame_reader import HEAD_BYTES, AnswerFrame, Peer
 from staticfire.protocol.requests.send import ManyResult, SendAnswer, SendManyAnswer
@@ -44,7 +44,7 @@ _head = Struct(">II").unpack_from
 class _Kind(NamedTuple):
     """How sends of one codec are taken, and the templates for their responses, by the prefix of their message ids."""
 
-    take: Callable[..., TakenSends | None]
+    take: TakeSends
     make_form: Callable[[str, str, str], tuple[Any, ...] | None]
     forms: dict[str, tuple[Any, ...] | None]
 

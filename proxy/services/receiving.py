@@ -36,7 +36,6 @@ from staticfire.proxy.services.client_table import ClientTable, KnownClient
 from staticfire.proxy.services.held_messages import INVISIBLE_MS, HeldMessage
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.names import group_of, topic_of
-from staticfire.proxy.services.packed_answers import packed_shares
 from staticfire.proxy.services.pb_times import millis, timestamp
 from staticfire.proxy.services.popped import Popped, popped_messages
 from staticfire.proxy.services.receipt_work import ReceiptWork
@@ -105,7 +104,7 @@ class ReceiveCalls:
         try:
             yield ReceiveMessageResponse(status=outcome.status)
             packer = packer_of(wanted.topic, self._cluster.address(wanted.broker_name) or "0.0.0.0:0")
-            for count, answers in packed_shares(outcome.messages, packer):
+            for count, answers in packer.shares(outcome.messages):
                 yield answers
                 written += count
             yield self._delivered_now()
