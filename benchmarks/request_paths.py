@@ -74,8 +74,7 @@ HANDED_ON = {
 }
 # What the loops have done in a worker, as each fsync, has no caller in them.
 BACKGROUND = {
-    work.__code__
-    for work in (StoreFlusher._log_loop, StoreFlusher._queue_loop, KeyIndexer.loop, SimulatedWorkers.run)
+    work.__code__ for work in (StoreFlusher._log_loop, StoreFlusher._queue_loop, KeyIndexer.loop, SimulatedWorkers.run)
 }
 
 

@@ -14,7 +14,7 @@ from staticfire.protocol.pop_handles import (
     parse_order_counts,
     parse_start_offsets,
 )
-from staticfire.protocol.properties import POP_CK, find_property
+from staticfire.protocol.properties import POP_CK, UNIQ_KEY, find_property, text_property
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.pop import PopAnswer
 from staticfire.proxy.services.receipts import Receipt
@@ -26,6 +26,10 @@ class Popped(NamedTuple):
     record: StoredRecord
     receipt: Receipt
     reconsume_times: int
+
+    @property
+    def message_id(self) -> str:
+        return text_property(self.record.properties, UNIQ_KEY)
 
 
 def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str) -> list[Popped]:
