@@ -111,16 +111,6 @@ class SendRuns(Protocol):
         """
 
 
-class SendRunsInUse(Protocol):
-    """Knows what sends are offered to at present."""
-
-    runs: SendRuns | None
-    """None if each send must get a call. It may change between two reads."""
-
-
-Offer: TypeAlias = Callable[[bytes, int, int], int]
-"""Offers sends in a range of bytes. Returns where the rest begins, or -1 if there is no send."""
-
 # The maximum number of requests between two offers, if none of the offers is taken.
 PAUSE_MAX = 63
 
@@ -135,14 +125,13 @@ class Offers:
         """For so many requests, calls are made before there is another offer; 0: for all."""
         self._pause = 0
 
-    def rest(self, at: int, taken_to: int, stop: int) -> int:
-        """Record the result of an offer of the sends from `at` to `stop`; return where the rest begins."""
+    def taken(self, at: int, taken_to: int, stop: int) -> None:
+        """Record the result of an offer: of the sends from `at` to `stop`, those before `taken_to` were taken."""
         if taken_to > at:
             # There may be more plain sends after the one that isn't.
             self._pause, self.calls_first = 0, int(taken_to < stop)
-        elif taken_to == at:
+        else:
             self._pause = self.calls_first = min(2 * self._pause + 1, PAUSE_MAX)
-        return max(taken_to, at)
 
     def are_due(self, calls: int) -> bool:
         """Return whether it is time for another offer, after so many calls since the last one."""
