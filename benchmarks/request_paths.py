@@ -51,6 +51,7 @@ from staticfire.proxy.transport import frames
 from staticfire.simulation.world import JumpingLoop, SimulatedWorld, simulate
 from staticfire.simulation.world.files import SimulatedFile
 from staticfire.simulation.world.transport import SimulatedTransport
+from staticfire.simulation.world.workers import SimulatedWorkers
 from tools.generated import markdown_table, replace_part
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,7 +72,10 @@ HANDED_ON = {
         *(JumpingLoop.call_soon, JumpingLoop.call_at_ns, JumpingLoop.create_task),
     )
 }
-BACKGROUND = {loop.__code__ for loop in (StoreFlusher._log_loop, StoreFlusher._queue_loop, KeyIndexer.loop)}
+# What the loops have done in a worker, as each fsync, has no caller in them.
+BACKGROUND = {
+    work.__code__ for work in (StoreFlusher._log_loop, StoreFlusher._queue_loop, KeyIndexer.loop, SimulatedWorkers.run)
+}
 
 
 def stack_of(frame: FrameType | None) -> Iterator[FrameType]:
@@ -111,9 +115,10 @@ class Watch:
     def _event(self, frame: FrameType, event: str, _argument: Any) -> None:
         if event != "call" or (path_of(frame.f_code) is None and frame.f_code not in HANDED_ON):
             return
-        stack = [each for each in stack_of(frame) if path_of(each.f_code) is not None]
-        if not BACKGROUND.isdisjoint(each.f_code for each in stack):
+        callers = list(stack_of(frame))
+        if not BACKGROUND.isdisjoint(each.f_code for each in callers):
             return
+        stack = [each for each in callers if path_of(each.f_code) is not None]
         if stack and stack[0] is frame and frame not in self._called:
             self._called.add(frame)
             self.calls[frame.f_code] += 1

@@ -20,7 +20,6 @@ from staticfire.broker.restoring import find_orphan_topics, open_store, restore_
 from staticfire.broker.scrubbing import Scrubbing
 from staticfire.broker.services import make_services
 from staticfire.broker.settings import BrokerSettings
-from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.recovery import RecoveryReport
 from staticfire.broker.tables import BrokerTables, make_tables
 from staticfire.protocol.names import SCHEDULE_TOPIC
@@ -237,20 +236,16 @@ class BrokerCore(Service):
         while True:
             self.pops.flush()
             self._transactions.flush()
-            if not self.pops.settled(self._write()):
+            began_ms = self._uptime_ms()
+            arrivals = self._state.store.commit()
+            if arrivals:
+                self._progress.activity += 1
+                self._administration.stored(arrivals, self._uptime_ms() - began_ms)
+                self._pulls.arrived(arrivals)
+                self._replication.written()
+            if not self.pops.settled(arrivals):
                 break
         self._clock_control.settled()
-
-    def _write(self) -> dict[Queue, int]:
-        """Write the burst; return the queues that got messages, each with the first new offset."""
-        began_ms = self._uptime_ms()
-        arrivals = self._state.store.commit()
-        if arrivals:
-            self._progress.activity += 1
-            self._administration.stored(arrivals, self._uptime_ms() - began_ms)
-            self._pulls.arrived(arrivals)
-            self._replication.written()
-        return arrivals
 
     async def _client_scan_loop(self) -> None:
         while True:

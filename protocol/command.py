@@ -88,15 +88,12 @@ class Shape:
     def __init__(self, command: type[Command], names: Mapping[str, str] | None = None) -> None:
         """`names`: wire names by field, if the class uses other names than its own (send, V2)."""
         self.command = command
+        self.body_type = command.body_type
+        """The declared type of the body; `bytes` if the body isn't decoded."""
         pairs = zip(command.__struct_fields__, command.__struct_encode_fields__, strict=True)
         self.names = {field: (names or {}).get(field, wire) for field, wire in pairs if field not in _ENVELOPE_FIELDS}
         self.fields = tuple(self.names)
         assert command.__struct_fields__[: len(self.fields)] == self.fields, "header fields must be first in the array"
-
-    @property
-    def body_type(self) -> Any:
-        """The declared type of the body; `bytes` if the body isn't decoded."""
-        return self.command.body_type
 
     @cached_property
     def hot_body(self) -> bool:

@@ -50,6 +50,36 @@ the start offsets of the bodies and their bytes; the properties, in the order of
 """
 
 
+class TakeSends(Protocol):
+    """Takes runs of plain sends, for one codec."""
+
+    def __call__(  # house: called once per burst with what differs each time
+        self,
+        data: bytes,
+        at: int,
+        stop: int,
+        forms: tuple[Any, ...],
+        room: tuple[int, int, int],
+        body_bytes_max: int,
+        stored_ms: int,
+        born_host: bytes,
+        added: bytes,
+        find: FindPlace,
+        crc32: Callable[[Buffer], int],
+        halves: Halves | None,
+        has_slaves: bool,
+        /,
+    ) -> TakenSends | None:
+        """Take the plain sends that begin from `at` on and before `stop`, as described in broker/handlers/send_runs.py.
+
+        With `halves`, half messages and their ends are plain, too. With `has_slaves`, sends wait for these, so that one
+        with WAIT=false isn't plain.
+
+        `forms`: what the headers of the peer have in common, and the parts of the responses. `room`: the position, the
+        end limit of the records, and the maximum size of one. None: the first send isn't plain.
+        """
+
+
 class Twin(Protocol):
     """The content of the extension module `_compiled`."""
 
@@ -105,50 +135,10 @@ class Twin(Protocol):
         strict as `record.proven_offset`.
         """
 
-    def take_native_sends(  # house: called once per burst with what differs each time
-        self,
-        data: bytes,
-        at: int,
-        stop: int,
-        forms: tuple[bytes, bytes, bytes, bytes],
-        room: tuple[int, int, int],
-        body_bytes_max: int,
-        stored_ms: int,
-        born_host: bytes,
-        added: bytes,
-        find: FindPlace,
-        crc32: Callable[[Buffer], int],
-        halves: Halves | None,
-        has_slaves: bool,
-        /,
-    ) -> TakenSends | None:
-        """Take the plain sends that begin from `at` on and before `stop`, as described in broker/handlers/send_runs.py.
-
-        With `halves`, half messages and their ends are plain, too. With `has_slaves`, sends wait for these, so that one
-        with WAIT=false isn't plain.
-
-        `forms`: the bytes between opaque and fields in their headers, then those of `hot_native.sent_forms`. `room`:
-        the position, the end limit of the records, and the maximum size of one. None: the first send isn't plain.
-        """
-
-    def take_json_sends(  # house: called once per burst with what differs each time
-        self,
-        data: bytes,
-        at: int,
-        stop: int,
-        forms: tuple[bytes, int, tuple[bytes, ...]],
-        room: tuple[int, int, int],
-        body_bytes_max: int,
-        stored_ms: int,
-        born_host: bytes,
-        added: bytes,
-        find: FindPlace,
-        crc32: Callable[[Buffer], int],
-        halves: Halves | None,
-        has_slaves: bool,
-        /,
-    ) -> TakenSends | None:
-        """The same for JSON. `forms`: language and version in their headers, then `hot_json.sent_parts`."""
+    take_native_sends: TakeSends
+    """`forms`: the bytes between opaque and fields in the headers, then those of `hot_native.sent_forms`."""
+    take_json_sends: TakeSends
+    """`forms`: language and version in the headers, then `hot_json.sent_parts`."""
 
     def take_copied(
         self, data: bytes, at: int, position: int, find: FindPlace, crc32: Callable[[Buffer], int], /

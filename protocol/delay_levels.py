@@ -17,6 +17,8 @@ DELAY_LEVELS_DEFAULT = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 
 UNKNOWN_LEVEL_DELAY_MS = 1_000
 
 FIRST_RETRY_LEVEL = 3
+# In a send-back: the message is a dead letter, without a retry.
+DEAD_LETTER_LEVEL = -1
 
 _UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DIGITS_MAX = 9

@@ -4,7 +4,7 @@
 A frame that can't be understood becomes a call, too: its handler returns the refusal. So the user of this class has one
 loop and may leave it after any call; it gives the other calls back, and the next `calls` returns them again.
 
-Most frames look like the one before. A hot codec reads those in one step each (`_fast_path`: `HotNativeRequests` or
+Most frames look like the one before. A hot codec reads those in one step each (`_hot`: `HotNativeRequests` or
 `HotJsonRequests`). Everything else, also every error, is read part by part (`_slow_path`). Both make the same calls.
 
 Bytes that aren't a frame raise ProtocolError. Then the connection must be closed: where the next frame begins is
@@ -28,7 +28,6 @@ from staticfire.protocol.codecs import (
     Codec,
     Envelope,
     MakeCall,
-    Offer,
     Offers,
     RequestWatch,
     SendRuns,
@@ -45,8 +44,6 @@ from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 Handler = Callable[[Any], Answer | None]
 Guard = Callable[[int, Handler], Handler]
 """Returns the handler that replaces the handler of a request code."""
-FastPath = Callable[[bytes, int, int, list[Called], int], int]
-"""Reads requests from a range of bytes; appends up to so many calls (0: all) and returns where it stopped."""
 # Length, codec, header length.
 HEAD_BYTES = 8
 _ACCESS_KEY = b'"AccessKey"'
@@ -170,10 +167,10 @@ class FrameReader:
         """Whether plain text is refused."""
         # The reason why nothing more can be read.
         self._ended_by = ""
-        self._native = HotNativeRequests(codec_for(NATIVE), routes.hot, routes, make_call, source)
-        self._json = HotJsonRequests(_JSON_CODEC, routes.handlers, routes, make_call, source, self._heard_json)
-        self._fast_path: FastPath = _nothing_is_alike
-        self._offer: Offer | None = None
+        self._native = HotNativeRequests(codec_for(NATIVE), routes.hot, make_call, source)
+        self._json = HotJsonRequests(_JSON_CODEC, routes.handlers, make_call, source, self._heard_json)
+        # What reads requests that look like the last one; None if none came so far, or no hot codec can read it.
+        self._hot: HotNativeRequests | HotJsonRequests | None = None
         self._offers = Offers()
         self.peer = Peer("?")
         self.codec: Codec | None = None
@@ -193,13 +190,14 @@ class FrameReader:
         body_at = HEAD_BYTES + (word & 0xFFFFFF)
         if length != end - 4 or length > _LENGTH_MAX or body_at > end:
             return None
-        if self._offer is not None:
-            if self._offers.make(self._offer, data, 0, end):
+        hot = self._hot
+        if hot is not None:
+            if self._offer(hot, data, 0, end):
                 return _TAKEN
             self._offers.called(1)
-        calls: list[Called] = []
-        if self._fast_path(data, 0, end, calls, 1):
-            return calls[0]
+            calls: list[Called] = []
+            if hot.read(data, 0, end, calls, 1):
+                return calls[0]
         try:
             return self._slow_path(data, 0, body_at, end, word >> 24)
         except ProtocolError:
@@ -216,7 +214,7 @@ class FrameReader:
 
     def read_slowly(self) -> None:
         """Read the next request part by part, even if it is like the last one."""
-        self._fast_path, self._offer = _nothing_is_alike, None
+        self._hot = None
 
     def clear(self) -> None:
         """Drop the data that hasn't been read."""
@@ -267,10 +265,11 @@ class FrameReader:
                 if self.needs_tls:
                     raise PlainText("plain text on an enforcing port: turn TLS on in the client (tls.server.mode)")
                 self._is_recognised = True
-            if self._offer is not None:
-                at = offers.make(self._offer, data, at, stop)
+            if self._hot is not None:
+                at = self._offer(self._hot, data, at, stop)
             while True:
-                at = self._fast_path(data, at, stop, calls, offers.calls_first)
+                if self._hot is not None:
+                    at = self._hot.read(data, at, stop, calls, offers.calls_first)
                 if at >= stop or end - at < HEAD_BYTES or offers.are_due(len(calls)):
                     return
                 length, word = _HEAD(data, at)
@@ -294,6 +293,16 @@ class FrameReader:
                 data, at = data[at:], 0
             self._pieces = [data] if at < end else []
             self._at = at if at < end else 0
+
+    def _offer(self, hot: HotNativeRequests | HotJsonRequests, data: bytes, at: int, stop: int) -> int:
+        """Let `Routes.runs` take the sends that begin from `at` on and before `stop`; return where the rest begins."""
+        runs, offers = self._routes.runs, self._offers
+        alike = None if runs is None or offers.calls_first else hot.alike(data, at)
+        if runs is None or alike is None:
+            return at
+        taken_to = runs.take(hot.codec, data, at, stop, alike, self._source)
+        offers.taken(at, taken_to, stop)
+        return taken_to
 
     # -- everything that differs from the last request -----------------------------------------------------------
 
@@ -321,12 +330,10 @@ class FrameReader:
             if envelope.code not in self._routes.known:
                 self._routes.expect_more(envelope.code)
             self._native.remember(data, at)
-            self._fast_path, self._offer = self._native.read, self._native.offer
+            self._hot = self._native
         # After a one-way request, the next requests look like those before it.
-        elif not (is_native and self._fast_path == self._native.read):
-            is_json = codec.number == JSON
-            self._fast_path = self._json.read if is_json else _nothing_is_alike
-            self._offer = self._json.offer if is_json else None
+        elif not (is_native and self._hot is self._native):
+            self._hot = self._json if codec.number == JSON else None
         return self._read_request(codec, envelope, data[body_at:stop])
 
     def _read_request(self, codec: Codec, envelope: Envelope, body: bytes) -> Called:
@@ -372,11 +379,6 @@ class FrameReader:
     def _heard_json(self, version: int, language: int) -> None:
         self.codec = _JSON_CODEC
         self._heard(version, language)
-
-
-def _nothing_is_alike(_data: bytes, at: int, _stop: int, _calls: list[Called], _calls_max: int) -> int:
-    """Read no requests: none came so far, or no hot codec can read the last one."""
-    return at
 
 
 def _refuses(code: int, words: str) -> Handler:

@@ -240,7 +240,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
                     if answer is not None and not call.oneway:
                         self.send_answer(call, answer)
                         if len(out) >= pieces_max or self._out_bytes >= LONG_BYTES:
-                            self._flush()
+                            self.flush()
                             if self._must_wait():
                                 reader.give_back(list(rest))
                 if reader.unread_bytes > max(settle_at, 0) and not self._is_behind:
@@ -312,7 +312,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
             finally:
                 self._bursting = False
         if self._out:
-            self._flush()
+            self.flush()
 
     def _note_unfinished(self, is_new: bool) -> None:
         unread_bytes = 0 if self._is_behind else self._reader.unread_bytes
@@ -352,9 +352,10 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
     def _plan_flush(self) -> None:
         if not self._flush_planned and self._loop is not None:
             self._flush_planned = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write the requests and responses so far at once, instead of at the end of this tick or burst."""
         self._flush_planned = False
         self._out_bytes = 0
         out = self._out
@@ -364,7 +365,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
 
     def _flush_if_much(self) -> None:
         if self._out_bytes >= OUT_BYTES_MAX:
-            self._flush()
+            self.flush()
 
     @property
     def takes_answers(self) -> bool:
@@ -440,10 +441,6 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
         words = f"no response to {pending.asked} from {self.peer.address} within {pending.timeout_ms} ms"
         self._tell(pending, AnswerTimeout(words))
 
-    def flush(self) -> None:
-        """Write the requests so far at once, instead of at the end of this tick."""
-        self._flush()
-
     def writable(self) -> Awaitable[None] | None:
         """Return None if the peer reads what is written; otherwise an awaitable that ends when it does."""
         return None if self._paused is None else asyncio.shield(self._paused)
@@ -464,7 +461,7 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
     def close(self) -> None:
         """Close the connection after the written data was sent."""
         if self.transport is not None:
-            self._flush()
+            self.flush()
             self.transport.close()
 
     def abort(self) -> None:

@@ -26,14 +26,14 @@ class DueLoop:
         self,
         clock: MessageClock,
         next_due_ms: Callable[[], MessageMs | None],
-        carry_out: Callable[[], Awaitable[object]],
+        carry_out_until: Callable[[MessageMs], Awaitable[object]],
         trouble_event: str,
         retry_ms: int,
         acts_while_frozen: bool = False,
     ) -> None:
         """`next_due_ms` returns when the next item is due, or None.
 
-        `carry_out` handles items that are due, or some of them.
+        `carry_out_until` handles the items that are due at a time, or some of them.
 
         Both may raise StorageError, which is logged as `trouble_event`. `acts_while_frozen`: also carry out an item
         that is already due when it is added while the clock is frozen. Items that become due because a frozen clock is
@@ -41,7 +41,7 @@ class DueLoop:
         """
         self._clock = clock
         self._next_due_ms = next_due_ms
-        self._carry_out = carry_out
+        self._carry_out_until = carry_out_until
         self._trouble_event = trouble_event
         self._retry_ms = retry_ms
         self._acts_while_frozen = acts_while_frozen
@@ -70,7 +70,7 @@ class DueLoop:
             try:
                 pause_ms = self._pause_ms()
                 if pause_ms == 0:
-                    await self._carry_out()
+                    await self._carry_out_until(self._clock.message_ms())
                     self._trouble = ""
                     continue
             except StorageError as error:

@@ -13,7 +13,7 @@ from staticfire.broker.delay.queue import DueEntry
 from staticfire.broker.delay.stored_form import Mark, pack_mark, real_place
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
-from staticfire.broker.store.outcomes import OnStored, PutOutcome
+from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.delay_levels import DelayLevels, queue_of_level
 from staticfire.protocol.errors import ProtocolError, StorageError
@@ -77,7 +77,7 @@ class Delivery:
             try:
                 # A burst is written completely or not at all, so it is enough to watch one of its messages.
                 on_stored = None if part.delivered else part.settled
-                self._put(entry, record or self._read_one(entry), stored_ms, on_stored)
+                self._store.put(self._again(entry, record or self._read_one(entry)), stored_ms, on_stored)
                 part.delivered += 1
             except (ProtocolError, StorageError) as error:
                 log.error("delayed_message_skipped", level=entry.level, offset=entry.offset, error=str(error))
@@ -88,16 +88,16 @@ class Delivery:
             part.last_offsets[entry.level] = entry.offset
         return part
 
-    def _put(self, entry: DueEntry, record: StoredRecord, stored_ms: MessageMs, on_stored: OnStored | None) -> None:
+    def _again(self, entry: DueEntry, record: StoredRecord) -> NewRecord:
+        """Return a message as it is stored in its real queue. Raises: ProtocolError, StorageError."""
         # wait_flush=False: no caller waits for the disk here, because a level's progress is saved only after the disk
         # has it.
         properties = record.properties
-        again = NewRecord(
+        return NewRecord(
             self._home_of(properties), properties, tags_code(properties), record.body, record.born_ms,
             record.born_host, record.sys_flag, record.flag, record.reconsume_times,
             pack_mark(entry.level, entry.offset), wait_flush=False,
         )  # fmt: skip
-        self._store.put(again, stored_ms, on_stored)
 
     def read(self, due: list[DueEntry]) -> list[StoredRecord] | None:
         """Return the records with few reads; None if one of them is damaged or doesn't match its entry."""

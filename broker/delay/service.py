@@ -72,7 +72,7 @@ class DelayService:
         self._saved_version = -1
         self._saved_position = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self._due = DueLoop(clock, self.next_due_ms, self._deliver_slice, "delayed_messages_not_delivered", RETRY_MS)
+        self._due = DueLoop(clock, self.next_due_ms, self.deliver_until, "delayed_messages_not_delivered", RETRY_MS)
 
     def __len__(self) -> int:
         """The number of waiting messages."""
@@ -232,11 +232,6 @@ class DelayService:
         self._due.wake()
 
     # -- delivering ----------------------------------------------------------------------------------------------
-
-    async def _deliver_slice(self) -> None:
-        message_ms = self._clock.message_ms()
-        self._deliver(self.queue.due(message_ms, SLICE_MAX), message_ms)
-        await asyncio.sleep(0)
 
     def _deliver(self, due: list[DueEntry], message_ms: MessageMs) -> int:
         """Store these due messages in their real queues, in one burst; return the number.

@@ -13,9 +13,9 @@ Behaviour
   the responses are parsed again and replaced.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 from staticfire.broker.handlers.transactions import ended
 from staticfire.broker.replication.lineage import waits_for_copies
@@ -30,7 +30,7 @@ from staticfire.protocol.codecs import JSON, NATIVE, Codec, codec_for
 from staticfire.protocol.codecs.hot_json import sent_parts
 from staticfire.protocol.codecs.hot_native import sent_forms
 from staticfire.protocol.command import Answer, answer_shape
-from staticfire.protocol.compiled import Packed, TakenSends, TakenTransactions, Twin
+from staticfire.protocol.compiled import Packed, TakenTransactions, TakeSends, Twin
 from staticfire.protocol.errors import BrokerAnswer, StorageError
 from staticfire.protocol.frame_reader import HEAD_BYTES, AnswerFrame, Peer
 from staticfire.protocol.requests.send import ManyResult, SendAnswer, SendManyAnswer
@@ -39,6 +39,14 @@ from staticfire.runtime.connection import Connection
 # How many templates for responses are kept: one for each address under which clients reach the broker.
 FORMS_KEPT_MAX = 64
 _head = Struct(">II").unpack_from
+
+
+class _Kind(NamedTuple):
+    """How sends of one codec are taken, and the templates for their responses, by the prefix of their message ids."""
+
+    take: TakeSends
+    make_form: Callable[[str, str, str], tuple[Any, ...] | None]
+    forms: dict[str, tuple[Any, ...] | None]
 
 
 class SendRunHandler:
@@ -57,48 +65,37 @@ class SendRunHandler:
         self._find_target = targets.by_topic.get
         self._sending = sending
         self._transactions = transactions
-        self._take_native, self._take_json = twin.take_native_sends, twin.take_json_sends
-        self._forms: dict[str, tuple[bytes, bytes, bytes] | None] = {}
-        self._parts: dict[str, tuple[bytes, ...]] = {}
+        self._kinds = {
+            codec_for(NATIVE): _Kind(twin.take_native_sends, sent_forms, {}),
+            codec_for(JSON): _Kind(twin.take_json_sends, lambda *words: (sent_parts(*words),), {}),
+        }
         self._waits_for_copies = waits_for_copies(state.settings)
         state.on_settings(lambda _: self._forget())
 
     def _forget(self) -> None:
-        self._forms.clear()
-        self._parts.clear()
+        for kind in self._kinds.values():
+            kind.forms.clear()
 
-    def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Connection) -> int:
+    def take(self, codec: Codec, data: bytes, at: int, stop: int, alike: tuple[Any, ...], source: Connection) -> int:
         """See `codecs.SendRuns`. Hot path."""
-        prefix, sending, store = source.store_id_prefix, self._sending, self._store
-        forms = self._forms.get(prefix) or self._new_forms(prefix)
-        if forms is None:
+        kind, prefix, sending, store = self._kinds[codec], source.store_id_prefix, self._sending, self._store
+        form = kind.forms.get(prefix) or self._new_form(kind, prefix)
+        if form is None:
             return at
         stored_ms = self._clock.message_ms()
-        taken = self._take_native(
-            data, at, stop, (tail, *forms), store.room, sending.body_bytes_max, stored_ms, source.born_host,
+        taken = kind.take(
+            data, at, stop, (*alike, *form), store.room, sending.body_bytes_max, stored_ms, source.born_host,
             sending.added, self._place, crc32, self._transactions.known, self._waits_for_copies,
         )  # fmt: skip
-        return at if taken is None else self._append(taken, source, _NATIVE)
-
-    def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Connection) -> int:
-        """See `codecs.SendRuns`. Hot path."""
-        prefix, sending, store = source.store_id_prefix, self._sending, self._store
-        parts = self._parts.get(prefix) or self._new_parts(prefix)
-        stored_ms = self._clock.message_ms()
-        taken = self._take_json(
-            data, at, stop, (language.encode(), version, parts), store.room, sending.body_bytes_max, stored_ms,
-            source.born_host, sending.added, self._place, crc32, self._transactions.known, self._waits_for_copies,
-        )  # fmt: skip
-        return at if taken is None else self._append(taken, source, _JSON)
-
-    def _append(self, taken: TakenSends, connection: Connection, codec: Codec) -> int:
-        at, packed, answers, transactions = taken
-        context = connection, codec, answers
+        if taken is None:
+            return at
+        taken_to, packed, answers, transactions = taken
+        context = source, codec, answers
         if transactions is None:
-            self._store.put_packed(packed, self._clock.shown_ms, self._stored, context)
+            store.put_packed(packed, stored_ms, self._stored, context)
         else:
             self._append_with_transactions(packed, transactions, context)
-        return at
+        return taken_to
 
     def _append_with_transactions(self, packed: Packed, transactions: TakenTransactions, context: Any) -> None:
         if packed[2]:
@@ -131,17 +128,11 @@ class SendRunHandler:
         except (BrokerAnswer, StorageError, OSError):
             return None  # send.py handles it again, and returns the error.
 
-    def _new_forms(self, prefix: str) -> tuple[bytes, bytes, bytes] | None:
-        if len(self._forms) >= FORMS_KEPT_MAX:
-            self._forms.clear()
-        forms = self._forms[prefix] = sent_forms(self._sending.region, self._sending.trace_on, prefix)
-        return forms
-
-    def _new_parts(self, prefix: str) -> tuple[bytes, ...]:
-        if len(self._parts) >= FORMS_KEPT_MAX:
-            self._parts.clear()
-        parts = self._parts[prefix] = sent_parts(self._sending.region, self._sending.trace_on, prefix)
-        return parts
+    def _new_form(self, kind: "_Kind", prefix: str) -> tuple[Any, ...] | None:
+        if len(kind.forms) >= FORMS_KEPT_MAX:
+            kind.forms.clear()
+        form = kind.forms[prefix] = kind.make_form(self._sending.region, self._sending.trace_on, prefix)
+        return form
 
     # -- answers -------------------------------------------------------------------------------------------------
 
@@ -192,4 +183,3 @@ def answers_in(data: bytes) -> Iterator[AnswerFrame]:
 # The fields in the header of a response to the end of a transaction: in JSON, and in the native codec.
 _OF_ENDS = (None, b"\xc0")
 _NOBODY = Peer("?")
-_NATIVE, _JSON = codec_for(NATIVE), codec_for(JSON)

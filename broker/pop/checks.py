@@ -32,15 +32,14 @@ class PopChecks:
 
     def check_pop(self, request: PopMessage, born_ms: int, connection: Connection) -> Wanted:
         """Check a pop; return its filter, None for all messages. `born_ms`: when it was sent. Raises: BrokerAnswer."""
-        settings, ip = self._state.settings, self._ip
         if self._state.machine.clock.wall_ms() - born_ms - request.poll_time > LATE_MS_MAX:
-            raise BrokerAnswer(ResponseCode.POLLING_TIMEOUT, f"the broker[{ip}] pop message is timeout too much")
+            raise BrokerAnswer(ResponseCode.POLLING_TIMEOUT, f"the broker[{self._ip}] pop message is timeout too much")
         self._check_broker("pop message")
         if request.max_msg_nums > POP_MESSAGES_MAX:
-            words = f"the broker[{ip}] pop message's num is greater than {POP_MESSAGES_MAX}"
+            words = f"the broker[{self._ip}] pop message's num is greater than {POP_MESSAGES_MAX}"
             raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
-        if not settings.timer_wheel_enable:
-            words = f"the broker[{ip}] pop message is forbidden because timerWheelEnable is false"
+        if not self._state.settings.timer_wheel_enable:
+            words = f"the broker[{self._ip}] pop message is forbidden because timerWheelEnable is false"
             raise BrokerAnswer(ResponseCode.SYSTEM_ERROR, words)
         self._check_queue(request.topic, request.queue_id, connection)
         self._check_group(request.consumer_group)

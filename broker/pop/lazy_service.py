@@ -106,7 +106,7 @@ class LazyPopService:
     def flush(self) -> None:
         """Add what the requests of POP have noted to the burst."""
         if self.service is not None:
-            self.service.flush()
+            self.service.log.flush()
 
     def settled(self, arrivals: Mapping[Queue, int]) -> bool:
         """Handle the end of a burst; return whether there is another burst to write now."""

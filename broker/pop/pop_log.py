@@ -57,6 +57,8 @@ class PopLog:
 
     def flush(self) -> None:
         """Append the noted events to the burst, after its messages."""
+        if not self.has_work:
+            return
         events, waiting = self.pending, self._waiting
         self.pending, self._waiting = [], []
         self.events += len(events)

@@ -45,7 +45,7 @@ class PopService:
         self._returner = Returner(tables, dead_letters, settle, self._returned)
         self._settle = settle
         self._due = DueLoop(
-            state.clock, self.next_due_ms, self._return_due, "pops_not_returned", RETRY_MS, acts_while_frozen=True
+            state.clock, self.next_due_ms, self.return_until, "pops_not_returned", RETRY_MS, acts_while_frozen=True
         )  # It also acts while message time is frozen: a message that is handed back is due at once.
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -72,11 +72,6 @@ class PopService:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # -- bursts --------------------------------------------------------------------------------------------------
-
-    def flush(self) -> None:
-        """Add the noted events to the burst."""
-        if self.log.has_work:
-            self.log.flush()
 
     def settled(self, arrivals: Mapping[Queue, int]) -> bool:
         """Handle the end of a burst; return whether there is another burst to write now."""
@@ -112,9 +107,6 @@ class PopService:
             self.holding.wake_queue(place)
         self._settle()
         return returned
-
-    async def _return_due(self) -> None:
-        await self.return_until(self._state.clock.message_ms())
 
     def works_until_ms(self) -> MessageMs | None:
         """Return when the first invisible time of a message ends that a connected client has; None if there is none.

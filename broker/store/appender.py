@@ -64,6 +64,8 @@ class Appender:
         # The queues that get messages in this burst, each with its first new offset.
         self._queues: dict[Queue, int] = {}
         self._settlements: list[Settlement] = []
+        # The same for the part of the burst that was written early.
+        self._early_queues: dict[Queue, int] = {}
 
     def open(self, last_position: int, last_stored_ms: MessageMs) -> None:
         """Start appending at the end of the log."""
@@ -224,14 +226,14 @@ class Appender:
         appends are settled as FAILED, `failure` has the reason, and the next burst may succeed. Never raises.
         """
         if not self._records and not self._chunks:
-            return {}
+            return self._taken_early()
         records, settlements, end = self._records, self._settlements, self._position
         try:
             last = [Chunk(self._chunk_position, records)] if records else []
             self._log.write([*self._chunks, *last], end)
         except OSError as error:
             self._fail(error)
-            return {}
+            return self._taken_early()
         self.last_position = self._last_start
         arrivals = self._queues
         for queue in arrivals:
@@ -243,7 +245,15 @@ class Appender:
         self._queues = {}
         self._settlements = []
         self._settling.written(end, settlements)
-        return arrivals
+        return {**arrivals, **self._taken_early()} if self._early_queues else arrivals
+
+    def commit_early(self) -> None:
+        """Write what the burst has so far. The next `commit` also returns the queues that got messages by this."""
+        self._early_queues = self.commit()
+
+    def _taken_early(self) -> dict[Queue, int]:
+        early, self._early_queues = self._early_queues, {}
+        return {queue: offset for queue, offset in early.items() if not queue.deleted}
 
     def _fail(self, error: OSError) -> None:
         settlements = self._settlements

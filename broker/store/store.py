@@ -75,15 +75,15 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
         self._checkpoint = Checkpoint()
         self._deleted_topics: dict[str, int] = {}
         self._lock: FolderLock | None = None
-        self._early_arrivals: dict[Queue, int] = {}
         self.findings = Findings(tell)
         self._proof = ReadProof(self.log, tags_code_of, self.findings, self._deleted_below)
         self.scrub = Scrub(self.log, self._queues, tags_code_of, self.findings, self._deleted_below)
         """Checks the log in the background. The caller carries out its steps."""
         self._settling = Settling(self.log, settings)
         self._burst = Appender(self.log, self._queues, settings, self._settling, folder)
-        # These are bound directly, because each send calls one of them.
+        # These are bound directly, because each send calls them.
         self.put, self.put_all, self.put_packed = self._burst.put, self._burst.put_all, self._burst.put_packed
+        self.commit = self._burst.commit
 
     # --- open and close
 
@@ -189,7 +189,7 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
 
         Raises: NotForGood (they are removed, but may reappear after a power loss), StorageError (nothing was removed).
         """
-        self._early_arrivals |= self.commit()  # Before the position is read: what is in the burst is deleted, too.
+        self._burst.commit_early()  # Before the position is read: what is in the burst is deleted, too.
         self._delete_queues(dict.fromkeys(topics, self.log.end_position))
 
     def delete_as_copied(self, deletions: dict[str, int]) -> None:
@@ -202,7 +202,7 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
             self._delete_queues(news)
 
     def _delete_queues(self, topics: dict[str, int]) -> None:
-        self._early_arrivals |= self.commit()
+        self._burst.commit_early()
         deleted_topics = {**self._deleted_topics, **topics}
         named = next(iter(topics)) if len(topics) == 1 else f"{len(topics)} topics"
         trouble: Exception | None = None
@@ -251,19 +251,6 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
     def room(self) -> tuple[int, int, int]:
         """The position of the next record, the position where records must end for now, and the largest record size."""
         return self._burst.room
-
-    def commit(self) -> dict[Queue, int]:
-        """Write the burst, make it visible and settle its appends.
-
-        Return the queues that got messages, each with the first new offset. If the write fails, nothing is stored: all
-        appends are settled as FAILED, `failure` has the reason, and the next burst may succeed. Never raises.
-        """
-        arrivals = self._burst.commit()
-        if self._early_arrivals:
-            arrivals = {**arrivals, **self._early_arrivals}
-            self._early_arrivals = {}
-            arrivals = {queue: offset for queue, offset in arrivals.items() if not queue.deleted}
-        return arrivals
 
     def copy_of_log(self) -> CopiedLog:
         """Return the means to append pieces of another broker's log, which needs no permission by `refuse`."""

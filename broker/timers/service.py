@@ -66,7 +66,7 @@ class TimerService:
         self._changes = 0
         self._saved_changes = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self._due = DueLoop(state.clock, self.next_due_ms, self._deliver_due, "timers_not_delivered", RETRY_MS)
+        self._due = DueLoop(state.clock, self.next_due_ms, self.deliver_until, "timers_not_delivered", RETRY_MS)
 
     def __len__(self) -> int:
         """The number of waiting messages."""
@@ -219,9 +219,6 @@ class TimerService:
             delivered += self._deliver(due)
             await asyncio.sleep(0)
         return delivered
-
-    async def _deliver_due(self) -> None:
-        await self.deliver_until(self._clock.message_ms())
 
     def _deliver(self, due: list[Due]) -> int:
         """Store these messages in their real queues, in one burst; return the number.

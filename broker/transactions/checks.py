@@ -67,7 +67,7 @@ class HalfMessageChecks:
         self._returning: dict[str, None] = {}
         # Until when their return is expected.
         self._returning_until_ms = UptimeMs(0)
-        self._due = DueLoop(state.clock, self.next_due_ms, self._check_due, "transactions_not_checked", RETRY_MS)
+        self._due = DueLoop(state.clock, self.next_due_ms, self.check_until, "transactions_not_checked", RETRY_MS)
         self.run = self._due.run
         self.expect = self._due.expect
         """Called with the time when the next half messages must be checked."""
@@ -155,9 +155,6 @@ class HalfMessageChecks:
         reason = "its producers haven't reconnected since the broker started"
         end = self._state.store.queue(HALF_TOPIC, 0).max_offset
         return [Unrest(group, HALF_TOPIC, 0, 0, 0, end, [], reason) for group in self._returning]
-
-    async def _check_due(self) -> None:
-        await self.check_until(self._state.clock.message_ms())
 
     def _check_all(self, due: list[int]) -> None:
         try:

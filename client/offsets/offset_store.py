@@ -157,12 +157,19 @@ class RemoteOffsets:
         drained, self._drained = self._drained, {}
         connections: Connections = {}
         for queue in drained:
-            # Without a connection, or on a new one, `persist` sends it.
-            self._tell_now(queue, connections)
+            connection = self._connection_at_hand(queue, connections)
+            if connection is not None:  # Otherwise `persist` sends it.
+                self._tell(queue, connection)
 
     async def persist(self, queues: Sequence[MessageQueue]) -> None:
         connections: Connections = {}
-        untold = [queue for queue in queues if queue in self._offsets and not self._tell_now(queue, connections)]
+        untold = []
+        for queue in queues:
+            connection = self._connection_at_hand(queue, connections)
+            if connection is not None:
+                self._tell(queue, connection)
+            elif queue in self._offsets:
+                untold.append(queue)
         if untold:
             await asyncio.gather(*map(self._connect_and_tell, untold))
 
@@ -207,8 +214,11 @@ class RemoteOffsets:
             self._told[queue] = connection, offset
             self._known[queue] = connection, BELOW_ALL
 
-    def _tell_now(self, queue: MessageQueue, connections: Connections) -> bool:
-        """Commit if there is a connection and the broker's offset is known. `connections`: a cache of look-ups."""
+    def _connection_at_hand(self, queue: MessageQueue, connections: Connections) -> Connection | None:
+        """Return the open connection over which the broker's offset was queried, if it is still the current one.
+
+        `connections`: a cache of look-ups.
+        """
         name = queue.broker_name
         if name in connections:
             connection = connections[name]
@@ -217,10 +227,7 @@ class RemoteOffsets:
             connection = self._client.pool.open_connection(address) if address is not None else None
             connections[name] = connection
         known = self._known.get(queue)
-        if connection is None or known is None or known[0] is not connection:
-            return False
-        self._tell(queue, connection)
-        return True
+        return connection if known is not None and known[0] is connection else None
 
     async def _connect_and_tell(self, queue: MessageQueue) -> None:
         try:

@@ -24,11 +24,9 @@ from staticfire.protocol.codecs.codec import (
     Codec,
     Envelope,
     MakeCall,
-    Offer,
     Offers,
     RequestWatch,
     SendRuns,
-    SendRunsInUse,
 )
 from staticfire.protocol.codecs.hot_json import HOT_ANSWERS as HOT_JSON_ANSWERS
 from staticfire.protocol.codecs.hot_native import HOT_ANSWERS as HOT_NATIVE_ANSWERS
@@ -47,11 +45,9 @@ __all__ = [
     "Codec",
     "Envelope",
     "MakeCall",
-    "Offer",
     "Offers",
     "RequestWatch",
     "SendRuns",
-    "SendRunsInUse",
     "codec_for",
 ]
 

@@ -103,25 +103,13 @@ class RequestWatch(Protocol):
 class SendRuns(Protocol):
     """Takes adjacent plain sends all at once, as bytes, if possible."""
 
-    def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Any) -> int:
+    def take(self, codec: Codec, data: bytes, at: int, stop: int, alike: tuple[Any, ...], source: Any) -> int:
         """Store the sends that begin from `at` on and before `stop`, up to one that isn't plain; return its position.
 
-        `tail`: the bytes between opaque and fields in the last request. `source`: the source of the reader.
+        `alike`: what the headers of a peer have in common. With the native codec these are the bytes between opaque and
+        fields, with JSON the language, as bytes, and the version. `source`: the source of the reader.
         """
 
-    def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Any) -> int:
-        """The same for JSON, with language and version from the peer's last header."""
-
-
-class SendRunsInUse(Protocol):
-    """Knows what sends are offered to at present."""
-
-    runs: SendRuns | None
-    """None if each send must get a call. It may change between two reads."""
-
-
-Offer: TypeAlias = Callable[[bytes, int, int], int]
-"""Offers sends in a range of bytes. Returns where the rest begins, or -1 if there is no send."""
 
 # The maximum number of requests between two offers, if none of the offers is taken.
 PAUSE_MAX = 63
@@ -137,17 +125,13 @@ class Offers:
         """For so many requests, calls are made before there is another offer; 0: for all."""
         self._pause = 0
 
-    def make(self, offer: Offer, data: bytes, at: int, stop: int) -> int:
-        """Offer the sends that begin from `at` on and before `stop`; return where the rest begins."""
-        if self.calls_first:
-            return at
-        taken_to = offer(data, at, stop)
+    def taken(self, at: int, taken_to: int, stop: int) -> None:
+        """Record the result of an offer: of the sends from `at` to `stop`, those before `taken_to` were taken."""
         if taken_to > at:
             # There may be more plain sends after the one that isn't.
             self._pause, self.calls_first = 0, int(taken_to < stop)
-        elif taken_to == at:
+        else:
             self._pause = self.calls_first = min(2 * self._pause + 1, PAUSE_MAX)
-        return max(taken_to, at)
 
     def are_due(self, calls: int) -> bool:
         """Return whether it is time for another offer, after so many calls since the last one."""

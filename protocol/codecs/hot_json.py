@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs.codec import Called, Codec, MakeCall, SendRunsInUse, WriteAnswer
+from staticfire.protocol.codecs.codec import Called, Codec, MakeCall, WriteAnswer
 from staticfire.protocol.codes import LANGUAGES_BY_NAME, VERSION, LanguageCode, RequestCode
 from staticfire.protocol.command import REQUESTS, Answer, Records, RocketmqRecords
 from staticfire.protocol.compiled import twin
@@ -73,18 +73,13 @@ class HotJsonRequests:
         self,
         codec: Codec,
         handlers: Handlers,
-        in_use: SendRunsInUse,
         make_call: MakeCall,
         source: Any,
         heard: Callable[[int, int], None],
     ) -> None:
-        """`heard` is called with the peer's version and language if they differ from those of its last request here.
-
-        `in_use.runs` is offered the sends before calls are made from them.
-        """
-        self._codec = codec
+        """`heard` is called with the peer's version and language if they differ from those of its last request here."""
+        self.codec = codec
         self._handlers = handlers
-        self._in_use = in_use
         self._make_call = make_call
         self._source = source
         self._heard = heard
@@ -95,12 +90,12 @@ class HotJsonRequests:
         """Call `heard` for the next request in any case."""
         self._version = None
 
-    def offer(self, data: bytes, at: int, stop: int) -> int:
-        """Offer the sends between `at` and `stop`; return where the rest begins, or -1 if there is no send."""
-        runs, language, version = self._in_use.runs, self._language, self._version
-        if runs is None or language is None or version is None or data[at + 8 : at + 8 + _BEGIN_BYTES] not in _SENDS:
-            return -1
-        return runs.take_json(data, at, stop, language, version, self._source)
+    def alike(self, data: bytes, at: int) -> tuple[bytes, int] | None:
+        """Return what the headers of the peer have in common, for `SendRuns`; None if no send begins at `at`."""
+        language, version = self._language, self._version
+        if language is None or version is None or data[at + 8 : at + 8 + _BEGIN_BYTES] not in _SENDS:
+            return None
+        return language.encode(), version
 
     def read(self, data: bytes, at: int, stop: int, calls: list[Called], calls_max: int) -> int:
         """Make calls from the requests that begin from `at` on and before `stop`, at most `calls_max` (0: all).
@@ -108,7 +103,7 @@ class HotJsonRequests:
         Return where it stopped, perhaps at a request that must be read by the generic code, or an incomplete one. Hot
         path.
         """
-        find, make_call, codec, source = self._handlers.get, self._make_call, self._codec, self._source
+        find, make_call, codec, source = self._handlers.get, self._make_call, self.codec, self._source
         end = len(data)
         stop = min(stop, end - 7)
         while at < stop:

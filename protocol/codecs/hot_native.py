@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.protocol.codecs.codec import ANSWER_FLAG, Called, Codec, MakeCall, SendRunsInUse, WriteAnswer
+from staticfire.protocol.codecs.codec import ANSWER_FLAG, Called, Codec, MakeCall, WriteAnswer
 from staticfire.protocol.codecs.native import (
     ARRAY_OF_7,
     CODEC_WORD,
@@ -91,11 +91,9 @@ _SENDS = frozenset(map(request_mark, _TAKEN_IN_RUNS))
 class HotNativeRequests:
     """Reads requests that look like the last one of a connection, in one step."""
 
-    def __init__(self, codec: Codec, table: HotTable, in_use: SendRunsInUse, make_call: MakeCall, source: Any) -> None:
-        """`in_use.runs` is offered the sends before calls are made from them."""
-        self._codec = codec
+    def __init__(self, codec: Codec, table: HotTable, make_call: MakeCall, source: Any) -> None:
+        self.codec = codec
         self._table = table
-        self._in_use = in_use
         self._make_call = make_call
         self._source = source
         self._tail = b""
@@ -108,12 +106,9 @@ class HotNativeRequests:
         """
         self._tail = data[at + _TAIL_AT : at + ENVELOPE_BYTES]
 
-    def offer(self, data: bytes, at: int, stop: int) -> int:
-        """Offer the sends between `at` and `stop`; return where the rest begins, or -1 if there is no send."""
-        runs = self._in_use.runs
-        if runs is None or data[at + 8 : at + 15] not in _SENDS:
-            return -1
-        return runs.take_native(data, at, stop, self._tail, self._source)
+    def alike(self, data: bytes, at: int) -> tuple[bytes] | None:
+        """Return what the headers of the peer have in common, for `SendRuns`; None if no send begins at `at`."""
+        return (self._tail,) if data[at + 8 : at + 15] in _SENDS else None
 
     def read(self, data: bytes, at: int, stop: int, calls: list[Called], calls_max: int) -> int:
         """Make calls from the requests that begin from `at` on and before `stop`, at most `calls_max` (0: all).
@@ -121,7 +116,7 @@ class HotNativeRequests:
         Return where it stopped, perhaps at a request that differs from the last one, is incomplete, or is invalid. Hot
         path.
         """
-        find, make_call, codec, source = self._table.get, self._make_call, self._codec, self._source
+        find, make_call, codec, source = self._table.get, self._make_call, self.codec, self._source
         last_tail, end = self._tail, len(data)
         stop = min(stop, end - ENVELOPE_BYTES + 1)
         while at < stop:

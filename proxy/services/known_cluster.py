@@ -93,6 +93,8 @@ class KnownCluster:
         self.client = client
         uptime_ms = client.machine.clock.uptime_ms
         self._routes = Believed(self._ask_route, uptime_ms)
+        self.route = self._routes.get
+        """Returns a topic's route. Raises: TopicNotFound, NetworkError."""
         self._topics = Believed(self._ask_topic, uptime_ms)
         self._groups = Believed(self._ask_group, uptime_ms)
         self._turns: dict[str, int] = {}
@@ -104,10 +106,6 @@ class KnownCluster:
             await believed.close()
 
     # -- cached data ---------------------------------------------------------------------------------------------
-
-    async def route(self, topic: str) -> TopicRouteData:
-        """Return a topic's route. Raises: TopicNotFound, NetworkError."""
-        return await self._routes.get(topic)
 
     async def topic_type(self, topic: str) -> str:
         """Return the type of a topic's messages, UNSPECIFIED if it can't be determined. RocketMQ: TopicMessageType."""

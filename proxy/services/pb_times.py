@@ -6,24 +6,15 @@ from staticfire.proxy.proto.rocketmq_v2_pb2 import Duration, Timestamp
 MS_MAX = 2**63 - 1
 
 
-def millis(duration: Duration) -> int:
-    """Return a duration in milliseconds."""
-    return _within(duration.seconds * 1000 + duration.nanos // 1_000_000)
-
-
-def _within(ms: int) -> int:
-    return min(max(ms, -MS_MAX), MS_MAX)
+def millis(time: Duration | Timestamp) -> int:
+    """Return a duration, or a timestamp since 1970, in milliseconds."""
+    return min(max(time.seconds * 1000 + time.nanos // 1_000_000, -MS_MAX), MS_MAX)
 
 
 def duration(duration_ms: int) -> Duration:
     """Return a duration of that many milliseconds."""
     seconds, rest_ms = divmod(duration_ms, 1000)
     return Duration(seconds=seconds, nanos=rest_ms * 1_000_000)
-
-
-def timestamp_ms(moment: Timestamp) -> int:
-    """Return a timestamp in milliseconds since 1970."""
-    return _within(moment.seconds * 1000 + moment.nanos // 1_000_000)
 
 
 def timestamp(moment_ms: int) -> Timestamp:

@@ -14,7 +14,7 @@ from staticfire.protocol.pop_handles import (
     parse_order_counts,
     parse_start_offsets,
 )
-from staticfire.protocol.properties import POP_CK, find_property
+from staticfire.protocol.properties import POP_CK, UNIQ_KEY, find_property, text_property
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.pop import PopAnswer
 from staticfire.proxy.services.receipts import Receipt
@@ -27,6 +27,10 @@ class Popped(NamedTuple):
     receipt: Receipt
     reconsume_times: int
 
+    @property
+    def message_id(self) -> str:
+        return text_property(self.record.properties, UNIQ_KEY)
+
 
 def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str) -> list[Popped]:
     """Return the messages of a pop, in the response's order. Raises: ProtocolError."""
@@ -35,8 +39,7 @@ def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str)
         return []
     flags = {topic: NORMAL, pop_retry_topic(topic, group): RETRY, pop_retry_topic(topic, group, 2): RETRY_V2}
     starts = parse_start_offsets(answer.start_offset_info)
-    counts = parse_order_counts(answer.order_count_info)
-    counted = bool(answer.order_count_info)
+    counts = parse_order_counts(answer.order_count_info) if answer.order_count_info else None
     messages = []
     for record in batch.records:
         told = find_property(record.properties, POP_CK)
@@ -55,6 +58,8 @@ def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str)
                 record.queue_id, record.queue_offset,
             )  # fmt: skip
         # In an ordered group, a redelivered message keeps its place; the broker sends its count outside of the record.
-        came_before = record.reconsume_times or (counts.of(pop.flag, pop.queue_id, pop.queue_offset) if counted else 0)
+        came_before = record.reconsume_times
+        if counts is not None and not came_before:
+            came_before = counts.of(pop.flag, pop.queue_id, pop.queue_offset)
         messages.append(Popped(record, Receipt(pop, record.log_position), came_before))
     return messages

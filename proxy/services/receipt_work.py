@@ -7,6 +7,7 @@ import asyncio
 
 from staticfire.protocol.codes import name_of_response
 from staticfire.protocol.command import SUCCESS, Answer
+from staticfire.protocol.delay_levels import DEAD_LETTER_LEVEL
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.requests.pop import AckMessage, ChangeInvisibleAnswer, ChangeInvisibleTime
 from staticfire.protocol.requests.send_back import SendBack
@@ -29,9 +30,8 @@ from staticfire.runtime.service import Pause
 
 log = logger("proxy")
 
-DEAD_LETTER_LEVEL = -1
 RETURNED_AFTER_MS = 1_000
-"""When the messages of a client that is gone are visible again."""
+"""When the messages of a client that is gone, or that it hasn't received, are visible again."""
 
 
 class ReceiptWork:

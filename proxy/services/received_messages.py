@@ -4,7 +4,7 @@ Bodies are sent as they are stored, compressed ones too: the client checks the d
 """
 
 from binascii import hexlify
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from staticfire.client.cluster.pull_answers import packed_address
@@ -30,11 +30,14 @@ from staticfire.protocol.sys_flag import COMPRESSED
 from staticfire.proxy.proto.rocketmq_v2_pb2 import DigestType, Encoding, Message, MessageType
 from staticfire.proxy.proto.wire import LENGTHY, NUMBER, lengthy, moment, number, tag, text, varint
 from staticfire.proxy.services.message_types import DELAYED, FIFO, NORMAL, TRANSACTION, TYPE_NAMES, type_of_message
-from staticfire.proxy.transport.calls import answer_head
+from staticfire.proxy.services.popped import Popped
+from staticfire.proxy.transport.calls import PackedAnswers, answer_head
 
 # Protobuf's timestamps end with the year 9999.
 MOMENT_MS_MAX = 253_402_300_799_000
 HOSTS_KEPT = PACKERS_KEPT = 1_024
+# A share of this size is sent. The messages after it aren't encoded before the client's windows permit it.
+SHARE_BYTES = 64 * 1024
 
 # The fields of a Message; the tags after them are those of its SystemProperties.
 _TOPIC, _USER_PROPERTY, _SYSTEM, _BODY = (tag(field, LENGTHY) for field in range(1, 5))
@@ -105,6 +108,25 @@ class MessagePacker:
         message_bytes = len(head) + len(record.body)
         field = _ANSWERED + varint(message_bytes)
         return answer_head(len(field) + message_bytes) + field + head
+
+    def shares(self, messages: Iterable[Popped]) -> Iterator[tuple[int, PackedAnswers]]:
+        """Yield all messages in order, in shares: the number of messages and their encoded form.
+
+        Each body is copied only once.
+        """
+        pieces: list[bytes] = []
+        count, size = 0, 0
+        for record, receipt, reconsume_times in messages:
+            before, body = self.before_body(record, reconsume_times + 1, str(receipt)), record.body
+            pieces += (before, body)
+            size += len(before) + len(body)
+            count += 1
+            if size >= SHARE_BYTES:
+                yield count, PackedAnswers(b"".join(pieces))
+                pieces.clear()
+                count = size = 0
+        if count:
+            yield count, PackedAnswers(b"".join(pieces))
 
     def message(self, record: StoredRecord, attempt: int, receipt: str) -> bytes:
         """Return the bytes of a Message."""

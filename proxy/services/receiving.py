@@ -18,7 +18,7 @@ from staticfire.client.cluster.subscriptions import SQL92, TAG
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.permissions import readable
-from staticfire.protocol.properties import TAGS, UNIQ_KEY, text_property
+from staticfire.protocol.properties import TAGS, text_property
 from staticfire.protocol.requests.pop import ALL_QUEUES, FROM_MAX, PopAnswer, PopMessage
 from staticfire.protocol.tags import TagExpression, TagExpressionError
 from staticfire.proxy.proto.rocketmq_v2_pb2 import (
@@ -36,18 +36,16 @@ from staticfire.proxy.services.client_table import ClientTable, KnownClient
 from staticfire.proxy.services.held_messages import INVISIBLE_MS, HeldMessage
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.names import group_of, topic_of
-from staticfire.proxy.services.packed_answers import packed_shares
 from staticfire.proxy.services.pb_times import millis, timestamp
 from staticfire.proxy.services.popped import Popped, popped_messages
-from staticfire.proxy.services.receipt_work import ReceiptWork
-from staticfire.proxy.services.received_messages import MessagePacker, packer_of
+from staticfire.proxy.services.receipt_work import RETURNED_AFTER_MS, ReceiptWork
+from staticfire.proxy.services.received_messages import packer_of
 from staticfire.proxy.services.statuses import StatusError, ok, refused, status_of
 from staticfire.proxy.settings import INVISIBLE_MS_MAX
 from staticfire.proxy.transport.calls import GrpcAnswer, GrpcCall
 
 # RocketMQ: minInvisibleTimeMillsForRecv.
 INVISIBLE_MS_MIN = 10_000
-RETURNED_AFTER_MS = 1_000
 TELLS_POLLING_TIME_FROM = (5, 0, 3)
 """Older clients don't have the code ILLEGAL_POLLING_TIME."""
 
@@ -104,7 +102,8 @@ class ReceiveCalls:
         written = 0
         try:
             yield ReceiveMessageResponse(status=outcome.status)
-            for count, answers in packed_shares(outcome.messages, self._packer(wanted)):
+            packer = packer_of(wanted.topic, self._cluster.address(wanted.broker_name) or "0.0.0.0:0")
+            for count, answers in packer.shares(outcome.messages):
                 yield answers
                 written += count
             yield self._delivered_now()
@@ -196,31 +195,25 @@ class ReceiveCalls:
                 self._background.start(done, "the acknowledgement of a message that doesn't match")
                 return False
         if message.reconsume_times >= wanted.attempts_max:
-            message_id = text_property(message.record.properties, UNIQ_KEY)
-            dead = self._work.bury(wanted.topic, wanted.group, message.receipt, message_id)
+            dead = self._work.bury(wanted.topic, wanted.group, message.receipt, message.message_id)
             self._background.start(dead, "a dead letter")
             return False
         return True
 
     def _hold(self, message: Popped, wanted: WantedMessages) -> None:
         uptime_ms = self._cluster.client.machine.clock.uptime_ms()
-        message_id = text_property(message.record.properties, UNIQ_KEY)
         held = HeldMessage(
-            wanted.client.client_id, wanted.group, wanted.topic, message_id, message.receipt, uptime_ms,
+            wanted.client.client_id, wanted.group, wanted.topic, message.message_id, message.receipt, uptime_ms,
             message.reconsume_times,
         )  # fmt: skip
         self._work.hold(held)
 
     # -- delivery and return -------------------------------------------------------------------------------------
 
-    def _packer(self, wanted: WantedMessages) -> MessagePacker:
-        return packer_of(wanted.topic, self._cluster.address(wanted.broker_name) or "0.0.0.0:0")
-
     def _return(self, wanted: WantedMessages, messages: Sequence[Popped]) -> None:
         """Make messages that haven't reached the client visible again soon."""
         for message in messages:
-            message_id = text_property(message.record.properties, UNIQ_KEY)
-            held = self._work.take(wanted.client.client_id, wanted.group, message.receipt, message_id)
+            held = self._work.take(wanted.client.client_id, wanted.group, message.receipt, message.message_id)
             receipt = message.receipt if held is None else held.receipt
             again = self._work.change(wanted.topic, wanted.group, receipt, RETURNED_AFTER_MS)
             self._background.start(again, "the return of a message")

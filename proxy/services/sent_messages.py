@@ -25,7 +25,7 @@ from staticfire.protocol.sys_flag import COMPRESSED, TransactionKind
 from staticfire.protocol.times import MessageMs
 from staticfire.proxy.proto.rocketmq_v2_pb2 import Code, Encoding, Message, MessageType, SystemProperties
 from staticfire.proxy.services.names import has_control, topic_of
-from staticfire.proxy.services.pb_times import millis, timestamp_ms
+from staticfire.proxy.services.pb_times import millis
 from staticfire.proxy.services.statuses import StatusError
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
@@ -123,7 +123,7 @@ def _check_system_properties(system: SystemProperties, message_ms: MessageMs) ->
         if recovery_ms > RECOVERY_MS_MAX:
             words = f"the max transaction recovery time of message is too large, max is {RECOVERY_MS_MAX // 1000}"
             raise StatusError(Code.BAD_REQUEST, words)
-    if timestamp_ms(system.delivery_timestamp) - message_ms > DELAY_MS_MAX:
+    if millis(system.delivery_timestamp) - message_ms > DELAY_MS_MAX:
         words = f"the max delay time of message is too large, max is {DELAY_MS_MAX}"
         raise StatusError(Code.ILLEGAL_DELIVERY_TIME, words)
     if system.HasField("message_group"):
@@ -161,7 +161,7 @@ def sent_message(topic: str, message: Message, peer: str) -> SentMessage:
             recovery_ms = millis(system.orphaned_transaction_recovery_duration)
             properties[CHECK_IMMUNITY_TIME_IN_SECONDS] = str(recovery_ms // 1000)
     if system.HasField("delivery_timestamp"):
-        properties[TIMER_DELIVER_MS] = str(timestamp_ms(system.delivery_timestamp))
+        properties[TIMER_DELIVER_MS] = str(millis(system.delivery_timestamp))
     properties[RECONSUME_TIME] = str(system.delivery_attempt)
     properties[PGROUP] = topic
     if system.message_group:
@@ -169,6 +169,6 @@ def sent_message(topic: str, message: Message, peer: str) -> SentMessage:
     if system.trace_context:
         properties[TRACE_CONTEXT] = system.trace_context
     properties[BORN_HOST] = system.born_host or peer
-    born_ms = timestamp_ms(system.born_timestamp)
+    born_ms = millis(system.born_timestamp)
     properties[BORN_TIMESTAMP] = str(born_ms)
     return SentMessage(system.message_id, properties, message.body, sys_flag, born_ms, system.message_group)

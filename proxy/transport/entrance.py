@@ -50,7 +50,6 @@ class Entrance(asyncio.Protocol):
         self._receive: Callable[[bytes], None] = self._receive_first
         self._first = b""
         self._is_tls = False
-        self._flush_planned = False
         self._is_closing = False
         self.grpc: GrpcConnection | None = None
         """Set as soon as the client is known to speak HTTP/2."""
@@ -132,16 +131,6 @@ class Entrance(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         if data and self._transport is not None:
             self._transport.write(data)
-
-    def flush_soon(self) -> None:
-        if not self._flush_planned:
-            self._flush_planned = True
-            asyncio.get_running_loop().call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._flush_planned = False
-        if self.grpc is not None and self._transport is not None:
-            self.grpc.flush()
 
     @property
     def waiting_bytes(self) -> int:

@@ -35,9 +35,6 @@ class Way(Protocol):
 
     def write(self, data: bytes) -> None: ...
 
-    def flush_soon(self) -> None:
-        """Call `GrpcConnection.flush` at the end of this turn of the event loop."""
-
     def close(self) -> None:
         """Close the connection after all written bytes have left."""
 
@@ -86,6 +83,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         self._tasks: dict[RunningCall, None] = {}
         self._is_leaving = False
         self._is_lost = False
+        self._flush_planned = False
         self._has_heard_http = False
         # The size of the metadata of all open calls.
         self._metadata_bytes = 0
@@ -220,21 +218,21 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
 
     def begin(self, stream: H2Stream, fields: bytes) -> None:
         self._http2.outflow.begin(stream, fields)
-        self._way.flush_soon()
+        self._flush_soon()
 
     def answer(self, stream: H2Stream, message: bytes) -> None:
         self._http2.outflow.answer(stream, message)
-        self._way.flush_soon()
+        self._flush_soon()
 
     def end(self, stream: H2Stream, fields: bytes) -> None:
         self._calls.pop(stream, None)
         self._http2.outflow.end(stream, fields)
         self._note_idle()
-        self._way.flush_soon()
+        self._flush_soon()
 
     def took(self, stream: H2Stream, size: int) -> None:
         self._http2.took(stream, size)
-        self._way.flush_soon()
+        self._flush_soon()
 
     def hold(self, size: int) -> bool:
         self.held_bytes += size
@@ -291,8 +289,15 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
     def _note_idle(self) -> None:
         self.idle_since = self._clock.uptime_ms()
 
+    def _flush_soon(self) -> None:
+        """Flush at the end of this turn of the event loop."""
+        if not self._flush_planned:
+            self._flush_planned = True
+            asyncio.get_running_loop().call_soon(self.flush)
+
     def flush(self) -> None:
         """Write what may leave to the transport."""
+        self._flush_planned = False
         if self._is_lost:
             return
         outflow = self._http2.outflow

@@ -39,12 +39,8 @@ _OF_CONNECTIONS = frozenset(("connection", "keep-alive", "proxy-connection", "tr
 _Field = tuple[str, str, int]
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
-
-
 _STATIC: list[_Field] = [
-    (_text(name), _text(value), len(name) + len(value) + ENTRY_BYTES) for name, value in HeaderTable.STATIC_TABLE
+    (name.decode(), value.decode(), len(name) + len(value) + ENTRY_BYTES) for name, value in HeaderTable.STATIC_TABLE
 ]
 
 
@@ -107,10 +103,12 @@ class HeaderDecoder:
                 position += 1
                 if index == 0x7F:
                     index, position = _integer(block, position, 0x7F)
-                if 0 < index <= 61:
+                if index > 61:
+                    field = dynamic[index - 62]
+                elif index:
                     field = _STATIC[index - 1]
                 else:
-                    field = dynamic[_dynamic_index(index)]
+                    raise HPACKDecodingError("field 0 of the table")
             elif first & 0x40:  # A literal field, which is added to the table.
                 field, position = self._literal(block, position, 0x3F)
                 self._add(field)
@@ -135,15 +133,12 @@ class HeaderDecoder:
     def _literal(self, block: bytes, position: int, mask: int) -> tuple[_Field, int]:
         index, position = _prefixed(block, position, mask)
         if index == 0:
-            name, position = _string(block, position)
-            name_text = _text(name)
-            name_bytes = len(name)
+            name, name_bytes, position = _string(block, position)
         else:
-            known = _STATIC[index - 1] if index <= 61 else self._dynamic[_dynamic_index(index)]
-            name_text = known[0]
-            name_bytes = len(name_text)
-        value, position = _string(block, position)
-        return (name_text, _text(value), name_bytes + len(value) + ENTRY_BYTES), position
+            name = (_STATIC[index - 1] if index <= 61 else self._dynamic[index - 62])[0]
+            name_bytes = len(name)
+        value, value_bytes, position = _string(block, position)
+        return (name, value, name_bytes + value_bytes + ENTRY_BYTES), position
 
     def _add(self, field: _Field) -> None:
         self._dynamic.insert(0, field)
@@ -188,13 +183,6 @@ def fault_of_fields(names: tuple[str, ...], fields: dict[str, str]) -> str:
     return "" if fields.get("te", "trailers") == "trailers" else "te is not trailers"
 
 
-def _dynamic_index(index: int) -> int:
-    if index < 62:
-        # A negative list index would count from the end.
-        raise HPACKDecodingError("field 0 of the table")
-    return index - 62
-
-
 def _prefixed(block: bytes, position: int, mask: int) -> tuple[int, int]:
     """Return a number that begins in the low bits (`mask`) of a byte, and the position after it."""
     value = block[position] & mask
@@ -216,14 +204,17 @@ def _integer(block: bytes, position: int, value: int) -> tuple[int, int]:
             return value, position
 
 
-def _string(block: bytes, position: int) -> tuple[bytes, int]:
+def _string(block: bytes, position: int) -> tuple[str, int, int]:
+    """Return a text, its size in bytes, and the position after it."""
     is_packed = block[position] & 0x80
     size, position = _prefixed(block, position, 0x7F)
     end = position + size
     if end > len(block):
         raise HPACKDecodingError("a text ends after its block")
     data = block[position:end]
-    return (decode_huffman(data) if is_packed and data else data), end
+    if is_packed and data:
+        data = decode_huffman(data)
+    return data.decode("utf-8", "replace"), len(data), end
 
 
 def pack_field(name: str, value: bytes) -> bytes:

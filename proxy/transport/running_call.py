@@ -77,6 +77,7 @@ class RunningCall:
     ) -> None:
         self._owner = owner
         self._method = method
+        self.kind = method.kind
         self._timeout_ms = facts.timeout_ms
         self._metadata_bytes = facts.metadata_bytes
         self._call = GrpcCall(
@@ -107,10 +108,6 @@ class RunningCall:
         self.is_over = False
         self._timer: asyncio.TimerHandle | None = None
         self._taken: asyncio.Future[None] | None = None
-
-    @property
-    def kind(self) -> CallKind:
-        return self._method.kind
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -162,7 +159,9 @@ class RunningCall:
     async def _iterate(self) -> AsyncIterator[Message]:
         while not self.is_over:
             if self._requests:
-                yield self._parse(self._requests.popleft())
+                request = self._parse(self._requests.popleft())
+                self._tell_room()
+                yield request
                 continue
             if self._has_all:
                 return
@@ -174,7 +173,6 @@ class RunningCall:
 
     def _parse(self, data: bytes) -> Message:
         self._hold(-len(data) - REQUEST_BYTES)
-        self._tell_room()
         try:
             return self._method.request_type.FromString(data)
         except DecodeError:
@@ -241,16 +239,14 @@ class RunningCall:
                 self._end(WELL_ENDED)
 
     async def send(self, answer: GrpcAnswer) -> None:
-        """Send one response of a stream, and wait until few enough are unsent. Raises: GrpcError if the call is
-        over."""
+        """Send one response of a stream. If too much of it is unsent, wait until all has left.
+
+        Raises: GrpcError if the call is over.
+        """
         if self.is_over:
             raise GrpcError(GrpcStatus.CANCELLED, f"{self._call.method}: the call has ended")
         self._begin()
         self._owner.answer(self.stream, as_it_travels(answer))
-        await self._room()
-
-    async def _room(self) -> None:
-        """Wait until all unsent responses of the stream have left, if they exceed the limit."""
         while self.stream.pending_bytes > self._limits.stream_unsent_bytes_max:
             if self._taken is None:
                 self._taken = asyncio.get_running_loop().create_future()

@@ -237,21 +237,17 @@ class Runs:
         self.seen: list[int] = []
         self.offers = 0
 
-    def take_native(self, data: bytes, at: int, stop: int, tail: bytes, source: Any) -> int:
-        assert tail == data[at + 19 : at + 25] or len(data) < at + 25
-        return self.take(NATIVE, data, at, stop)
-
-    def take_json(self, data: bytes, at: int, stop: int, language: str, version: int, source: Any) -> int:
-        assert (language, version > 0) == ("PYTHON", True)
-        return self.take(JSON, data, at, stop)
-
-    def take(self, codec: int, data: bytes, at: int, stop: int) -> int:
+    def take(self, codec: Codec, data: bytes, at: int, stop: int, alike: tuple[Any, ...], source: Any) -> int:
         self.offers += 1
+        if codec.number == NATIVE:
+            assert alike == (data[at + 19 : at + 25],) or len(data) < at + 25
+        else:
+            assert (alike[0], alike[1] > 0) == (b"PYTHON", True)
         while at < stop and (end := at + 4 + int.from_bytes(data[at : at + 4], "big")) <= len(data):
-            if data[at + 4] != codec or not data[at:end].endswith(b"plain"):
+            if data[at + 4] != codec.number or not data[at:end].endswith(b"plain"):
                 break
             header_end = at + 8 + int.from_bytes(data[at + 5 : at + 8], "big")
-            self.seen.append(codec_for(codec).decode_envelope(data[at + 8 : header_end]).opaque)
+            self.seen.append(codec.decode_envelope(data[at + 8 : header_end]).opaque)
             at = end
         return at
 

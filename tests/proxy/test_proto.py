@@ -4,7 +4,7 @@ import pytest
 from google.protobuf import descriptor_pool
 
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb, wire
-from staticfire.proxy.services.pb_times import timestamp_ms
+from staticfire.proxy.services.pb_times import millis
 from tools.protos import generate
 
 
@@ -52,4 +52,4 @@ def test_fields_packed_by_hand_are_those_of_the_library(value: int) -> None:
 @pytest.mark.parametrize("moment_ms", [0, 1, 999, 1_764_000_000_123])
 def test_moments_packed_by_hand_are_those_of_the_library(moment_ms: int) -> None:
     read = pb.SystemProperties.FromString(wire.moment(wire.tag(7, wire.LENGTHY), moment_ms))
-    assert timestamp_ms(read.born_timestamp) == moment_ms
+    assert millis(read.born_timestamp) == moment_ms

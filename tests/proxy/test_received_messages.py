@@ -15,10 +15,9 @@ from staticfire.protocol.record import StoredRecord
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.services import received_messages
 from staticfire.proxy.services.message_types import type_of_message
-from staticfire.proxy.services.packed_answers import SHARE_BYTES, packed_shares
 from staticfire.proxy.services.popped import Popped
 from staticfire.proxy.services.receipts import Receipt
-from staticfire.proxy.services.received_messages import MOMENT_MS_MAX, MessagePacker
+from staticfire.proxy.services.received_messages import MOMENT_MS_MAX, SHARE_BYTES, MessagePacker
 from staticfire.proxy.transport.grpc_words import RequestReader
 
 TOPIC, HOST = "orders", bytes((10, 0, 0, 30, 0, 0, 0x2A, 0x9F))
@@ -165,7 +164,7 @@ def test_answers_are_packed_in_order_and_none_is_left_out(sizes: list[int]) -> N
         record = StoredRecord(0, 0, 0, 9, 2, number, 0, 0, 0, 0, 0, 0, 0, bytes(8), TOPIC, b"", bytes(size))
         messages.append(Popped(record, Receipt(pop, 9), 3))
     counts, answers = [], []
-    for count, share in packed_shares(messages, MessagePacker(TOPIC, HOST)):
+    for count, share in MessagePacker(TOPIC, HOST).shares(messages):
         counts.append(count)
         read = [pb.ReceiveMessageResponse.FromString(each) for each in RequestReader(1 << 30).feed(share)]
         assert len(read) == count

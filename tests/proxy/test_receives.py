@@ -7,7 +7,7 @@ import pytest
 
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
-from staticfire.proxy.services.packed_answers import SHARE_BYTES
+from staticfire.proxy.services.received_messages import SHARE_BYTES
 from tests.proxy.grpc_stand import GROUP, TOPIC, GrpcStand, moment, ready, resource, sent
 
 pytestmark = pytest.mark.row("G3")

@@ -218,10 +218,6 @@ class ConcurrentConsumption:
             self._finished.append(queue)
         queue.finished += messages
 
-    def _let_go(self, queue: Queue, messages: Sequence[ReceivedMessage]) -> None:
-        """Remove failed messages that a broker has accepted, or that are dropped."""
-        self._driver.carry_out(queue, queue.let_go(list(messages), self._uptime_ms()))
-
     def settle(self) -> None:
         """Report to the queues which of their messages are done."""
         finished, self._finished = self._finished, []
@@ -253,7 +249,7 @@ class ConcurrentConsumption:
             if isinstance(instruction, Count) and instruction.is_ok:
                 self._done(queue, instruction.messages)
             elif isinstance(instruction, Count):
-                self._let_go(queue, instruction.messages)
+                self._driver.carry_out(queue, queue.let_go(list(instruction.messages), self._uptime_ms()))
             else:
                 self._driver.carry_out(queue, [instruction])
 
@@ -271,7 +267,7 @@ class ConcurrentConsumption:
                 log.warning("message_kept", group=self._group, message_id=message.message_id, reason=str(error))
                 kept.append(message)
             else:
-                self._let_go(queue, [message])
+                self._driver.carry_out(queue, queue.let_go([message], self._uptime_ms()))
         self._driver.carry_out(queue, queue.policy.kept(kept, self._uptime_ms()))
 
     async def _give_back_overdue(self, queue: Queue, overdue: GiveBack) -> None:

@@ -11,7 +11,7 @@ from staticfire.client.cluster.settings import ProducerSettings
 from staticfire.client.produce.send_result import SendStatus
 from staticfire.client.produce.sender import Sender
 from staticfire.protocol.command import SUCCESS
-from staticfire.protocol.delay_levels import retry_level
+from staticfire.protocol.delay_levels import DEAD_LETTER_LEVEL, retry_level
 from staticfire.protocol.errors import ClientError, StaticfireError, broker_answer
 from staticfire.protocol.messages import Message, ReceivedMessage
 from staticfire.protocol.names import INNER_PRODUCER_GROUP, retry_topic
@@ -31,7 +31,6 @@ log = logger("client")
 
 SEND_BACK_TIMEOUT_MS = 5_000
 RESEND_TIMEOUT_MS = 3_000
-DEAD_LETTER_LEVEL = -1
 
 _NOT_COPIED = frozenset({DELAY, WAIT, TRAN_MSG})
 
@@ -55,7 +54,7 @@ class SendBacks:
             await self._ask(message, delay_level)
         except StaticfireError as error:
             log.warning("send_back_failed", group=self._group, message_id=message.message_id, reason=str(error))
-            await self._resend(message)
+            await self._post(self._as_retry(message, self._retries_max))
 
     async def bury(self, message: ReceivedMessage) -> None:
         """Let a broker move a message to the group's dead letters; return after that. Raises: StaticfireError."""
@@ -84,10 +83,6 @@ class SendBacks:
         answer = await self._client.pool.ask(address, request, SEND_BACK_TIMEOUT_MS)
         if answer.code != SUCCESS:
             raise broker_answer(answer.code, answer.remark, f"send back {message.message_id} to {address}")
-
-    async def _resend(self, message: ReceivedMessage) -> None:
-        """Send the message to the retry topic."""
-        await self._post(self._as_retry(message, self._retries_max))
 
     def _as_retry(self, message: ReceivedMessage, retries_max: int) -> Message:
         return as_retry(message, self._group, retries_max, self._client.namespace.wrap(message.topic))

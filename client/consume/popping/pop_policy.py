@@ -9,11 +9,11 @@ RocketMQ.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from staticfire.client.consume.listeners.send_back import DEAD_LETTER_LEVEL
 from staticfire.client.consume.queues.instructions import Count, GiveBack, Instructions
 from staticfire.client.consume.results.consume_results import ConsumeContext, ConsumeStatus, Messages, count_done
 from staticfire.client.pop.popped import PoppedMessage
 from staticfire.client.settings.push_settings import PushSettings
+from staticfire.protocol.delay_levels import DEAD_LETTER_LEVEL
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.times import MessageMs, UptimeMs
 
