@@ -169,7 +169,7 @@ setup-spark: $(SPARK)
 .PHONY: test-spark
 test-spark: $(SPARK) $(FLIGHTS_DATA) ## the data source and the jobs, in a real Spark (needs Java 17 or later)
 	$(BIN)/mypy -p staticfire.pipeline -m pyspark_staticfire -p tests.pipeline
-	$(BIN)/pytest -n 2 --dist worksteal -m spark --timeout 600 tests/pipeline $(ARGS)
+	$(BIN)/pytest -m spark --timeout 600 tests/pipeline $(ARGS)
 
 # Looks at pages as people who see badly or use no mouse need them.
 AXE := .venv/axe-core/package
