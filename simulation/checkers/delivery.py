@@ -13,6 +13,7 @@ from staticfire.simulation.checkers.events import (
     ProcessBegan,
     ProcessEnded,
     QueuePlace,
+    RecallBegan,
     RecallEnded,
     RunEvent,
     SendAcknowledged,
@@ -39,7 +40,8 @@ class NothingLost(Checker):
 
     promise = "acknowledged messages are stored at the end; with ASYNC_FLUSH, unless a loss of power destroyed them"
     hears = (
-        SendBegan, SendAcknowledged, FaultBegan, GoneForGood, ProcessEnded, MessageFound, NotSettled, RecallEnded,
+        SendBegan, SendAcknowledged, FaultBegan, GoneForGood, ProcessEnded, MessageFound, NotSettled, RecallBegan,
+        RecallEnded,
     )  # fmt: skip
 
     def __init__(self, workload: Workload) -> None:
@@ -60,8 +62,10 @@ class NothingLost(Checker):
         match event:
             case SendBegan(name=name, is_half=True):
                 self._halves.add(name)  # TransactionsKept checks these.
-            case RecallEnded(name=name, outcome="recalled" | "unknown"):
+            case RecallBegan(name=name):
                 self._recalled.add(name)
+            case RecallEnded(name=name, outcome="refused"):
+                self._recalled.discard(name)
             case SendBegan(at_ms=at_ms, name=name, due_ms=due_ms):
                 self._began_ms[name] = at_ms
                 if due_ms:

@@ -49,6 +49,12 @@ class SendFailed(RunEvent, frozen=True):
     reason: str
 
 
+class RecallBegan(RunEvent, frozen=True):
+    """A program recalls a delayed message. If the program is killed before the response, nothing follows."""
+
+    name: str
+
+
 class RecallEnded(RunEvent, frozen=True):
     """The recall of a delayed message has ended."""
 

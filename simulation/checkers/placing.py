@@ -9,6 +9,7 @@ from staticfire.simulation.checkers.events import (
     NotSettled,
     ProcessEnded,
     QueuePlace,
+    RecallBegan,
     RecallEnded,
     RunEvent,
     SendAcknowledged,
@@ -28,7 +29,7 @@ class InItsQueue(Checker):
     """
 
     promise = "a message is stored in the queue that its producer received, also after a delay or a transaction"
-    hears = (SendBegan, SendAcknowledged, MessageFound, NotSettled, ProcessEnded, RecallEnded)
+    hears = (SendBegan, SendAcknowledged, MessageFound, NotSettled, ProcessEnded, RecallBegan, RecallEnded)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -36,6 +37,7 @@ class InItsQueue(Checker):
         self._sent: dict[str, SendAcknowledged] = {}
         self._found: dict[str, set[QueuePlace]] = {}
         self._killed_ms: dict[str, int] = {}
+        self._recalled: set[str] = set()
         self._has_settled = True
 
     def see(self, event: RunEvent) -> None:
@@ -46,8 +48,10 @@ class InItsQueue(Checker):
                 self._sent[name] = event
             case MessageFound(name=name, place=place) if name in self._sent and place[1] == self._sent[name].place[1]:
                 self._found.setdefault(name, set()).add(place)
-            case RecallEnded(name=name, outcome="recalled" | "unknown"):
-                self._sent.pop(name, None)
+            case RecallBegan(name=name):
+                self._recalled.add(name)
+            case RecallEnded(name=name, outcome="refused"):
+                self._recalled.discard(name)
             case ProcessEnded(at_ms=at_ms, who=who, how=how) if how not in ("stopping", "stopped"):
                 self._killed_ms[who] = at_ms
             case NotSettled():
@@ -58,7 +62,9 @@ class InItsQueue(Checker):
     def finish(self) -> None:
         for name, places in self._found.items() if self._has_settled else ():
             sent = self._sent.get(name)
-            if sent is None or sent.place in places or self._began_ms.get(name, 0) <= self._last_kill_ms(sent):
+            if sent is None or sent.place in places or name in self._recalled:
+                continue
+            if self._began_ms.get(name, 0) <= self._last_kill_ms(sent):
                 continue
             queues = sorted(queue_id for broker, _, queue_id in places if broker == sent.place[0])
             if queues:

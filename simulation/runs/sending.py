@@ -27,6 +27,7 @@ from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.runtime.service import Service
 from staticfire.simulation.checkers.events import (
+    RecallBegan,
     RecallEnded,
     ReplyReceived,
     SendAcknowledged,
@@ -178,6 +179,7 @@ class SendingProgram(Service):
             return
         span_ms = round(self._delay_ms * LATE_RECALLS)
         await self.pause_for(number_from(self._seed, "recalled after", name) % span_ms)
+        self._record.note(RecallBegan(self._now(), name))
         try:
             await self._producer.recall(self._namespace.unwrap(self._description.topic), result.recall_handle)
             outcome = "recalled"

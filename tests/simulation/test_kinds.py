@@ -16,6 +16,7 @@ from staticfire.simulation.checkers.events import (
     MessageFound,
     ProcessBegan,
     ProcessEnded,
+    RecallBegan,
     RecallEnded,
     ReplyReceived,
     RunEvent,
@@ -146,15 +147,19 @@ COMES = CallBegan(5_100, 1, "billing", "billing-1", PLACE, (Seen("web/1", 0, 0, 
         ("refused", False, NothingLost),
         ("unknown", True, None),
         ("unknown", False, None),
+        ("", True, None),
+        ("", False, None),
     ],
 )
 def test_what_was_called_back_never_comes_and_the_rest_does(
     outcome: str, comes: bool, is_said_by: type[Checker] | None
 ) -> None:
+    """Without an outcome, the program was killed before it got the response."""
+    ends = [RecallEnded(4_001, "web/1", outcome)] if outcome else []
     end = [COMES, MessageFound(9_000, "web/1", PLACE, 0)] if comes else []
     workload = Workload(ORDERS, SENDING, [Group("billing", "orders")])
     for checker in (RecallsKept, NothingLost):
-        is_said = said(checker(workload), *LATER, RecallEnded(4_000, "web/1", outcome), *end)
+        is_said = said(checker(workload), *LATER, RecallBegan(4_000, "web/1"), *ends, *end)
         assert is_said is (checker is is_said_by)
 
 

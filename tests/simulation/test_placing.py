@@ -8,6 +8,7 @@ from staticfire.simulation.checkers.events import (
     NotSettled,
     ProcessEnded,
     QueuePlace,
+    RecallBegan,
     RecallEnded,
     RunEvent,
     SendAcknowledged,
@@ -27,6 +28,9 @@ def found(broker: str, topic: str, queue_id: int, at_ms: int = 900_000) -> Messa
     return MessageFound(at_ms, "web-1/1", (broker, topic, queue_id), 0)
 
 
+REFUSED = RecallEnded(61_001, "web-1/1", "refused")
+
+
 @pytest.mark.parametrize(
     ("events", "is_said"),
     [
@@ -38,12 +42,13 @@ def found(broker: str, topic: str, queue_id: int, at_ms: int = 900_000) -> Messa
         ([ProcessEnded(70_000, "broker-a", "killed"), found("broker-a", "orders", 0)], False),
         ([ProcessEnded(50_000, "broker-a", "killed"), found("broker-a", "orders", 0)], True),
         ([ProcessEnded(70_000, "broker-a", "stopped"), found("broker-a", "orders", 0)], True),
-        ([RecallEnded(61_000, "web-1/1", "recalled"), found("broker-a", "orders", 0)], False),
+        ([RecallBegan(61_000, "web-1/1"), found("broker-a", "orders", 0)], False),
+        ([RecallBegan(61_000, "web-1/1"), REFUSED, found("broker-a", "orders", 0)], True),
         ([NotSettled(800_000, ()), found("broker-a", "orders", 0)], False),
     ],
     ids=[
         "where it was told", "another queue", "both", "the other broker has a copy", "a retry", "killed since",
-        "killed before", "stopped in order", "called back", "it may still wait",
+        "killed before", "stopped in order", "called back", "not called back", "it may still wait",
     ],
 )  # fmt: skip
 def test_a_message_comes_to_its_queue(events: list[RunEvent], is_said: bool) -> None:
