@@ -3,7 +3,9 @@
 Checkers are independent of virtual time: the same events can come from a real cluster.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
@@ -65,8 +67,6 @@ class Checkers:
         self._found: list[Violation] = []
         self._events: list[RunEvent] = []
         """The events that the checkers haven't got yet."""
-        self._kinds: set[type[RunEvent]] = set()
-        """The types of the events so far."""
         self.all: list[Checker] = []
         for kind in (*kinds, *workload.checkers):
             try:
@@ -94,16 +94,18 @@ class Checkers:
     def _hand_out(self) -> None:
         """Give the events to each checker, in order."""
         events, self._events = self._events, []
-        self._kinds.update(map(type, events))
+        places: defaultdict[type[RunEvent], list[int]] = defaultdict(list)
+        for place, event in enumerate(events):
+            places[type(event)].append(place)
         for checker in list(self.all):
-            wanted = {kind for kind in self._kinds if issubclass(kind, checker.hears)}
-            see, event = checker.see, None
+            wanted = [places[kind] for kind in places if issubclass(kind, checker.hears)]
+            see, at_ms = checker.see, 0
             try:
-                for event in events:
-                    if type(event) in wanted:
-                        see(event)
+                for place in sorted(chain.from_iterable(wanted)):
+                    at_ms = events[place].at_ms
+                    see(events[place])
             except OWN_ERRORS as error:
-                self._give_up(checker, event.at_ms if event else 0, error, see)
+                self._give_up(checker, at_ms, error, see)
 
     def _give_up(self, checker: Checker, at_ms: int, error: BaseException, called: object) -> None:
         """Keep what a checker has found so far, and report that it failed."""

@@ -60,20 +60,22 @@ class Observer:
         for name, broker in self._up():
             life = self._cluster.lives[name]
             activity = (life, broker.tables.groups.progress.activity)
-            if self._activity.get(name) != activity:
+            before = self._activity.get(name)
+            if before != activity:
                 self._activity[name] = activity
-                self._look_at(name, broker, life)
+                self._look_at(name, broker, life, has_started=before is not None and before[0] != life)
 
     def _up(self) -> Iterator[tuple[str, Broker]]:
         yield from self._cluster.serving_brokers().items()
 
-    def _look_at(self, name: str, broker: Broker, life: int) -> None:
+    def _look_at(self, name: str, broker: Broker, life: int, has_started: bool) -> None:
         store, now_ms = broker.state.store, self._cluster.now_ms
         online = broker.tables.groups.consumers.consumer_table
         all_committed = broker.tables.groups.offsets.all_committed()
         committed = {(name, group, topic, queue_id): offset for group, topic, queue_id, offset in all_committed}
-        gone = {at: NO_OFFSET for at, (seen_in, _) in self._seen.items() if at[0] == name and seen_in != life}
-        for at, offset in (gone | committed).items():
+        if has_started:
+            committed = {at: NO_OFFSET for at in self._seen if at[0] == name} | committed
+        for at, offset in committed.items():
             _, group, topic, queue_id = at
             if self._seen.get(at) != (life, offset):
                 self._seen[at] = (life, offset)
