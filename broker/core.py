@@ -139,7 +139,7 @@ class BrokerCore(Service):
         state.machine.files.make_folder(folder)
         self._finish_restoring()
         report = open_store(tables)
-        self._is_damaged = report.is_damaged or bool(report.problems)
+        self._is_damaged = report.may_lack_records
         tables.flusher.start(self.spawn)
         self.is_open = True
         self._services.disk_watch.look()
