@@ -68,6 +68,30 @@ async def test_without_a_nameserver_a_new_disk_costs_the_slave_nothing(world: Si
     await pair.close()
 
 
+async def test_two_new_disks_dont_begin_a_log_before_the_third_machine_is_back(world: SimulatedWorld) -> None:
+    """No nameserver knows the third one: it has just started. An empty slave proves nothing about an empty master."""
+    trio = await filled(ReplicaSet(world), slaves=2)
+    for name in (MASTER, SLAVE):
+        lose_disk(trio, name)
+    world.kill(SECOND)
+    world.kill("namesrv")
+    starting = asyncio.ensure_future(trio.start(MASTER))
+    await world.run_for(seconds=5)
+    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
+    await starting
+    await trio.start(SLAVE)
+    await world.run_for(seconds=5)
+    await trio.start(SECOND)
+    await world.run_for(seconds=40)
+    assert (await trio.state(MASTER)).waits_for_failover
+    assert (await trio.failover()).master == address_of(SECOND)
+    for name in (MASTER, SLAVE):
+        await trio.until_caught_up(name, SECOND)
+    assert len(await trio.bodies(MASTER)) == 20
+    trio.assert_equal(MASTER, SLAVE, SECOND)
+    await trio.close()
+
+
 async def test_a_new_disk_and_a_new_nameserver_make_no_second_master(world: SimulatedWorld) -> None:
     """The nameserver doesn't know the master that took over, which registers each 30 s."""
     pair = await filled(ReplicaSet(world, register_name_server_period=30_000))
