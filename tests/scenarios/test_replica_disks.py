@@ -236,3 +236,24 @@ async def test_a_slave_whose_log_is_damaged_in_its_middle_copies_all_of_it(world
     await pair.until_caught_up()
     pair.assert_equal(MASTER, SLAVE)
     await pair.close()
+
+
+async def test_a_log_that_is_damaged_where_it_must_be_cut_is_copied_anew(world: SimulatedWorld) -> None:
+    """Two damaged records are one hole, and the new master's log begins in the middle of it."""
+    pair = ReplicaSet(world, flush_disk_type="SYNC_FLUSH", salvage=True)
+    await filled(pair)
+    cut = pair.end(MASTER)
+    await pair.control(SLAVE, hold=True)
+    for number in range(3):
+        assert (await pair.send(b"lost %d" % number)).code == 0
+    log = next(path for path in sorted(world.disk(MASTER).files) if "/commitlog/" in path)
+    world.kill(MASTER)
+    world.machine(MASTER).files.remove("/store/checkpoint")  # So that recovery reads all of the log.
+    for position in (cut - 10, cut + 10):
+        world.disk(MASTER).rot(log, position, 0xFF)
+    assert (await pair.failover(losing=3)).master == address_of(SLAVE)
+    await pair.start(MASTER)
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert len(await pair.bodies(MASTER)) == 20
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
