@@ -69,7 +69,8 @@ def compare(namesrv: str, folder: str, run: str) -> int:
     own_settings = {**settings(), "slaveSyncPeriod": 1_000}  # A real slave copies topics once a minute.
     with Cluster(replicas=1, settings=own_settings, compat=ROCKETMQ, isolation="process") as cluster:
         replica = cluster.broker("broker-a").replica(1)
-        theirs = Pair(namesrv, run, *(partial(os.kill, slave, each) for each in SIGNALS), flush_late)
+        freeze, thaw, kill = (partial(os.kill, slave, each) for each in SIGNALS)
+        theirs = Pair(namesrv, run, freeze, thaw, kill, flush_late)
 
         def flush_late_by_fault(_: Pair, is_late: bool) -> None:
             if is_late:
