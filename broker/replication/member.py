@@ -258,7 +258,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         while True:
             if self._is_unsure:
                 await self._ask_again()
-            is_new = self._state.machine.clock.uptime_ms() < self._new_until_ms
+            is_new = self._is_unsure or self._state.machine.clock.uptime_ms() < self._new_until_ms
             if self._lineage.set_id or self._may_be_replaced or is_new:
                 settings = self._state.settings
                 found = await find_successor(settings, self._lineage, around.registration, around.pool)

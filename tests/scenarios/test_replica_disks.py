@@ -68,6 +68,21 @@ async def test_without_a_nameserver_a_new_disk_costs_the_slave_nothing(world: Si
     await pair.close()
 
 
+async def test_a_new_disk_follows_the_new_master_however_long_no_nameserver_answers(world: SimulatedWorld) -> None:
+    pair = await filled(ReplicaSet(world))
+    lose_disk(pair, MASTER)
+    assert (await pair.failover()).master == address_of(SLAVE)
+    world.kill("namesrv")
+    starting = asyncio.ensure_future(pair.start(MASTER))
+    await world.run_for(seconds=90)
+    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
+    await starting
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert len(await pair.bodies(MASTER)) == 20
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
+
+
 async def test_two_new_disks_dont_begin_a_log_before_the_third_machine_is_back(world: SimulatedWorld) -> None:
     """No nameserver knows the third one: it has just started. An empty slave proves nothing about an empty master."""
     trio = await filled(ReplicaSet(world), slaves=2)
