@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from staticfire.broker.clock.control import ClockControl
 from staticfire.broker.config_files import OFFSETS_FILE
 from staticfire.broker.replication.around import BrokerAround
-from staticfire.broker.replication.lineage import SYNC_MASTER, is_slave, waits_for_copies
+from staticfire.broker.replication.lineage import SYNC_MASTER, is_slave
 from staticfire.broker.replication.part import ReplicationPart
 from staticfire.broker.request_families import RequestFamilies, Surface
 from staticfire.broker.restoring import find_orphan_topics, open_store, restore_tables
@@ -104,9 +104,7 @@ class BrokerCore(Service):
             from staticfire.broker.replication.slave_front import SlaveFront  # here: masters don't need it
 
             SlaveFront(self.dispatcher, self._state).intercept()
-        elif self.settings.broker_role == SYNC_MASTER and (
-            waits_for_copies(self.settings) or self.settings.min_in_sync_replicas > 1
-        ):
+        elif self.settings.broker_role == SYNC_MASTER:
             from staticfire.broker.replication.enough_replicas import EnoughReplicas  # here: few brokers need it
 
             EnoughReplicas(self.dispatcher, self._state, self._replication).intercept()
@@ -138,7 +136,7 @@ class BrokerCore(Service):
         state.machine.files.make_folder(folder)
         self._finish_restoring()
         report = open_store(tables)
-        self._is_damaged = report.is_damaged or bool(report.problems)
+        self._is_damaged = report.may_lack_records
         tables.flusher.start(self.spawn)
         self.is_open = True
         self._services.disk_watch.look()

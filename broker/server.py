@@ -88,6 +88,8 @@ class Broker(Service):
         self._has_core = False
         self._is_ready = asyncio.Event()
         self._changing: asyncio.Task[None] | None = None
+        self._next_change: RoleChange | None = None
+        """What the new core wants to become, which began to copy before the change that began it was done."""
         self.dispatcher.take_over(core.dispatcher)
         self._asked_by_nameservers.take_over(core.asked_by_nameservers)
         limits = ServerLimits(settings.unfinished_frame_bytes_max, settings.unfinished_frame_ms_max)
@@ -210,7 +212,7 @@ class Broker(Service):
                 raise  # Without a core, no request can be handled any more.
             return
         finally:
-            self._changing = None
+            self._changed()
         call.answer(answer)
 
     def _change_role(self, change: "RoleChange", call: Call | None) -> None:
@@ -219,8 +221,17 @@ class Broker(Service):
             if call is not None:
                 words = "the broker is changing its role, or a snapshot is being saved or restored: try again"
                 call.answer(refusal(ResponseCode.SYSTEM_BUSY, words))
+            else:
+                self._next_change = change
             return
         self._changing = self.spawn(self._carry_out_role(change, call), "role")
+
+    def _changed(self) -> None:
+        """Note that a change is done, and begin the one that its core has requested meanwhile."""
+        self._changing = None
+        change, self._next_change = self._next_change, None
+        if change is not None and self._has_core and not self._is_left:
+            self._change_role(change, None)
 
     async def _carry_out_role(self, change: "RoleChange", call: Call | None) -> None:
         from staticfire.broker.replication.between_cores import take_role  # here: most brokers keep their role
@@ -237,7 +248,7 @@ class Broker(Service):
                 raise
             return
         finally:
-            self._changing = None
+            self._changed()
         if call is not None:
             call.answer(answer)
 
@@ -255,6 +266,7 @@ class Broker(Service):
     ) -> BrokerTables:
         before = self._core.tables
         settings = settings or before.state.settings
+        self._next_change = None  # It was the core's that has ended.
         self._core = core = BrokerCore(self._machine, settings, self._surface, before, message_time)
         await self._begin(core)
         return core.tables

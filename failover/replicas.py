@@ -316,8 +316,14 @@ def _stored_by(master: ReplicationState, target: Replica) -> int:
 
 
 def _not_joined(target: Replica, state: ReplicationState) -> str:
+    if state.is_held:
+        return f"{target.name} doesn't copy its master: {_held(target)}"
     reason = state.problem or "it has not joined it yet"
     return f"{target.name} doesn't copy its master: {reason}; wait, or let another slave take over"
+
+
+def _held(replica: Replica) -> str:
+    return f"its copy is held: `staticfire replication release {replica.name}`"
 
 
 def _missing_without_master(target: Replica, accepts_loss: int | bool | None) -> int:
@@ -337,7 +343,7 @@ def _missing_without_master(target: Replica, accepts_loss: int | bool | None) ->
 
 def _behind(target: Replica, missing: int, what: str, state: ReplicationState) -> str:
     if state.is_held:
-        advice = f"its copy is held: `staticfire replication release {target.name}`"
+        advice = _held(target)
     elif state.problem:
         advice = f"it doesn't copy: {state.problem}"
     elif state.lag_ms:

@@ -49,14 +49,20 @@ class EnoughReplicas:
     def __init__(self, dispatcher: Dispatcher, state: BrokerState, replicas: Replicas) -> None:
         self._dispatcher = dispatcher
         self._store = state.store
-        self._least = least_in_sync(state.settings)
+        self._least = 1
         self._replicas = replicas
         assert state.settings.broker_role == SYNC_MASTER
+        self._state = state
 
     def intercept(self) -> None:
         """Intercept sends. Their handlers must be registered already."""
         for code in SENDS:
             self._dispatcher.precede(code, self._before)
+        self._use(self._state.settings)
+        self._state.on_settings(self._use)
+
+    def _use(self, settings: BrokerSettings) -> None:
+        self._least = least_in_sync(settings)
         if self._least > 1:
             # Runs of sends have no handler, so they would not be checked.
             self._dispatcher.routes.offer_sends(None)

@@ -78,7 +78,7 @@ def waits_for_copies(settings: BrokerSettings) -> bool:
 def has_replicas(settings: BrokerSettings) -> bool:
     """Return whether a broker with these settings is a slave, or a master that is meant to have slaves."""
     is_master_of_slaves = settings.slave_read_enable or settings.enable_slave_acting_master
-    return is_slave(settings) or waits_for_copies(settings) or is_master_of_slaves
+    return is_slave(settings) or settings.broker_role == SYNC_MASTER or is_master_of_slaves
 
 
 def with_last_role(files: Files, settings: BrokerSettings) -> BrokerSettings:

@@ -97,14 +97,14 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         """This master has no lineage, because its disk is new, and another broker may have become the master."""
         self._new_until_ms = 0
         """Until then, such a broker may still register with a nameserver that has just started."""
-        if waits_for_copies(settings):
+        if settings.broker_role == SYNC_MASTER:  # inSyncReplicas can change while it runs.
             clock = state.machine.clock
             followers, in_sync_count = self.source.followers, self.source.in_sync_count
             self._waiting = SendsAwaitingCopies(lambda: state.settings, followers, clock, in_sync_count)
         if is_slave(settings):
             self.follower = self._make_follower()
         self.handlers: dict[int, Handler] = {
-            RequestCode.JOIN_REPLICATION: self._of_master(self.source.join),
+            RequestCode.JOIN_REPLICATION: self._of_master(self._join),
             RequestCode.COPY_LOG: self._of_master(self.source.copy),
             RequestCode.COPY_STATE: self._of_master(self._state_copy.give),
             RequestCode.GET_REPLICATION: self.get,
@@ -129,6 +129,12 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             return handler(call)
 
         return handle
+
+    def _join(self, call: Call) -> Answer | None:
+        if not self._lineage.set_id and (self._is_unsure or self._waits_for_failover):
+            words = "this master is empty, and a slave has messages, or may have: it begins no log that others copy"
+            raise BrokerAnswer(ResponseCode.SYSTEM_BUSY, words)
+        return self.source.join(call)
 
     # -- start and stop ------------------------------------------------------------------------------------------
 
@@ -252,7 +258,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         while True:
             if self._is_unsure:
                 await self._ask_again()
-            is_new = self._state.machine.clock.uptime_ms() < self._new_until_ms
+            is_new = self._is_unsure or self._state.machine.clock.uptime_ms() < self._new_until_ms
             if self._lineage.set_id or self._may_be_replaced or is_new:
                 settings = self._state.settings
                 found = await find_successor(settings, self._lineage, around.registration, around.pool)
@@ -290,8 +296,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
 
     def describe(self) -> ReplicationState:
         """Describe this member."""
-        state, store, lineage = self._state, self._store, self.lineage
-        settings = state.settings
+        state, store, lineage, settings = self._state, self._store, self.lineage, self._state.settings
         described = ReplicationState(
             settings.broker_name, settings.broker_id, self._around.registration.address, settings.broker_role,
             lineage.set_id, lineage.epochs, store.min_position, store.max_position, self.source.states(),
@@ -301,8 +306,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         described.all_in_sync_acknowledge = settings.all_ack_in_sync_state_set
         if waits_for_copies(settings):
             described.copies = max(1, settings.in_sync_replicas)
-        if self.follower is not None:
-            follower = self.follower
+        if (follower := self.follower) is not None:
             described.master_address, described.master_end = follower.master_address, follower.master_end
             described.problem, described.least_epoch = follower.problem, follower.fence.least_epoch
             described.is_whole = follower.is_whole

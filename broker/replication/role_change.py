@@ -11,6 +11,7 @@ import msgspec
 from staticfire.broker.replication.lineage import Lineage, write_lineage
 from staticfire.broker.store.cutting import clear_store, cut_store, forget_progress
 from staticfire.broker.store.settings import StoreSettings
+from staticfire.protocol.requests.replication import SLAVE
 from staticfire.runtime.dispatcher import Call
 from staticfire.runtime.machine import Files
 
@@ -40,12 +41,15 @@ def prepare_folder(files: Files, root: str, settings: StoreSettings, change: Rol
 
     `end_position`: where the log ends. Blocks. Raises: OSError, StorageError.
     """
-    removed = 0
+    removed, lineage = 0, change.lineage
     if change.is_cleared:
         clear_store(files, root, change.deletions)
     elif change.cut_position >= 0:
         removed = cut_store(files, root, settings, (change.cut_position, end_position), change.deletions)
+        if not removed and end_position > change.cut_position:
+            # No record begins there, so the end will be another one again: what is before it is damaged.
+            lineage = msgspec.structs.replace(lineage, is_damaged=change.role == SLAVE)
     else:
         forget_progress(files, root)
-    write_lineage(files, root, change.lineage)
+    write_lineage(files, root, lineage)
     return removed

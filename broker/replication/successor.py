@@ -62,7 +62,8 @@ async def find_successor(
         is_of_this_set = its.set_id and lineage.set_id in ("", its.set_id)
         if its.role != SLAVE and is_of_this_set and is_newer:
             return Successor(address, its.epochs, free_id(members, registration.address))
-        if its.role != SLAVE and its.set_id == lineage.set_id and newest(its.epochs) < newest(lineage.epochs):
+        is_older = its.set_id in ("", lineage.set_id) and newest(its.epochs) < newest(lineage.epochs)
+        if its.role != SLAVE and is_older:
             # It was restarted during the failover, and has taken the route back. It looks who has it, too.
             _register_again(registration)
     return None

@@ -75,6 +75,8 @@ class SendsAwaitingCopies:
             copies = min(copies, max(self._in_sync_count(), settings.min_in_sync_replicas) - 1)
         if settings.all_ack_in_sync_state_set:
             copies = max(copies, self._in_sync_count() - 1)
+        if not copies:
+            return settlements
         deadline_ms = UptimeMs(self._uptime_ms() + settings.slave_timeout)
         group = _Awaited(end_position, copies, deadline_ms, waiting)
         self._groups.append(group)

@@ -39,6 +39,9 @@ from staticfire.runtime.machine import Files
 ASIDE = "damaged"
 
 
+NO_QUEUES = "no matching checkpoint or no queues were found: all queues were rebuilt"
+
+
 class RecoveryReport(msgspec.Struct, frozen=True):
     """The findings of one recovery."""
 
@@ -71,6 +74,11 @@ class RecoveryReport(msgspec.Struct, frozen=True):
     def is_damaged(self) -> bool:
         """Whether something is lost that a torn last write does not explain, so that an operator should look at it."""
         return self.lost_records > 0 or self.lost_synced_bytes > 0 or self.lost_files > 0 or bool(self.kept_aside)
+
+    @property
+    def may_lack_records(self) -> bool:
+        """Whether the log may lack something before its end. If only queues were missing, it doesn't."""
+        return self.is_damaged or any(problem != NO_QUEUES for problem in self.problems)
 
 
 class Recovery:
@@ -185,10 +193,7 @@ class Recovery:
     def _check(self, checkpoint: Checkpoint | None, known: Checkpoint) -> tuple[EnteredRecords, LogScan, bool]:
         segments = self._log.segments
         if checkpoint is None or checkpoint.queue_file_entries != self._settings.queue_file_entries:
-            problems = (
-                ["no matching checkpoint or no queues were found: all queues were rebuilt"] if segments.all else []
-            )
-            return *self._rebuild(problems, known), bool(segments.all)
+            return *self._rebuild([NO_QUEUES] if segments.all else [], known), bool(segments.all)
         claimed = max(checkpoint.dispatched_position, segments.min_position)
         try:
             found, scan = self._enter_from(self._start(checkpoint, claimed), checkpoint, claimed)

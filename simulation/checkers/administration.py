@@ -17,6 +17,7 @@ from staticfire.simulation.checkers.events import (
     SendAcknowledged,
     SendBegan,
 )
+from staticfire.simulation.checkers.losses import FAILED_OVER, LOST_MORE
 from staticfire.simulation.checkers.unrest import TroubledTimes, senders_of
 from staticfire.simulation.workload.description import Workload
 from staticfire.simulation.workload.strikes import ADMINISTRATION
@@ -37,7 +38,8 @@ class ForbiddenKept(Checker):
 
     A message is new if its send began after all brokers had confirmed; what was pulled before may still be consumed. As
     in RocketMQ, brokers accept sends to a topic that isn't writable: producers must see that in the routes, which they
-    request every 30 s. A fault or a start that prevents this is an excuse.
+    request every 30 s. A fault or a start that prevents this is an excuse. A new master has the topics and groups of
+    its last copy, so what was forbidden before it took over may be allowed again.
     """
 
     promise = "forbidden operations don't happen until an administrator allows them again"
@@ -60,6 +62,9 @@ class ForbiddenKept(Checker):
                 self._since_ms.pop((what, target), None)
             case FaultBegan(what=what) | FaultEnded(what=what) if what in ADMINISTRATION:
                 pass
+            case ProcessEnded(how=how) if how in (FAILED_OVER, LOST_MORE):
+                self._since_ms.clear()
+                self._times.see(event)
             case SendBegan(name=name):
                 self._began[name] = event
             case SendAcknowledged(at_ms=at_ms, name=name, place=(broker, topic, _)):

@@ -25,7 +25,8 @@ class AskedInTime(Checker):
     """A transaction that its producer hasn't ended is checked by the broker after its timeout.
 
     If all machines of a program are gone for good, no producer can be asked about its transactions. Nor does a broker
-    check a half message that an end of its process may have destroyed (losses.py).
+    check a half message that an end of its process may have destroyed (losses.py). A client rolls back at once what was
+    stored with another status than SEND_OK.
     """
 
     promise = "a broker checks an open transaction within its time-out and one check interval"
@@ -55,7 +56,7 @@ class AskedInTime(Checker):
             case SendBegan():
                 pass
             case SendAcknowledged(name=name):
-                if name in self._halves and name not in self._ended:
+                if event.is_safe and name in self._halves and name not in self._ended:
                     self._open[name] = event
             case TransactionEnded(at_ms=at_ms, name=name):
                 self._ended.add(name)

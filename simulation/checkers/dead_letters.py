@@ -10,8 +10,9 @@ from staticfire.simulation.checkers.events import (
     ProcessEnded,
     QueuePlace,
     RunEvent,
+    SendAcknowledged,
 )
-from staticfire.simulation.checkers.losses import takes_acknowledged
+from staticfire.simulation.checkers.losses import FAILED_OVER, takes_acknowledged
 from staticfire.simulation.workload.description import Group, Workload
 
 RETRIES_MAX = 16
@@ -23,7 +24,7 @@ class DeadAfterMax(Checker):
     With ASYNC_FLUSH, a power loss may destroy dead letters and retries that were just written. A popped message counts
     each delivery, also one to a member that died with it or had no time for it. So the count in its dead letter must be
     more than its group permits. A message that failed before a broker was gone for good, or that came from that broker,
-    may be gone with it.
+    may be gone with it; so may one that a failover has taken, because too few machines had it.
     """
 
     promise = "a message becomes a dead letter after exactly the number of retries that its group allows"
@@ -33,6 +34,7 @@ class DeadAfterMax(Checker):
         GoneForGood,
         MessageFound,
         ProcessEnded,
+        SendAcknowledged,
     )
 
     def __init__(self, workload: Workload) -> None:
@@ -44,6 +46,8 @@ class DeadAfterMax(Checker):
         self._consumed: set[tuple[str, str]] = set()
         self._gone: set[tuple[str, str]] = set()
         self._lost_brokers: set[str] = set()
+        self._unsafe: dict[str, SendAcknowledged] = {}
+        """Messages that too few machines had when their sends were answered."""
 
     def see(self, event: RunEvent) -> None:
         match event:
@@ -59,10 +63,22 @@ class DeadAfterMax(Checker):
             case GoneForGood(who=who):
                 self._lost_brokers.add(who)
                 self._gone |= self._failed.keys()
+            case SendAcknowledged(name=name, is_safe=False):
+                self._unsafe[name] = event
+            case ProcessEnded(how=how) if how == FAILED_OVER:
+                self._failed_over(event)
             case ProcessEnded() if takes_acknowledged(event, self.workload.brokers):
                 self._gone |= self._failed.keys()
             case _:
                 pass
+
+    def _failed_over(self, ended: ProcessEnded) -> None:
+        takes_all = takes_acknowledged(ended, self.workload.brokers)
+        for group, name in self._failed:
+            sent = self._unsafe.get(name)
+            is_taken = sent and sent.place[0] == ended.who and sent.log_position >= ended.safe_position
+            if takes_all or is_taken:
+                self._gone.add((group, name))
 
     def _came(self, call: CallBegan) -> None:
         retries_max = _retries_max(self.groups[call.group])

@@ -1,6 +1,6 @@
 """Every message reaches each group that wants it."""
 
-from staticfire.protocol.names import DLQ_PREFIX
+from staticfire.protocol.names import DLQ_PREFIX, retry_topic
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
     CallBegan,
@@ -108,8 +108,17 @@ class ReachesAll(Checker):
         if not self._gets_all:
             is_other = is_other or found.offset <= self._passed.get((group, found.place), -1)
         is_passed_over = is_other and self._rewinds.have_been(group, found.place)
-        if is_passed_over or (group, found.name) in self._excused:
+        if is_passed_over or (group, found.name) in self._excused or self._is_retry_passed_over(group, found.name):
             return
         if found.name not in self._consumed[group] and (group, found.name) not in self._dead:
             words = f"{found.name} is at offset {found.offset} of {found.place}"
             self.broken(found.at_ms, f"{words}, and {group} has neither consumed it nor moved it to its dead letters")
+
+    def _is_retry_passed_over(self, group: str, name: str) -> bool:
+        """Return whether the retry of a message has the offset of one that was consumed and is lost."""
+        return any(
+            found.name == name
+            and self._was_there.get((group, found.place, found.offset), name) != name
+            and self._rewinds.have_been(group, found.place)
+            for found in self._found.get(retry_topic(group), [])
+        )

@@ -210,8 +210,16 @@ class ReplicaSets:
         spoiled = self._spoiled[name]
         spoiled.add(machine)
         if len(spoiled) >= self._brokers.copies_awaited:
-            self._record.note(ProcessEnded(self._world.uptime_ms, name, LOST_MORE, 0))
-            self._record.states[ALL_LOST] += 1
+            self.lost_all(name)
+
+    def lost_all(self, name: str) -> None:
+        """Note that any message of a broker may be gone: an administrator accepts it, or no machine has it."""
+        self._record.note(ProcessEnded(self._world.uptime_ms, name, LOST_MORE, 0))
+        self._record.states[ALL_LOST] += 1
+
+    def disputes(self, name: str) -> bool:
+        """Return whether a slave refuses to copy the broker that serves as its master."""
+        return bool(self.serving(name)) and any(state.problem for state in self._states(name).values())
 
     def lets_lose(self, name: str, is_losing: bool) -> None:
         """Note that an administrator lets a slave take over that hasn't all, or doesn't any more."""

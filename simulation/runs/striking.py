@@ -63,6 +63,7 @@ class Striker:
         await asyncio.gather(*self._tasks)
         if waiting:
             await self._on_replicas().replace_lost_masters()
+        await self._on_replicas().settle_disputes()
         await self._administrator.apply_again()
 
     async def _play(self, strike: Strike) -> None:

@@ -7,6 +7,7 @@ from random import Random
 from staticfire.failover.replicas import Failover, ReplicaAdmin
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError
 from staticfire.protocol.requests.replication import ControlReplication
+from staticfire.simulation.checkers.events import FaultBegan, FaultEnded
 from staticfire.simulation.runs.cluster import RunCluster
 from staticfire.simulation.runs.replicas import ReplicaSets
 from staticfire.simulation.workload.strikes import Strike
@@ -15,6 +16,7 @@ from staticfire.simulation.world.chance import source_of_chance
 End = Callable[[], Awaitable[None]]
 
 REFUSED = (BrokerAnswer, ClientError, NetworkError, ProtocolError)
+DECIDES = "an administrator decides"
 # An administrator who lets a lagging slave take over accepts any loss.
 ANY_LOSS = 1_000_000
 LAGS_MS = 4_000
@@ -71,6 +73,32 @@ class ReplicaStriker:
                 if await self._fail_over(name, losing=ANY_LOSS if accepts_loss else None) is not None:
                     break
                 self._replicas.lets_lose(name, False)
+
+    async def settle_disputes(self) -> None:
+        """Decide for the slave if it and its master don't agree on which of them has the right log.
+
+        An administrator waits a while, stops the master, lets the slave take over, and names what may be lost: all.
+        """
+        for name in self._cluster.workload.brokers.names:
+            for _ in range(WAITS):
+                if not self._replicas.disputes(name):
+                    break
+                await self._world.run_for(NOTICED_MS)
+            else:
+                await self._decide(name)
+
+    async def _decide(self, name: str) -> None:
+        machine, cluster = self._replicas.serving(name), self._cluster
+        cluster.record.note(FaultBegan(cluster.now_ms, DECIDES, name))
+        cluster.record.states["an administrator decided which log is the right one"] += 1
+        cluster.kill(machine)
+        for _ in range(TRIES_MAX):
+            if await self._fail_over(name, losing=ANY_LOSS) is not None:
+                break
+            await self._world.run_for(PAUSE_MS)
+        self._replicas.lost_all(name)
+        await cluster.start(machine)
+        cluster.record.note(FaultEnded(cluster.now_ms, DECIDES, name))
 
     def _lose_disk(self, machine: str) -> End:
         self._cluster.kill(machine, power_loss=True)

@@ -68,6 +68,45 @@ async def test_without_a_nameserver_a_new_disk_costs_the_slave_nothing(world: Si
     await pair.close()
 
 
+async def test_a_new_disk_follows_the_new_master_however_long_no_nameserver_answers(world: SimulatedWorld) -> None:
+    pair = await filled(ReplicaSet(world))
+    lose_disk(pair, MASTER)
+    assert (await pair.failover()).master == address_of(SLAVE)
+    world.kill("namesrv")
+    starting = asyncio.ensure_future(pair.start(MASTER))
+    await world.run_for(seconds=90)
+    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
+    await starting
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert len(await pair.bodies(MASTER)) == 20
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
+
+
+async def test_two_new_disks_dont_begin_a_log_before_the_third_machine_is_back(world: SimulatedWorld) -> None:
+    """No nameserver knows the third one: it has just started. An empty slave proves nothing about an empty master."""
+    trio = await filled(ReplicaSet(world), slaves=2)
+    for name in (MASTER, SLAVE):
+        lose_disk(trio, name)
+    world.kill(SECOND)
+    world.kill("namesrv")
+    starting = asyncio.ensure_future(trio.start(MASTER))
+    await world.run_for(seconds=5)
+    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
+    await starting
+    await trio.start(SLAVE)
+    await world.run_for(seconds=5)
+    await trio.start(SECOND)
+    await world.run_for(seconds=40)
+    assert (await trio.state(MASTER)).waits_for_failover
+    assert (await trio.failover()).master == address_of(SECOND)
+    for name in (MASTER, SLAVE):
+        await trio.until_caught_up(name, SECOND)
+    assert len(await trio.bodies(MASTER)) == 20
+    trio.assert_equal(MASTER, SLAVE, SECOND)
+    await trio.close()
+
+
 async def test_a_new_disk_and_a_new_nameserver_make_no_second_master(world: SimulatedWorld) -> None:
     """The nameserver doesn't know the master that took over, which registers each 30 s."""
     pair = await filled(ReplicaSet(world, register_name_server_period=30_000))
@@ -210,5 +249,26 @@ async def test_a_slave_whose_log_is_damaged_in_its_middle_copies_all_of_it(world
     world.disk(SLAVE).rot(log, pair.end(SLAVE) // 2, 0xFF)
     await pair.start(SLAVE, salvage=True)
     await pair.until_caught_up()
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
+
+
+async def test_a_log_that_is_damaged_where_it_must_be_cut_is_copied_anew(world: SimulatedWorld) -> None:
+    """Two damaged records are one hole, and the new master's log begins in the middle of it."""
+    pair = ReplicaSet(world, flush_disk_type="SYNC_FLUSH", salvage=True)
+    await filled(pair)
+    cut = pair.end(MASTER)
+    await pair.control(SLAVE, hold=True)
+    for number in range(3):
+        assert (await pair.send(b"lost %d" % number)).code == 0
+    log = next(path for path in sorted(world.disk(MASTER).files) if "/commitlog/" in path)
+    world.kill(MASTER)
+    world.machine(MASTER).files.remove("/store/checkpoint")  # So that recovery reads all of the log.
+    for position in (cut - 10, cut + 10):
+        world.disk(MASTER).rot(log, position, 0xFF)
+    assert (await pair.failover(losing=3)).master == address_of(SLAVE)
+    await pair.start(MASTER)
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert len(await pair.bodies(MASTER)) == 20
     pair.assert_equal(MASTER, SLAVE)
     await pair.close()

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.replica_set import MASTER, SECOND, SLAVE, ReplicaSet
 
@@ -90,6 +91,22 @@ async def test_too_few_replicas_in_sync_refuse_the_send(world: SimulatedWorld) -
     assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "in-sync replicas not enough")
     assert pair.end(MASTER) == end
     assert (await timed(pair, world, b"3", WAIT="false"))[0] == 0
+    await pair.close()
+
+
+async def test_what_sends_wait_for_changes_while_the_master_runs(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world, **SYNC).open(slaves=0)
+    for setting, expected in (
+        ("inSyncReplicas=2", ResponseCode.FLUSH_SLAVE_TIMEOUT),
+        ("minInSyncReplicas=2", ResponseCode.SYSTEM_ERROR),
+        ("minInSyncReplicas=1", ResponseCode.FLUSH_SLAVE_TIMEOUT),
+        ("enableSlaveActingMaster=true", ResponseCode.SYSTEM_ERROR),
+        ("enableAutoInSyncReplicas=true", ResponseCode.SUCCESS),
+        ("enableSlaveActingMaster=false", ResponseCode.FLUSH_SLAVE_TIMEOUT),
+        ("inSyncReplicas=1", ResponseCode.SUCCESS),
+    ):
+        assert (await pair.ask(MASTER, UpdateBrokerConfig(body=setting.encode()))).code == 0
+        assert (await timed(pair, world))[0] == expected, setting
     await pair.close()
 
 

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,6 +23,7 @@ from tests.oracle.replicas.explained import EXPLAINED
 from tests.oracle.replicas.pair import Pair
 from tests.oracle.replicas.steps import ALL
 
+SIGNALS = (signal.SIGSTOP, signal.SIGCONT, signal.SIGKILL)
 CONF = Path(__file__).with_name("broker.conf")
 TIMER_BEHIND = r"\d+-\d+(?=\()"
 NUMBERS = (r"(?<=\t)\d+(\.\d+)?$", r"^(SLAVE|[\d.]+:\d+) +.*", r"(?<=Time\t).*")
@@ -35,6 +37,11 @@ TOOLS: tuple[Call, ...] = (
 def settings() -> dict[str, Any]:
     """Return what the real pair is started with."""
     return dict(line.split("=") for line in CONF.read_text().splitlines() if line and not line.startswith("#"))
+
+
+def flush_late(pair: Pair, is_late: bool) -> None:
+    """Let a real master wait for its disk for no time at all; ours refuses such a setting."""
+    pair.configure(pair.master, syncFlushTimeout=0 if is_late else 5_000)
 
 
 def play(pair: Pair) -> dict[str, Any]:
@@ -62,8 +69,14 @@ def compare(namesrv: str, folder: str, run: str) -> int:
     own_settings = {**settings(), "slaveSyncPeriod": 1_000}  # A real slave copies topics once a minute.
     with Cluster(replicas=1, settings=own_settings, compat=ROCKETMQ, isolation="process") as cluster:
         replica = cluster.broker("broker-a").replica(1)
-        theirs = Pair(namesrv, run, lambda: os.kill(slave, signal.SIGSTOP), lambda: os.kill(slave, signal.SIGCONT))
-        ours = Pair(cluster.namesrv, run, replica.freeze, replica.thaw)
+        freeze, thaw, kill = (partial(os.kill, slave, each) for each in SIGNALS)
+        theirs = Pair(namesrv, run, freeze, thaw, kill, flush_late)
+
+        def flush_late_by_fault(_: Pair, is_late: bool) -> None:
+            if is_late:
+                cluster.faults.add(code="SEND_MESSAGE", answer="FLUSH_DISK_TIMEOUT", direction="answer", times=1)
+
+        ours = Pair(cluster.namesrv, run, replica.freeze, replica.thaw, replica.kill, flush_late_by_fault)
         ours.prepare()
         different = tools(theirs, ours, (namesrv, cluster.namesrv))
         with ThreadPoolExecutor(2) as both:

@@ -4,5 +4,6 @@ EPOCHS = "logs of ours with slaves have epochs, which RocketMQ's have only with 
 EXPLAINED = {
     "master: epochs": EPOCHS,
     "slave: epochs": EPOCHS,
+    "dead slave, minInSyncReplicas 2: send": "ours refuses it also without a controller, as the setting says",
     "slave: pop": "ours refuses it: a pop at RocketMQ's slave moves the offset, and its check-point can't be stored",
 }

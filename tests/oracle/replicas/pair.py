@@ -7,6 +7,7 @@ from typing import Any
 from tests.oracle.exchange import Line, Reply, read_json
 
 CLUSTER_INFO, MEMBERS, ROUTE, UPDATE_TOPIC, UPDATE_GROUP, UPDATE_CONFIG = 106, 901, 105, 17, 200, 25
+HA_STATUS = 907
 SEND, PULL, LITE_PULL, POP, QUERY_OFFSET, COMMIT = 10, 11, 361, 200_050, 14, 15
 SUSPEND, SUBSCRIPTION, COMMIT_BIT = 2, 4, 1
 UNKNOWN_TOPIC = 17
@@ -35,8 +36,14 @@ class Pair:
         run: str,
         freeze: Callable[[], None] | None = None,
         thaw: Callable[[], None] | None = None,
+        kill: Callable[[], None] | None = None,
+        flush_late: Callable[["Pair", bool], None] | None = None,
     ) -> None:
-        """`freeze`, `thaw`: stop the slave's process, and let it go on."""
+        """`freeze`, `thaw`: stop the slave's process, and let it go on. `kill` ends it.
+
+        `flush_late`: lets the master say of one send that it isn't on its disk; with False, no more.
+        """
+        self.nameserver_address, self.run = nameserver, run
         self.nameserver = Line(nameserver)
         replicated: list[tuple[str, Any]] = []
         while not replicated:  # A slave of RocketMQ registers ten seconds after its start.
@@ -48,7 +55,7 @@ class Pair:
         self.master, self.slave = (Line(self.addresses[broker_id]) for broker_id in (0, 1))
         self.topic, self.empty, self.group = f"{run}orders", f"{run}empty", f"{run}billing"
         self.names = {nameserver: "NAMESERVER", self.addresses[0]: "MASTER", self.addresses[1]: "SLAVE"}
-        self.freeze, self.thaw = freeze, thaw
+        self.freeze, self.thaw, self.kill, self.flush_late = freeze, thaw, kill, flush_late
 
     def ask(self, line: Line, code: int, fields: Mapping[str, Any], body: bytes = b"") -> Reply:
         return line.answer(line.send(code, {name: str(value) for name, value in fields.items()}, body, {}))
@@ -79,6 +86,18 @@ class Pair:
             assert time.monotonic() < deadline_s, "the slave doesn't have the topics"
             time.sleep(0.2)  # house: a real RocketMQ lives in wall time
         time.sleep(2)  # house: the offsets come after the topics
+
+    def until_alone(self) -> None:
+        """Wait until the nameserver and the master have noticed that the slave is dead."""
+        deadline_s = time.monotonic() + SYNCED_S
+        group = {"clusterName": "DefaultCluster", "brokerName": self.name}
+        while True:
+            status = read_json(self.ask(self.master, HA_STATUS, {}).body)
+            members = read_json(self.ask(self.nameserver, MEMBERS, group).body)["brokerMemberGroup"]["brokerAddrs"]
+            if not status["haConnectionInfo"] and len(members) == 1:
+                return
+            assert time.monotonic() < deadline_s, "the slave's death isn't noticed"
+            time.sleep(0.1)  # house: a real RocketMQ lives in wall time
 
     # -- requests ------------------------------------------------------------------------------------------------
 

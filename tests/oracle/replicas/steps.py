@@ -6,9 +6,12 @@ from typing import Any
 
 from tests.oracle.exchange import Line, Reply, read_json
 from tests.oracle.normal import normal
+from tests.oracle.replicas.notices import notices
 from tests.oracle.replicas.pair import (
+    CLUSTER_INFO,
     COMMIT,
     COMMIT_BIT,
+    HA_STATUS,
     KEY,
     LITE_PULL,
     MEMBERS,
@@ -22,7 +25,7 @@ from tests.oracle.replicas.pair import (
 )
 
 MAX_OFFSET, MIN_OFFSET, SEND_BACK, END, RESET, LOCK, UNLOCK, RECALL = 30, 31, 36, 37, 222, 41, 42, 370
-BY_KEY, BY_ID, HA_STATUS, RUNTIME, EPOCHS = 12, 33, 907, 28, 1007
+BY_KEY, BY_ID, RUNTIME, EPOCHS = 12, 33, 28, 1007
 RATIO, CHECK, READABLE = "accessMessageInMemoryMaxRatio", "offsetCheckInSlave", "slaveReadEnable"
 HALF = 4
 TIMEOUT_MS = 700
@@ -168,6 +171,10 @@ def statuses(pair: Pair) -> Iterator[Step]:
     """What a synchronous master with inSyncReplicas=2 answers to sends. The slave is frozen, so this comes last."""
     master = pair.master
     yield "sync: two copies", _sent(pair)
+    assert pair.flush_late is not None
+    pair.flush_late(pair, True)
+    yield "sync: flushed too late", {**_sent(pair), "waited": False, "remark": ""}  # Ours names the fault rule.
+    pair.flush_late(pair, False)
     pair.configure(master, slaveTimeout=TIMEOUT_MS)
     assert pair.freeze is not None
     assert pair.thaw is not None
@@ -183,6 +190,38 @@ def statuses(pair: Pair) -> Iterator[Step]:
         pair.thaw()
 
 
+def dead_slave(pair: Pair) -> Iterator[Step]:
+    """What is left when the slave was killed: routes, status, and what the master answers to the next sends."""
+    master = pair.master
+    assert pair.kill is not None
+    pair.kill()
+    pair.until_alone()
+    route = read_json(pair.ask(pair.nameserver, ROUTE, {"topic": pair.topic}).body)
+    yield "dead slave: route", pair.told(str(sorted(route["brokerDatas"][0]["brokerAddrs"].items())))
+    yield "dead slave: queues", [{**queue, "topicSysFlag": 0} for queue in route["queueDatas"]]
+    table = read_json(pair.ask(pair.nameserver, CLUSTER_INFO, {}).body)["brokerAddrTable"]
+    yield "dead slave: cluster", pair.told(str(sorted(table[pair.name]["brokerAddrs"].items())))
+    group = pair.ask(pair.nameserver, MEMBERS, {"clusterName": "DefaultCluster", "brokerName": pair.name})
+    yield (
+        "dead slave: members",
+        pair.told(str(sorted(read_json(group.body)["brokerMemberGroup"]["brokerAddrs"].items()))),
+    )
+    yield "dead slave: HA status", _ha(pair, master)
+    yield "dead slave: send", _sent(pair)
+    yield "dead slave: another send", _sent(pair)
+    yield "dead slave: WAIT=false", _sent(pair, WAIT="false")
+    yield "dead slave: delayed", _sent(pair, DELAY=18)
+    pair.configure(master, inSyncReplicas=1)
+    yield "dead slave, inSyncReplicas 1: send", _sent(pair)
+    pair.configure(master, inSyncReplicas=2, enableSlaveActingMaster="true")
+    yield "dead slave, acting mode: send", _sent(pair)
+    yield "dead slave, acting mode: WAIT=false", _sent(pair, WAIT="false")
+    yield "dead slave: what was stored", plain(pair.ask(master, MAX_OFFSET, {"topic": pair.topic, "queueId": 0}))
+    yield "dead slave: pull", plain(pair.pull(master, 0))
+    pair.configure(master, minInSyncReplicas=2, enableSlaveActingMaster="false")
+    yield "dead slave, minInSyncReplicas 2: send", _sent(pair)
+
+
 def _sent(pair: Pair, flags: int = 0, **properties: str | int) -> dict[str, Any]:
     begin_s = time.monotonic()
     reply = pair.send(pair.master, 0, "", flags, properties)
@@ -190,4 +229,4 @@ def _sent(pair: Pair, flags: int = 0, **properties: str | int) -> dict[str, Any]
     return {**plain(reply), "waited": waited}
 
 
-ALL = (routes, at_slave, pulls, offsets, suggestions, statuses)
+ALL = (routes, notices, at_slave, pulls, offsets, suggestions, statuses, dead_slave)
