@@ -21,6 +21,7 @@ from staticfire.broker.handlers.transactions import ended
 from staticfire.broker.replication.lineage import waits_for_copies
 from staticfire.broker.sends.sending import OUTCOME_CODE, Sending
 from staticfire.broker.sends.targets import Target, TargetTable
+from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.outcomes import PutOutcome
@@ -69,10 +70,11 @@ class SendRunHandler:
             codec_for(NATIVE): _Kind(twin.take_native_sends, sent_forms, {}),
             codec_for(JSON): _Kind(twin.take_json_sends, lambda *words: (sent_parts(*words),), {}),
         }
-        self._waits_for_copies = waits_for_copies(state.settings)
-        state.on_settings(lambda _: self._forget())
+        self._use(state.settings)
+        state.on_settings(self._use)
 
-    def _forget(self) -> None:
+    def _use(self, settings: BrokerSettings) -> None:
+        self._waits_for_copies = waits_for_copies(settings)
         for kind in self._kinds.values():
             kind.forms.clear()
 

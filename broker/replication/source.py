@@ -95,8 +95,12 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         self._expiry = Alarm(state.machine.clock, EXPIRY_STEP_MS)
         self._deletions: dict[str, int] = {}
         self._deletions_seen = 0
-        self._answers_at_once = waits_for_copies(state.settings)
         self._gathering: asyncio.TimerHandle | None = None
+        self._use(state.settings)
+        state.on_settings(self._use)
+
+    def _use(self, settings: BrokerSettings) -> None:
+        self._answers_at_once = waits_for_copies(settings)
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""

@@ -107,6 +107,9 @@ async def test_what_sends_wait_for_changes_while_the_master_runs(world: Simulate
     ):
         assert (await pair.ask(MASTER, UpdateBrokerConfig(body=setting.encode()))).code == 0
         assert (await timed(pair, world))[0] == expected, setting
+        if expected == ResponseCode.FLUSH_SLAVE_TIMEOUT:
+            at_once = await asyncio.gather(*(pair.send(b"2", WAIT="false", UNIQ_KEY="A" * 32) for _ in range(3)))
+            assert [answer.code for answer in at_once] == [0, 0, 0], setting
     await pair.close()
 
 
