@@ -17,6 +17,7 @@ from staticfire.simulation.checkers.events import (
     Seen,
 )
 from staticfire.simulation.checkers.losses import FAILED_OVER
+from staticfire.simulation.checkers.returning import ROUTE_MS
 from staticfire.simulation.checkers.unrest import TroubledTimes
 from staticfire.simulation.workload.description import Workload
 
@@ -146,7 +147,11 @@ class HeldUntilItsTime(PoppedMessages):
 
 
 class AcknowledgedForGood(PoppedMessages):
-    """A message that a listener has consumed in time is acknowledged and not redelivered, unless there was a fault."""
+    """A message that a listener has consumed in time is acknowledged and not redelivered, unless there was a fault.
+
+    A member learns of another master when it requests its routes again. Until then, its acknowledgements go to the old
+    one, which is a slave meanwhile and refuses them.
+    """
 
     promise = (
         "a message that was popped and consumed in time is redelivered only if a fault, a start or a leave explains it"
@@ -156,14 +161,16 @@ class AcknowledgedForGood(PoppedMessages):
         super().__init__(workload)
         self._times = TroubledTimes()
         self._done: dict[tuple[str, str, str], int] = {}
+        self._failed_over_ms: dict[str, int] = {}
 
     def came(self, call: CallBegan, seen: Seen) -> None:
         done_ms = self._done.get(_key(call, seen))
-        if done_ms is not None and self._times.during(done_ms - ACK_MS, call.at_ms) is None:
+        if done_ms is None or done_ms <= self._failed_over_ms.get(call.place[0], -ROUTE_MS) + ROUTE_MS:
+            return
+        if self._times.during(done_ms - ACK_MS, call.at_ms) is None:
             words = (
                 f"{seen.name} was redelivered to {call.group}, by {call.member}, {call.at_ms - done_ms} ms after it "
-                "was "
-                "consumed in time, and nothing was broken"
+                "was consumed in time, and nothing was broken"
             )
             self.suspect(call.at_ms, seen, words)
 
@@ -172,6 +179,8 @@ class AcknowledgedForGood(PoppedMessages):
             self._done[_key(call, seen)] = ended.at_ms
 
     def went_on(self, event: RunEvent) -> None:
+        if isinstance(event, ProcessEnded) and event.how == FAILED_OVER:
+            self._failed_over_ms[event.who] = event.at_ms
         self._times.see(event)
 
 

@@ -77,7 +77,8 @@ class ReplicaStriker:
     async def settle_disputes(self) -> None:
         """Decide for the slave if it and its master don't agree on which of them has the right log.
 
-        An administrator waits a while, stops the master, lets the slave take over, and names what may be lost: all.
+        An administrator waits a while, stops the master, lets the slave take over, and names what may be lost: all. The
+        old master starts with an empty folder: one that never had a slave would keep its own log.
         """
         for name in self._cluster.workload.brokers.names:
             for _ in range(WAITS):
@@ -97,6 +98,7 @@ class ReplicaStriker:
                 break
             await self._world.run_for(PAUSE_MS)
         self._replicas.lost_all(name)
+        self._world.disk(machine).replace_all()
         await cluster.start(machine)
         cluster.record.note(FaultEnded(cluster.now_ms, DECIDES, name))
 

@@ -227,6 +227,14 @@ def test_what_was_consumed_in_time_comes_no_more(ended_ms: int, between: list[Ru
     assert bool(said(AcknowledgedForGood(SYNC), [*events, popped(2, 6_100, 6_050, "billing-2", 1)])) is is_said
 
 
+@pytest.mark.parametrize(("ended_ms", "is_said"), [(31_000, False), (32_500, True)])
+def test_until_a_member_knows_the_new_master_it_acknowledges_to_the_old_one(ended_ms: int, is_said: bool) -> None:
+    seen = (Seen("web/1", 0, 0, False, 30_000, 90_000),)
+    events = [ProcessEnded(2_000, "broker-a", "failed over"), ProcessBegan(2_100, "broker-a")]
+    events += [replace(popped(1, 30_010, 30_000), messages=seen), CallEnded(ended_ms, 1, True)]
+    assert bool(said(AcknowledgedForGood(SYNC), [*events, popped(2, 90_100, 90_050, "billing-2", 1)])) is is_said
+
+
 @pytest.mark.parametrize(
     ("due_ms", "end", "is_lost"),
     [
