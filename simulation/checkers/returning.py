@@ -10,8 +10,8 @@ from staticfire.simulation.workload.description import Group, Workload
 LEVELS_SCAN_MS = 100
 # RocketMQ: reviveInterval, at which it looks for popped messages to redeliver.
 RETURNS_SCAN_MS = 1_000
-# RocketMQ: pollNameServerInterval. After this time, clients have the route of a new topic, such as that of POP retries, and
-# know another master.
+# RocketMQ: pollNameServerInterval. After this time, clients have the route of a new topic, such as that of POP retries,
+# and know another master.
 ROUTE_MS = 30_000
 # RocketMQ: with enableRetryTopicV2 each pop looks at the retry topic of one version, by chance, every 20 s at least.
 BOTH_RETRIES_MS = 160_000
