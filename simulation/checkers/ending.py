@@ -46,7 +46,9 @@ class TablesComeBack(Checker):
     def _more(self, name: str) -> int:
         """Return by how much a table may have grown because of the workload."""
         if name == "connections":
-            return sum(one.clients for one in self.workload.producers)
+            # Members that reply have a producer, too.
+            later = [one.members * (one.replies + bool(one.joins_after_seconds)) for one in self.workload.groups]
+            return sum(one.clients for one in self.workload.producers) + sum(later)
         if name == "queue locks":
             added = {topic.name: self._queues[topic.name] - topic.queues for topic in self.workload.topics}
             more = sum(added[topic] for group in self.workload.groups for topic in group.topics)

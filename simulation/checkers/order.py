@@ -20,6 +20,8 @@ from staticfire.simulation.workload.description import Workload
 
 # A member checks its lock just before each call. It may have done so this long before it is well again.
 THAWING_MS = 1_000
+# RocketMQ: rocketmq.client.rebalance.lockMaxLiveTime. A member uses a lock for so long after it has renewed it.
+LOCK_USED_MS = 30_000
 _EXCUSING = ("freeze member", "isolate member", "cut", "cut one way")
 
 
@@ -73,13 +75,15 @@ class OneOwner(Checker):
 
     A call of a member that is frozen, or can't be notified that its lock is over, is excused: no lock can stop it. A
     call that begins when the member is well again isn't excused: a member checks its lock before each call, and counts
-    the lock's time from its request.
+    the lock's time from its request. Locks are in the memory of a broker: another process doesn't know them, and may
+    give a queue to a second member while the first one still uses its lock.
     """
 
     promise = "no two members of an ordered group work on one queue at once"
     hears = (
         CallBegan,
         CallEnded,
+        ProcessBegan,
         ProcessEnded,
         FaultBegan,
         FaultEnded,
@@ -90,16 +94,21 @@ class OneOwner(Checker):
         self._running: dict[tuple[str, QueuePlace], CallBegan] = {}
         self._places: dict[int, tuple[str, QueuePlace]] = {}
         self._excused_until_ms: dict[str, float] = {}
+        self._ended: set[str] = set()
+        self._restarted_ms: dict[str, int] = {}
 
     def see(self, event: RunEvent) -> None:
         match event:
             case CallBegan(call=call, is_ordered=True):
                 self._began(event)
+            case ProcessBegan(at_ms=at_ms, who=who) if who in self._ended:
+                self._restarted_ms[who] = at_ms
             case CallEnded(call=call):
                 at = self._places.pop(call, None)
                 if at is not None and self._running.get(at) is not None and self._running[at].call == call:
                     del self._running[at]
             case ProcessEnded(who=who):
+                self._ended.add(who)
                 self._running = {at: call for at, call in self._running.items() if call.member != who}
             case FaultBegan(what=what, target=who) if what in _EXCUSING:
                 self._excused_until_ms[who] = float("inf")
@@ -111,7 +120,8 @@ class OneOwner(Checker):
     def _began(self, call: CallBegan) -> None:
         at = (call.group, call.place)
         other = self._running.get(at)
-        if other is not None and not self._is_excused(call) and not self._is_excused(other):
+        is_known = call.at_ms > self._restarted_ms.get(call.place[0], -LOCK_USED_MS) + LOCK_USED_MS
+        if other is not None and is_known and not self._is_excused(call) and not self._is_excused(other):
             self.broken(call.at_ms, f"{call.member} and {other.member} work on {call.place} at once")
         self._running[at] = call
         self._places[call.call] = at

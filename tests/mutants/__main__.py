@@ -34,10 +34,11 @@ def look_anew(names: list[str], pool: ProcessPoolExecutor) -> int:
     return missed
 
 
-def look_again(pool: ProcessPoolExecutor) -> int:
-    """Play the known seeds; return how many find nothing any more."""
-    missed = 0
-    for found, is_found in pool.map(is_still_found, known().values()):
+def look_again(names: list[str], pool: ProcessPoolExecutor) -> int:
+    """Play the known seeds of mutants; return how many find nothing any more, or are missing."""
+    kept = known()
+    missed = len(set(names) - kept.keys())
+    for found, is_found in pool.map(is_still_found, (kept[name] for name in names if name in kept)):
         if not is_found:
             missed += 1
             print(f"mutants: seed {found.seed} doesn't find it any more: {found.mutant}; make mutants", flush=True)
@@ -52,8 +53,8 @@ def main() -> int:
     arguments = parser.parse_args()
     names = [name for name in MUTANTS if not arguments.mutants or any(part in name for part in arguments.mutants)]
     with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
-        missed = look_again(pool) if arguments.known else look_anew(names, pool)
-    print(f"mutants: {len(known()) if arguments.known else len(names)} looked for, {missed} missed")
+        missed = look_again(names, pool) if arguments.known else look_anew(names, pool)
+    print(f"mutants: {len(names)} looked for, {missed} missed")
     return 1 if missed else 0
 
 

@@ -114,6 +114,15 @@ def test_a_member_that_was_frozen_is_excused_for_what_it_had_begun(began_ms: int
     assert bool(said(OneOwner(ORDERED), events)) is is_said
 
 
+@pytest.mark.parametrize(("began_ms", "is_said"), [(89_000, False), (91_000, True)], ids=["still", "no more"])
+def test_a_member_still_uses_a_lock_that_a_new_process_of_its_broker_does_not_know(
+    began_ms: int, is_said: bool
+) -> None:
+    restarted = [ProcessEnded(59_000, "broker-a", "failed over"), ProcessBegan(60_000, "broker-a")]
+    events = after(*restarted, call(began_ms - 1), call(began_ms, 2, "billing-2"))
+    assert bool(said(OneOwner(ORDERED), events)) is is_said
+
+
 @pytest.mark.parametrize(
     ("offset", "between", "is_said"),
     [
