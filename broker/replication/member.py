@@ -367,8 +367,10 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         """Become the master of this set, or a slave; answered when that is done. Raises: BrokerAnswer, StorageError."""
         request: ChangeRole = call.request
         settings, lineage = self._state.settings, self.lineage
-        if newest(lineage.epochs) >= request.epoch and request.role != SLAVE:
-            words = f"epoch {request.epoch} isn't newer than epoch {newest(lineage.epochs)} of this broker"
+        # A master that has given way to an epoch has given it to one slave: no other failover can use it.
+        known = lineage.least_epoch if request.role == SLAVE else max(newest(lineage.epochs), lineage.least_epoch)
+        if known >= request.epoch:
+            words = f"epoch {request.epoch} isn't newer than epoch {known}, which this broker knows"
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
         if request.role not in ROLES:
             words = f"role {request.role}: it must be {', '.join(ROLES[1:])}, or absent"
@@ -380,6 +382,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             words = f"{settings.broker_name} at this address has never copied a master, nor been copied"
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
         if request.role == SLAVE:
+            lineage = msgspec.structs.replace(lineage, least_epoch=request.epoch)
             change = _change(SLAVE, request.broker_id, lineage, "a slave takes over")
         else:
             role = request.role or lineage.master_role or ASYNC_MASTER

@@ -231,8 +231,8 @@ class RoleAnswer(Answer, rename="camel"):
 class ChangeRole(Request, rename="camel"):
     """Make a broker the master of its set in a new epoch, or a slave.
 
-    `role`: ASYNC_MASTER, SYNC_MASTER, SLAVE; empty: that of the last master. `epoch`: the new epoch; a new master
-    refuses one that isn't newer than its own. `losing`: the number of messages that it removes from the end of its log.
+    `role`: ASYNC_MASTER, SYNC_MASTER, SLAVE; empty: that of the last master. `epoch`: the new epoch, of which both
+    must not know yet. `losing`: the number of messages that it removes from the end of its log.
     """
 
     role: str

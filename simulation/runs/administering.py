@@ -223,9 +223,15 @@ class Administrator:
         return all_done
 
     async def _was_replaced(self, broker: str) -> bool:
-        """Return whether a master may have accepted a change that its successor doesn't have, when that is over."""
+        """Return whether a master may have accepted a change that its successor doesn't have, when that is over.
+
+        Two masters may remain until an administrator decides between them. That comes after the time for faults, and
+        then all changes are applied again.
+        """
         cluster, was_replaced = self._cluster, False
         while cluster.replicas is not None and cluster.replicas.has_outdated_master(broker):
+            if self._is_over():
+                return False
             was_replaced = True
             await cluster.world.run_for(TRY_AGAIN_MS)
         return was_replaced

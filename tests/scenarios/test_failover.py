@@ -287,6 +287,21 @@ async def test_no_epoch_is_given_twice(world: SimulatedWorld) -> None:
     await trio.close()
 
 
+async def test_an_epoch_for_which_a_master_gave_way_is_for_one_slave_only(world: SimulatedWorld) -> None:
+    """Otherwise a failover that began before the slave had taken over made another broker a master of that epoch."""
+    trio = await ReplicaSet(world).open(slaves=2)
+    assert (await trio.ask(MASTER, ChangeRole("SLAVE", 1, 2))).code == 0
+    assert (await trio.state(MASTER)).least_epoch == 2
+    for request in (ChangeRole("", 0, 2), ChangeRole("SLAVE", 2, 2)):
+        answer = await trio.ask(MASTER, request)
+        assert answer.code != 0
+        assert "epoch 2 isn't newer than epoch 2" in answer.remark
+    assert (await trio.ask(SLAVE, ChangeRole("", 0, 2))).code == 0
+    assert (await trio.ask(SECOND, ChangeRole("", 0, 3))).code == 0
+    await trio.until_caught_up(MASTER, SECOND, within_ms=5_000)
+    await trio.close()
+
+
 async def test_a_failover_that_is_refused_lets_the_slaves_copy_again(world: SimulatedWorld) -> None:
     pair = await ReplicaSet(world).open()
     world.freeze(MASTER)
