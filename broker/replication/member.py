@@ -32,7 +32,7 @@ from staticfire.broker.replication.lineage import (
     write_lineage,
 )
 from staticfire.broker.replication.losing import count_messages, end_without
-from staticfire.broker.replication.role_change import RoleChange
+from staticfire.broker.replication.role_change import ASYNC_MASTER, check_change, role_change
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.successor import find_successor, known_members, other_id, reason_to_wait
@@ -63,9 +63,6 @@ SUCCESSOR_MS = 1_000
 KNOWN_MS = 35_000
 HANDING_OVER, UNSURE = "handing over", "unsure"
 SET_ID_BITS = 64
-ASYNC_MASTER = "ASYNC_MASTER"
-# Absent: the role of the last master.
-ROLES = ("", ASYNC_MASTER, SYNC_MASTER, SLAVE)
 LAG_MS_MAX = 3_600_000
 # A master that refuses messages accepts them again after this time, if what requested it died meanwhile.
 FENCE_MS_MAX = 30_000
@@ -201,7 +198,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         reason = f"another slave has brokerId={settings.broker_id}"
         log.warning("id_changed", broker_id=number, reason=reason)
         lineage = msgspec.structs.replace(self.lineage, broker_name=settings.broker_name)
-        around.change_role(_change(SLAVE, number, lineage, reason), None)
+        around.change_role(role_change(SLAVE, number, lineage, reason), None)
         return True
 
     def answer_held(self) -> None:
@@ -265,7 +262,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
                 if found is not None:
                     log.warning("master_replaced", by=found.address, epoch=newest(found.epochs))
                     reason = f"{found.address} has become the master"
-                    around.change_role(_change(SLAVE, found.broker_id, self._lineage, reason), None)
+                    around.change_role(role_change(SLAVE, found.broker_id, self._lineage, reason), None)
                     return
             await around.pause(SUCCESSOR_MS)
 
@@ -367,37 +364,19 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         """Become the master of this set, or a slave; answered when that is done. Raises: BrokerAnswer, StorageError."""
         request: ChangeRole = call.request
         settings, lineage = self._state.settings, self.lineage
-        # A master that has given way to an epoch has given it to one slave: no other failover can use it.
-        known = lineage.least_epoch if request.role == SLAVE else max(newest(lineage.epochs), lineage.least_epoch)
-        if known >= request.epoch:
-            words = f"epoch {request.epoch} isn't newer than epoch {known}, which this broker knows"
-            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
-        if request.role not in ROLES:
-            words = f"role {request.role}: it must be {', '.join(ROLES[1:])}, or absent"
-            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
-        if (request.role == SLAVE) == (request.broker_id == MASTER_ID) or request.broker_id < MASTER_ID:
-            words = f"role {request.role} with id {request.broker_id}: 0 is the id of the master"
-            raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
-        if not lineage.set_id:
-            words = f"{settings.broker_name} at this address has never copied a master, nor been copied"
-            raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+        check_change(request, lineage, settings.broker_name)
         if request.role == SLAVE:
             lineage = msgspec.structs.replace(lineage, least_epoch=request.epoch)
-            change = _change(SLAVE, request.broker_id, lineage, "a slave takes over")
+            change = role_change(SLAVE, request.broker_id, lineage, "a slave takes over")
         else:
             role = request.role or lineage.master_role or ASYNC_MASTER
             end, lost = end_without(self._store, request.losing)
             epochs = begun(lineage.epochs, request.epoch, end)
             lineage = msgspec.structs.replace(lineage, epochs=epochs, is_damaged=False)
-            change = _change(role, MASTER_ID, lineage, "it takes over")
+            change = role_change(role, MASTER_ID, lineage, "it takes over")
             if end < self._store.max_position:
                 deletions = {topic: at for topic, at in self._store.deletions.items() if at <= end}
                 change = msgspec.structs.replace(
                     change, cut_position=end, is_cleared=end == 0, deletions=deletions, lost_messages=lost
                 )
         self._around.change_role(change, call)
-
-
-def _change(role: str, broker_id: int, lineage: Lineage, reason: str) -> RoleChange:
-    kept = msgspec.structs.replace(lineage, role=role, broker_id=broker_id)
-    return RoleChange(kept, role, broker_id, reason)

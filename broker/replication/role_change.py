@@ -8,12 +8,20 @@ from collections.abc import Callable
 
 import msgspec
 
-from staticfire.broker.replication.lineage import Lineage, write_lineage
+from staticfire.broker.replication.epochs import newest
+from staticfire.broker.replication.lineage import SYNC_MASTER, Lineage, write_lineage
 from staticfire.broker.store.cutting import clear_store, cut_store, forget_progress
 from staticfire.broker.store.settings import StoreSettings
-from staticfire.protocol.requests.replication import SLAVE
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.requests.replication import SLAVE, ChangeRole
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.runtime.dispatcher import Call
 from staticfire.runtime.machine import Files
+
+ASYNC_MASTER = "ASYNC_MASTER"
+# Absent: the role of the last master.
+ROLES = ("", ASYNC_MASTER, SYNC_MASTER, SLAVE)
 
 
 class RoleChange(msgspec.Struct, frozen=True):
@@ -34,6 +42,30 @@ class RoleChange(msgspec.Struct, frozen=True):
 
 ChangeRoleOf = Callable[[RoleChange, Call | None], None]
 """Changes the role of the broker soon, and then answers the request, if there is one. The caller's own core ends."""
+
+
+def check_change(request: ChangeRole, lineage: Lineage, name: str) -> None:
+    """Check that a broker can change its role as requested. Raises: BrokerAnswer."""
+    # A master that has given way to an epoch has given it to one slave: no other failover can use it.
+    known = lineage.least_epoch if request.role == SLAVE else max(newest(lineage.epochs), lineage.least_epoch)
+    if known >= request.epoch:
+        words = f"epoch {request.epoch} isn't newer than epoch {known}, which this broker knows"
+        raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+    if request.role not in ROLES:
+        words = f"role {request.role}: it must be {', '.join(ROLES[1:])}, or absent"
+        raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
+    if (request.role == SLAVE) == (request.broker_id == MASTER_ID) or request.broker_id < MASTER_ID:
+        words = f"role {request.role} with id {request.broker_id}: 0 is the id of the master"
+        raise BrokerAnswer(ResponseCode.INVALID_PARAMETER, words)
+    if not lineage.set_id:
+        words = f"{name} at this address has never copied a master, nor been copied"
+        raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
+
+
+def role_change(role: str, broker_id: int, lineage: Lineage, reason: str) -> RoleChange:
+    """Return the change to a role, in which nothing is removed."""
+    kept = msgspec.structs.replace(lineage, role=role, broker_id=broker_id)
+    return RoleChange(kept, role, broker_id, reason)
 
 
 def prepare_folder(files: Files, root: str, settings: StoreSettings, change: RoleChange, end_position: int) -> int:
