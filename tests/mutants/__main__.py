@@ -35,10 +35,9 @@ def look_anew(names: list[str], pool: ProcessPoolExecutor) -> int:
 
 
 def look_again(names: list[str], pool: ProcessPoolExecutor) -> int:
-    """Play the known seeds of mutants; return how many find nothing any more, or are missing."""
-    kept = known()
-    missed = len(set(names) - kept.keys())
-    for found, is_found in pool.map(is_still_found, (kept[name] for name in names if name in kept)):
+    """Play the known seeds of mutants; return how many find nothing any more."""
+    kept, missed = known(), 0
+    for found, is_found in pool.map(is_still_found, [kept[name] for name in names]):
         if not is_found:
             missed += 1
             print(f"mutants: seed {found.seed} doesn't find it any more: {found.mutant}; make mutants", flush=True)
@@ -51,7 +50,8 @@ def main() -> int:
     parser.add_argument("--known", action="store_true", help="only the seeds that are known to find one")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
-    names = [name for name in MUTANTS if not arguments.mutants or any(part in name for part in arguments.mutants)]
+    there = known() if arguments.known else MUTANTS
+    names = [name for name in there if not arguments.mutants or any(part in name for part in arguments.mutants)]
     with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
         missed = look_again(names, pool) if arguments.known else look_anew(names, pool)
     print(f"mutants: {len(names)} looked for, {missed} missed")
