@@ -25,6 +25,9 @@ part() { # name, command...
   if ! "$@" 2>&1 | tee "$folder/$name.log"; then failed+=("$name"); fi
   printf 'oracle: %s took %d s\n' "$name" $((SECONDS - began))
 }
+patient() { # nameserver, broker; on a busy machine, RocketMQ refuses sends that have waited for 200 ms
+  bash tools/oracle.sh admin updateBrokerConfig -n "$1" -b "$2" -k waitTimeMillsInSendQueue -v 10000
+}
 compared() { # module of tests.oracle, arguments
   part "$1" .venv/bin/python -m "tests.oracle.$1" "${@:2}"
 }
@@ -35,9 +38,9 @@ part prepare .venv/bin/python -m tests.oracle.replicas prepare "127.0.0.1:$pair_
 PROXY=1 bash tools/oracle.sh start "$folder"
 part requests .venv/bin/python -m tests.oracle "$nameserver"
 compared replica_routes "$nameserver"
-# On a busy machine, RocketMQ refuses sends that have waited for 200 ms.
-bash tools/oracle.sh admin updateBrokerConfig -n "$nameserver" -b "$broker" -k waitTimeMillsInSendQueue -v 10000
+patient "$nameserver" "$broker"
 compared own_client "$nameserver"
+patient "127.0.0.1:$pair_nameserver_port" "127.0.0.1:$pair_broker_port"
 compared replicas compare "127.0.0.1:$pair_nameserver_port" "$pair" "$$-"
 bash tools/oracle.sh admin updateBrokerConfig -n "$nameserver" -b "$broker" -k recallMessageEnable -v true
 compared grpc "$nameserver" "$proxy"

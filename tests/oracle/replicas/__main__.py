@@ -25,6 +25,7 @@ from tests.oracle.replicas.steps import ALL
 
 SIGNALS = (signal.SIGSTOP, signal.SIGCONT, signal.SIGKILL)
 CONF = Path(__file__).with_name("broker.conf")
+CONNECTS_MAX, NOT_CONNECTED = 3, "RemotingConnectException"
 TIMER_BEHIND = r"\d+-\d+(?=\()"
 NUMBERS = (r"(?<=\t)\d+(\.\d+)?$", r"^(SLAVE|[\d.]+:\d+) +.*", r"(?<=Time\t).*")
 TOOLS: tuple[Call, ...] = (
@@ -49,6 +50,15 @@ def play(pair: Pair) -> dict[str, Any]:
     return {name: value for steps in ALL for name, value in steps(pair)}
 
 
+def heard(admin: Admin, arguments: list[str]) -> Any:
+    """Return what mqadmin says. It waits 3 s for a connection, which a busy machine may not have in that time."""
+    for _ in range(CONNECTS_MAX):
+        said = admin.run(arguments)
+        if NOT_CONNECTED not in repr(said):
+            break
+    return said
+
+
 def tools(theirs: Pair, ours: Pair, namesrvs: tuple[str, str]) -> list[str]:
     """Return the differences of what RocketMQ's mqadmin says of the two."""
     found = []
@@ -57,7 +67,7 @@ def tools(theirs: Pair, ours: Pair, namesrvs: tuple[str, str]) -> list[str]:
             said = []
             for pair, namesrv in zip((theirs, ours), namesrvs, strict=True):
                 facts = {"namesrv": namesrv, "master": pair.addresses[0], "slave": pair.addresses[1]}
-                said.append(pair.told(admin.run(one.arguments.format(**facts).split())))
+                said.append(pair.told(heard(admin, one.arguments.format(**facts).split())))
             difference = one.difference(*said)
             if difference:
                 found.append(f"mqadmin {one.arguments}: {difference}")
