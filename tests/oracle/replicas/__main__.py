@@ -50,12 +50,12 @@ def play(pair: Pair) -> dict[str, Any]:
     return {name: value for steps in ALL for name, value in steps(pair)}
 
 
-def heard(admin: Admin, arguments: list[str]) -> Any:
+def heard(admin: Admin, arguments: list[str]) -> str:
     """Return what mqadmin says. It waits 3 s for a connection, which a busy machine may not have in that time."""
-    for _ in range(CONNECTS_MAX):
-        said = admin.run(arguments)
-        if NOT_CONNECTED not in repr(said):
-            break
+    said = admin.run(arguments)
+    for _ in range(1, CONNECTS_MAX):
+        if NOT_CONNECTED in said:
+            said = admin.run(arguments)
     return said
 
 

@@ -29,6 +29,7 @@ BY_KEY, BY_ID, RUNTIME, EPOCHS = 12, 33, 28, 1007
 RATIO, CHECK, READABLE = "accessMessageInMemoryMaxRatio", "offsetCheckInSlave", "slaveReadEnable"
 HALF = 4
 TIMEOUT_MS = 700
+QUEUED_S = 5
 PULLED = (0, 19, 20, 21)
 OF_REGION = ("field MSG_REGION", "field TRACE_ON")
 Step = tuple[str, Any]
@@ -215,11 +216,21 @@ def dead_slave(pair: Pair) -> Iterator[Step]:
     yield "dead slave, inSyncReplicas 1: send", _sent(pair)
     pair.configure(master, inSyncReplicas=2, enableSlaveActingMaster="true")
     yield "dead slave, acting mode: send", _sent(pair)
-    yield "dead slave, acting mode: WAIT=false", _sent(pair, WAIT="false")
-    yield "dead slave: what was stored", plain(pair.ask(master, MAX_OFFSET, {"topic": pair.topic, "queueId": 0}))
+    last = _sent(pair, WAIT="false")
+    yield "dead slave, acting mode: WAIT=false", last
+    yield "dead slave: what was stored", _end(pair, int(last["field queueOffset"]) + 1)
     yield "dead slave: pull", plain(pair.pull(master, 0))
     pair.configure(master, minInSyncReplicas=2, enableSlaveActingMaster="false")
     yield "dead slave, minInSyncReplicas 2: send", _sent(pair)
+
+
+def _end(pair: Pair, expected: int) -> dict[str, Any]:
+    """Return the response about the end of the queue, which RocketMQ fills after its response to a send."""
+    until_s = time.monotonic() + QUEUED_S
+    while True:
+        end = plain(pair.ask(pair.master, MAX_OFFSET, {"topic": pair.topic, "queueId": 0}))
+        if int(end["field offset"]) >= expected or time.monotonic() > until_s:
+            return end
 
 
 def _sent(pair: Pair, flags: int = 0, **properties: str | int) -> dict[str, Any]:
