@@ -38,7 +38,7 @@ class Goal:
     def verdict(self, values: Values) -> Verdict:
         """Return whether the values meet the goal."""
         value = values.get(self.key)
-        if value is None:
+        if value is None or (self.times_key and values.get(self.times_key) is None):
             return Verdict.NOT_MEASURED
         if self.at_least is not None:
             if value >= self.at_least:
@@ -49,7 +49,7 @@ class Goal:
 
     def limit(self, values: Values) -> float:
         """Return the maximum of the figure."""
-        return (self.at_most or 0.0) * (values.get(self.times_key, 0.0) if self.times_key else 1.0)
+        return (self.at_most or 0.0) * (values[self.times_key] if self.times_key else 1.0)
 
     @property
     def words(self) -> str:

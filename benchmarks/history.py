@@ -55,11 +55,9 @@ def line_of(values: Values, machine: dict[str, object], rounds: int) -> dict[str
 
 
 def columns() -> Iterator[str]:
-    """Yield the keys of a line's figures: each goal, and the CPU time by which it can be met."""
+    """Yield the keys of a line's figures: each goal, and the figures by which it is judged."""
     for goal in GOALS:
-        yield goal.key
-        if goal.cpu_key:
-            yield goal.cpu_key
+        yield from filter(None, (goal.key, goal.cpu_key, goal.times_key))
 
 
 def append(line: dict[str, Any], path: Path = HISTORY) -> None:

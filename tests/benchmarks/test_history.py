@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks import history
+from benchmarks.goals import GOALS, Verdict
 from benchmarks.report import show_steps_back
 
 
@@ -51,6 +52,13 @@ def test_each_line_has_the_same_columns_and_is_read_as_it_was_written(tmp_path: 
     assert history.read(path) == lines
     assert list(lines[0]["figures"]) == list(lines[1]["figures"]) == list(history.columns())
     assert len(path.read_text().splitlines()) == 2
+
+
+def test_a_line_is_judged_as_its_run_was_by_all_figures_that_a_goal_needs() -> None:
+    goal = next(goal for goal in GOALS if goal.key == "send_rtt_p50_us")
+    for echo, verdict in ((80, Verdict.MET), (60, Verdict.MISSED)):
+        assert goal.verdict(line(send_rtt_p50_us=100, echo_rtt_p50_us=echo)["figures"]) is verdict
+    assert goal.verdict({"send_rtt_p50_us": 100}) is Verdict.NOT_MEASURED
 
 
 def test_the_recorded_history_can_be_compared_with() -> None:
