@@ -68,10 +68,10 @@ def _play_some(
         yield from [one.result() for one in running if one.done() and one.exception() is None]
         raise ClientError(f"a process of the simulation has died: {error}; is there enough memory?") from None
     finally:
-        children = multiprocessing.active_children()
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in children:
+        for child in multiprocessing.active_children():
             child.terminate()
+        # Wait for the pool's own thread. Python's exit would otherwise write to a pipe that this thread closes then.
+        pool.shutdown(cancel_futures=True)
 
 
 def _submitted(pool: ProcessPoolExecutor, plays: Iterator[Play]) -> set[Future[RunOutcome]]:
