@@ -20,7 +20,8 @@ from benchmarks.goals import GOALS, Goal
 HISTORY = Path(__file__).parent / "recorded" / "history.jsonl"
 # A figure is compared with its median in the last lines that have it.
 LAST = 5
-# A figure is a step back if it is worse by this factor. Runs of the same commit differ by a tenth.
+# A figure is a step back if it is worse by this factor, and worse than in each of these lines. Runs of the same commit
+# mostly differ by a tenth, but some figures by a third.
 WORSE = 1.25
 # A run is only compared with others if other programs used at most this many cores.
 FOREIGN_CORES_MAX = 0.3
@@ -87,7 +88,7 @@ def steps_back(now: dict[str, Any], history: Sequence[dict[str, Any]]) -> list[S
             continue
         was = median(values)
         times = _times_worse(goal, was, value)
-        if times >= WORSE:
+        if times >= WORSE and all(_times_worse(goal, one, value) > 1 for one in values):
             found.append(StepBack(goal, was, value, times))
     return sorted(found, key=lambda step: -step.times)
 

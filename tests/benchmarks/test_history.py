@@ -44,6 +44,15 @@ def test_busy_runs_and_single_outliers_are_no_measure() -> None:
     assert backs(line(ready_ms=300), busy) == []
 
 
+def test_what_was_as_bad_in_a_recent_run_is_no_step_back_but_an_old_run_excuses_nothing() -> None:
+    noisy = [line(transactions_x_sends=figure) for figure in (0.39, 0.40, 0.27, 0.38, 0.36)]
+    assert backs(line(transactions_x_sends=0.28), *noisy) == []
+    assert backs(line(transactions_x_sends=0.26), *noisy) == ["transactions_x_sends"]
+    assert backs(line(transactions_x_sends=0.28), *noisy, *[line(transactions_x_sends=0.38)] * 3) == [
+        "transactions_x_sends"
+    ]
+
+
 def test_each_line_has_the_same_columns_and_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     lines = [line(ready_ms=300), line(send_c1_per_s=1)]
