@@ -300,6 +300,9 @@ class JumpingLoop(asyncio.BaseEventLoop):
             super().call_exception_handler(context)
 
     def close(self) -> None:
+        for task in self.tasks:
+            # asyncio lists the tasks of all loops until they are collected, and searches that list when a loop ends.
+            asyncio._unregister_task(task)
         self._timers.clear()
         self._watchers.clear()
         super().close()

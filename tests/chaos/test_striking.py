@@ -35,7 +35,7 @@ async def test_faults_that_begin_at_the_same_moment_get_different_numbers() -> N
     strikes = numbered([PlannedFault("slow", (("code", "SEND_MESSAGE"),), Begin(-1)) for _ in range(3)])
     striking = Striking(cluster, JournalTails(pool, {}), strikes)
     await striking.watch()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not all(one.until_ms for one in striking.struck):  # noqa: ASYNC110
             await asyncio.sleep(0)
     await pool.close()

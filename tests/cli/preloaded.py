@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -121,7 +122,8 @@ def _report_ended(running: dict[int, int]) -> None:
         if pid == 0:
             return
         code = os.waitstatus_to_exitcode(status)
-        with open(running.pop(pid), "wb", buffering=0) as result:
+        # A caller that has given up doesn't read it, and later callers still need this process.
+        with suppress(BrokenPipeError), open(running.pop(pid), "wb", buffering=0) as result:
             result.write(code.to_bytes(4, "big", signed=True))
 
 

@@ -88,4 +88,4 @@ def test_servers_are_found_by_their_command_lines(tmp_path: Path) -> None:
 
 def test_it_needs_nothing_but_the_standard_library() -> None:
     program = f"import runpy; runpy.run_path({container_health.__file__!r}, run_name='look')"
-    subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True, timeout=30)
+    subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True, timeout=100)

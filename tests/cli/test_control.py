@@ -73,7 +73,7 @@ def test_own_names_are_answered(control: str, host: str) -> None:
 def test_two_host_headers_or_none_are_refused(control: str) -> None:
     host, _, port = control.removeprefix("http://").partition(":")
     for headers in ("", "Host: 127.0.0.1\r\nHost: elsewhere.example\r\n"):
-        with socket.create_connection((host, int(port)), timeout=20) as sock:
+        with socket.create_connection((host, int(port)), timeout=60) as sock:
             sock.sendall(f"GET / HTTP/1.1\r\n{headers}Connection: close\r\n\r\n".encode())
             answer = sock.makefile("rb").readline()
         assert answer.split()[1] in (b"400", b"403"), answer
@@ -127,6 +127,6 @@ def test_half_a_request_is_answered_with_408(half: bytes, monkeypatch: pytest.Mo
         monkeypatch.setattr(f"staticfire.control.{module}.HALF_REQUEST_S", 0.05)
     with Cluster() as cluster:
         host, _, port = cluster.control.removeprefix("http://").partition(":")
-        with socket.create_connection((host, int(port)), timeout=20) as sock:
+        with socket.create_connection((host, int(port)), timeout=60) as sock:
             sock.sendall(half)
             assert sock.makefile("rb").readline() == b"HTTP/1.1 408 Request Timeout\r\n"

@@ -32,13 +32,13 @@ def control(cluster: Cluster) -> str:
 
 
 def text_of(url: str, **headers: str) -> tuple[str, str]:
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
         return answer.headers["Content-Type"], answer.read().decode()
 
 
 def posted(url: str, body: bytes, method: str = "POST") -> tuple[int, Any]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body, method=method), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, body, method=method), timeout=60) as answer:
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as refused:
         with refused:

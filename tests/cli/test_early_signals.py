@@ -56,7 +56,7 @@ def test_signals_that_were_held_back_come_into_the_inbox() -> None:
         "os.kill(os.getpid(), signal.SIGTERM)\n"
         "print(*(number.name for number in SignalInbox().take()))\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=True)
     assert done.stdout == "SIGTERM\n"
 
 
@@ -64,7 +64,7 @@ def test_nohup_is_respected() -> None:
     program = "from staticfire.runtime.signals import stop_signals; print(len(stop_signals()))"
     for prefix, count in ([], "3"), (["nohup"], "2"):
         done = subprocess.run(
-            [*prefix, sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+            [*prefix, sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=True
         )
         assert done.stdout.strip() == count
 
@@ -79,7 +79,7 @@ def test_a_flood_of_signals_stops_nothing(inbox: SignalInbox) -> None:
 
 async def test_up_ends_at_once_when_a_stop_was_asked_for_before(stand: Stand) -> None:
     signal.raise_signal(signal.SIGTERM)
-    assert await asyncio.wait_for(until_stopped(stand), 30) == 0
+    assert await asyncio.wait_for(until_stopped(stand), 100) == 0
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ async def test_run_passes_on_what_came_before(
     signal.raise_signal(number)
     assert stand.signals.take_stop() in (None, signal.SIGTERM)  # As the end of a start looks for it.
     signal.raise_signal(number)
-    assert await asyncio.wait_for(until_exit(stand, command), 30) == 128 + number
+    assert await asyncio.wait_for(until_exit(stand, command), 100) == 128 + number
 
 
 @pytest.mark.parametrize(("command", "exit_code"), [("up", 0), ("topics", 130)])

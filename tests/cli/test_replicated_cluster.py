@@ -80,7 +80,7 @@ def test_a_slave_takes_over_by_itself() -> None:
         with Producer("shop", cluster.namesrv) as producer:
             producer.send(Message("orders", b"1"))
             cluster.kill("broker-a")
-            for _ in range(200):
+            for _ in range(1_000):
                 try:
                     result = producer.send(Message("orders", b"2"))
                     break

@@ -62,7 +62,7 @@ def test_a_signal_that_comes_while_a_server_begins_is_not_lost(tmp_path: Path) -
         arguments, env=environment(HOME=str(tmp_path)), stdout=subprocess.PIPE, preexec_fn=_hold_back_sigterm
     )
     process.send_signal(signal.SIGTERM)
-    assert process.communicate(timeout=30)[0] == b""
+    assert process.communicate(timeout=100)[0] == b""
     assert process.returncode == 0
 
 

@@ -74,9 +74,9 @@ def producer(cluster: Cluster) -> Iterator[BlockingProducer]:
         yield producer
 
 
-def loop_threads() -> int:
-    """Return how many threads with an event loop there are."""
-    return sum(thread.name.startswith(THREAD_NAME) for thread in threading.enumerate())
+def loop_threads() -> set[threading.Thread]:
+    """Return the threads with an event loop."""
+    return {thread for thread in threading.enumerate() if thread.name.startswith(THREAD_NAME)}
 
 
 @pytest.mark.parametrize(("face", "service"), FACES)
@@ -135,7 +135,7 @@ def test_listener_gets_messages(cluster: Cluster, producer: BlockingProducer, ki
     with consumer as running:
         assert [queue.topic for queue in running.assignment].count("orders") == 2
         producer.send(Message("orders", b"1", tags=kind))
-        assert consumed.get(timeout=20) == b"1"
+        assert consumed.get(timeout=60) == b"1"
     assert consumer.assignment == []
 
 
@@ -146,7 +146,7 @@ def test_listener_sends_with_another_face_and_stops_its_consumer(cluster: Cluste
 
     with consumer_with_listener(consumer, producer, answered) as running:
         producer.send(Message("orders", b"go on", tags="forward"))
-        assert running.wait(20)
+        assert running.wait(60)
     assert answered == [SendStatus.SEND_OK]
 
 
@@ -203,8 +203,8 @@ def test_several_share_one_client_and_its_thread(cluster: Cluster) -> None:
         assert one.send(Message("orders", b"1")).status is SendStatus.SEND_OK
         assert other.send(Message("orders", b"2")).status is SendStatus.SEND_OK
         assert list(admin.masters()) == ["broker-a"]
-        assert loop_threads() == before + 1
-    assert loop_threads() == before
+        assert len(loop_threads() - before) == 1
+    assert loop_threads() <= before
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_failed_start_leaves_no_thread() -> None:
     consumer.listener(lambda messages, context: ConsumeStatus.CONSUME_SUCCESS)
     with pytest.raises(NetworkError, match=r"127\.0\.0\.1:1"), consumer:
         pass
-    assert loop_threads() == before
+    assert loop_threads() <= before
 
 
 def test_nobody_there_is_told_within_the_deadline() -> None:
@@ -273,7 +273,7 @@ def test_async_listener_that_blocks_on_its_own_loop_is_told(cluster: Cluster, pr
     with consumer as running:
         blocking.append(running)
         producer.send(Message("orders", b"1", tags="own"))
-        assert "a call from its own event loop would wait for itself" in told.get(timeout=20)
+        assert "a call from its own event loop would wait for itself" in told.get(timeout=60)
 
 
 async def test_loops_and_threads_dont_mix_over_a_shared_client(cluster: Cluster) -> None:
@@ -301,7 +301,7 @@ def test_ctrl_c_while_a_consumer_waits_leaves_in_order(cluster: Cluster) -> None
         wait_for_ctrl_c(running)
     with Admin(cluster.namesrv) as admin:
         assert admin.members("interrupted") == []
-    assert loop_threads() == before
+    assert loop_threads() <= before
 
 
 def wait_for_ctrl_c(running: BlockingPushConsumer) -> None:

@@ -19,7 +19,7 @@ from staticfire.client import (
 from staticfire.client.consume.results.consume_results import Messages
 from tests.client.live_cluster import live_cluster
 
-WITHIN_S = 20
+WITHIN_S = 60
 
 
 def look(messages: Messages) -> None:

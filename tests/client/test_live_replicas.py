@@ -24,7 +24,7 @@ from staticfire.failover.replicas import ReplicaAdmin
 
 pytestmark = pytest.mark.row("P7")
 
-WAIT_S = 30
+WAIT_S = 60
 SAFE = {"brokerRole": "SYNC_MASTER", "inSyncReplicas": 2}
 
 

@@ -18,7 +18,7 @@ __all__ = ["logged"]
 
 pytestmark = pytest.mark.row("C12")
 
-WITHIN_S = 30
+WITHIN_S = 60
 LEAVE_MS = 200
 
 

@@ -22,7 +22,7 @@ def control() -> Iterator[str]:
 
 def connected(control: str) -> socket.socket:
     host, _, port = control.removeprefix("http://").partition(":")
-    return socket.create_connection((host, int(port)), timeout=20)
+    return socket.create_connection((host, int(port)), timeout=60)
 
 
 @pytest.mark.parametrize("name", [one.name for one in ACTIONS.values() if "{" in one.path])

@@ -56,7 +56,7 @@ def test_pages_of_a_member_with_an_odd_id(control: str) -> None:
 
 
 def test_live_parts_are_never_html_of_clients(control: str) -> None:
-    with urllib.request.urlopen(f"{control}/ui/live?page=/ui/groups/billing", timeout=20) as stream:
+    with urllib.request.urlopen(f"{control}/ui/live?page=/ui/groups/billing", timeout=60) as stream:
         part = event(stream)
     assert (SCRIPT in part, SHOWN in part) == (False, True)
 

@@ -60,7 +60,7 @@ def test_an_internal_error_is_shown_in_the_live_part(copied: Cluster, monkeypatc
         raise KeyError("queue<7>")
 
     monkeypatch.setattr(topics, "sort_of", broken)
-    with urllib.request.urlopen(f"{copied.control}/ui/live?page=/ui/topics", timeout=20) as stream:
+    with urllib.request.urlopen(f"{copied.control}/ui/live?page=/ui/topics", timeout=60) as stream:
         assert "KeyError: &#39;queue&lt;7&gt;&#39;" in event(stream)
 
 
@@ -144,7 +144,7 @@ def test_the_cookie_of_a_login_through_tls_is_for_tls_only() -> None:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         opener = urllib.request.build_opener(NoRedirect, urllib.request.HTTPSHandler(context=context))
         request = urllib.request.Request(f"{control}/ui/login", b"token=correct-horse", {"Origin": control})
-        with pytest.raises(urllib.error.HTTPError) as logged, opener.open(request, timeout=20):
+        with pytest.raises(urllib.error.HTTPError) as logged, opener.open(request, timeout=60):
             pass
         assert logged.value.code == 303
         assert "; Secure" in logged.value.headers["Set-Cookie"]

@@ -42,7 +42,7 @@ def page(url: str, form: dict[str, str] | None = None, **headers: str) -> Page:
     data = None if form is None else urllib.parse.urlencode(form).encode()
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     try:
-        with OPENER.open(urllib.request.Request(url, data, named), timeout=20) as answer:
+        with OPENER.open(urllib.request.Request(url, data, named), timeout=60) as answer:
             return Page(answer.status, answer.read().decode(), answer.headers)
     except urllib.error.HTTPError as refused:
         with refused:
@@ -246,13 +246,13 @@ def test_scripts_and_styles_are_small_and_kept_by_browsers(control: str) -> None
 
 def page_of_bytes(url: str) -> tuple[int, str]:
     request = urllib.request.Request(url, headers={"Accept-Encoding": "gzip"})
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return len(answer.read()), answer.headers["Cache-Control"]
 
 
 def test_a_live_part_is_sent_at_once_and_again_when_it_changes(control: str) -> None:
     address = f"{control}/ui/live?page={urllib.parse.quote('/ui/topics?match=live-')}"
-    with urllib.request.urlopen(address, timeout=20) as stream:
+    with urllib.request.urlopen(address, timeout=60) as stream:
         assert stream.headers["Content-Type"] == "text/event-stream"
         assert "No topic has a name with" in event(stream)
         act(control, "create-topic", topic="live-1")
@@ -343,7 +343,7 @@ def test_a_page_without_a_live_part_cant_be_followed(control: str) -> None:
 def test_a_stop_doesnt_wait_for_browsers() -> None:
     with Up("up", *FREE_PORTS) as up:
         control = up.told("CONTROL")
-        with urllib.request.urlopen(f"{control}/ui/live?page=/ui/topics", timeout=20) as stream:
+        with urllib.request.urlopen(f"{control}/ui/live?page=/ui/topics", timeout=60) as stream:
             event(stream)
             exit_code, err = up.stop()
     assert (exit_code, err) == (0, "")

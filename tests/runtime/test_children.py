@@ -56,7 +56,7 @@ def test_child_that_is_killed_by_somebody_is_told() -> None:
     children.wait_ready([child])
 
     os.kill(child.pid, signal.SIGKILL)
-    children.pump(30)
+    children.pump(100)
 
     assert dead == [child]
     assert child.how_it_ended() == f"nameserver (pid {child.pid}) was killed by SIGKILL"
@@ -168,7 +168,7 @@ def test_an_early_process_ends_with_its_parent(early: EarlyStart) -> None:
     assert taken is not None
     process, link = taken
     link.close()
-    assert process.wait(30) == 0
+    assert process.wait(100) == 0
     assert process.stderr is not None
     process.stderr.close()
 

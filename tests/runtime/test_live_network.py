@@ -77,10 +77,11 @@ async def test_no_answer_is_a_timeout_that_names_the_place() -> None:
 
 
 async def test_every_refusal_names_the_place_as_it_was_asked_for() -> None:
-    with socket.create_server((LOOPBACK, 0)) as sock:
+    with socket.socket() as sock:
+        sock.bind((LOOPBACK, 0))  # It doesn't listen, and no other program can take its port.
         port = sock.getsockname()[1]
-    with pytest.raises(OSError, match=f"localhost:{port}: "):
-        await network.connect(Quiet, "localhost", port, 3_000)
+        with pytest.raises(OSError, match=f"localhost:{port}: "):
+            await network.connect(Quiet, "localhost", port, 3_000)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="what glibc does with large blocks")

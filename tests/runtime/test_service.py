@@ -11,7 +11,7 @@ async def test_a_thread_stops_it_at_once() -> None:
     service = Service()
     async with service:
         threading.Timer(0.01, service.stop).start()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await service.wait()
 
 
@@ -25,7 +25,7 @@ async def test_what_a_thread_asks_for_is_done_in_the_loop() -> None:
 
     async with service:
         threading.Thread(target=service.in_loop, args=(act,)).start()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await done.wait()
         service.in_loop(act)
     assert where == [threading.get_ident()] * 2

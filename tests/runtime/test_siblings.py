@@ -69,7 +69,7 @@ def test_a_forked_server_ends_with_its_parent(early: EarlyStart) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0)
     link.close()
-    assert process.wait(30) == process.wait() == process.poll() == 0
+    assert process.wait(100) == process.wait() == process.poll() == 0
     process.kill()  # No effect: its process id may belong to another process by now.
     assert process.stderr is not None
     process.stderr.close()

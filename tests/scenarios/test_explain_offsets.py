@@ -156,9 +156,9 @@ async def test_a_program_that_polls_all_the_time_is_never_said_to_be_stuck(shop:
     program = Program(shop, "program", pull_batch_size=1, auto_commit_interval_ms=20_000)
     await program.start()
     await shop.world.run_for(seconds=5)
-    for second in range(40):
-        await shop.send(*[b"x"] * 3)
-        await shop.world.run_for(seconds=1)
+    for second in range(0, 40, 2):
+        await shop.send(*[b"x"] * 6)
+        await shop.world.run_for(seconds=2)
         causes = (await explained(shop)).causes
         assert causes == [], f"after {second} s: {causes}"
 

@@ -4,7 +4,7 @@ from staticfire.simulation.runs.outcome import RunOutcome
 from staticfire.simulation.runs.play import Play, play
 from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Transactions, Workload
 
-HOURS = 0.01
+HOURS = 0.005
 
 WORKLOAD = Workload(
     brokers=Brokers(2, settings={"flush_disk_type": "SYNC_FLUSH"}),

@@ -108,7 +108,7 @@ def test_offsets_that_a_group_had_passed_before_its_queue_became_shorter(
 
 @pytest.mark.parametrize("workload", [RED, RICH], ids=["tags", "a condition"])
 def test_a_group_with_a_filter_comes_to_rest(workload: Workload) -> None:
-    outcome = play(workload, Play(1, 0.01, keeps_events=True))
+    outcome = play(workload, Play(1, 0.006, keeps_events=True))
     assert outcome.passed, outcome
     calls = [event for event in outcome.events if isinstance(event, CallBegan)]
     sends = [event for event in outcome.events if isinstance(event, SendBegan)]

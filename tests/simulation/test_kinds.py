@@ -39,7 +39,7 @@ pytestmark = pytest.mark.row("S3")
 ORDERS = [Topic("orders", 2)]
 SENDING = [Producers("orders", 3)]
 PLACE = ("broker-a", "orders", 0)
-HOURS = 0.01
+HOURS = 0.006
 
 
 def test_the_plain_part_of_a_seed_is_the_same_with_and_without_kinds() -> None:

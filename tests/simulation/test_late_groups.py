@@ -17,7 +17,7 @@ from tests.simulation.test_checkers import said
 
 pytestmark = pytest.mark.row("S3")
 
-HOURS = 0.01
+HOURS = 0.006
 
 
 def events_of(producers: Producers, group: Group) -> list[RunEvent]:

@@ -13,7 +13,7 @@ from staticfire.simulation.checkers import Checker
 from staticfire.simulation.workload import Group, Producers, Topic, Workload
 """
 SHOP = "workload = Workload([Topic('orders', 2)], [Producers('orders', 5{})], [Group('billing', 'orders'{})]{})\n"
-HOURS = ["--hours", "0.003", "--no-shrink"]
+HOURS = ["--hours", "0.001", "--no-shrink"]
 
 
 @pytest.fixture(autouse=True)

@@ -65,7 +65,7 @@ def test_seeds_with_slaves_differ_in_everything_that_matters() -> None:
 @pytest.mark.parametrize("kind", first_and_slow(REPLICA_STRIKES))
 def test_each_fault_of_replicas_strikes_and_heals(kind: str) -> None:
     target = "broker-a-1" if kind == "lose disk" else "broker-a"
-    outcome = play(workload(**SYNC), Play(3, 0.015, strikes=[Strike(8_000, kind, target, 6_000, 7)]))
+    outcome = play(workload(**SYNC), Play(3, 0.007, strikes=[Strike(8_000, kind, target, 6_000, 7)]))
     assert outcome.passed, outcome
     assert outcome.states[kind] == 1
     if kind in ("fail over", "kill master", "elect lagging"):
@@ -77,7 +77,7 @@ def test_a_master_that_is_frozen_stops_when_it_is_thawed() -> None:
         Strike(8_000, "freeze master", "broker-a", 8_000),
         Strike(9_000, "restart broker", "broker-a-0", 1_000),
     ]
-    outcome = play(workload(**SYNC), Play(3, 0.015, strikes=strikes))
+    outcome = play(workload(**SYNC), Play(3, 0.007, strikes=strikes))
     assert outcome.passed, outcome
     assert outcome.states["restart broker"] == 1
 
@@ -86,7 +86,7 @@ def test_a_master_that_is_frozen_stops_when_it_is_thawed() -> None:
 def test_the_disk_of_the_master_is_lost_and_nothing_else(seed: int) -> None:
     """The new machine is there before a slave has taken over, or after it."""
     strikes = [Strike(9_000, "lose disk", "broker-a-0", (100, 250, 5_000)[seed], seed)]
-    outcome = play(workload(2, **SYNC), Play(seed, 0.015, strikes=strikes))
+    outcome = play(workload(2, **SYNC), Play(seed, 0.007, strikes=strikes))
     assert outcome.passed, outcome
     assert outcome.states["another master"] == 1
 
@@ -94,7 +94,7 @@ def test_the_disk_of_the_master_is_lost_and_nothing_else(seed: int) -> None:
 def test_a_master_whose_nameserver_was_restarted_isnt_replaced() -> None:
     """Its slaves register before it, and the program that lets them take over sees a broker without a master."""
     strikes = [Strike(at_ms, "kill nameserver", "nameserver", 3_000, at_ms) for at_ms in (5_000, 20_000, 35_000)]
-    outcome = play(workload(), Play(1, 0.02, strikes=strikes))
+    outcome = play(workload(), Play(1, 0.011, strikes=strikes))
     assert outcome.passed, outcome
     assert outcome.states.get("another master", 0) == 0
 

@@ -26,7 +26,7 @@ def body(number):
     threading.Event().wait()
 
 workload = """
-WAIT_S = 30
+WAIT_S = 100
 
 
 @pytest.fixture

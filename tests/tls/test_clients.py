@@ -114,7 +114,7 @@ def test_the_control_endpoint_reaches_the_cluster(cluster: Cluster, authority: A
     import urllib.request
 
     context = ssl.create_default_context(cafile=authority.path)
-    with urllib.request.urlopen(f"{cluster.control}/topics", context=context, timeout=10) as answer:
+    with urllib.request.urlopen(f"{cluster.control}/topics", context=context, timeout=60) as answer:
         assert answer.status == 200
 
 

@@ -63,7 +63,7 @@ def test_what_cant_be_made_is_said_in_one_line(tmp_path: Path) -> None:
 def fetch(url: str, ca: Path | None) -> int:
     context = ssl.create_default_context(cafile=str(ca)) if ca is not None else None
     try:
-        with urllib.request.urlopen(url, context=context, timeout=10) as answer:
+        with urllib.request.urlopen(url, context=context, timeout=60) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         with error:
