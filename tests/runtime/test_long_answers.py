@@ -109,7 +109,7 @@ def assert_whole(frame: bytes) -> None:
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     head_end = 8 + int.from_bytes(frame[5:8], "big")
     envelope = CODEC.decode_envelope(frame[8:head_end])
-    answer = CODEC.decode_answer(answer_shape(CopyAnswer), envelope, frame[head_end:])
+    answer: Any = CODEC.decode_answer(answer_shape(CopyAnswer), envelope, frame[head_end:])
     assert (envelope.opaque, answer.log_position, answer.end_position) == (OPAQUE, 3, 4)
     assert answer.body == BODY
 
