@@ -26,8 +26,8 @@ async def lags_ms(master: str, slave: str, is_over: threading.Event) -> list[flo
         while not is_over.is_set():
             end = (await pool.ask(master, GetReplication())).body.end_position
             began_s = time.perf_counter()
-            while (await pool.ask(slave, GetReplication())).body.end_position < end:
-                await asyncio.sleep(STEP_S)  # noqa: ASYNC110 (the slave is another process)
+            while (await pool.ask(slave, GetReplication())).body.end_position < end:  # noqa: ASYNC110 (another process)
+                await asyncio.sleep(STEP_S)
             found.append((time.perf_counter() - began_s) * 1_000)
             await asyncio.sleep(LOOK_S)
     finally:
