@@ -53,7 +53,7 @@ EXPIRY_STEP_MS = 250
 # If no send waits for the slaves, they get what was written within this time in one piece: an answer for each burst
 # would cost the master as much as the burst. A slave that is further behind is answered at once.
 GATHER_MS = 2
-GATHER_BYTES = COPY_BYTES_MAX // 4
+GATHER_BYTES = COPY_BYTES_MAX // 2
 
 
 OTHER_LOG = (
