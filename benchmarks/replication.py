@@ -4,18 +4,22 @@
   send, without a slave, with one, and with one that each send waits for
 - `sync_limit`: the largest ratio of `sync` to `plain` that two cores allow: processor time of master, slave and load on
   both, beside what the busier of master and load takes without a slave
-- `lag`: the time until a slave has what its master had, while 100,000 messages of 1 KiB per second are sent
+- `paced`: the processor time of the master per send, with and without a slave, at 100,000 sends of 1 KiB per second,
+  a thousandth of them each millisecond
+- `lag`: the time until a slave has what its master had, under the same load
 - `failover`: the time from the end of a master until our producer's next message is stored, with `--failover auto`
 
 On a machine of few cores load, master and slave share them, and the slave's own work is missing from the master's
-rate: the processor time per send is the figure to compare.
+rate: the processor time per send is the figure to compare. As fast as possible, the master of two cores also waits for
+the load more often, and then takes fewer sends at once: `paced` compares the same work.
 """
 
 import argparse
 import asyncio
 import json
 import os
-import threading
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,15 +33,12 @@ from benchmarks.servers import ServerProcess
 from staticfire import Cluster, Message, Producer
 from staticfire.protocol.codecs import NATIVE
 from staticfire.protocol.errors import StaticfireError
-from staticfire.protocol.requests.replication import GetReplication
-from staticfire.runtime.live import live_machine
-from staticfire.runtime.pool import ConnectionPool
 
 TOPIC = "bench"
 IN_FLIGHT = 64
 LAG_PER_S = 100_000
 LAG_IN_FLIGHT = 8_192
-LOOK_S = 0.01
+TICK_S = 0.001
 CORES = 2
 SYNC = {"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2"}
 RETRY_S = 0.005
@@ -85,56 +86,34 @@ def master_of(running: Cluster) -> ServerProcess:
     return ServerProcess((running.pids["broker-a"],), int(address.rpartition(":")[2]))
 
 
-def load_at_pace(running: Cluster, seconds: float) -> float:
-    """Send LAG_PER_S messages per second; return how many were answered per second."""
-    connection = LoadConnection(master_of(running).port, NATIVE, frames.sends(NATIVE, TOPIC))
-    began_s, sent = time.perf_counter(), 0
+def load_at_pace(running: Cluster, seconds: float) -> Figures:
+    """Send LAG_PER_S messages per second, those of each TICK_S at once."""
+    server = master_of(running)
+    connection = LoadConnection(server.port, NATIVE, frames.sends(NATIVE, TOPIC))
+    began_s, began_ns, sent = time.perf_counter(), cpu_ns(server.pids[0]), 0
     try:
         while (elapsed_s := time.perf_counter() - began_s) < seconds:
-            due = min(int(elapsed_s * LAG_PER_S) - sent, LAG_IN_FLIGHT - connection.in_flight)
-            if due > 0:
-                connection.send(due)
-                sent += due
-            if connection.in_flight:
+            due = min(int(elapsed_s * LAG_PER_S) - sent, LAG_IN_FLIGHT)
+            connection.send(due)
+            sent += due
+            while connection.in_flight:
                 connection.receive()
-            else:
-                time.sleep(1 / LAG_PER_S)
-        while connection.in_flight:
-            connection.receive()
-        return sent / (time.perf_counter() - began_s)
+            time.sleep(TICK_S - (time.perf_counter() - began_s) % TICK_S)
     finally:
         connection.close()
-
-
-async def lags_ms(master: str, slave: str, is_over: threading.Event) -> list[float]:
-    """Return how long the slave took to have what its master had, at each look."""
-    pool, found = ConnectionPool(live_machine()), []
-    try:
-        while not is_over.is_set():
-            end = (await pool.ask(master, GetReplication())).body.end_position
-            began_s = time.perf_counter()
-            while (await pool.ask(slave, GetReplication())).body.end_position < end:
-                pass
-            found.append((time.perf_counter() - began_s) * 1_000)
-            await asyncio.sleep(LOOK_S)
-    finally:
-        await pool.close()
-    return found
+    return Figures(sent / (time.perf_counter() - began_s), (cpu_ns(server.pids[0]) - began_ns) / 1000 / sent)
 
 
 def measure_lag(running: Cluster, seconds: float) -> tuple[float, list[float]]:
     """Return the sends per second, and the lags of the slave meanwhile."""
-    found: list[float] = []
-    is_over = threading.Event()
-    addresses = running.broker("broker-a").address, running.broker("broker-a").replica(1).address
-    watch = threading.Thread(target=lambda: found.extend(asyncio.run(lags_ms(*addresses, is_over))))
-    watch.start()
-    try:
-        per_s = load_at_pace(running, seconds)
-    finally:
-        is_over.set()
-        watch.join()
-    return per_s, sorted(found)
+    broker = running.broker("broker-a")
+    command = [sys.executable, "-m", "benchmarks.parts.copy_lag", broker.address, broker.replica(1).address]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as watcher:
+        assert watcher.stdout is not None
+        watcher.stdout.readline()
+        per_s = load_at_pace(running, seconds).per_s
+        found, _ = watcher.communicate()
+    return per_s, sorted(json.loads(found))
 
 
 def sync_limit(plain: Figures, synchronous: Figures) -> float:
@@ -160,6 +139,30 @@ async def failover_ms(running: Cluster) -> float:
     raise RuntimeError(f"no slave took over within {FAILOVER_S_MAX:.0f} s")
 
 
+def measure(seconds: float) -> dict[str, float]:
+    """Return all figures of one round."""
+    with cluster(0) as running:
+        plain, plain_paced = load(running, seconds), load_at_pace(running, seconds)
+    with cluster(1) as running:
+        asynchronous, paced = load(running, seconds), load_at_pace(running, seconds)
+        lag_per_s, lags = measure_lag(running, seconds)
+    with cluster(1, **SYNC) as running:
+        synchronous = load(running, seconds)
+    with cluster(1, failover="auto") as running:
+        gone_ms = asyncio.run(failover_ms(running))
+    return {
+        "plain_per_s": plain.per_s, "async_per_s": asynchronous.per_s, "sync_per_s": synchronous.per_s,
+        "plain_cpu_us": plain.cpu_us, "async_cpu_us": asynchronous.cpu_us, "sync_cpu_us": synchronous.cpu_us,
+        "async_slave_us": asynchronous.slave_us, "sync_slave_us": synchronous.slave_us,
+        "load_us": synchronous.load_us, "sync_limit": sync_limit(plain, synchronous),
+        "async_cpu_ratio": asynchronous.cpu_us / plain.cpu_us, "sync_ratio": synchronous.per_s / plain.per_s,
+        "plain_paced_us": plain_paced.cpu_us, "async_paced_us": paced.cpu_us,
+        "paced_cpu_ratio": paced.cpu_us / plain_paced.cpu_us, "paced_per_s": paced.per_s, "lag_at_per_s": lag_per_s,
+        "lag_p50_ms": lags[len(lags) // 2], "lag_p99_ms": lags[len(lags) * 99 // 100],
+        "failover_ms": gone_ms,
+    }  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.replication")
     parser.add_argument("--seconds", type=float, default=5.0)
@@ -167,27 +170,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rounds = []
     for _ in range(arguments.rounds):
-        with cluster(0) as running:
-            plain = load(running, arguments.seconds)
-        with cluster(1) as running:
-            asynchronous = load(running, arguments.seconds)
-            paced_per_s, lags = measure_lag(running, arguments.seconds)
-        with cluster(1, **SYNC) as running:
-            synchronous = load(running, arguments.seconds)
-        with cluster(1, failover="auto") as running:
-            gone_ms = asyncio.run(failover_ms(running))
-        rounds.append(
-            {
-                "plain_per_s": plain.per_s, "async_per_s": asynchronous.per_s, "sync_per_s": synchronous.per_s,
-                "plain_cpu_us": plain.cpu_us, "async_cpu_us": asynchronous.cpu_us, "sync_cpu_us": synchronous.cpu_us,
-                "async_slave_us": asynchronous.slave_us, "sync_slave_us": synchronous.slave_us,
-                "load_us": synchronous.load_us, "sync_limit": sync_limit(plain, synchronous),
-                "async_cpu_ratio": asynchronous.cpu_us / plain.cpu_us, "sync_ratio": synchronous.per_s / plain.per_s,
-                "lag_at_per_s": paced_per_s, "lag_p50_ms": lags[len(lags) // 2],
-                "lag_p99_ms": lags[len(lags) * 99 // 100],
-                "failover_ms": gone_ms,
-            }
-        )  # fmt: skip
+        rounds.append(measure(arguments.seconds))
         print(json.dumps({name: round(value, 2) for name, value in rounds[-1].items()}), flush=True)
     print(json.dumps({name: round(median(one[name] for one in rounds), 2) for name in rounds[0]}))
 

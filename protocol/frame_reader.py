@@ -10,6 +10,7 @@ Most frames look like the one before. A hot codec reads those in one step each (
 Bytes that aren't a frame raise ProtocolError. Then the connection must be closed: where the next frame begins is
 unknown.
 """
+# house: the ways to read a frame share the state of one reader: quickly, part by part, a long response in pieces
 
 from collections.abc import Callable
 from functools import partial
@@ -46,6 +47,8 @@ Guard = Callable[[int, Handler], Handler]
 """Returns the handler that replaces the handler of a request code."""
 # Length, codec, header length.
 HEAD_BYTES = 8
+# The size from which a response in several pieces isn't joined with its header first.
+LONG_BYTES = 128 * 1024
 _ACCESS_KEY = b'"AccessKey"'
 _HEAD = Struct(">II").unpack_from
 _LENGTH_MAX = FRAME_BYTES_MAX - 4
@@ -140,7 +143,7 @@ class Routes:
         return refusing if self._guard is None else self._guard(code, refusing)
 
 
-class FrameReader:
+class FrameReader:  # house: one state, as the file says
     """The frames of one connection, in the order of arrival."""
 
     def __init__(
@@ -244,6 +247,9 @@ class FrameReader:
             return calls
         calls, unread_bytes = [], self.unread_bytes
         try:
+            long = self._long_answer() if self._wanted_bytes >= LONG_BYTES else None
+            if long is not None:
+                return [long]
             self._read(calls, bytes_wanted)
         except ProtocolError:
             if self.unread_bytes == unread_bytes:
@@ -293,6 +299,29 @@ class FrameReader:
                 data, at = data[at:], 0
             self._pieces = [data] if at < end else []
             self._at = at if at < end else 0
+
+    def _long_answer(self) -> Called | None:
+        """Take the first frame if it is a response that ends in the last piece: so its body is copied only once.
+
+        None: nothing has changed. Raises: ProtocolError.
+        """
+        first, last, at = self._pieces[0], self._pieces[-1], self._at
+        end = self._wanted_bytes - (self.unread_bytes - len(last))
+        if len(self._pieces) == 1 or not 0 < end <= len(last) or len(first) - at < HEAD_BYTES:
+            return None
+        word = _HEAD(first, at)[1]
+        body_at = at + HEAD_BYTES + (word & 0xFFFFFF)
+        if body_at > len(first) or body_at - at - HEAD_BYTES > self._header_bytes_max:
+            return None
+        codec = codec_for(word >> 24)
+        envelope = codec.decode_envelope(first[at + HEAD_BYTES : body_at])
+        if not envelope.flag & ANSWER_FLAG:
+            return None
+        self._heard(envelope.version, envelope.language)
+        body = b"".join([memoryview(first)[body_at:], *self._pieces[1:-1], memoryview(last)[:end]])
+        self._pieces = [last[end:]] if end < len(last) else []
+        self.unread_bytes, self._at, self._wanted_bytes = len(last) - end, 0, HEAD_BYTES
+        return self._answered, AnswerFrame(codec, envelope, body)
 
     def _offer(self, hot: HotNativeRequests | HotJsonRequests, data: bytes, at: int, stop: int) -> int:
         """Let `Routes.runs` take the sends that begin from `at` on and before `stop`; return where the rest begins."""

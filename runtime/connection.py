@@ -448,6 +448,11 @@ class Connection(asyncio.Protocol):  # house: one state, as the file says
     # -- closing -------------------------------------------------------------------------------------------------
 
     @property
+    def bare_transport(self) -> asyncio.Transport | None:
+        """The transport, if this connection writes to it as it is: neither TLS nor an outlet covers it."""
+        return self._wire if self.transport is self._wire else None
+
+    @property
     def is_open(self) -> bool:
         return self.transport is not None and not self.transport.is_closing()
 

@@ -101,6 +101,11 @@ class File(Protocol):
     def read_unmapped(self, position: int, size: int) -> bytes:
         """Like `read`, but with a call, so it is safe for any content. Raises: OSError with the path in `filename`."""
 
+    def view(self, position: int, size: int) -> memoryview:
+        """Do `read_unmapped` without a copy, if possible. Only system calls may read the view, which then fail at what
+        can't be read. It must be released before anything else is done with the file. Raises: as `read_unmapped`.
+        """
+
     def data_end(self) -> int:
         """Return a position from which on the file is known to read as zeros; at most its size. It reads nothing."""
 

@@ -21,7 +21,7 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
-from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.errors import BrokerAnswer, StorageError
 from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
     COPY_BYTES_MAX,
@@ -37,8 +37,9 @@ from staticfire.protocol.requests.replication import (
 from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.connection import Connection
-from staticfire.runtime.dispatcher import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call, Dispatcher, failure
 from staticfire.runtime.log import logger
+from staticfire.runtime.long_answers import send_long
 from staticfire.runtime.service import Alarm
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ EXPIRY_STEP_MS = 250
 # If no send waits for the slaves, they get what was written within this time in one piece: an answer for each burst
 # would cost the master as much as the burst. A slave that is further behind is answered at once.
 GATHER_MS = 2
-GATHER_BYTES = COPY_BYTES_MAX // 4
+GATHER_BYTES = COPY_BYTES_MAX // 2
 
 
 OTHER_LOG = (
@@ -234,7 +235,8 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         is_new = position < end
         is_short = is_new and not self._answers_at_once and end - position < GATHER_BYTES
         if (is_new and not is_short) or request.wait_ms <= 0 or request.deletions != self._count_deletions():
-            return self._piece(follower, request)
+            self._send_piece(call, follower)
+            return None
         due_ms = UptimeMs(self._uptime_ms() + min(request.wait_ms, WAIT_MS_MAX))
         self._waiting[request.broker_id] = call, due_ms
         self._expiry.ring_by(due_ms)
@@ -259,13 +261,19 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         follower.confirmed(stored, end, self._uptime_ms())
         self._on_confirmed()
 
-    def _piece(self, follower: Follower, request: CopyLog) -> CopyAnswer:
+    def _send_piece(self, call: Call, follower: Follower) -> None:
+        """Send what follows, perhaps nothing. Raises: StorageError, OSError."""
+        request: CopyLog = call.request
         position, end = request.log_position, self._store.max_position
-        data = b""
-        if position < end:
-            data = self._store.log_window(position, max(1, min(request.bytes_max, PIECE_BYTES_MAX)))
-            follower.sent_position = max(follower.sent_position, position + len(data))
-        return CopyAnswer(position, end, self._count_deletions(), body=data)
+        answer = CopyAnswer(position, end, self._count_deletions())
+        if position >= end or call.oneway:
+            call.answer(answer)
+            return
+        store, bytes_max = self._store, max(1, min(request.bytes_max, PIECE_BYTES_MAX))
+        with store.log_view(position, bytes_max) as body:
+            size = len(body)
+            follower.sent_position = max(follower.sent_position, position + size)
+            send_long(call, answer, body, lambda at: store.log_window(position + at, size - at))
 
     def written(self) -> None:
         """Answer the requests that wait, at once or after GATHER_MS: there is something new."""
@@ -293,7 +301,10 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         follower = self.followers.by_id.get(broker_id)
         if follower is None or not call.connection.is_open:
             return
-        call.answer(self._piece(follower, call.request))
+        try:
+            self._send_piece(call, follower)
+        except (StorageError, OSError) as error:
+            call.answer(failure(error, call))
         call.connection.flush()
 
     async def expiry_loop(self) -> None:

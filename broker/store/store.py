@@ -33,6 +33,7 @@ from staticfire.broker.store.queue_table import QueueShort, QueueTable
 from staticfire.broker.store.reading import WRONG_ENTRIES_MAX, WrongEntry, read_queue
 from staticfire.broker.store.recovery import Recovery, RecoveryReport
 from staticfire.broker.store.scrub import Scrub
+from staticfire.broker.store.segments import Segment
 from staticfire.broker.store.settings import READ_ENTRIES_MAX, StoreSettings
 from staticfire.broker.store.settling import Settling, WaitForCopies, WaitForSync
 from staticfire.broker.store.short_queues import ShortQueues
@@ -424,11 +425,18 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
 
     def log_window(self, log_position: int, bytes_max: int) -> bytes:
         """Return the log's bytes from a record on, up to the end of its segment. Raises: StorageError, OSError."""
+        return self.log.read_unmapped(log_position, self._window(log_position, bytes_max)[1])
+
+    def log_view(self, log_position: int, bytes_max: int) -> memoryview:
+        """Do the same without a copy, for a system call. Release the view before the store is used again."""
+        segment, size = self._window(log_position, bytes_max)
+        return self.log.segments.file_of(segment).view(log_position - segment.start, size)
+
+    def _window(self, log_position: int, bytes_max: int) -> tuple[Segment, int]:
         segment = self.log.segments.at(log_position)
         if segment is None:
             raise StorageError(f"the commit log has no segment for position {log_position}: a file of it was removed")
-        end = min(segment.end, self.log.end_position, log_position + bytes_max)
-        return self.log.read_unmapped(log_position, end - log_position)
+        return segment, min(segment.end, self.log.end_position, log_position + bytes_max) - log_position
 
     def next_record(self, log_position: int) -> int:
         """Return where the next whole record begins after a damaged place, or the log's end. Raises: OSError."""

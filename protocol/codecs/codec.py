@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from struct import Struct
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import msgspec
@@ -13,6 +14,7 @@ ONEWAY_FLAG = 2
 NATIVE = 2
 JSON = 0
 ROCKETMQ = 1
+_LENGTH = Struct(">I")
 
 
 class Envelope(msgspec.Struct, gc=False):
@@ -62,6 +64,11 @@ class Codec(ABC):
 
         Raises: ProtocolError if it exceeds the limit of a frame.
         """
+
+    def encode_head(self, answer: Answer, opaque: int, body_bytes: int) -> bytes:
+        """Return the frame of a response without a body, up to the body of that many bytes that follows it."""
+        head = self.encode_answer(answer, opaque)
+        return _LENGTH.pack(len(head) - _LENGTH.size + body_bytes) + head[_LENGTH.size :]
 
     def write_answer(self, out: list[bytes], answer: Answer, opaque: int, store_host: bytes) -> int:
         """Append the frame to `out`, in one or more pieces; return its size.

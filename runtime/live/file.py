@@ -54,6 +54,9 @@ class PlainFile:
             error.filename = self._path
             raise
 
+    def view(self, position: int, size: int) -> memoryview:
+        return memoryview(self.read_unmapped(position, size))
+
     def data_end(self) -> int:
         if sys.platform == "darwin":
             return self.size()  # APFS may report a hole where data wasn't flushed yet (GNU coreutils, bug 51857).
@@ -134,6 +137,10 @@ class MappedFile(PlainFile):
 
     def read(self, position: int, size: int) -> bytes:
         return self._map[position : position + size]
+
+    def view(self, position: int, size: int) -> memoryview:
+        with memoryview(self._map) as whole:
+            return whole[position : position + size]
 
     def truncate(self, size: int) -> None:
         # Between these two calls, a read through the map after `size` would kill the process.

@@ -46,6 +46,9 @@ class SimulatedFile:
     def read_unmapped(self, position: int, size: int) -> bytes:
         return self._read(position, size, is_map=False)
 
+    def view(self, position: int, size: int) -> memoryview:
+        return memoryview(self.read_unmapped(position, size))
+
     def _read(self, position: int, size: int, is_map: bool) -> bytes:
         self._require_open()
         disk = self._files.disk

@@ -5,15 +5,17 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, Called, Codec, codec_for
 from staticfire.protocol.command import Answer, Request
 from staticfire.protocol.errors import ProtocolError
-from staticfire.protocol.frame_reader import AnswerFrame, FrameReader, Routes
+from staticfire.protocol.frame_reader import LONG_BYTES, AnswerFrame, FrameReader, Routes
 from staticfire.protocol.requests.offsets import GetMaxOffset, OffsetAnswer
 from staticfire.protocol.requests.pull import PullMessage
+from staticfire.protocol.requests.replication import CopyAnswer
 from staticfire.protocol.requests.send import SendMessageV2
 
 CODECS = [codec_for(number) for number in (NATIVE, JSON, ROCKETMQ)]
@@ -327,3 +329,33 @@ def test_an_open_reader_offers_sends_to_what_replaces_the_handlers(codec: Codec)
     routes.take_over(others.routes)
     send(4)
     assert (read.runs.seen, others.runs.seen) == ([0, 1, 2, 3], [4])
+
+
+def long_answer(opaque: int, body_bytes: int) -> bytes:
+    return CODECS[0].encode_answer(CopyAnswer(body=bytes(range(256)) * (body_bytes // 256)), opaque)
+
+
+@given(
+    st.lists(st.integers(0, 4 * LONG_BYTES), max_size=6),
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.integers(1, 3 * LONG_BYTES),
+)
+def test_long_responses_in_any_pieces_are_whole(cuts: list[int], before: int, after: int, bytes_wanted: int) -> None:
+    frames = [CODECS[0].encode_request(PULL, opaque, False) for opaque in range(before)]
+    frames += [long_answer(50, 2 * LONG_BYTES), long_answer(51, LONG_BYTES)]
+    frames += [CODECS[0].encode_request(SEND, opaque, False) for opaque in range(after)]
+    data = b"".join(frames)
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    read = Read().feed([data[begin:end] for begin, end in pairwise(places) if begin < end], bytes_wanted=bytes_wanted)
+    assert [frame.envelope.opaque for frame in read.answers] == [50, 51]
+    assert [frame.body for frame in read.answers] == [bytes(range(256)) * (2 * 512), bytes(range(256)) * 512]
+    assert len(read.calls) == before + after
+    assert read.reader.unread_bytes == 0
+
+
+def test_a_long_request_in_pieces_is_a_call() -> None:
+    body = bytes(2 * LONG_BYTES)
+    data = CODECS[0].encode_request(msgspec.structs.replace(SEND, body=body), 5, False)
+    read = Read().feed([data[:1000], data[1000:LONG_BYTES], data[LONG_BYTES:]])
+    assert [call.request.body for call in read.calls] == [body]

@@ -172,3 +172,11 @@ def test_many_files_are_synced_together(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="queue"):
         files.sync_together(str(tmp_path), fail)
+
+
+def test_a_view_of_a_mapped_file_is_what_was_written(tmp_path: Path) -> None:
+    file = files.open(f"{tmp_path}/log", 4096)
+    file.write(10, b"written")
+    with file.view(10, 7) as view:
+        assert view.tobytes() == b"written"
+    file.close()  # Which fails while there is a view.
