@@ -82,6 +82,7 @@ class BrokerCore(Service):
         self._replication.register(self.dispatcher)
         self._put_role_in_front()
         self._is_damaged = False
+        self._hole_position = -1
         self.is_open = False
         """Whether the files are or were open, so that there is something to close."""
 
@@ -116,7 +117,7 @@ class BrokerCore(Service):
         port = await self._surface.listen()
         self._begin_journal(port)
         self.registration.start(port)
-        is_replaced = await self._replication.start(self._is_first, self._is_damaged)
+        is_replaced = await self._replication.start(self._is_first, self._is_damaged, self._hole_position)
         if not is_replaced:
             for address in self.registration.nameservers:
                 self.spawn(self.registration.keep_registered(address), f"registration {address}")
@@ -136,7 +137,7 @@ class BrokerCore(Service):
         state.machine.files.make_folder(folder)
         self._finish_restoring()
         report = open_store(tables)
-        self._is_damaged = report.may_lack_records
+        self._is_damaged, self._hole_position = report.may_lack_records, report.hole_position
         tables.flusher.start(self.spawn)
         self.is_open = True
         self._services.disk_watch.look()

@@ -11,6 +11,8 @@ Behaviour
 - A master whose sends wait for slaves, and that lost the end of its log to a power cut, doesn't begin again: a slave
   has what was acknowledged, and takes over. Other masters begin another life of their epoch at the end that they have,
   and slaves remove what follows.
+- A master that lost a part of its log and has what follows, because a sync failed, begins another life of its epoch at
+  that part. So it is seen from then on that slaves have another log there.
 - A change of roles is refused if its epoch isn't newer than this broker's.
 """
 
@@ -151,10 +153,16 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             self._store.use_copies(self._waiting.add)
             spawn(self._waiting.expiry_loop(), "copies_waited_for")
 
-    async def is_replaced(self) -> bool:
-        """Return whether this broker must not register: its role or its id is another's. Then refuse messages."""
+    async def is_replaced(self, hole_position: int = -1) -> bool:
+        """Return whether this broker must not register: its role or its id is another's. Then refuse messages.
+
+        `hole_position`: where its log lost something, although it has what follows; -1: nowhere.
+        """
         if self.follower is not None:
             return await self._gets_other_id()
+        if hole_position >= 0 and self._lineage.set_id:  # Slaves have another log from there on.
+            epochs = begun_again(self._lineage.epochs, hole_position)
+            self._keep(msgspec.structs.replace(self._lineage, epochs=epochs))
         self._may_be_replaced = bool(self._lineage.set_id) or not self._store.max_position
         if not self._may_be_replaced:
             return False

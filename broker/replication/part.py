@@ -82,10 +82,10 @@ class ReplicationPart:
                 member.start()
         return member
 
-    async def start(self, is_first: bool = True, is_damaged: bool = False) -> bool:
+    async def start(self, is_first: bool = True, is_damaged: bool = False, hole_position: int = -1) -> bool:
         """Start to copy, or to wait for copies, if the settings say so. `is_first`: the process starts.
 
-        `is_damaged`: recovery has lost something from the middle of the log.
+        `is_damaged`: recovery has lost something from the middle of the log; `hole_position`: it has kept what follows.
 
         Return whether another broker has become the master meanwhile: then this one must not register.
         """
@@ -94,7 +94,7 @@ class ReplicationPart:
         if has_lineage or has_replicas(state.settings):
             self._in_use()
         # A broker whose role was just changed must not ask others first: its set has no master meanwhile.
-        is_replaced = is_first and self.member is not None and await self.member.is_replaced()
+        is_replaced = is_first and self.member is not None and await self.member.is_replaced(hole_position)
         self._is_started = True
         if self.member is not None and self.member.follower is not None:
             if is_damaged:

@@ -178,6 +178,10 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
             more = joining.end_position - self._store.max_position
             words = f"the slave has {more} bytes more than its master, which lost the end of its log"
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, f"{words}: {ADVICE}")
+        if self._answers_at_once and newest(joining.epochs) == newest(lineage.epochs):
+            common = common_end(lineage.epochs, self._store.max_position, joining.epochs, joining.end_position)
+            if common < joining.end_position:
+                _refuse_diverged(joining, lineage)
 
     def _compared(self, joining: Joining, lineage: Lineage) -> Joined:
         """Return where the slave continues, and what it must remove before."""
@@ -369,9 +373,9 @@ def _reached_address(address: str, connection: Connection) -> str:
 def _refuse_diverged(joining: Joining, lineage: Lineage) -> None:
     """Raise BrokerAnswer if no election has decided which of two logs counts.
 
-    Both end in the same epoch, so the master lost the end of its log, and has stored other messages since. The slave
+    Both end in the same epoch, so the master lost a part of its log, and has stored other messages since. The slave
     has what was lost, perhaps as the only broker: it must not remove that by itself.
     """
     if newest(joining.epochs) == newest(lineage.epochs):
-        words = "the slave has other messages than its master, which lost the end of its log"
+        words = "the slave has other messages than its master, which lost a part of its log"
         raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, f"{words}: {ADVICE}")

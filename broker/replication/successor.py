@@ -3,7 +3,7 @@
 import msgspec
 
 from staticfire.broker.registration import Registration
-from staticfire.broker.replication.epochs import newest
+from staticfire.broker.replication.epochs import common_end, newest
 from staticfire.broker.replication.lineage import Lineage, waits_for_copies
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.errors import NetworkError, ProtocolError, StorageError
@@ -79,17 +79,19 @@ async def reason_to_wait(
 ) -> StorageError | None:
     """Return why a master must not begin again; None if it may.
 
-    Its sends wait for slaves, and a slave of its epoch has more of the log: the master lost the end, which may have
-    been acknowledged. Or it has no messages at all, and a slave has.
+    Its sends wait for slaves, and a slave of its epoch has more of the log: the master lost the end, or a part before
+    it, which may have been acknowledged. Or it has no messages at all, and a slave has.
     """
     members = await members_of(settings, registration, pool)
     for address, its in await _states_of(members, registration, pool):
         words = ""
         is_of_this_epoch = its.set_id == lineage.set_id and newest(its.epochs) == newest(lineage.epochs)
-        if its.role != SLAVE or its.end_position <= end_position or not its.set_id:
+        common = common_end(lineage.epochs, end_position, its.epochs, its.end_position)
+        if its.role != SLAVE or its.end_position <= common or not its.set_id:
             continue
         if lineage.set_id and is_of_this_epoch and waits_for_copies(settings):
-            words = f"this master lost the end of its log, which {address} has"
+            lost = "the end" if common == end_position else "a part"
+            words = f"this master lost {lost} of its log, which {address} has"
         elif not end_position and lineage.set_id in ("", its.set_id):
             words = f"this master has lost all its messages, and {address} has them"
         if words:

@@ -227,7 +227,10 @@ def move_aside(files: Files, segments: Segments, folder: str, damage: Damage) ->
 
 
 def blank_out(segments: Segments, damage: Damage) -> None:
-    """Overwrite a damaged part with blanks, so that the log continues after it. Raises: OSError, StorageError."""
+    """Overwrite a damaged part with blanks, so that the log continues after it. Raises: OSError, StorageError.
+
+    Blanks have zeros after their header: slaves write them so, and their logs must be equal.
+    """
     position = damage.position
     while position < damage.end_position:
         segment = segments.at(position)
@@ -236,6 +239,9 @@ def blank_out(segments: Segments, damage: Damage) -> None:
         if size < BLANK_BYTES_MIN:
             raise StorageError(f"{size} damaged bytes at position {position} of the log are too few to be salvaged")
         file = segments.file_of(segment)
-        file.write(position - segment.start, pack_blank(position, size))
+        blank = pack_blank(position, size)
+        file.write(position - segment.start, blank)
+        for at in range(len(blank), size, WINDOW_BYTES):
+            file.write(position - segment.start + at, bytes(min(WINDOW_BYTES, size - at)))
         file.sync()
         position += size

@@ -69,6 +69,8 @@ class RecoveryReport(msgspec.Struct, frozen=True):
     """The number of queues that were rebuilt because their files were incomplete."""
     problems: tuple[str, ...]
     took_ms: int = 0
+    hole_position: int = -1
+    """Where the first damaged part was, if whole records after it were kept; -1: there is none."""
 
     @property
     def is_damaged(self) -> bool:
@@ -110,6 +112,7 @@ class Recovery:
         self._kept_aside: list[str] = []
         self._cut_bytes = self._lost_records = 0
         self._cut_reason = ""
+        self._hole_position = -1
 
     def run(self) -> RecoveryReport:
         """Make log and queues agree. Raises: OSError, StorageError (LogDamaged: nothing was changed)."""
@@ -153,6 +156,7 @@ class Recovery:
             lost_files=len(known.lost_files),
             short_queues=short_queues,
             problems=tuple(found.problems),
+            hole_position=self._hole_position,
         )
 
     def _check_and_decide(self, known: LeftBehind) -> tuple[EnteredRecords, LogScan, Survey, bool]:
@@ -166,6 +170,7 @@ class Recovery:
             found.problems.append(_explain_end(survey))
         elif survey.damages:
             self._salvage(survey)
+            self._hole_position = survey.damages[0].position
             if is_explained:
                 found.problems += [_explain(damage) for damage in survey.damages]
                 found, scan, again = self._enter_behind(scan.position, found, known.claimed)

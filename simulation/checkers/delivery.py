@@ -113,7 +113,7 @@ class Intact(Checker):
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
-        self._told: dict[tuple[QueuePlace, int], str] = {}
+        self._told: dict[tuple[QueuePlace, int], SendAcknowledged] = {}
         self._elsewhere: set[str] = set()
         brokers = workload.brokers
         self._is_checked = brokers.copies_awaited > 1 if brokers.replicas else brokers.flushes_at_once
@@ -127,22 +127,24 @@ class Intact(Checker):
                 self._elsewhere.add(name)
             case SendAcknowledged(name=name, place=place, offset=offset) if name not in self._elsewhere:
                 if event.is_safe:
-                    self._told[place, offset] = name
+                    self._told[place, offset] = event
             case CallBegan(at_ms=at_ms, group=group, place=place, messages=messages):
                 for seen in () if self._rewinds.matter(group, place, at_ms) else messages:
                     self._check(at_ms, place, seen.offset, seen.name, group)
             case MessageFound(at_ms=at_ms, name=name, place=place, offset=offset):
                 self._check(at_ms, place, offset, name, "the queue")
-            case ProcessEnded(who=who, how="lost more"):
-                self._told = {at: name for at, name in self._told.items() if at[0][0] != who}
+            case ProcessEnded(who=who, how="lost more", safe_position=kept):
+                self._told = {
+                    at: told for at, told in self._told.items() if at[0][0] != who or told.log_position < kept
+                }
                 self._rewinds.see(event)
             case _:
                 self._rewinds.see(event)
 
     def _check(self, at_ms: int, place: QueuePlace, offset: int, name: str, where: str) -> None:
-        told = self._told.get((place, offset), name)
-        if told != name:
-            self.broken(at_ms, f"{where} has {name} at offset {offset} of {place}, which was returned to {told}")
+        told = self._told.get((place, offset))
+        if told is not None and told.name != name:
+            self.broken(at_ms, f"{where} has {name} at offset {offset} of {place}, which was returned to {told.name}")
 
 
 class DuplicatesExplained(Checker):

@@ -194,6 +194,8 @@ class MasterSeen(RunEvent, frozen=True):
     machine: str
     epoch: int
     """0: it never had a slave."""
+    set_id: str = ""
+    """Of the log: a broker all of whose machines lost their disks begins another one, with the first epoch."""
 
 
 class ReplicaLog(NamedTuple):

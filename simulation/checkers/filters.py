@@ -13,9 +13,11 @@ from staticfire.simulation.checkers.events import (
     ProcessBegan,
     ProcessEnded,
     RunEvent,
+    SendAcknowledged,
     SendBegan,
 )
 from staticfire.simulation.checkers.reaching import ReachesAll
+from staticfire.simulation.checkers.rewinds import PassedOffsets
 from staticfire.simulation.workload.description import Group, Workload
 
 
@@ -57,21 +59,25 @@ class FiltersKept(Checker):
     """
 
     promise = "a group gets every message that matches its tags or its condition, and no other"
-    hears = (SendBegan, CallBegan, CallEnded, OffsetSeen, MessageFound, ProcessBegan, ProcessEnded)
+    hears = (SendBegan, SendAcknowledged, CallBegan, CallEnded, OffsetSeen, MessageFound, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         self._sent: dict[str, SendBegan] = {}
         self._groups_of_calls: dict[int, str] = {}
+        self._passed = PassedOffsets()
         self._reaching: dict[str, ReachesAll] = {
             group.name: ReachesAll(
-                replace(workload, groups=[replace(group, expression=ALL_TAGS, condition=None)]), gets_all=False
+                replace(workload, groups=[replace(group, expression=ALL_TAGS, condition=None)]), self._passed
             )
             for group in workload.groups
             if group.is_filtering
         }
 
     def see(self, event: RunEvent) -> None:
+        if not self._reaching:
+            return
+        self._passed.see(event)
         match event:
             case SendBegan(name=name):
                 self._sent[name] = event
@@ -84,9 +90,6 @@ class FiltersKept(Checker):
                     self._reaching[self._groups_of_calls.pop(call)].see(event)
             case MessageFound():
                 self._found(event)
-            case OffsetSeen(group=group):
-                if group in self._reaching:
-                    self._reaching[group].see(event)
             case ProcessBegan() | ProcessEnded():
                 for reaching in self._reaching.values():
                     reaching.see(event)

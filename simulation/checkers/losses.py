@@ -7,14 +7,20 @@ A broker with slaves is one broker for checkers (`simulation/runs/replicas.py`).
 no master any more, and then with FAILED_OVER when a machine serves again: messages from `safe_position` on are gone.
 These may be acknowledged ones unless acknowledgements wait for copies. LOST_MORE: as many machines have lost data as
 have each message, or an administrator has accepted the loss.
+
+Of a disk that fails, nobody knows what it has.
 """
 
 from staticfire.simulation.checkers.events import ProcessEnded, SendAcknowledged
 from staticfire.simulation.workload.description import Brokers, Workload
 
 GONE, FAILED_OVER, LOST_MORE = "gone", "failed over", "lost more"
+DECIDES = "an administrator decides"
+"""The fault of a broker whose slave has refused to copy its master for long: the slave takes over."""
 WITHOUT_DATA = ("without power", "crashed")
 """Ends of a machine after which its log may be shorter."""
+LOSING_FAULTS = ("lose disk", "failing syncs", "failing writes", "failing reads", "misdirected reads")
+"""Faults of a machine after which its log may lack something, also while its process continues."""
 SHORTENING = (*WITHOUT_DATA, FAILED_OVER, LOST_MORE)
 
 

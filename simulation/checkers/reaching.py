@@ -6,14 +6,13 @@ from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
     MessageFound,
-    OffsetSeen,
     ProcessBegan,
     ProcessEnded,
     QueuePlace,
     RunEvent,
 )
-from staticfire.simulation.checkers.losses import SHORTENING, takes_acknowledged
-from staticfire.simulation.checkers.rewinds import Rewinds
+from staticfire.simulation.checkers.losses import takes_acknowledged
+from staticfire.simulation.checkers.rewinds import PassedOffsets, Rewinds
 from staticfire.simulation.workload.description import Workload
 
 
@@ -28,18 +27,11 @@ class ReachesAll(Checker):
     promise = "at the end, each group has consumed all messages of its topics, or moved them to its dead letters"
     hears = (CallBegan, CallEnded, MessageFound, ProcessBegan, ProcessEnded)
 
-    def __init__(self, workload: Workload, gets_all: bool = True) -> None:
-        """`gets_all`: if not, a filter keeps messages from the groups, so it is unknown which one was at an offset.
-
-        Then offsets must be seen, too.
-        """
+    def __init__(self, workload: Workload, passed: PassedOffsets | None = None) -> None:
+        """`passed`: given if a filter keeps messages from the groups, so it is unknown which one was at an offset."""
         super().__init__(workload)
-        self._gets_all = gets_all
+        self._passed_offsets = passed
         self._rewinds = Rewinds(workload)
-        self._passed: dict[tuple[str, QueuePlace], int] = {}
-        """The highest offset that a group got, or passed, before the queue became shorter."""
-        self._next: dict[tuple[str, QueuePlace], int] = {}
-        """The highest offset of a group that was seen."""
         self._was_there: dict[tuple[str, QueuePlace, int], str] = {}
         self._retries: dict[tuple[str, str], set[str]] = {}
         """By group and broker: messages that have failed and wait there for their retry."""
@@ -63,8 +55,6 @@ class ReachesAll(Checker):
                 self._rewinds.see(event)
                 if isinstance(event, ProcessEnded):
                     self._process_ended(event)
-            case OffsetSeen(group=group, place=place, offset=offset):
-                self._next[group, place] = max(offset, self._next.get((group, place), 0))
             case MessageFound(name=name, place=(_, topic, _)):
                 self._found.setdefault(topic, []).append(event)
                 if topic.startswith(DLQ_PREFIX):
@@ -76,13 +66,6 @@ class ReachesAll(Checker):
         if takes_acknowledged(ended, self.workload.brokers):
             for group in self.groups:
                 self._excused |= {(group, name) for name in self._retries.get((group, ended.who), ())}
-        if ended.how in SHORTENING:
-            for group, place, offset in self._was_there:
-                if place[0] == ended.who:
-                    self._passed[group, place] = max(offset, self._passed.get((group, place), 0))
-            for (group, place), offset in self._next.items():
-                if place[0] == ended.who:
-                    self._passed[group, place] = max(offset - 1, self._passed.get((group, place), 0))
 
     def _ended(self, began: CallBegan, is_success: bool) -> None:
         at, consumed = (began.group, began.place[0]), self._consumed[began.group]
@@ -105,8 +88,8 @@ class ReachesAll(Checker):
     def _check(self, group: str, found: MessageFound) -> None:
         was_there = self._was_there.get((group, found.place, found.offset), found.name)
         is_other = was_there != found.name
-        if not self._gets_all:
-            is_other = is_other or found.offset <= self._passed.get((group, found.place), -1)
+        if self._passed_offsets is not None:
+            is_other = is_other or self._passed_offsets.may_include(found)
         is_passed_over = is_other and self._rewinds.have_been(group, found.place)
         if is_passed_over or (group, found.name) in self._excused or self._is_retry_passed_over(group, found.name):
             return

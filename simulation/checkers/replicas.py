@@ -18,7 +18,7 @@ from staticfire.simulation.checkers.events import (
     SendAcknowledged,
     SendBegan,
 )
-from staticfire.simulation.checkers.losses import LOST_MORE
+from staticfire.simulation.checkers.losses import DECIDES, LOSING_FAULTS, LOST_MORE, WITHOUT_DATA
 from staticfire.simulation.workload.description import SYNC_PERIOD_MS, Workload
 
 # A slave learns the offsets of its master each slaveSyncPeriod; the rest is for requests that are late.
@@ -73,45 +73,73 @@ class QuorumKept(Checker):
 
 
 class OneMaster(Checker):
-    """In each epoch of a broker one machine accepts messages: whoever takes over begins a newer one."""
+    """In each epoch of a broker one machine accepts messages: whoever takes over begins a newer one.
+
+    Another log, with an epoch that there was already, is begun only after as many machines as have a message lost data.
+    """
 
     promise = "in each epoch, one machine of a broker is the master"
-    hears = (MasterSeen,)
+    hears = (MasterSeen, ProcessEnded)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
-        self._masters: dict[tuple[str, int], str] = {}
+        self._masters: dict[tuple[str, int], MasterSeen] = {}
+        """The first one that was seen, by broker and epoch."""
+        self._lost_ms: dict[str, int] = {}
 
     def see(self, event: RunEvent) -> None:
-        if isinstance(event, MasterSeen) and event.epoch:
-            first = self._masters.setdefault((event.broker, event.epoch), event.machine)
-            if first != event.machine:
-                words = f"{event.machine} is the master of {event.broker} in epoch {event.epoch}"
-                self.broken(event.at_ms, f"{words}, in which {first} was the master")
+        match event:
+            case ProcessEnded(at_ms=at_ms, who=who, how=how) if how == LOST_MORE:
+                self._lost_ms[who] = at_ms
+            case MasterSeen(broker=broker, epoch=epoch) if epoch:
+                self._compare(event, self._masters.setdefault((broker, epoch), event))
+            case _:
+                pass
+
+    def _compare(self, event: MasterSeen, first: MasterSeen) -> None:
+        if event.set_id != first.set_id and self._lost_ms.get(event.broker, -1) >= first.at_ms:
+            self._masters[event.broker, event.epoch] = event
+        elif (event.machine, event.set_id) != (first.machine, first.set_id):
+            words = f"{event.machine} is the master of {event.broker} in epoch {event.epoch}"
+            log = "" if event.set_id == first.set_id else " of another log"
+            self.broken(event.at_ms, f"{words}, in which {first.machine} was the master{log}")
 
 
 class ReplicasEqual(Checker):
     """At rest, the machines of a broker have the same log, byte by byte, and all slaves copy.
 
-    If more machines have lost data than may, slaves may refuse to remove what their master doesn't have any more.
+    A slave that refuses to copy its master until an administrator decides needs a reason: since all were in sync, one
+    of the machines has lost data, or its disk has failed.
     """
 
     promise = "at rest, the logs of a master and of its slaves are equal, byte by byte"
-    hears = (ReplicasSeen, ProcessEnded, NotSettled)
+    hears = (ReplicasSeen, ProcessEnded, FaultBegan, FaultEnded, NotSettled)
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
-        self._excused: set[str] = set()
+        self._spoiled: set[str] = set()
+        """Brokers one of whose machines may have lost data since all were in sync."""
+        self._failing: set[tuple[str, str]] = set()
         self._has_settled = True
 
     def see(self, event: RunEvent) -> None:
         match event:
-            case ProcessEnded(who=who, how=how) if how == LOST_MORE and self.workload.brokers.copies_awaited > 1:
-                self._excused.add(who)
             case NotSettled():
                 self._has_settled = False
-            case ReplicasSeen() if self._has_settled and event.broker not in self._excused:
+            case ReplicasSeen() if self._has_settled:
                 self._compare(event)
+            case ProcessEnded(who=who, how=how) if how in WITHOUT_DATA:
+                self._spoiled.add(self.workload.brokers.set_of(who))
+            case FaultBegan(what=what, target=who) if what in LOSING_FAULTS:
+                self._failing.add((what, who))
+                self._spoiled.add(self.workload.brokers.set_of(who))
+            case FaultEnded(what=what, target=who) if what in LOSING_FAULTS:
+                self._failing.discard((what, who))
+            case FaultEnded(what="replication", target=name):
+                if all(self.workload.brokers.set_of(who) != name for _, who in self._failing):
+                    self._spoiled.discard(name)
+            case FaultBegan(at_ms=at_ms, what=what, target=name) if what == DECIDES and name not in self._spoiled:
+                self.broken(at_ms, f"a slave of {name} refuses to copy its master, and no machine of it has lost data")
             case _:
                 pass
 

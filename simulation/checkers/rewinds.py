@@ -7,7 +7,19 @@ RocketMQ's members do the same. What a broker itself has after a start is never 
 its log.
 """
 
-from staticfire.simulation.checkers.events import ProcessBegan, ProcessEnded, QueuePlace, RunEvent
+from bisect import bisect_left, bisect_right
+
+from staticfire.simulation.checkers.events import (
+    CallBegan,
+    MessageFound,
+    OffsetSeen,
+    ProcessBegan,
+    ProcessEnded,
+    QueuePlace,
+    RunEvent,
+    SendAcknowledged,
+    SendBegan,
+)
 from staticfire.simulation.checkers.losses import SHORTENING
 from staticfire.simulation.workload.description import Workload
 
@@ -47,3 +59,60 @@ class Rewinds:
     def matter(self, group: str, place: QueuePlace, at_ms: int) -> bool:
         """Return whether members may still have offsets from before a power loss."""
         return at_ms <= self._until_ms.get((group, place[0]), -1)
+
+
+class PassedOffsets:
+    """Which offsets the members of a group that filters may have passed before the queue became shorter.
+
+    They pass messages that don't match up to the end of the queue, and no event tells how far. So each event that shows
+    how long a queue is counts: a response to a producer, a call of any group, an offset. A message that is stored later
+    than that, but at a lower offset, is one that they may skip. What was stored before, and survived, isn't.
+    """
+
+    def __init__(self) -> None:
+        self._began_ms: dict[str, int] = {}
+        self._acknowledged_ms: dict[str, int] = {}
+        self._elsewhere: set[str] = set()
+        """Half and delayed messages: the offset in the response isn't one of their queue."""
+        self._ends: dict[QueuePlace, tuple[list[int], list[int]]] = {}
+        """When a queue was longer than ever before, and its end then."""
+        self._shortened_ms: dict[str, list[int]] = {}
+
+    def see(self, event: RunEvent) -> None:
+        """Process what shows the end of a queue, and ends of brokers."""
+        match event:
+            case SendBegan(at_ms=at_ms, name=name):
+                self._began_ms[name] = at_ms
+                if event.due_ms or event.is_half:
+                    self._elsewhere.add(name)
+            case SendAcknowledged(at_ms=at_ms, name=name, place=place, offset=offset):
+                self._acknowledged_ms[name] = at_ms
+                if name not in self._elsewhere:
+                    self._note_end(at_ms, place, offset + 1)
+            case CallBegan(at_ms=at_ms, place=place, messages=messages):
+                self._note_end(at_ms, place, max((seen.offset for seen in messages), default=-1) + 1)
+            case OffsetSeen(at_ms=at_ms, place=place, offset=offset, end=end):
+                self._note_end(at_ms, place, max(offset, end))
+            case ProcessEnded(at_ms=at_ms, who=who, how=how) if how in SHORTENING:
+                self._shortened_ms.setdefault(who, []).append(at_ms)
+            case _:
+                pass
+
+    def _note_end(self, at_ms: int, place: QueuePlace, end: int) -> None:
+        times, ends = self._ends.setdefault(place, ([], []))
+        if not ends or end > ends[-1]:
+            times.append(at_ms)
+            ends.append(end)
+
+    def may_include(self, found: MessageFound) -> bool:
+        """Return whether the queue was already longer, and became shorter, before a message was stored in it."""
+        shortened_ms = self._shortened_ms.get(found.place[0], [])
+        count = len(shortened_ms)
+        if found.name in self._acknowledged_ms and found.name not in self._elsewhere:
+            count = bisect_right(shortened_ms, self._acknowledged_ms[found.name])
+        if not count:
+            return False
+        from_ms = max(self._began_ms.get(found.name, 0), shortened_ms[count - 1])
+        times, ends = self._ends.get(found.place, ([], []))
+        known = bisect_left(times, from_ms)
+        return known > 0 and found.offset < ends[known - 1]

@@ -125,7 +125,7 @@ class ReplicaSets:
             states = self._states(name)
             masters = {machine: state for machine, state in states.items() if state.is_serving}
             for machine, state in masters.items():
-                self._record.note(MasterSeen(self._world.uptime_ms, name, machine, newest(state.epochs)))
+                self._record.note(MasterSeen(self._world.uptime_ms, name, machine, newest(state.epochs), state.set_id))
             self._note_serving(name, masters)
             self._note_health(name, states, masters)
 
@@ -210,12 +210,22 @@ class ReplicaSets:
         spoiled = self._spoiled[name]
         spoiled.add(machine)
         if len(spoiled) >= self._brokers.copies_awaited:
-            self.lost_all(name)
+            self.lost_more(name, 0)
 
-    def lost_all(self, name: str) -> None:
-        """Note that any message of a broker may be gone: an administrator accepts it, or no machine has it."""
-        self._record.note(ProcessEnded(self._world.uptime_ms, name, LOST_MORE, 0))
+    def lost_more(self, name: str, kept: int) -> None:
+        """Note that messages of a broker from a position on may be gone: no machine has them, or one that gives way."""
+        self._record.note(ProcessEnded(self._world.uptime_ms, name, LOST_MORE, kept))
         self._record.states[ALL_LOST] += 1
+
+    def same_until(self, name: str) -> int:
+        """Return where the first record begins that not all machines of a broker that are up have."""
+        stores = [self._running[one].state.store for one in self._brokers.machines_of(name) if one in self._up]
+        begin = max(store.min_position for store in stores)
+        same = min(int(store.max_position) for store in stores)
+        for at_one_place in zip(*(store.records_from(begin) for store in stores), strict=False):
+            if len(set(at_one_place)) > 1:
+                return min(same, *(int(position) for position, _ in at_one_place))
+        return same
 
     def disputes(self, name: str) -> bool:
         """Return whether a slave refuses to copy the broker that serves as its master."""

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
 
+from staticfire.broker.replication.losing import count_messages
 from staticfire.failover.replicas import Failover, ReplicaAdmin
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError
 from staticfire.protocol.requests.replication import ControlReplication
 from staticfire.simulation.checkers.events import FaultBegan, FaultEnded
+from staticfire.simulation.checkers.losses import DECIDES
 from staticfire.simulation.runs.cluster import RunCluster
 from staticfire.simulation.runs.replicas import ReplicaSets
 from staticfire.simulation.workload.strikes import Strike
@@ -16,9 +18,8 @@ from staticfire.simulation.world.chance import source_of_chance
 End = Callable[[], Awaitable[None]]
 
 REFUSED = (BrokerAnswer, ClientError, NetworkError, ProtocolError)
-DECIDES = "an administrator decides"
-# An administrator who lets a lagging slave take over accepts any loss.
-ANY_LOSS = 1_000_000
+# An administrator who lets a lagging slave take over accepts the loss of a few more messages than the slave lacks.
+FURTHER_LOSSES = (3, 10, 30)
 LAGS_MS = 4_000
 TRIES_MAX = 60
 PAUSE_MS = 500
@@ -70,15 +71,16 @@ class ReplicaStriker:
                     break
                 accepts_loss = tries >= WAITS
                 self._replicas.lets_lose(name, accepts_loss)
-                if await self._fail_over(name, losing=ANY_LOSS if accepts_loss else None) is not None:
+                if await self._fail_over(name, accepts_loss=accepts_loss) is not None:
                     break
                 self._replicas.lets_lose(name, False)
 
     async def settle_disputes(self) -> None:
         """Decide for the slave if it and its master don't agree on which of them has the right log.
 
-        An administrator waits a while, stops the master, lets the slave take over, and names what may be lost: all. The
-        old master starts with an empty folder: one that never had a slave would keep its own log.
+        An administrator waits a while, stops the master, and lets the slave take over: what follows the place at which
+        their logs differ may be lost. The old master starts with an empty folder: one that never had a slave would keep
+        its own log.
         """
         for name in self._cluster.workload.brokers.names:
             for _ in range(WAITS):
@@ -92,12 +94,13 @@ class ReplicaStriker:
         machine, cluster = self._replicas.serving(name), self._cluster
         cluster.record.note(FaultBegan(cluster.now_ms, DECIDES, name))
         cluster.record.states["an administrator decided which log is the right one"] += 1
+        kept = self._replicas.same_until(name)
         cluster.kill(machine)
         for _ in range(TRIES_MAX):
-            if await self._fail_over(name, losing=ANY_LOSS) is not None:
+            if await self._fail_over(name, accepts_loss=True) is not None:
                 break
             await self._world.run_for(PAUSE_MS)
-        self._replicas.lost_all(name)
+        self._replicas.lost_more(name, kept)
         self._world.disk(machine).replace_all()
         await cluster.start(machine)
         cluster.record.note(FaultEnded(cluster.now_ms, DECIDES, name))
@@ -131,11 +134,13 @@ class ReplicaStriker:
 
         return heal
 
-    async def _fail_over(self, name: str, to: int | None = None, losing: int | None = None) -> Failover | None:
+    async def _fail_over(
+        self, name: str, to: int | None = None, losing: int | None = None, accepts_loss: bool = False
+    ) -> Failover | None:
         """Let a slave take over; return None if that was refused, or there is no answer."""
         states = self._cluster.record.states
         try:
-            done = await self._admin.failover(name, to, losing)
+            done = await self._admin.failover(name, to, losing, accepts_loss)
         except REFUSED:
             states["a failover by an administrator was refused"] += 1
             return None
@@ -170,10 +175,18 @@ class ReplicaStriker:
         if is_held:
             await asyncio.sleep(min(lasts_ms, LAGS_MS) / 1000)  # house: on virtual time
             self._replicas.lets_lose(name, True)
-            state = self._cluster.brokers[machine].replication_state() if machine in self._cluster.up else None
-            if state is None or await self._fail_over(name, state.broker_id, ANY_LOSS) is None:
+            if not await self._is_elected(name, machine, chance.choice(FURTHER_LOSSES)):
                 self._replicas.lets_lose(name, False)
         return lambda: self._release(machine)
+
+    async def _is_elected(self, name: str, machine: str, further: int) -> bool:
+        """Let a slave take over, and lose what it lacks and some messages more; return whether that was done."""
+        brokers, master = self._cluster.brokers, self._replicas.serving(name)
+        if not {machine, master} <= self._cluster.up:
+            return False
+        state = brokers[machine].replication_state()
+        lacks = count_messages(brokers[master].state.store.records_from(state.end_position))
+        return await self._fail_over(name, state.broker_id, lacks + further) is not None
 
 
 async def _nothing() -> None:

@@ -272,3 +272,51 @@ async def test_a_log_that_is_damaged_where_it_must_be_cut_is_copied_anew(world: 
     assert len(await pair.bodies(MASTER)) == 20
     pair.assert_equal(MASTER, SLAVE)
     await pair.close()
+
+
+def damage_middle(of: ReplicaSet) -> None:
+    """Kill the master, and lose a message that its disk hadn't confirmed, as after a failed fsync."""
+    log = next(path for path in sorted(of.world.disk(MASTER).files) if "/commitlog/" in path)
+    position = of.end(MASTER) // 2
+    of.world.kill(MASTER)
+    of.world.disk(MASTER).rot(log, position, 0xFF)
+
+
+UNSYNCED: dict[str, Any] = {"flush_interval_commit_log": 60_000}
+
+
+async def test_a_master_that_lost_a_part_of_its_log_waits_for_the_slave_that_has_it(world: SimulatedWorld) -> None:
+    pair = await filled(ReplicaSet(world, **SYNC, **UNSYNCED))
+    damage_middle(pair)
+    await pair.start(MASTER)
+    assert (await pair.state(MASTER)).waits_for_failover
+    assert "this master lost a part of its log" in (await pair.send(b"no")).remark
+    assert (await pair.failover()).master == address_of(SLAVE)
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert len(await pair.bodies(MASTER)) == 20
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
+
+
+async def test_slaves_have_what_an_asynchronous_master_has_that_lost_a_part_of_its_log(world: SimulatedWorld) -> None:
+    pair = await filled(ReplicaSet(world, **UNSYNCED))
+    damage_middle(pair)
+    await pair.start(MASTER)
+    await world.run_for(seconds=3)
+    await pair.until_caught_up()
+    assert b"10" not in await pair.bodies(SLAVE)
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
+
+
+async def test_a_slave_keeps_the_part_that_its_synchronous_master_lost_while_it_was_away(world: SimulatedWorld) -> None:
+    """Nothing but the place of the damage shows the master that the slave has more: both logs have the same end."""
+    pair = await filled(ReplicaSet(world, **SYNC, **UNSYNCED))
+    world.kill(SLAVE)
+    damage_middle(pair)
+    await pair.start(MASTER)
+    await pair.start(SLAVE)
+    await world.run_for(seconds=5)
+    assert "has other messages than its master, which lost a part of its log" in (await pair.state(SLAVE)).problem
+    assert len(await pair.bodies(SLAVE)) == 20
+    await pair.close()

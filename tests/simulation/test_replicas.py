@@ -1,12 +1,14 @@
 """Masters and slaves in the swarm: seeds without them stay what they were, checkers see what breaks a promise."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from staticfire.protocol.errors import UsageError
 from staticfire.simulation.checkers import Checker
-from staticfire.simulation.checkers.delivery import NothingLost
+from staticfire.simulation.checkers.delivery import Intact, NothingLost
 from staticfire.simulation.checkers.events import (
     FaultBegan,
     FaultEnded,
@@ -21,7 +23,7 @@ from staticfire.simulation.checkers.events import (
     SendAcknowledged,
     SendBegan,
 )
-from staticfire.simulation.checkers.losses import FAILED_OVER, GONE, LOST_MORE
+from staticfire.simulation.checkers.losses import DECIDES, FAILED_OVER, GONE, LOST_MORE
 from staticfire.simulation.checkers.replicas import OffsetsCopied, OneMaster, QuorumKept, ReplicasEqual
 from staticfire.simulation.runs.play import Play, play
 from staticfire.simulation.runs.seeds import made_for
@@ -136,6 +138,43 @@ def test_two_masters_of_one_epoch() -> None:
     assert not said(OneMaster, workload(), *seen, MasterSeen(3, "broker-a", "broker-a-0", 3))
     words = "broker-a-0 is the master of broker-a in epoch 2, in which broker-a-1 was the master"
     assert said(OneMaster, workload(), *seen, MasterSeen(3, "broker-a", "broker-a-0", 2)) == [words]
+
+
+def test_another_log_begins_with_an_old_epoch_only_after_all_was_lost() -> None:
+    first = MasterSeen(1, "broker-a", "broker-a-0", 2, "one")
+    other = MasterSeen(3, "broker-a", "broker-a-1", 2, "two")
+    assert said(OneMaster, workload(), first, other)
+    assert said(OneMaster, workload(), ProcessEnded(0, "broker-a", LOST_MORE, 0), first, other)
+    lost = ProcessEnded(2, "broker-a", LOST_MORE, 0)
+    assert not said(OneMaster, workload(), first, lost, other)
+    assert said(OneMaster, workload(), first, lost, MasterSeen(3, "broker-a", "broker-a-1", 2, "one"))
+    assert said(OneMaster, workload(), first, lost, other, MasterSeen(4, "broker-a", "broker-a-2", 2, "two"))
+
+
+@pytest.mark.parametrize(
+    ("before", "is_said"),
+    [
+        ((), True),
+        ((ProcessEnded(1_000, "broker-a-0", "killed"),), True),
+        ((ProcessEnded(1_000, "broker-a-0", "without power"),), False),
+        ((FaultBegan(1_000, "lose disk", "broker-a-1"),), False),
+        ((ProcessEnded(1_000, "broker-a-0", "without power"), FaultEnded(2_000, "replication", "broker-a")), True),
+        ((FaultBegan(1_000, "failing syncs", "broker-a-0"), FaultEnded(2_000, "replication", "broker-a")), False),
+        ((ProcessEnded(1_000, "broker-b-0", "without power"),), True),
+    ],
+    ids=["nothing", "a kill", "power", "a disk", "in sync since", "its disk still fails", "another broker"],
+)
+def test_a_slave_that_refuses_to_copy_needs_a_reason(before: Sequence[RunEvent], is_said: bool) -> None:
+    of = replace(workload(), brokers=replace(workload().brokers, count=2))
+    found = said(ReplicasEqual, of, *before, FaultBegan(3_000, DECIDES, "broker-a"))
+    words = "a slave of broker-a refuses to copy its master, and no machine of it has lost data"
+    assert found == ([words] if is_said else [])
+
+
+@pytest.mark.parametrize(("kept", "is_said"), [(900, True), (500, False)])
+def test_what_a_loss_doesnt_reach_stays_where_it_is(kept: int, is_said: bool) -> None:
+    lost, other = ProcessEnded(2_000, "broker-a", LOST_MORE, kept), MessageFound(9_000, "web-1/2", PLACE, 0)
+    assert bool(said(Intact, workload(**SYNC), *SENT, lost, other)) is is_said
 
 
 @pytest.mark.parametrize(
