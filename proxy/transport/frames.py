@@ -115,10 +115,8 @@ def goaway(last_stream_id: int, code: H2Code, words: str = "") -> bytes:
     return frame(GOAWAY, 0, 0, struct.pack(">II", last_stream_id, int(code)) + words.encode())
 
 
-def without_padding(payload: bytes, flags: int) -> bytes:
-    """Return the payload of a DATA or HEADERS frame without its padding. Raises: Http2Fault."""
-    if not flags & PADDED:
-        return payload
+def without_padding(payload: bytes) -> bytes:
+    """Return the payload of a DATA or HEADERS frame that is PADDED, without its padding. Raises: Http2Fault."""
     if not payload or payload[0] >= len(payload):
         raise Http2Fault(H2Code.PROTOCOL_ERROR, "the padding of a frame is longer than the frame")
     return payload[1 : len(payload) - payload[0]]

@@ -163,7 +163,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             self.outflow.control(frames.window_update(0, self._unreturned))
             self._window += self._unreturned
             self._unreturned = 0
-        data = frames.without_padding(payload, flags)
+        data = frames.without_padding(payload) if flags & frames.PADDED else payload
         if not data and not flags & frames.END_STREAM:
             self._empty_frames.take(self._uptime_ms)
         stream = self._known(stream_id, "DATA")
@@ -184,7 +184,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id % 2 == 0:
             raise Http2Fault(H2Code.PROTOCOL_ERROR, f"HEADERS on stream {stream_id}: clients must use odd numbers")
-        block = frames.without_padding(payload, flags)
+        block = frames.without_padding(payload) if flags & frames.PADDED else payload
         if flags & frames.HAS_PRIORITY:
             if len(block) < 5:
                 raise Http2Fault(H2Code.FRAME_SIZE_ERROR, "HEADERS is too short for its priority")
