@@ -23,14 +23,13 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Records
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.limits import PULL_ANSWER_BYTES_MAX
-from staticfire.protocol.names import is_retry_topic, pop_retry_topic
+from staticfire.protocol.names import pop_retry_topic
 from staticfire.protocol.pop_handles import (
     NORMAL,
-    RETRY,
-    RETRY_V2,
     OrderCounts,
     PopHandle,
     QueueKey,
+    flag_of,
     format_message_offsets,
     format_order_counts,
     format_start_offsets,
@@ -258,7 +257,7 @@ class PopFetcher:
         state = taken(old, offsets, request.attempt_id, (popped.pop_ms, request.invisible_time))
         tables.put_order(place, state, offset)
         tables.commit(place, offset)
-        counts = counts_of(state, (NORMAL if not is_retry_topic(place.topic) else flag_of(place.topic), place.queue_id))
+        counts = counts_of(state, (flag_of(place.topic), place.queue_id))
         popped.counts.by_offset.update(counts.by_offset)
         popped.counts.by_queue.update(counts.by_queue)
         popped.undo.append(lambda: tables.orders.put(place, old))
@@ -286,13 +285,6 @@ class PopFetcher:
         )  # fmt: skip
         topic = pack_topic(request.topic)
         return [rewritten(record, topic, handle) for record in single_records(slices, found.sizes)]
-
-
-def flag_of(topic: str) -> int:
-    """Return the flag of a topic in handles."""
-    if not is_retry_topic(topic):
-        return NORMAL
-    return RETRY_V2 if "+" in topic else RETRY
 
 
 def _names(place: GroupQueue) -> tuple[str, str, int]:
