@@ -4,19 +4,10 @@ from typing import NamedTuple
 
 from staticfire.protocol.command import RecordBatch
 from staticfire.protocol.errors import ProtocolError
-from staticfire.protocol.names import pop_retry_topic
-from staticfire.protocol.pop_handles import (
-    NORMAL,
-    RETRY,
-    RETRY_V2,
-    PopHandle,
-    parse_handle,
-    parse_order_counts,
-    parse_start_offsets,
-)
+from staticfire.protocol.pop_handles import PopHandle, flag_of, parse_handle, parse_order_counts, parse_start_offsets
 from staticfire.protocol.properties import POP_CK, UNIQ_KEY, find_property, text_property
 from staticfire.protocol.record import StoredRecord
-from staticfire.protocol.requests.pop import PopAnswer
+from staticfire.protocol.requests.pop import PopAnswer, PopMessage
 from staticfire.proxy.services.receipts import Receipt
 
 
@@ -32,12 +23,11 @@ class Popped(NamedTuple):
         return text_property(self.record.properties, UNIQ_KEY)
 
 
-def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str) -> list[Popped]:
+def popped_messages(answer: PopAnswer, request: PopMessage) -> list[Popped]:
     """Return the messages of a pop, in the response's order. Raises: ProtocolError."""
     batch: RecordBatch | None = answer.body
     if batch is None or not batch.records:
         return []
-    flags = {topic: NORMAL, pop_retry_topic(topic, group): RETRY, pop_retry_topic(topic, group, 2): RETRY_V2}
     starts = parse_start_offsets(answer.start_offset_info)
     counts = parse_order_counts(answer.order_count_info) if answer.order_count_info else None
     messages = []
@@ -46,15 +36,15 @@ def popped_messages(answer: PopAnswer, topic: str, group: str, broker_name: str)
         if told is not None:  # The broker rewrites retries: they carry their handle and the requested topic.
             pop = parse_handle(told.decode("utf-8", "replace"))
         else:
-            flag = flags.get(record.topic, NORMAL)
+            flag = flag_of(record.topic)
             start = starts.get((flag, record.queue_id))
             if start is None:
                 raise ProtocolError(
-                    f"the response to a pop of {topic} has a message of queue {record.queue_id}, but "
+                    f"the response to a pop of {request.topic} has a message of queue {record.queue_id}, but "
                     "no start offset for this queue"
                 )
             pop = PopHandle(
-                start, answer.pop_time, answer.invisible_time, answer.revive_qid, flag, broker_name,
+                start, answer.pop_time, answer.invisible_time, answer.revive_qid, flag, request.bname,
                 record.queue_id, record.queue_offset,
             )  # fmt: skip
         # In an ordered group, a redelivered message keeps its place; the broker sends its count outside of the record.

@@ -11,7 +11,7 @@ Source: PROTOCOL-HTTP2.md of gRPC.
 
 from collections.abc import Mapping
 
-from staticfire.proxy.transport.calls import MESSAGE_HEAD, GrpcAnswer, GrpcError, GrpcStatus, answer_head
+from staticfire.proxy.transport.calls import MESSAGE_HEAD, GrpcError, GrpcStatus
 from staticfire.proxy.transport.header_block import STATUS_200, pack_field
 
 MS_OF_UNIT = {"H": 3_600_000.0, "M": 60_000.0, "S": 1_000.0, "m": 1.0, "u": 0.001, "n": 0.000_001}
@@ -24,14 +24,6 @@ CONTENT_TYPE = "application/grpc"
 
 ANSWER_FIELDS = STATUS_200 + pack_field("content-type", CONTENT_TYPE.encode())
 WELL_ENDED = pack_field("grpc-status", b"0")
-
-
-def as_it_travels(answer: GrpcAnswer) -> bytes:
-    """Return a response as it is sent, with its length in front."""
-    if isinstance(answer, bytes):
-        return answer
-    message = answer.SerializeToString()
-    return answer_head(len(message)) + message
 
 
 def end_fields(status: GrpcStatus, message: str) -> bytes:

@@ -18,8 +18,16 @@ from typing import Any, NamedTuple, Protocol
 from google.protobuf.message import DecodeError, Message
 
 from staticfire.protocol.times import UptimeMs
-from staticfire.proxy.transport.calls import CallKind, GrpcAnswer, GrpcCall, GrpcError, GrpcStatus, Method
-from staticfire.proxy.transport.grpc_words import WELL_ENDED, RequestReader, as_it_travels, end_fields
+from staticfire.proxy.transport.calls import (
+    CallKind,
+    GrpcAnswer,
+    GrpcCall,
+    GrpcError,
+    GrpcStatus,
+    Method,
+    as_it_travels,
+)
+from staticfire.proxy.transport.grpc_words import WELL_ENDED, RequestReader, end_fields
 from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.proxy.transport.outflow import H2Stream
 from staticfire.runtime.addresses import Address, format_address
