@@ -192,11 +192,12 @@ class PopFetcher:
         """Return where a pop begins. This takes a pending reset, and commits an offset if there was none."""
         settings = self._state.settings
         offsets = self._tables.groups.offsets
-        if offsets.has_reset(*_names(place)) and settings.use_server_side_reset_offset:
-            reset = offsets.take_reset(*_names(place))
+        names = place.group, place.topic, place.queue_id
+        if offsets.has_reset(*names) and settings.use_server_side_reset_offset:
+            reset = offsets.take_reset(*names)
             if self._tables.orders.find(place) is not None:
                 self._tables.put_order(place, None, reset if reset is not None else NO_OFFSET)
-        committed = offsets.committed(*_names(place))
+        committed = offsets.committed(*names)
         if committed >= 0:
             return committed
         offset = queue.min_offset
@@ -209,7 +210,7 @@ class PopFetcher:
         settings = self._state.settings
         if not settings.enable_pop_message_threshold:
             return False
-        queue = self._tables.in_flight.find(*_names(place))
+        queue = self._tables.in_flight.find(place.group, place.topic, place.queue_id)
         return queue is not None and queue.count > settings.pop_inflight_message_threshold
 
     def _read(self, popped: OnePop, queue: Queue, place: GroupQueue, offset: int) -> tuple[ReadResult, int]:
@@ -264,8 +265,8 @@ class PopFetcher:
 
     def _go_back(self, place: GroupQueue, offset: int) -> None:
         """Set a group back to an offset, unless it has been set further back in the meantime."""
-        offsets = self._tables.groups.offsets
-        if offsets.committed(*_names(place)) > offset:
+        committed = self._tables.groups.offsets.committed(place.group, place.topic, place.queue_id)
+        if committed > offset:
             self._tables.commit(place, offset)
 
     def _as_asked_for(
@@ -285,7 +286,3 @@ class PopFetcher:
         )  # fmt: skip
         topic = pack_topic(request.topic)
         return [rewritten(record, topic, handle) for record in single_records(slices, found.sizes)]
-
-
-def _names(place: GroupQueue) -> tuple[str, str, int]:
-    return place.group, place.topic, place.queue_id

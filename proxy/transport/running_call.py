@@ -100,7 +100,7 @@ class RunningCall:
         # The size of these requests.
         self._waiting_bytes = 0
         self.held_bytes = 0
-        """The size of the requests that are incomplete or that the handler hasn't taken, as the connection counts it."""
+        """The size of the requests that are incomplete or that the handler hasn't taken, as it was last counted."""
         # Received bytes that weren't yet reported to the client as consumed.
         self._untold_bytes = 0
         self._has_all = False
