@@ -30,7 +30,7 @@ from staticfire.protocol.sys_flag import COMPRESSED
 from staticfire.proxy.proto.rocketmq_v2_pb2 import DigestType, Encoding, Message, MessageType
 from staticfire.proxy.proto.wire import LENGTHY, NUMBER, lengthy, moment, number, tag, text, varint
 from staticfire.proxy.services.message_types import DELAYED, FIFO, NORMAL, TRANSACTION, TYPE_NAMES, type_of_message
-from staticfire.proxy.services.popped import Popped
+from staticfire.proxy.services.receipts import Popped
 from staticfire.proxy.transport.calls import PackedAnswers, answer_head
 
 # Protobuf's timestamps end with the year 9999.

@@ -37,8 +37,8 @@ from staticfire.proxy.services.held_messages import INVISIBLE_MS, HeldMessage
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.names import group_of, topic_of
 from staticfire.proxy.services.pb_times import millis, timestamp
-from staticfire.proxy.services.popped import Popped, popped_messages
 from staticfire.proxy.services.receipt_work import RETURNED_AFTER_MS, ReceiptWork
+from staticfire.proxy.services.receipts import Popped, popped_messages
 from staticfire.proxy.services.received_messages import packer_of
 from staticfire.proxy.services.statuses import StatusError, ok, refused, status_of
 from staticfire.proxy.settings import INVISIBLE_MS_MAX

@@ -228,8 +228,8 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         self._flush_soon()
 
     def took(self, stream: H2Stream, size: int) -> None:
-        self._http2.took(stream, size)
-        self._flush_soon()
+        if self._http2.took(stream, size):
+            self._flush_soon()
 
     def hold(self, size: int) -> bool:
         self.held_bytes += size

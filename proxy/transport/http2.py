@@ -85,14 +85,19 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             self.outflow.control(frames.rst_stream(stream.id, code))
         self.outflow.drop(stream)
 
-    def took(self, stream: H2Stream, size: int) -> None:
-        """Report that `size` bytes of a stream's DATA are consumed, so that the client may send more."""
+    def took(self, stream: H2Stream, size: int) -> bool:
+        """Report that `size` bytes of a stream's DATA are consumed. Return whether there is a frame for the client now.
+
+        Such a frame lets the client send more.
+        """
         stream.unreturned += size
-        if stream.unreturned * 2 >= self._limits.stream_window_bytes and not stream.closed_there:
+        is_enough = stream.unreturned * 2 >= self._limits.stream_window_bytes and not stream.closed_there
+        if is_enough:
             if stream.id in self.streams:
                 self.outflow.control(frames.window_update(stream.id, stream.unreturned))
             stream.receive_window += stream.unreturned
             stream.unreturned = 0
+        return is_enough
 
     def receive(self, data: bytes, uptime_ms: UptimeMs = BEGINNING) -> list[Event]:
         """Return the events that these bytes cause. Raises: Http2Fault; don't call it again after that."""

@@ -272,7 +272,8 @@ class RunningCall:
 
     def drop(self) -> None:
         """End the call without a response: the client has cancelled it or is gone."""
-        self._over()
+        if not self.is_over:
+            self._over()
 
     def _crashed(self, error: Exception) -> None:
         log.error(
@@ -289,8 +290,6 @@ class RunningCall:
         self._owner.end(self.stream, fields)
 
     def _over(self) -> None:
-        if self.is_over:
-            return
         self.is_over = True
         if self._timer is not None:
             self._timer.cancel()
@@ -310,4 +309,5 @@ class RunningCall:
         self._owner.task_ended(self)
         if not task.cancelled() and task.exception() is not None:
             log.error("grpc_call_failed", method=self._call.method, error=repr(task.exception()))
-        self._over()
+        if not self.is_over:
+            self._over()

@@ -15,8 +15,7 @@ from staticfire.protocol.record import StoredRecord
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.services import received_messages
 from staticfire.proxy.services.message_types import type_of_message
-from staticfire.proxy.services.popped import Popped
-from staticfire.proxy.services.receipts import Receipt
+from staticfire.proxy.services.receipts import Popped, Receipt
 from staticfire.proxy.services.received_messages import MOMENT_MS_MAX, SHARE_BYTES, MessagePacker
 from staticfire.proxy.transport.calls import as_it_travels
 from staticfire.proxy.transport.grpc_words import RequestReader
