@@ -234,7 +234,9 @@ class BrokerCore(Service):
         Repeat for what they append.
         """
         while True:
-            self.pops.flush()
+            pops = self.pops.service
+            if pops is not None:
+                pops.log.flush()
             self._transactions.flush()
             began_ms = self._uptime_ms()
             arrivals = self._state.store.commit()
@@ -244,7 +246,7 @@ class BrokerCore(Service):
                 self._key_index.wake()
                 self._pulls.arrived(arrivals)
                 self._replication.written()
-            if not self.pops.settled(arrivals):
+            if pops is None or not pops.settled(arrivals):
                 break
         self._clock_control.settled()
 

@@ -110,7 +110,7 @@ def popped_messages(answer: PopAnswer, request: PopMessage) -> list[Popped]:
                     "no start offset for this queue"
                 )
             pop = PopHandle(
-                start, answer.pop_time, answer.invisible_time, answer.revive_qid, flag, request.bname,
+                start, answer.pop_time, answer.invisible_time, answer.revive_qid, flag, request.bname or "",
                 record.queue_id, record.queue_offset,
             )  # fmt: skip
         # In an ordered group, a redelivered message keeps its place; the broker sends its count outside of the record.

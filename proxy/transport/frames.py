@@ -69,15 +69,10 @@ _HEAD = struct.Struct(">HBBBI")
 _SETTING = struct.Struct(">HI")
 
 
-def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
+def frame(kind: int, flags: int, stream_id: int, payload: bytes | bytearray | memoryview = b"") -> bytes:
     """Return a complete frame."""
     size = len(payload)
     return _HEAD.pack(size >> 8, size & 0xFF, kind, flags, stream_id) + payload
-
-
-def data_head(size: int, flags: int, stream_id: int) -> bytes:
-    """Return the head of a DATA frame; the caller adds the payload."""
-    return _HEAD.pack(size >> 8, size & 0xFF, DATA, flags, stream_id)
 
 
 def settings_frame(settings: dict[int, int]) -> bytes:

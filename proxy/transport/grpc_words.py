@@ -94,7 +94,12 @@ class RequestReader:
         self._needed = MESSAGE_HEAD.size
         while end - position >= MESSAGE_HEAD.size:
             packed, size = MESSAGE_HEAD.unpack_from(data, position)
-            self._check(packed, size)
+            if packed:
+                words = "a compressed message: compression isn't supported here, send with grpc-encoding identity"
+                raise GrpcError(GrpcStatus.UNIMPLEMENTED, words)
+            if size > self._bytes_max:
+                words = f"a message of {size} bytes: the limit is {self._bytes_max} (grpcMaxInboundMessageSize)"
+                raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, words)
             start = position + MESSAGE_HEAD.size
             if end - start < size:
                 self._needed = MESSAGE_HEAD.size + size
@@ -105,11 +110,3 @@ class RequestReader:
             self._parts.append(data[position:])
         self.held_bytes = end - position
         return messages
-
-    def _check(self, packed: int, size: int) -> None:
-        if packed:
-            words = "a compressed message: compression isn't supported here, send with grpc-encoding identity"
-            raise GrpcError(GrpcStatus.UNIMPLEMENTED, words)
-        if size > self._bytes_max:
-            words = f"a message of {size} bytes: the limit is {self._bytes_max} (grpcMaxInboundMessageSize)"
-            raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, words)

@@ -124,7 +124,7 @@ class Outflow:
             stream.send_window -= size
             self._window -= size
             self.sent_frames += 1
-            self._write(frames.data_head(size, 0, stream.id) + message)
+            self._write(frames.frame(frames.DATA, 0, stream.id, message))
             return
         if not size:
             return
@@ -241,7 +241,7 @@ class Outflow:
         self.unsent_bytes -= size
         stream.send_window -= size
         self._window -= size
-        self._write(frames.data_head(size, 0, stream.id) + first[:size])
+        self._write(frames.frame(frames.DATA, 0, stream.id, first[:size]))
         self._note_ready(stream)
         if stream.is_ready:
             self._ready.move_to_end(stream)  # The other streams come first.
