@@ -1,13 +1,11 @@
 """What the requests of administrators need besides the tables: the key index and the counters."""
 
 import sqlite3
-from collections.abc import Mapping
 
 from staticfire.broker.handlers.runtime_info import RuntimeInfo
 from staticfire.broker.key_index import KeyIndexer
 from staticfire.broker.state import BrokerState
 from staticfire.broker.statistics import Statistics
-from staticfire.broker.store.consume_queue import Queue
 from staticfire.protocol.errors import StorageError
 from staticfire.runtime.log import logger
 from staticfire.runtime.sampled_counter import SAMPLE_MS
@@ -17,7 +15,7 @@ log = logger("broker")
 
 
 class Administration:
-    """Keeps the key index and the counters up to date."""
+    """Opens the key index, and samples the counters."""
 
     def __init__(
         self, state: BrokerState, statistics: Statistics, runtime_info: RuntimeInfo, index: KeyIndexer
@@ -39,11 +37,6 @@ class Administration:
         while True:
             await pause(SAMPLE_MS)
             self._statistics.sample(self._state.machine.clock.uptime_ms())
-
-    def stored(self, arrivals: Mapping[Queue, int], took_ms: int) -> None:
-        """Note a stored burst, and the duration of its write."""
-        self._statistics.stored(arrivals, self._state.store.max_position, took_ms)
-        self.index.wake()
 
     async def stop(self) -> None:
         """Close the index. The loops may still be running, and see that it is closed."""

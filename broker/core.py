@@ -66,6 +66,8 @@ class BrokerCore(Service):
         self.pops = services.pops
         self._transactions = services.waiting.transactions
         self._administration = services.administration
+        self._key_index = services.administration.index
+        self._statistics = tables.statistics
         self._families = families = RequestFamilies(tables, services, surface, self.settle)
         self._pulls = families.pulls
         self._is_slave = is_slave(settings)
@@ -233,16 +235,19 @@ class BrokerCore(Service):
         Repeat for what they append.
         """
         while True:
-            self.pops.flush()
+            pops = self.pops.service
+            if pops is not None:
+                pops.log.flush()
             self._transactions.flush()
             began_ms = self._uptime_ms()
             arrivals = self._state.store.commit()
             if arrivals:
                 self._progress.activity += 1
-                self._administration.stored(arrivals, self._uptime_ms() - began_ms)
+                self._statistics.stored(arrivals, self._state.store.max_position, self._uptime_ms() - began_ms)
+                self._key_index.wake()
                 self._pulls.arrived(arrivals)
                 self._replication.written()
-            if not self.pops.settled(arrivals):
+            if pops is None or not pops.settled(arrivals):
                 break
         self._clock_control.settled()
 

@@ -19,10 +19,11 @@ another program, so an invalid one is a ProtocolError with RocketMQ's text. Rock
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from staticfire.protocol.errors import ProtocolError
-from staticfire.protocol.names import pop_retry_topic
+from staticfire.protocol.names import is_retry_topic, pop_retry_topic
 from staticfire.protocol.numbers import INT64_MAX, INT64_MIN
 
 NORMAL, RETRY, RETRY_V2 = 0, 1, 2
@@ -33,6 +34,7 @@ QueueKey = tuple[int, int]
 """A flag and a queue id."""
 # RocketMQ's brokers read no more parts of a handle. Queue and offset are in the request's header.
 PARTS_MIN = 6
+_FLAGS_KEPT_MAX = 4096
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
@@ -59,6 +61,14 @@ class PopHandle(NamedTuple):
             start_offset=self.queue_offset, pop_time_ms=pop_time_ms, invisible_ms=invisible_ms,
             revive_queue=revive_queue,
         )  # fmt: skip
+
+
+@lru_cache(maxsize=_FLAGS_KEPT_MAX)
+def flag_of(topic: str) -> int:
+    """Return the flag of a topic in handles. RocketMQ: ExtraInfoUtil.getRetry."""
+    if not is_retry_topic(topic):
+        return NORMAL
+    return RETRY_V2 if "+" in topic else RETRY
 
 
 def format_handle(handle: PopHandle) -> str:
@@ -175,21 +185,17 @@ def _java_split(text: str, separator: str) -> list[str]:
     return parts
 
 
-def _long(text: str) -> int:
-    return _number(text, INT64_MIN, INT64_MAX)
-
-
-def _int(text: str) -> int:
-    return _number(text, _INT_MIN, _INT_MAX)
-
-
 def _flag(text: str) -> int:
     if text not in ("0", "1", "2"):
         raise ProtocolError("java.lang.IllegalArgumentException: getRetry fail, format is wrong")
     return int(text)
 
 
-def _number(text: str, least: int, most: int) -> int:
+def _int(text: str) -> int:
+    return _long(text, _INT_MIN, _INT_MAX)
+
+
+def _long(text: str, least: int = INT64_MIN, most: int = INT64_MAX) -> int:
     if _NUMBER.fullmatch(text) is None or not least <= (number := int(text)) <= most:
         raise ProtocolError(f'java.lang.NumberFormatException: For input string: "{text}"')
     return number

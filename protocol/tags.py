@@ -4,7 +4,7 @@ A broker filters only by hash code, because a consume queue stores nothing else.
 never too few. The consumer compares the text.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import msgspec
@@ -16,6 +16,9 @@ ALL_TAGS = "*"
 NO_TAG_CODE = 0
 
 _HASHES_KEPT_MAX = 4096
+EXPRESSIONS_MAX = 10_000
+# Longer expressions are not cached: a header may contain a megabyte of them.
+EXPRESSION_CHARACTERS_MAX = 1_024
 # The characters that String.trim() removes: U+0020 and everything below.
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 
@@ -87,3 +90,23 @@ class TagExpression(msgspec.Struct, frozen=True):
 
 
 EVERY_TAG = TagExpression(ALL_TAGS, frozenset(), frozenset())
+
+
+class TagTable:
+    """The expressions that were received with requests."""
+
+    def __init__(self) -> None:
+        self._expressions: dict[str, TagExpression] = {}
+
+    def test_of(self, text: str) -> Callable[[int], bool] | None:
+        """Return a test of the tags code of a message; None if all messages are wanted. Raises: TagExpressionError."""
+        if text == "*":
+            return None
+        expression = self._expressions.get(text)
+        if expression is None:
+            expression = TagExpression.parse(text)
+            if len(self._expressions) >= EXPRESSIONS_MAX:
+                self._expressions.clear()
+            if len(text) <= EXPRESSION_CHARACTERS_MAX:
+                self._expressions[text] = expression
+        return None if expression.all_tags else expression.matches_code

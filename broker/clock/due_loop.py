@@ -57,7 +57,7 @@ class DueLoop:
 
     def expect(self, due_ms: int) -> None:
         """Wake the loop by then, because an item with that due time was added."""
-        if self._acts_while_frozen and self._clock.stands and due_ms <= self._clock.message_ms():
+        if self._acts_while_frozen and due_ms <= self._clock.message_ms() and self._clock.stands:
             self._is_due_at_once = True
             self._awake.set()
         elif due_ms < self._sleeps_until_ms:

@@ -17,7 +17,7 @@ Different from RocketMQ
 from collections.abc import Callable
 
 from staticfire.broker.pop.checks import PopChecks
-from staticfire.broker.pop.fetching import OnePop, PopFetcher, flag_of
+from staticfire.broker.pop.fetching import OnePop, PopFetcher
 from staticfire.broker.pop.held import HeldPop, HeldPops
 from staticfire.broker.pop.holding import EARLY_MS, Holding
 from staticfire.broker.pop.peeking import PopPeeker
@@ -27,6 +27,7 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.names import pop_retry_topic
+from staticfire.protocol.pop_handles import flag_of
 from staticfire.protocol.requests.pop import (
     Notification,
     NotificationAnswer,

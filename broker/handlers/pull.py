@@ -197,7 +197,7 @@ class PullHandlers:
     def arrived(self, queues: Iterable[Queue]) -> None:
         """Try the held pulls of these queues again: messages have arrived."""
         held = self._held
-        if not len(held) or not self._state.settings.long_polling_enable:
+        if not held.count or not self._state.settings.long_polling_enable:
             return
         woken: dict[Connection, None] = {}
         for queue in queues:
@@ -243,7 +243,7 @@ class PullHandlers:
 
     def disconnected(self) -> None:
         """Drop the held pulls of closed connections soon. One pass handles all connections that close until then."""
-        if len(self._held):
+        if self._held.count:
             self._expiry.ring_by(self._uptime_ms())
 
     def _look_last(self, pull: HeldPull) -> None:

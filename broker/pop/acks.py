@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from staticfire.broker.clock.quiescence import PUSH
 from staticfire.broker.pop.events import NO_OFFSET, GroupQueue, OrderState
-from staticfire.broker.pop.fetching import REVIVE_QUEUE, flag_of
+from staticfire.broker.pop.fetching import REVIVE_QUEUE
 from staticfire.broker.pop.in_flight import GIVEN_BACK, CheckPoint, PoppedQueue
 from staticfire.broker.pop.orders import AckOutcome, acknowledged, free_at_ms, offset_behind, postponed
 from staticfire.broker.pop.tables import PopTables
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
-from staticfire.protocol.pop_handles import PopHandle
+from staticfire.protocol.pop_handles import PopHandle, flag_of
 from staticfire.protocol.requests.pop import ORDERLY_REVIVE_QUEUE
 from staticfire.runtime.connection import Connection
 

@@ -3,7 +3,6 @@
 from staticfire.broker.groups.subscription_groups import GroupTable
 from staticfire.broker.pulls.checks import Wanted
 from staticfire.broker.pulls.choosing import ConditionTable
-from staticfire.broker.pulls.tag_table import TagTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import ResponseCode
@@ -12,7 +11,7 @@ from staticfire.protocol.permissions import readable
 from staticfire.protocol.remarks import FAQ
 from staticfire.protocol.requests.pop import POP_MESSAGES_MAX, PopMessage
 from staticfire.protocol.requests.topics import TopicConfig
-from staticfire.protocol.tags import TagExpressionError
+from staticfire.protocol.tags import TagExpressionError, TagTable
 from staticfire.runtime.connection import Connection
 
 # A pop is refused if it arrives more than this after its own deadline.

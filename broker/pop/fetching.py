@@ -23,14 +23,13 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Records
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
 from staticfire.protocol.limits import PULL_ANSWER_BYTES_MAX
-from staticfire.protocol.names import is_retry_topic, pop_retry_topic
+from staticfire.protocol.names import pop_retry_topic
 from staticfire.protocol.pop_handles import (
     NORMAL,
-    RETRY,
-    RETRY_V2,
     OrderCounts,
     PopHandle,
     QueueKey,
+    flag_of,
     format_message_offsets,
     format_order_counts,
     format_start_offsets,
@@ -193,11 +192,12 @@ class PopFetcher:
         """Return where a pop begins. This takes a pending reset, and commits an offset if there was none."""
         settings = self._state.settings
         offsets = self._tables.groups.offsets
-        if offsets.has_reset(*_names(place)) and settings.use_server_side_reset_offset:
-            reset = offsets.take_reset(*_names(place))
+        names = place.group, place.topic, place.queue_id
+        if offsets.has_reset(*names) and settings.use_server_side_reset_offset:
+            reset = offsets.take_reset(*names)
             if self._tables.orders.find(place) is not None:
                 self._tables.put_order(place, None, reset if reset is not None else NO_OFFSET)
-        committed = offsets.committed(*_names(place))
+        committed = offsets.committed(*names)
         if committed >= 0:
             return committed
         offset = queue.min_offset
@@ -210,7 +210,7 @@ class PopFetcher:
         settings = self._state.settings
         if not settings.enable_pop_message_threshold:
             return False
-        queue = self._tables.in_flight.find(*_names(place))
+        queue = self._tables.in_flight.find(place.group, place.topic, place.queue_id)
         return queue is not None and queue.count > settings.pop_inflight_message_threshold
 
     def _read(self, popped: OnePop, queue: Queue, place: GroupQueue, offset: int) -> tuple[ReadResult, int]:
@@ -258,15 +258,15 @@ class PopFetcher:
         state = taken(old, offsets, request.attempt_id, (popped.pop_ms, request.invisible_time))
         tables.put_order(place, state, offset)
         tables.commit(place, offset)
-        counts = counts_of(state, (NORMAL if not is_retry_topic(place.topic) else flag_of(place.topic), place.queue_id))
+        counts = counts_of(state, (flag_of(place.topic), place.queue_id))
         popped.counts.by_offset.update(counts.by_offset)
         popped.counts.by_queue.update(counts.by_queue)
         popped.undo.append(lambda: tables.orders.put(place, old))
 
     def _go_back(self, place: GroupQueue, offset: int) -> None:
         """Set a group back to an offset, unless it has been set further back in the meantime."""
-        offsets = self._tables.groups.offsets
-        if offsets.committed(*_names(place)) > offset:
+        committed = self._tables.groups.offsets.committed(place.group, place.topic, place.queue_id)
+        if committed > offset:
             self._tables.commit(place, offset)
 
     def _as_asked_for(
@@ -286,14 +286,3 @@ class PopFetcher:
         )  # fmt: skip
         topic = pack_topic(request.topic)
         return [rewritten(record, topic, handle) for record in single_records(slices, found.sizes)]
-
-
-def flag_of(topic: str) -> int:
-    """Return the flag of a topic in handles."""
-    if not is_retry_topic(topic):
-        return NORMAL
-    return RETRY_V2 if "+" in topic else RETRY
-
-
-def _names(place: GroupQueue) -> tuple[str, str, int]:
-    return place.group, place.topic, place.queue_id

@@ -40,10 +40,8 @@ class HeldPops:
         self._by_topic: dict[str, dict[Key, list[HeldPop]]] = {}
         self._dues: list[tuple[int, int, HeldPop]] = []
         self._sequence = 0
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
+        self.count = 0
+        """How many are held."""
 
     def count_of(self, topic: str, key: Key) -> int:
         """Return how many wait with this key."""
@@ -61,10 +59,10 @@ class HeldPops:
         """Hold a pop."""
         insort(self._by_topic.setdefault(pop.topic, {}).setdefault(pop.key, []), pop, key=_deadline_of)
         pop.is_held = True
-        self._count += 1
+        self.count += 1
         self._sequence += 1
         heappush(self._dues, (pop.deadline_ms, self._sequence, pop))
-        if len(self._dues) > 2 * self._count + _STALE_MIN:
+        if len(self._dues) > 2 * self.count + _STALE_MIN:
             self._dues = [due for due in self._dues if due[2].is_held]
             heapify(self._dues)
 
@@ -109,7 +107,7 @@ class HeldPops:
 
     def _remove(self, pop: HeldPop) -> None:
         pop.is_held = False
-        self._count -= 1
+        self.count -= 1
         keys = self._by_topic[pop.topic]
         waiting = keys[pop.key]
         waiting.remove(pop)

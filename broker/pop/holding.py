@@ -50,7 +50,7 @@ class Holding:
     def is_full(self, held: HeldPops, topic: str, key: Key) -> bool:
         """Return whether no more can be held, with this key or in total."""
         settings = self._state.settings
-        return held.count_of(topic, key) > settings.pop_polling_size or len(held) >= settings.max_pop_polling_size
+        return held.count_of(topic, key) > settings.pop_polling_size or held.count >= settings.max_pop_polling_size
 
     def hold(self, held: HeldPops, call: Call, left_ms: int, wanted: Wanted = None) -> None:
         """Hold a request for this time."""
@@ -106,14 +106,9 @@ class Holding:
         for queue_id in (ALL_QUEUES, place.queue_id):
             self.wake(place.topic, (place.group, queue_id))
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a request is held or must be woken."""
-        return bool(self._wakes or len(self.pops) or len(self.notifications))
-
     def settled(self, arrivals: Mapping[Queue, int]) -> None:
         """Handle the end of a burst: wake the requests that its messages are for."""
-        if len(self.pops) or len(self.notifications):
+        if self.pops.count or self.notifications.count:
             for queue, first in arrivals.items():
                 self._arrived(queue, first)
         while self._wakes:

@@ -3,12 +3,11 @@
 The other modules are imported at the first pop, or at the start if there were pops before.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.state import BrokerState
-from staticfire.broker.store.consume_queue import Queue
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.names import revive_topic
@@ -102,15 +101,6 @@ class LazyPopService:
             self._settle()
 
     # -- while running -------------------------------------------------------------------------------------------
-
-    def flush(self) -> None:
-        """Add what the requests of POP have noted to the burst."""
-        if self.service is not None:
-            self.service.log.flush()
-
-    def settled(self, arrivals: Mapping[Queue, int]) -> bool:
-        """Handle the end of a burst; return whether there is another burst to write now."""
-        return self.service is not None and self.service.settled(arrivals)
 
     def next_due_ms(self) -> MessageMs | None:
         """Return when the next invisible time is over."""

@@ -57,7 +57,7 @@ class PopLog:
 
     def flush(self) -> None:
         """Append the noted events to the burst, after its messages."""
-        if not self.has_work:
+        if not self.pending and not self._waiting:
             return
         events, waiting = self.pending, self._waiting
         self.pending, self._waiting = [], []

@@ -75,9 +75,8 @@ class PopService:
 
     def settled(self, arrivals: Mapping[Queue, int]) -> bool:
         """Handle the end of a burst; return whether there is another burst to write now."""
-        holding, tables = self.holding, self._tables
-        if holding.is_busy:
-            holding.settled(arrivals)
+        tables = self._tables
+        self.holding.settled(arrivals)
         soonest_ms = min(tables.in_flight.take_soonest(), tables.orders.take_soonest())
         if soonest_ms != NEVER_MS:
             self._due.expect(soonest_ms)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.groups.version_fence import is_outdated, wanted, wanted_by
 from staticfire.broker.pulls.choosing import Choice, ConditionTable
-from staticfire.broker.pulls.tag_table import TagTable
 from staticfire.broker.state import BrokerState
 from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import LanguageCode, ResponseCode
@@ -14,7 +13,7 @@ from staticfire.protocol.permissions import readable
 from staticfire.protocol.remarks import FAQ, no_property_filter
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.protocol.requests.pull import FLAG_CLASS_FILTER, FLAG_SUBSCRIPTION, LitePullMessage, PullMessage
-from staticfire.protocol.tags import TagExpressionError
+from staticfire.protocol.tags import TagExpressionError, TagTable
 from staticfire.runtime.connection import Connection
 
 Wanted = Callable[[int], bool] | Choice | None

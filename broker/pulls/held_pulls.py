@@ -29,12 +29,10 @@ class HeldPulls:
     def __init__(self, pulls_max: int) -> None:
         self._pulls_max = pulls_max
         self._by_queue: dict[tuple[str, int], list[HeldPull]] = {}
-        self._count = 0
+        self.count = 0
+        """How many are held."""
         self.next_deadline_ms: UptimeMs | None = None
         """The first deadline of the pulls that the last `expire` has left."""
-
-    def __len__(self) -> int:
-        return self._count
 
     def __iter__(self) -> Iterator[HeldPull]:
         for waiting in self._by_queue.values():
@@ -42,7 +40,7 @@ class HeldPulls:
 
     def hold(self, pull: HeldPull) -> bool:
         """Hold a pull; return False if there are too many already."""
-        if self._count >= self._pulls_max:
+        if self.count >= self._pulls_max:
             return False
         key = (pull.topic, pull.queue_id)
         waiting = self._by_queue.get(key)
@@ -50,7 +48,7 @@ class HeldPulls:
             self._by_queue[key] = [pull]
         else:
             waiting.append(pull)
-        self._count += 1
+        self.count += 1
         return True
 
     def take(self, topic: str, queue_id: int) -> list[HeldPull]:
@@ -58,7 +56,7 @@ class HeldPulls:
         waiting = self._by_queue.pop((topic, queue_id), None)
         if waiting is None:
             return []
-        self._count -= len(waiting)
+        self.count -= len(waiting)
         return waiting
 
     def take_group(self, group: str, topic: str, queue_id: int) -> list[HeldPull]:
@@ -92,7 +90,7 @@ class HeldPulls:
                 kept.append(pull)
                 if self.next_deadline_ms is None or pull.deadline_ms < self.next_deadline_ms:
                     self.next_deadline_ms = pull.deadline_ms
-            self._count -= len(waiting) - len(kept)
+            self.count -= len(waiting) - len(kept)
             if kept:
                 self._by_queue[key] = kept
             else:

@@ -13,14 +13,11 @@ from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, RecordBatch
 from staticfire.protocol.errors import ProtocolError, broker_answer
 from staticfire.protocol.messages import ReceivedMessage
-from staticfire.protocol.names import pop_retry_topic
 from staticfire.protocol.pop_handles import (
-    NORMAL,
-    RETRY,
-    RETRY_V2,
     OrderCounts,
     PopHandle,
     QueueKey,
+    flag_of,
     parse_handle,
     parse_message_offsets,
     parse_order_counts,
@@ -133,7 +130,7 @@ def _handle_of(message: PoppedMessage, answer: PopAnswer, asked: PopAsked, infos
         if handle.queue_offset < 0:
             raise ProtocolError(f"the handle {own!r} doesn't identify its message")
         return handle
-    flag, queue_id, queue_offset = _flag_of(message.topic, asked), message.queue_id, message.queue_offset
+    flag, queue_id, queue_offset = flag_of(message.topic), message.queue_id, message.queue_offset
     start_offset = infos.start_offsets.get((flag, queue_id))
     if start_offset is None or queue_offset not in infos.message_offsets.get((flag, queue_id), ()):
         raise ProtocolError(
@@ -145,13 +142,6 @@ def _handle_of(message: PoppedMessage, answer: PopAnswer, asked: PopAsked, infos
         start_offset, answer.pop_time, answer.invisible_time, answer.revive_qid, flag, asked.broker_name, queue_id,
         queue_offset,
     )  # fmt: skip
-
-
-def _flag_of(topic: str, asked: PopAsked) -> int:
-    """Return which of its topics a group's message was stored in."""
-    if topic == asked.topic:
-        return NORMAL
-    return RETRY_V2 if topic == pop_retry_topic(asked.topic, asked.group, RETRY_V2) else RETRY
 
 
 def give_plain_topic(messages: Iterable[PoppedMessage], plain_topic: str) -> None:

@@ -22,7 +22,7 @@ Pure:
 - `access_needs.py`: what each call needs, and what it says about its user
 - `names.py`, `sent_messages.py`, `message_types.py`: checks, and what is stored
 - `message_groups.py`: the queue of a message group
-- `received_messages.py`, `popped.py`, `receipts.py`: messages for clients, and receipt handles
+- `received_messages.py`, `receipts.py`: messages for clients, and receipt handles
 - `client_settings.py`: the settings for clients; `open_transactions.py`: transactions that can still be ended
 - `pb_times.py`: times and durations of protobuf
 """

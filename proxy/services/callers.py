@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 from staticfire.proxy.proto.rocketmq_v2_pb2 import Code, Status
 from staticfire.proxy.services.statuses import StatusError, status_of
 from staticfire.proxy.transport.calls import GrpcCall
-from staticfire.runtime.addresses import format_address
+from staticfire.runtime.addresses import Address, format_address
 
 CLIENT_ID = "x-mq-client-id"
 LANGUAGE = "x-mq-language"
@@ -21,8 +21,12 @@ class Caller(NamedTuple):
     client_id: str
     language: str
     version: str
-    address: str
+    peer: Address
     remaining_ms: int | None
+
+    @property
+    def address(self) -> str:
+        return format_address(*self.peer)
 
 
 def caller_of(call: GrpcCall) -> Caller:
@@ -35,7 +39,7 @@ def caller_of(call: GrpcCall) -> Caller:
         client_id,
         metadata.get(LANGUAGE, ""),
         metadata.get(CLIENT_VERSION, ""),
-        format_address(*call.peer),
+        call.peer,
         call.remaining_ms(),
     )
 

@@ -30,7 +30,7 @@ from staticfire.protocol.sys_flag import COMPRESSED
 from staticfire.proxy.proto.rocketmq_v2_pb2 import DigestType, Encoding, Message, MessageType
 from staticfire.proxy.proto.wire import LENGTHY, NUMBER, lengthy, moment, number, tag, text, varint
 from staticfire.proxy.services.message_types import DELAYED, FIFO, NORMAL, TRANSACTION, TYPE_NAMES, type_of_message
-from staticfire.proxy.services.popped import Popped
+from staticfire.proxy.services.receipts import Popped
 from staticfire.proxy.transport.calls import PackedAnswers, answer_head
 
 # Protobuf's timestamps end with the year 9999.
@@ -109,13 +109,15 @@ class MessagePacker:
         field = _ANSWERED + varint(message_bytes)
         return answer_head(len(field) + message_bytes) + field + head
 
-    def shares(self, messages: Iterable[Popped]) -> Iterator[tuple[int, PackedAnswers]]:
-        """Yield all messages in order, in shares: the number of messages and their encoded form.
+    def shares(
+        self, first: PackedAnswers, messages: Iterable[Popped], last: PackedAnswers
+    ) -> Iterator[tuple[int, PackedAnswers]]:
+        """Yield these responses in order, in shares: the number of messages, and all of the share in encoded form.
 
         Each body is copied only once.
         """
-        pieces: list[bytes] = []
-        count, size = 0, 0
+        pieces: list[bytes] = [first]
+        count, size = 0, len(first)
         for record, receipt, reconsume_times in messages:
             before, body = self.before_body(record, reconsume_times + 1, str(receipt)), record.body
             pieces += (before, body)
@@ -125,8 +127,8 @@ class MessagePacker:
                 yield count, PackedAnswers(b"".join(pieces))
                 pieces.clear()
                 count = size = 0
-        if count:
-            yield count, PackedAnswers(b"".join(pieces))
+        pieces.append(last)
+        yield count, PackedAnswers(b"".join(pieces))
 
     def message(self, record: StoredRecord, attempt: int, receipt: str) -> bytes:
         """Return the bytes of a Message."""

@@ -37,12 +37,12 @@ from staticfire.proxy.services.held_messages import INVISIBLE_MS, HeldMessage
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.names import group_of, topic_of
 from staticfire.proxy.services.pb_times import millis, timestamp
-from staticfire.proxy.services.popped import Popped, popped_messages
 from staticfire.proxy.services.receipt_work import RETURNED_AFTER_MS, ReceiptWork
+from staticfire.proxy.services.receipts import Popped, popped_messages
 from staticfire.proxy.services.received_messages import packer_of
 from staticfire.proxy.services.statuses import StatusError, ok, refused, status_of
 from staticfire.proxy.settings import INVISIBLE_MS_MAX
-from staticfire.proxy.transport.calls import GrpcAnswer, GrpcCall
+from staticfire.proxy.transport.calls import GrpcAnswer, GrpcCall, as_it_travels
 
 # RocketMQ: minInvisibleTimeMillsForRecv.
 INVISIBLE_MS_MIN = 10_000
@@ -54,11 +54,10 @@ class WantedMessages(NamedTuple):
     """A checked receive."""
 
     client: KnownClient
-    topic: str
-    group: str
     attempts_max: int
     request: PopMessage
-    broker_name: str
+    address: str
+    """The broker's."""
     tags: TagExpression | None
     """None if the broker filters by a condition."""
     is_renewed: bool
@@ -66,10 +65,13 @@ class WantedMessages(NamedTuple):
 
 
 class PopOutcome(NamedTuple):
-    """The messages of a pop that are for the client."""
+    """The messages of a pop that are for the client; if there are none, `status` says why."""
 
-    status: Status
     messages: Sequence[Popped] = ()
+    status: Status | None = None
+
+
+_FOUND = as_it_travels(ReceiveMessageResponse(status=ok()))
 
 
 class ReceiveCalls:
@@ -96,23 +98,22 @@ class ReceiveCalls:
             wanted = await self._checked(request, caller_of(call))
             outcome = await self._popped(wanted)
         except Exception as error:  # noqa: BLE001 (one call of a client: its failure is its answer)
-            yield ReceiveMessageResponse(status=status_of(error))
-            yield self._delivered_now()
+            outcome = PopOutcome(status=status_of(error))
+        delivered_ms = self._cluster.client.machine.clock.wall_ms()
+        delivered = as_it_travels(ReceiveMessageResponse(delivery_timestamp=timestamp(delivered_ms)))
+        if not outcome.messages:
+            yield ReceiveMessageResponse(status=outcome.status)
+            yield delivered
             return
         written = 0
         try:
-            yield ReceiveMessageResponse(status=outcome.status)
-            packer = packer_of(wanted.topic, self._cluster.address(wanted.broker_name) or "0.0.0.0:0")
-            for count, answers in packer.shares(outcome.messages):
+            packer = packer_of(wanted.request.topic, wanted.address)
+            for count, answers in packer.shares(_FOUND, outcome.messages, delivered):
                 yield answers
                 written += count
-            yield self._delivered_now()
         finally:
             if written < len(outcome.messages):
                 self._return(wanted, outcome.messages[written:])
-
-    def _delivered_now(self) -> ReceiveMessageResponse:
-        return ReceiveMessageResponse(delivery_timestamp=timestamp(self._cluster.client.machine.clock.wall_ms()))
 
     # -- checks --------------------------------------------------------------------------------------------------
 
@@ -126,7 +127,7 @@ class ReceiveCalls:
         topic, group = topic_of(request.message_queue.topic), group_of(request.group)
         invisible_ms = invisible_ms_of(request, self._invisible_ms_min)
         tags = tags_of(request.filter_expression)
-        broker_name = await self._broker_name(topic, request.message_queue.broker.name)
+        broker_name, address = await self._broker(topic, request.message_queue.broker.name)
         config = await self._cluster.group(group)
         pop = PopMessage(
             consumer_group=group,
@@ -144,20 +145,22 @@ class ReceiveCalls:
             bname=broker_name,
         )
         timeout_ms = max(caller.remaining_ms or 0, poll_ms)
-        return WantedMessages(
-            client, topic, group, attempts_max(config), pop, broker_name, tags, request.auto_renew, timeout_ms
-        )
+        return WantedMessages(client, attempts_max(config), pop, address, tags, request.auto_renew, timeout_ms)
 
-    async def _broker_name(self, topic: str, wanted: str) -> str:
-        """Return the broker to pop from: the requested one, else the next. Raises: TopicNotFound, StatusError."""
+    async def _broker(self, topic: str, wanted: str) -> tuple[str, str]:
+        """Return name and address of the broker to pop from: the requested one, else the next.
+
+        Raises: TopicNotFound, StatusError.
+        """
         route = await self._cluster.route(topic)
         readables = [one.broker_name for one in route.queue_datas if readable(one.perm) and one.read_queue_nums > 0]
-        names = sorted(name for name in readables if self._cluster.address(name) is not None)
-        if wanted in names:
-            return wanted
-        if not names:
+        known = [(name, at) for name in sorted(readables) if (at := self._cluster.address(name)) is not None]
+        if not known:
             raise StatusError(Code.FORBIDDEN, "no readable queue")
-        return names[self._cluster.turn(topic, len(names))]
+        for name, address in known:
+            if name == wanted:
+                return name, address
+        return known[self._cluster.turn(topic, len(known))]
 
     # -- pops ----------------------------------------------------------------------------------------------------
 
@@ -171,40 +174,42 @@ class ReceiveCalls:
             raise
 
     async def _pop(self, wanted: WantedMessages) -> PopOutcome:
-        answer = await self._cluster.ask(wanted.broker_name, wanted.request, wanted.timeout_ms)
+        request = wanted.request
+        answer = await self._cluster.client.pool.ask(wanted.address, request, wanted.timeout_ms)
         if answer.code == ResponseCode.POLLING_FULL:
-            return PopOutcome(Status(code=Code.TOO_MANY_REQUESTS, message="polling full"))
+            return PopOutcome(status=Status(code=Code.TOO_MANY_REQUESTS, message="polling full"))
         if answer.code in (ResponseCode.POLLING_TIMEOUT, ResponseCode.PULL_NOT_FOUND):
-            return PopOutcome(Status(code=Code.MESSAGE_NOT_FOUND, message="no new message"))
+            return PopOutcome(status=Status(code=Code.MESSAGE_NOT_FOUND, message="no new message"))
         if answer.code != ResponseCode.SUCCESS or not isinstance(answer, PopAnswer):
-            return PopOutcome(refused(answer.code, answer.remark))
-        found = popped_messages(answer, wanted.topic, wanted.group, wanted.broker_name)
+            return PopOutcome(status=refused(answer.code, answer.remark))
+        found = popped_messages(answer, request)
         kept = [message for message in found if self._is_for_client(message, wanted)]
         if not kept:
-            return PopOutcome(Status(code=Code.MESSAGE_NOT_FOUND, message="no match message"))
+            return PopOutcome(status=Status(code=Code.MESSAGE_NOT_FOUND, message="no match message"))
         for message in kept if wanted.is_renewed else ():
             self._hold(message, wanted)
-        return PopOutcome(ok(), kept)
+        return PopOutcome(kept)
 
     def _is_for_client(self, message: Popped, wanted: WantedMessages) -> bool:
         """Return whether the client gets a message. If not, acknowledge it or move it to the dead letters."""
+        topic, group = wanted.request.topic, wanted.request.consumer_group
         if wanted.tags is not None and not wanted.tags.all_tags:
             tag = text_property(message.record.properties, TAGS)
             if not wanted.tags.matches(tag or None):
-                done = self._work.ack(wanted.topic, wanted.group, message.receipt)
+                done = self._work.ack(topic, group, message.receipt)
                 self._background.start(done, "the acknowledgement of a message that doesn't match")
                 return False
         if message.reconsume_times >= wanted.attempts_max:
-            dead = self._work.bury(wanted.topic, wanted.group, message.receipt, message.message_id)
+            dead = self._work.bury(topic, group, message.receipt, message.message_id)
             self._background.start(dead, "a dead letter")
             return False
         return True
 
     def _hold(self, message: Popped, wanted: WantedMessages) -> None:
-        uptime_ms = self._cluster.client.machine.clock.uptime_ms()
+        request, uptime_ms = wanted.request, self._cluster.client.machine.clock.uptime_ms()
         held = HeldMessage(
-            wanted.client.client_id, wanted.group, wanted.topic, message.message_id, message.receipt, uptime_ms,
-            message.reconsume_times,
+            wanted.client.client_id, request.consumer_group, request.topic, message.message_id, message.receipt,
+            uptime_ms, message.reconsume_times,
         )  # fmt: skip
         self._work.hold(held)
 
@@ -212,10 +217,11 @@ class ReceiveCalls:
 
     def _return(self, wanted: WantedMessages, messages: Sequence[Popped]) -> None:
         """Make messages that haven't reached the client visible again soon."""
+        topic, group = wanted.request.topic, wanted.request.consumer_group
         for message in messages:
-            held = self._work.take(wanted.client.client_id, wanted.group, message.receipt, message.message_id)
+            held = self._work.take(wanted.client.client_id, group, message.receipt, message.message_id)
             receipt = message.receipt if held is None else held.receipt
-            again = self._work.change(wanted.topic, wanted.group, receipt, RETURNED_AFTER_MS)
+            again = self._work.change(topic, group, receipt, RETURNED_AFTER_MS)
             self._background.start(again, "the return of a message")
 
     async def _return_when_there(self, wanted: WantedMessages, pop: "asyncio.Task[PopOutcome]") -> None:

@@ -52,6 +52,14 @@ def answer_head(size: int) -> bytes:
     return MESSAGE_HEAD.pack(0, size)
 
 
+def as_it_travels(answer: GrpcAnswer) -> PackedAnswers:
+    """Return a response as it is sent, with its length in front."""
+    if isinstance(answer, bytes):
+        return answer
+    message = answer.SerializeToString()
+    return PackedAnswers(answer_head(len(message)) + message)
+
+
 class GrpcStatus(IntEnum):
     """The status of a call (gRPC's codes). The result of a request is usually in the status of the response instead."""
 

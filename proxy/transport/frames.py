@@ -69,15 +69,10 @@ _HEAD = struct.Struct(">HBBBI")
 _SETTING = struct.Struct(">HI")
 
 
-def frame(kind: int, flags: int, stream_id: int, payload: bytes = b"") -> bytes:
+def frame(kind: int, flags: int, stream_id: int, payload: bytes | bytearray | memoryview = b"") -> bytes:
     """Return a complete frame."""
     size = len(payload)
     return _HEAD.pack(size >> 8, size & 0xFF, kind, flags, stream_id) + payload
-
-
-def data_head(size: int, flags: int, stream_id: int) -> bytes:
-    """Return the head of a DATA frame; the caller adds the payload."""
-    return _HEAD.pack(size >> 8, size & 0xFF, DATA, flags, stream_id)
 
 
 def settings_frame(settings: dict[int, int]) -> bytes:
@@ -115,10 +110,8 @@ def goaway(last_stream_id: int, code: H2Code, words: str = "") -> bytes:
     return frame(GOAWAY, 0, 0, struct.pack(">II", last_stream_id, int(code)) + words.encode())
 
 
-def without_padding(payload: bytes, flags: int) -> bytes:
-    """Return the payload of a DATA or HEADERS frame without its padding. Raises: Http2Fault."""
-    if not flags & PADDED:
-        return payload
+def without_padding(payload: bytes) -> bytes:
+    """Return the payload of a DATA or HEADERS frame that is PADDED, without its padding. Raises: Http2Fault."""
     if not payload or payload[0] >= len(payload):
         raise Http2Fault(H2Code.PROTOCOL_ERROR, "the padding of a frame is longer than the frame")
     return payload[1 : len(payload) - payload[0]]

@@ -118,7 +118,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
                     self._received(event)
                 elif (running := self._calls.pop(event.stream, None)) is not None:
                     running.drop()
-                    self._note_idle()
+                    self.idle_since = self._clock.uptime_ms()
         except Http2Fault as fault:
             self.reject(fault.code, str(fault))
             return
@@ -152,10 +152,11 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         ):
             self._http2.refuse(stream)
             return
+        stream.first_fields = ANSWER_FIELDS
         try:
             running = self._new_call(event)
         except GrpcError as error:
-            self.end(stream, ANSWER_FIELDS + end_fields(error.status, error.message))
+            self.end(stream, end_fields(error.status, error.message))
             return
         if running is None:
             return
@@ -201,7 +202,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
                 method=fields[":method"][:20],
                 path=fields[":path"][:100],
             )
-        self.begin(stream, pack_field(":status", status) + pack_field("content-type", b"text/plain"))
+        stream.first_fields = pack_field(":status", status) + pack_field("content-type", b"text/plain")
         self.answer(stream, HELLO)
         self.end(stream, end_fields(GrpcStatus.UNIMPLEMENTED, "this is not a gRPC call"))
 
@@ -216,10 +217,6 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
 
     # -- to the client: used by calls ----------------------------------------------------------------------------
 
-    def begin(self, stream: H2Stream, fields: bytes) -> None:
-        self._http2.outflow.begin(stream, fields)
-        self._flush_soon()
-
     def answer(self, stream: H2Stream, message: bytes) -> None:
         self._http2.outflow.answer(stream, message)
         self._flush_soon()
@@ -227,12 +224,12 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
     def end(self, stream: H2Stream, fields: bytes) -> None:
         self._calls.pop(stream, None)
         self._http2.outflow.end(stream, fields)
-        self._note_idle()
+        self.idle_since = self._clock.uptime_ms()
         self._flush_soon()
 
     def took(self, stream: H2Stream, size: int) -> None:
-        self._http2.took(stream, size)
-        self._flush_soon()
+        if self._http2.took(stream, size):
+            self._flush_soon()
 
     def hold(self, size: int) -> bool:
         self.held_bytes += size
@@ -247,7 +244,7 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
 
     def task_ended(self, running: RunningCall) -> None:
         self._tasks.pop(running, None)
-        self._note_idle()
+        self.idle_since = self._clock.uptime_ms()
 
     def fail_held(self) -> None:
         """End the calls whose requests take the room that others need."""
@@ -285,9 +282,6 @@ class GrpcConnection:  # house: the calls of a connection and all that ends them
         if self._http2.outflow.is_paused and waiting_bytes < self._waiting_bytes:
             self.stuck_since = self._clock.uptime_ms()
         self._waiting_bytes = waiting_bytes
-
-    def _note_idle(self) -> None:
-        self.idle_since = self._clock.uptime_ms()
 
     def _flush_soon(self) -> None:
         """Flush at the end of this turn of the event loop."""

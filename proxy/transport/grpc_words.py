@@ -11,7 +11,7 @@ Source: PROTOCOL-HTTP2.md of gRPC.
 
 from collections.abc import Mapping
 
-from staticfire.proxy.transport.calls import MESSAGE_HEAD, GrpcAnswer, GrpcError, GrpcStatus, answer_head
+from staticfire.proxy.transport.calls import MESSAGE_HEAD, GrpcError, GrpcStatus
 from staticfire.proxy.transport.header_block import STATUS_200, pack_field
 
 MS_OF_UNIT = {"H": 3_600_000.0, "M": 60_000.0, "S": 1_000.0, "m": 1.0, "u": 0.001, "n": 0.000_001}
@@ -24,14 +24,6 @@ CONTENT_TYPE = "application/grpc"
 
 ANSWER_FIELDS = STATUS_200 + pack_field("content-type", CONTENT_TYPE.encode())
 WELL_ENDED = pack_field("grpc-status", b"0")
-
-
-def as_it_travels(answer: GrpcAnswer) -> bytes:
-    """Return a response as it is sent, with its length in front."""
-    if isinstance(answer, bytes):
-        return answer
-    message = answer.SerializeToString()
-    return answer_head(len(message)) + message
 
 
 def end_fields(status: GrpcStatus, message: str) -> bytes:
@@ -102,7 +94,12 @@ class RequestReader:
         self._needed = MESSAGE_HEAD.size
         while end - position >= MESSAGE_HEAD.size:
             packed, size = MESSAGE_HEAD.unpack_from(data, position)
-            self._check(packed, size)
+            if packed:
+                words = "a compressed message: compression isn't supported here, send with grpc-encoding identity"
+                raise GrpcError(GrpcStatus.UNIMPLEMENTED, words)
+            if size > self._bytes_max:
+                words = f"a message of {size} bytes: the limit is {self._bytes_max} (grpcMaxInboundMessageSize)"
+                raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, words)
             start = position + MESSAGE_HEAD.size
             if end - start < size:
                 self._needed = MESSAGE_HEAD.size + size
@@ -113,11 +110,3 @@ class RequestReader:
             self._parts.append(data[position:])
         self.held_bytes = end - position
         return messages
-
-    def _check(self, packed: int, size: int) -> None:
-        if packed:
-            words = "a compressed message: compression isn't supported here, send with grpc-encoding identity"
-            raise GrpcError(GrpcStatus.UNIMPLEMENTED, words)
-        if size > self._bytes_max:
-            words = f"a message of {size} bytes: the limit is {self._bytes_max} (grpcMaxInboundMessageSize)"
-            raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, words)

@@ -115,7 +115,10 @@ class HeaderDecoder:
             elif first & 0x20:  # A new size limit for the table.
                 if fields:
                     raise HPACKDecodingError("the size of the table changes after a field")
-                limit, position = _prefixed(block, position, 0x1F)
+                limit = first & 0x1F
+                position += 1
+                if limit == 0x1F:
+                    limit, position = _integer(block, position, 0x1F)
                 self._resize(limit)
                 continue
             else:  # A literal field, which isn't added.
@@ -131,7 +134,10 @@ class HeaderDecoder:
         return fields, left >= 0, tuple(names)
 
     def _literal(self, block: bytes, position: int, mask: int) -> tuple[_Field, int]:
-        index, position = _prefixed(block, position, mask)
+        index = block[position] & mask
+        position += 1
+        if index == mask:
+            index, position = _integer(block, position, mask)
         if index == 0:
             name, name_bytes, position = _string(block, position)
         else:
@@ -183,15 +189,11 @@ def fault_of_fields(names: tuple[str, ...], fields: dict[str, str]) -> str:
     return "" if fields.get("te", "trailers") == "trailers" else "te is not trailers"
 
 
-def _prefixed(block: bytes, position: int, mask: int) -> tuple[int, int]:
-    """Return a number that begins in the low bits (`mask`) of a byte, and the position after it."""
-    value = block[position] & mask
-    position += 1
-    return (value, position) if value < mask else _integer(block, position, mask)
-
-
 def _integer(block: bytes, position: int, value: int) -> tuple[int, int]:
-    """Return a number whose remaining bytes begin at `position`, and the position after it (RFC 7541, section 5.1)."""
+    """Return a number that doesn't fit into the low bits of its first byte, and the position after it.
+
+    `value`: those bits, which are all 1; the rest begins at `position` (RFC 7541, section 5.1).
+    """
     shift = 0
     while True:
         byte = block[position]
@@ -206,8 +208,10 @@ def _integer(block: bytes, position: int, value: int) -> tuple[int, int]:
 
 def _string(block: bytes, position: int) -> tuple[str, int, int]:
     """Return a text, its size in bytes, and the position after it."""
-    is_packed = block[position] & 0x80
-    size, position = _prefixed(block, position, 0x7F)
+    is_packed, size = block[position] & 0x80, block[position] & 0x7F
+    position += 1
+    if size == 0x7F:
+        size, position = _integer(block, position, 0x7F)
     end = position + size
     if end > len(block):
         raise HPACKDecodingError("a text ends after its block")

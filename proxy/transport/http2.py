@@ -85,14 +85,19 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             self.outflow.control(frames.rst_stream(stream.id, code))
         self.outflow.drop(stream)
 
-    def took(self, stream: H2Stream, size: int) -> None:
-        """Report that `size` bytes of a stream's DATA are consumed, so that the client may send more."""
+    def took(self, stream: H2Stream, size: int) -> bool:
+        """Report that `size` bytes of a stream's DATA are consumed. Return whether there is a frame for the client now.
+
+        Such a frame lets the client send more.
+        """
         stream.unreturned += size
-        if stream.unreturned * 2 >= self._limits.stream_window_bytes and not stream.closed_there:
+        is_enough = stream.unreturned * 2 >= self._limits.stream_window_bytes and not stream.closed_there
+        if is_enough:
             if stream.id in self.streams:
                 self.outflow.control(frames.window_update(stream.id, stream.unreturned))
             stream.receive_window += stream.unreturned
             stream.unreturned = 0
+        return is_enough
 
     def receive(self, data: bytes, uptime_ms: UptimeMs = BEGINNING) -> list[Event]:
         """Return the events that these bytes cause. Raises: Http2Fault; don't call it again after that."""
@@ -163,7 +168,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
             self.outflow.control(frames.window_update(0, self._unreturned))
             self._window += self._unreturned
             self._unreturned = 0
-        data = frames.without_padding(payload, flags)
+        data = frames.without_padding(payload) if flags & frames.PADDED else payload
         if not data and not flags & frames.END_STREAM:
             self._empty_frames.take(self._uptime_ms)
         stream = self._known(stream_id, "DATA")
@@ -184,7 +189,7 @@ class Http2:  # house: the rules of a connection in one place: a few lines for e
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
         if stream_id % 2 == 0:
             raise Http2Fault(H2Code.PROTOCOL_ERROR, f"HEADERS on stream {stream_id}: clients must use odd numbers")
-        block = frames.without_padding(payload, flags)
+        block = frames.without_padding(payload) if flags & frames.PADDED else payload
         if flags & frames.HAS_PRIORITY:
             if len(block) < 5:
                 raise Http2Fault(H2Code.FRAME_SIZE_ERROR, "HEADERS is too short for its priority")

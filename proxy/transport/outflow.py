@@ -44,6 +44,7 @@ class H2Stream:
 
     __slots__ = (
         "closed_there",
+        "first_fields",
         "id",
         "is_ready",
         "last_fields",
@@ -66,6 +67,8 @@ class H2Stream:
         self.closed_there = False
         self.pending: deque[bytes | bytearray | memoryview] = deque()
         self.pending_bytes = 0
+        self.first_fields = b""
+        """The header block that begins the response; empty as soon as it has been written."""
         self.last_fields = b""
         """The header block that ends the response; empty until the handler has finished."""
         self.is_ready = False
@@ -108,12 +111,11 @@ class Outflow:
         self._out_bytes += len(frame)
         self.control_bytes += len(frame)
 
-    def begin(self, stream: H2Stream, fields: bytes) -> None:
-        """Send the header fields of a response."""
-        self._write(frames.frame(frames.HEADERS, frames.END_HEADERS, stream.id, fields))
-
     def answer(self, stream: H2Stream, message: bytes) -> None:
-        """Send a part of a response as soon as the windows permit it."""
+        """Send a part of a response as soon as the windows permit it, after the fields that begin the response."""
+        if stream.first_fields:
+            self._write(frames.frame(frames.HEADERS, frames.END_HEADERS, stream.id, stream.first_fields))
+            stream.first_fields = b""
         size = len(message)
         fits = (
             size <= stream.send_window and size <= self._window and size <= min(self.frame_bytes_max, PIECE_BYTES_MAX)
@@ -122,7 +124,7 @@ class Outflow:
             stream.send_window -= size
             self._window -= size
             self.sent_frames += 1
-            self._write(frames.data_head(size, 0, stream.id) + message)
+            self._write(frames.frame(frames.DATA, 0, stream.id, message))
             return
         if not size:
             return
@@ -137,8 +139,11 @@ class Outflow:
         self._advance(stream)
 
     def end(self, stream: H2Stream, last_fields: bytes) -> bool:
-        """Send the fields that end a response, after all of its data. Return whether they have left."""
-        stream.last_fields = last_fields
+        """Send the fields that end a response, after all of its data. Return whether they have left.
+
+        A response without data has one header block: what begins it and what ends it.
+        """
+        stream.last_fields = stream.first_fields + last_fields
         if stream.pending:
             return False
         self._finish(stream)
@@ -236,7 +241,7 @@ class Outflow:
         self.unsent_bytes -= size
         stream.send_window -= size
         self._window -= size
-        self._write(frames.data_head(size, 0, stream.id) + first[:size])
+        self._write(frames.frame(frames.DATA, 0, stream.id, first[:size]))
         self._note_ready(stream)
         if stream.is_ready:
             self._ready.move_to_end(stream)  # The other streams come first.

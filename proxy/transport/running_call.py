@@ -18,8 +18,16 @@ from typing import Any, NamedTuple, Protocol
 from google.protobuf.message import DecodeError, Message
 
 from staticfire.protocol.times import UptimeMs
-from staticfire.proxy.transport.calls import CallKind, GrpcAnswer, GrpcCall, GrpcError, GrpcStatus, Method
-from staticfire.proxy.transport.grpc_words import ANSWER_FIELDS, WELL_ENDED, RequestReader, as_it_travels, end_fields
+from staticfire.proxy.transport.calls import (
+    CallKind,
+    GrpcAnswer,
+    GrpcCall,
+    GrpcError,
+    GrpcStatus,
+    Method,
+    as_it_travels,
+)
+from staticfire.proxy.transport.grpc_words import WELL_ENDED, RequestReader, end_fields
 from staticfire.proxy.transport.limits import TransportLimits
 from staticfire.proxy.transport.outflow import H2Stream
 from staticfire.runtime.addresses import Address, format_address
@@ -38,8 +46,6 @@ class CallOwner(Protocol):
     """The connection, as seen by a call."""
 
     def answer(self, stream: H2Stream, message: bytes) -> None: ...
-
-    def begin(self, stream: H2Stream, fields: bytes) -> None: ...
 
     def end(self, stream: H2Stream, fields: bytes) -> None: ...
 
@@ -91,8 +97,10 @@ class RunningCall:
         self._limits = limits
         self._reader = RequestReader(limits.request_bytes_max)
         self._requests: deque[bytes] = deque()
+        # The size of these requests.
+        self._waiting_bytes = 0
         self.held_bytes = 0
-        """The size of the requests that are incomplete or that the handler hasn't taken."""
+        """The size of the requests that are incomplete or that the handler hasn't taken, as it was last counted."""
         # Received bytes that weren't yet reported to the client as consumed.
         self._untold_bytes = 0
         self._has_all = False
@@ -102,7 +110,6 @@ class RunningCall:
         self._begun_ms: UptimeMs | None = None
         self._clock = facts.clock
         self._waiter: asyncio.Future[None] | None = None
-        self._has_begun = False
         self.stream = stream
         self.task: asyncio.Task[None] | None = None
         self.is_over = False
@@ -113,11 +120,10 @@ class RunningCall:
 
     def receive(self, data: bytes, ended: bool) -> None:
         """Process received bytes. Start the handler when it has what it needs. Raises: GrpcError."""
-        before = self._reader.held_bytes
         messages = self._reader.feed(data)
-        self._requests.extend(messages)
-        self._hold(self._reader.held_bytes - before + sum(map(len, messages)) + REQUEST_BYTES * len(messages))
         if messages:
+            self._requests.extend(messages)
+            self._waiting_bytes += sum(map(len, messages)) + REQUEST_BYTES * len(messages)
             self._begun_ms = None
         self._untold_bytes += len(data)
         self._has_all = ended
@@ -128,17 +134,15 @@ class RunningCall:
                 raise GrpcError(GrpcStatus.INTERNAL, "the client closed the stream in the middle of a message")
             if messages or ended:
                 self._wake()
-            self._tell_room()
-            return
-        self._tell_room()
-        if ended or len(self._requests) > 1:
+        elif ended or len(self._requests) > 1:
             self._start_with_one()
+        self._count_waiting()
 
     def _start_with_one(self) -> None:
         if len(self._requests) != 1 or self._reader.held_bytes:
             words = f"received {len(self._requests)} requests: {self._call.method} needs exactly one"
             raise GrpcError(GrpcStatus.INTERNAL, words)
-        request = self._parse(self._requests.popleft())
+        request = self._next_request()
         if self.kind is CallKind.UNARY:
             self._start(self._answer_once(request))
         else:
@@ -159,8 +163,8 @@ class RunningCall:
     async def _iterate(self) -> AsyncIterator[Message]:
         while not self.is_over:
             if self._requests:
-                request = self._parse(self._requests.popleft())
-                self._tell_room()
+                request = self._next_request()
+                self._count_waiting()
                 yield request
                 continue
             if self._has_all:
@@ -171,24 +175,28 @@ class RunningCall:
             finally:
                 self._waiter = None
 
-    def _parse(self, data: bytes) -> Message:
-        self._hold(-len(data) - REQUEST_BYTES)
+    def _next_request(self) -> Message:
+        data = self._requests.popleft()
+        self._waiting_bytes -= len(data) + REQUEST_BYTES
         try:
             return self._method.request_type.FromString(data)
         except DecodeError:
             words = f"{len(data)} bytes that are not a {self._method.request_type.DESCRIPTOR.name}"
             raise GrpcError(GrpcStatus.INTERNAL, words) from None
 
-    def _hold(self, size: int) -> None:
+    def _count_waiting(self) -> None:
+        """Count what is incomplete or waits. Let the client send more, unless too much waits for the handler.
+
+        Raises: GrpcError.
+        """
+        size = self._reader.held_bytes + self._waiting_bytes - self.held_bytes
         self.held_bytes += size
-        if not self._owner.hold(size) and size > 0:
+        if size and not self._owner.hold(size) and size > 0:
             words = "the incomplete and waiting requests of all clients exceed their limit"
             raise GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, words)
-
-    def _tell_room(self) -> None:
-        """Let the client send more, unless too many requests wait for the handler."""
-        waiting = self.held_bytes - self._reader.held_bytes if self.kind is CallKind.BIDI else 0
-        if self._untold_bytes and waiting <= self._limits.unread_requests_bytes_max:
+        if self._untold_bytes and (
+            self.kind is not CallKind.BIDI or self._waiting_bytes <= self._limits.unread_requests_bytes_max
+        ):
             size, self._untold_bytes = self._untold_bytes, 0
             self._owner.took(self.stream, size)
 
@@ -218,7 +226,6 @@ class RunningCall:
             self._crashed(error)
         else:
             if not self.is_over:
-                self._begin()
                 self._owner.answer(self.stream, as_it_travels(answer))
                 self._end(WELL_ENDED)
 
@@ -235,7 +242,6 @@ class RunningCall:
             self._crashed(error)
         else:
             if not self.is_over:
-                self._begin()
                 self._end(WELL_ENDED)
 
     async def send(self, answer: GrpcAnswer) -> None:
@@ -245,7 +251,6 @@ class RunningCall:
         """
         if self.is_over:
             raise GrpcError(GrpcStatus.CANCELLED, f"{self._call.method}: the call has ended")
-        self._begin()
         self._owner.answer(self.stream, as_it_travels(answer))
         while self.stream.pending_bytes > self._limits.stream_unsent_bytes_max:
             if self._taken is None:
@@ -258,22 +263,17 @@ class RunningCall:
         if taken is not None and not taken.done():
             taken.set_result(None)
 
-    def _begin(self) -> None:
-        if not self._has_begun:
-            self._has_begun = True
-            self._owner.begin(self.stream, ANSWER_FIELDS)
-
     # -- the end -------------------------------------------------------------------------------------------------
 
     def fail(self, error: GrpcError) -> None:
         """End the call with an error, unless it is over."""
         if not self.is_over:
-            fields = end_fields(error.status, error.message)
-            self._end(fields if self._has_begun else ANSWER_FIELDS + fields)
+            self._end(end_fields(error.status, error.message))
 
     def drop(self) -> None:
         """End the call without a response: the client has cancelled it or is gone."""
-        self._over()
+        if not self.is_over:
+            self._over()
 
     def _crashed(self, error: Exception) -> None:
         log.error(
@@ -290,16 +290,15 @@ class RunningCall:
         self._owner.end(self.stream, fields)
 
     def _over(self) -> None:
-        if self.is_over:
-            return
         self.is_over = True
         if self._timer is not None:
             self._timer.cancel()
         self._requests.clear()
-        self._owner.hold(-self.held_bytes)
+        if self.held_bytes:
+            self._owner.hold(-self.held_bytes)
+            self.held_bytes = 0
         self._owner.forget_metadata(self._metadata_bytes)
-        self.held_bytes = 0
-        if self.task is not None and self.task is not _current_task():
+        if self.task is not None and self.task is not asyncio.current_task(self.task.get_loop()):
             self.task.cancel()
         self._resolve_taken()
 
@@ -310,11 +309,5 @@ class RunningCall:
         self._owner.task_ended(self)
         if not task.cancelled() and task.exception() is not None:
             log.error("grpc_call_failed", method=self._call.method, error=repr(task.exception()))
-        self._over()
-
-
-def _current_task() -> "asyncio.Task[Any] | None":
-    try:
-        return asyncio.current_task()
-    except RuntimeError:
-        return None
+        if not self.is_over:
+            self._over()

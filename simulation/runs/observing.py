@@ -228,7 +228,7 @@ def _tables_of(broker: Broker) -> dict[str, int]:
     return {
         "members": sum(len(group.channel_info_table) for group in consumers.values()),
         "groups online": len(consumers),
-        "held pulls": len(tables.held),
+        "held pulls": tables.held.count,
         "queue locks": len(tables.groups.queue_locks),
         "open transactions": len(broker.transactions),
         "popped messages": sum(queue.count for group in consumers for queue in broker.pops.taken_by(group)),

@@ -25,4 +25,4 @@ def test_one_that_was_woken_for_nothing_and_waits_on_ends_once() -> None:
         assert held.take("orders", pop.key, lambda _: True) is pop
         held.hold(pop)
     assert held.take_all() == [pop]
-    assert (len(held), held.next_deadline_ms(), held.take_all()) == (0, None, [])
+    assert (held.count, held.next_deadline_ms(), held.take_all()) == (0, None, [])

@@ -13,8 +13,8 @@ from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.protocol.times import UptimeMs
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.services.service import MessagingService
-from staticfire.proxy.transport.calls import SERVICE, GrpcAnswer, GrpcCall, GrpcError, GrpcStatus
-from staticfire.proxy.transport.grpc_words import RequestReader, as_it_travels
+from staticfire.proxy.transport.calls import SERVICE, GrpcAnswer, GrpcCall, GrpcError, GrpcStatus, as_it_travels
+from staticfire.proxy.transport.grpc_words import RequestReader
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.stand import NAMESERVER, Stand
 

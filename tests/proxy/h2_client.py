@@ -30,11 +30,11 @@ from staticfire.proxy.transport.calls import (
     GrpcStatus,
     Methods,
     PackedAnswers,
+    as_it_travels,
     bidi,
     server_stream,
     unary,
 )
-from staticfire.proxy.transport.grpc_words import as_it_travels
 from staticfire.runtime.machine import Machine
 
 OPEN = [

@@ -12,8 +12,8 @@ from staticfire.client.admin.access import AccessAdmin
 from staticfire.client.explain.explainer import explain_group
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.services.access_needs import presented_by
-from staticfire.proxy.transport.calls import SERVICE, GrpcCall
-from staticfire.proxy.transport.grpc_words import RequestReader, as_it_travels
+from staticfire.proxy.transport.calls import SERVICE, GrpcCall, as_it_travels
+from staticfire.proxy.transport.grpc_words import RequestReader
 from staticfire.runtime.credentials import Credentials
 from staticfire.simulation.world import SimulatedWorld
 from tests.proxy.grpc_stand import BYTES_MAX, GROUP, TOPIC, GrpcStand, over_the_wire, resource

@@ -121,6 +121,22 @@ def test_what_was_under_way_when_a_stream_ended_has_no_effect() -> None:
     assert frames.window_update(0, 60_000) in http2.outflow.flush()  # The connection's window is the client's again.
 
 
+@pytest.mark.parametrize("message", [b"", b"paid"])
+def test_a_response_without_data_is_one_header_block(message: bytes) -> None:
+    http2 = Http2(LIMITS)
+    (opened,) = http2.receive(BEGIN + headers(1, FLAGS | frames.END_STREAM))
+    assert isinstance(opened, CallOpened)
+    http2.outflow.flush()
+    first, last = pack_field(":status", b"200"), pack_field("grpc-status", b"0")
+    opened.stream.first_fields = first
+    if message:
+        http2.outflow.answer(opened.stream, message)
+    http2.outflow.end(opened.stream, last)
+    separate = headers(1, FLAGS, first) + frames.frame(frames.DATA, 0, 1, message)
+    end = headers(1, FLAGS | frames.END_STREAM, last if message else first + last)
+    assert http2.outflow.flush() == (separate if message else b"") + end
+
+
 def test_nothing_comes_after_a_reset_of_a_stream_that_had_been_answered() -> None:
     http2 = Http2(LIMITS)
     (opened,) = http2.receive(BEGIN + headers(1))

@@ -15,9 +15,9 @@ from staticfire.protocol.record import StoredRecord
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.services import received_messages
 from staticfire.proxy.services.message_types import type_of_message
-from staticfire.proxy.services.popped import Popped
-from staticfire.proxy.services.receipts import Receipt
+from staticfire.proxy.services.receipts import Popped, Receipt
 from staticfire.proxy.services.received_messages import MOMENT_MS_MAX, SHARE_BYTES, MessagePacker
+from staticfire.proxy.transport.calls import as_it_travels
 from staticfire.proxy.transport.grpc_words import RequestReader
 
 TOPIC, HOST = "orders", bytes((10, 0, 0, 30, 0, 0, 0x2A, 0x9F))
@@ -163,14 +163,17 @@ def test_answers_are_packed_in_order_and_none_is_left_out(sizes: list[int]) -> N
         pop = PopHandle(0, 1_764_000_000_000, 60_000, 4, 0, "broker-a", 2, number)
         record = StoredRecord(0, 0, 0, 9, 2, number, 0, 0, 0, 0, 0, 0, 0, bytes(8), TOPIC, b"", bytes(size))
         messages.append(Popped(record, Receipt(pop, 9), 3))
-    counts, answers = [], []
-    for count, share in MessagePacker(TOPIC, HOST).shares(messages):
-        counts.append(count)
+    first = as_it_travels(pb.ReceiveMessageResponse(status=pb.Status(code=pb.OK)))
+    last = as_it_travels(pb.ReceiveMessageResponse(delivery_timestamp=pb.Timestamp(seconds=5)))
+    answers = []
+    for count, share in MessagePacker(TOPIC, HOST).shares(first, messages, last):
         read = [pb.ReceiveMessageResponse.FromString(each) for each in RequestReader(1 << 30).feed(share)]
-        assert len(read) == count
+        assert sum(each.HasField("message") for each in read) == count
         answers += read
         held = [len(answer.message.body) for answer in read[:-1]]
         assert sum(held) < SHARE_BYTES, "what follows a full share waits unpacked"
+    assert answers.pop(0).status.code == pb.OK
+    assert answers.pop().delivery_timestamp.seconds == 5
     assert [answer.message.system_properties.queue_offset for answer in answers] == list(range(len(sizes)))
     assert [len(answer.message.body) for answer in answers] == sizes
     assert all(answer.message.system_properties.delivery_attempt == 4 for answer in answers)

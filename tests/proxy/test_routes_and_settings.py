@@ -22,7 +22,7 @@ pytestmark = pytest.mark.row("G3")
 
 ENDPOINTS = pb.Endpoints(scheme=pb.AddressScheme.DOMAIN_NAME, addresses=[pb.Address(host="my.example", port=9999)])
 READ_WRITE, READ = pb.Permission.READ_WRITE, pb.Permission.READ
-CALLER = Caller("client", "JAVA", "5.0.7", "10.0.0.9:1", None)
+CALLER = Caller("client", "JAVA", "5.0.7", ("10.0.0.9", 1), None)
 NORMAL, FIFO = pb.MessageType.NORMAL, pb.MessageType.FIFO
 
 

@@ -145,7 +145,7 @@ async def test_held_pulls_that_wake_up_wait_as_well(tmp_path: Path) -> None:
         consumer.data_received(
             b"".join(NATIVE_CODEC.encode_request(pull, opaque, False) for opaque, pull in enumerate(pulls))
         )
-        assert len(broker.tables.held) == 100
+        assert broker.tables.held.count == 100
         producer.data_received(frame)
         while wire.buffer:
             await wire.take()

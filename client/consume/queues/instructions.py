@@ -49,8 +49,6 @@ class GiveBack(msgspec.Struct, frozen=True, gc=False):
 
     messages: Sequence[ReceivedMessage]
     delay_level: int
-    is_overdue: bool = False
-    """They took too long, and their listener is still running."""
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False):

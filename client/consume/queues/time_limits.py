@@ -110,7 +110,7 @@ class Overdue:
 
     def _give_back(self, message: ReceivedMessage, uptime_ms: UptimeMs) -> GiveBack:
         self._sending[message.queue_offset] = False
-        return GiveBack((message,), self._limits.delay_level(uptime_ms - message.consume_started_ms), is_overdue=True)
+        return GiveBack((message,), self._limits.delay_level(uptime_ms - message.consume_started_ms))
 
     def failed(self, message: ReceivedMessage) -> bool:
         """Note that the listener has failed. Return whether the message is being sent back already."""
