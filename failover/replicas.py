@@ -34,6 +34,8 @@ CATCH_UP_MS = 3_000
 FENCE_MS = 15_000
 POLL_MS = 20
 ROUTE_WAIT_MS = 5_000
+# The largest number that a request can contain.
+LOSING_MAX = 2**63 - 1
 
 
 class Replica(NamedTuple):
@@ -168,6 +170,8 @@ class ReplicaAdmin:
         """
         if losing is not None and losing < 0:
             raise UsageError(f"losing={losing}: the number of lost messages can't be below 0")
+        if losing is not None and losing > LOSING_MAX:
+            raise UsageError(f"losing={losing}: the number of lost messages can't be above {LOSING_MAX}")
         replicas = await self.all(broker)
         master = next((one for one in replicas if one.broker_id == MASTER_ID), None)
         if master is not None and master.state is not None and not master.state.waits_for_failover:
