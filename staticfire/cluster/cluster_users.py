@@ -48,7 +48,7 @@ class RunningUsers:
             await access.remove_user(name)
 
     async def allow(self, name: str, resource: str, actions: str, *sources: str) -> None:
-        """Allow a user something, like `"Topic:orders", "Pub,Sub"`, from these addresses or from all.
+        """Allow a user something more, like `"Topic:orders", "Pub,Sub"`, from these addresses or from all.
 
         From the first policy on, brokers check what users may do. Raises: UsageError, BrokerAnswer.
         """
@@ -66,10 +66,11 @@ class RunningUsers:
             await access.remove_policy(name, resource_of(resource))
 
     async def _set(self, name: str, decision: str, resource: str, actions: str, sources: tuple[str, ...]) -> None:
-        from staticfire.client.admin.access import actions_of, resource_of
+        from staticfire.client.admin.access import PolicyLine, actions_of, resource_of
 
+        wanted = PolicyLine(name, decision, resource_of(resource), actions_of(actions), list(sources))
         async with self._cluster.access() as access:
-            await access.set_policy(name, decision, resource_of(resource), actions_of(actions), sources)
+            await access.add_policy(wanted)
 
 
 class ClusterUsersFace(Face[RunningUsers]):
