@@ -100,8 +100,8 @@ class OffsetsSaved(Checker):
     """A broker that stops gracefully has the offsets of all groups after its start.
 
     Except if it had a fault when it stopped: then writing the file may have failed. Offsets after the end of their
-    queue are set back (rewinds.py). What was seen before or during a reset by an administrator isn't what the broker has
-    when it stops.
+    queue are set back (rewinds.py). What was seen before or during a reset by an administrator isn't what the broker
+    has when it stops.
     """
 
     promise = "after an orderly stop and a restart, a broker has the offsets of all groups"

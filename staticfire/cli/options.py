@@ -54,6 +54,16 @@ class Whole(click.IntRange):
         return f" from {self.min} to {self.max}"
 
 
+def is_utf8(text: str) -> bool:
+    """Return whether an argument was UTF-8: Python has a surrogate for each other byte."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def not_utf8(text: str) -> str:
+    """Return the error for an argument that wasn't UTF-8."""
+    return f"the argument {text!r} isn't UTF-8"
+
+
 def settings_flags(command: Command) -> Command:
     """Add `--set` and `--config`."""
     return all_flags(

@@ -128,7 +128,7 @@ async def _send(
 
 async def _bodies(machine: "Machine", body: str | None, count: int) -> AsyncIterator[list[bytes]]:
     """Yield bodies in chunks, as they arrive."""
-    chunks = _given(body.encode()) if body is not None else _lines(machine)
+    chunks = _given(os.fsencode(body)) if body is not None else _lines(machine)
     async for texts in chunks:
         for first in range(0, len(texts) * count, CHUNK_MESSAGES):
             last = min(first + CHUNK_MESSAGES, len(texts) * count)

@@ -39,6 +39,12 @@ def test_both_speak_rocketmqs_protocol_when_told(namesrv: str) -> None:
     assert (message["messageId"], message["body"], message["tags"]) == (sent["messageId"], "hello", "paid")
 
 
+def test_a_body_that_is_no_text_is_sent_as_the_bytes_that_it_is(namesrv: str) -> None:
+    assert call("send", "-n", namesrv, "bytes", "x\udcff").returncode == 0
+    (message,) = peeked(namesrv, "bytes")
+    assert message["body"] == "x\\xff"
+
+
 def test_each_line_of_standard_input_is_a_message(namesrv: str) -> None:
     lines = [f"line {number}" for number in range(5_000)]
     done = call("send", "-n", namesrv, "lines", text="\n".join(lines) + "\n\n")

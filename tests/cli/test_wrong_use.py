@@ -81,6 +81,21 @@ def test_it_is_told_in_one_line(line: str, exit_code: int, words: str, capsys: p
     assert words in said.err
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "peek x\udcff", "group x\udcff", "send Orders body --tag x\udcff", "send Orders body --property a=x\udcff",
+        "consume -g Billing Orders --tag x\udcff", "user add x\udcff --secret s",
+        "fault add --topic x\udcff --delay 5ms", "failover x\udcff",
+        "mqadmin topicRoute -t x\udcff", "certificates --to x\udcff",
+    ],
+)  # fmt: skip
+def test_an_argument_that_is_not_utf8_is_named(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Python has a surrogate for each byte of an argument that isn't UTF-8. No request can contain one."""
+    assert main(line.split()) == 2
+    assert "x\\udcff' isn't UTF-8" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("group", ["", "dlq", "mqadmin", "pipeline"])
 def test_who_says_nothing_gets_the_help_and_nothing_in_front_of_it(
     group: str, capsys: pytest.CaptureFixture[str]
