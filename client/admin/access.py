@@ -13,6 +13,7 @@ from staticfire.client.admin.admin import Admin
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import UsageError, broker_answer
+from staticfire.protocol.names import user_fault
 from staticfire.protocol.requests.access import (
     AccessState,
     AclInfo,
@@ -252,10 +253,8 @@ def _check_sources(sources: Sequence[str]) -> None:
 
 
 def _check_user(name: str, secret: str) -> None:
-    if not name.strip() or any(char.isspace() or char in ",/=" for char in name):
-        raise UsageError(
-            f"{name!r} can't be the name of a user: it must have no blanks, commas, slashes or equals signs"
-        )
+    if fault := user_fault(name):
+        raise UsageError(fault)
     if not secret.strip():
         raise UsageError(f"user {name}: the secret is empty")
 

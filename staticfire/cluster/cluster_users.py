@@ -13,6 +13,7 @@ from staticfire.cluster.cluster_calls import Face, awaiting, waiting
 from staticfire.cluster.running_cluster import RunningCluster
 from staticfire.launch.places import WantedUser
 from staticfire.protocol.errors import UsageError
+from staticfire.protocol.names import user_fault
 from staticfire.runtime.loop_thread import LoopThread
 
 if TYPE_CHECKING:
@@ -115,4 +116,6 @@ def wanted_users(users: object) -> tuple[WantedUser, ...]:
     for name, secret in users.items():
         if not isinstance(name, str) or not isinstance(secret, str) or not name.strip() or not secret.strip():
             raise UsageError(f"users: the name {name!r} and its secret must be texts that aren't empty")
+        if fault := user_fault(name):
+            raise UsageError(fault)
     return tuple(WantedUser(name, secret) for name, secret in users.items())
