@@ -86,6 +86,12 @@ def _main(arguments: list[str], early: Any = None) -> int:
         return _say(f"staticfire: {error}", EXIT_NOT_AT_REST)
     except StaticfireError as error:
         return _say(f"staticfire: {error}", EXIT_FAILED)
+    except OSError as error:
+        from errno import EDQUOT, ENOSPC
+
+        if error.errno not in (EDQUOT, ENOSPC):
+            raise
+        return _say(f"staticfire: {error.filename or 'the output'} can't be written: {error.strerror}", EXIT_FAILED)
     except UnicodeEncodeError:
         from staticfire.cli.options import is_utf8, not_utf8
 
