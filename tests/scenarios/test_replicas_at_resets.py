@@ -104,3 +104,22 @@ async def test_nothing_is_deleted_while_a_master_hands_over(world: SimulatedWorl
     await pair.ask(MASTER, ControlReplication(fence_ms=0))
     assert (await pair.ask(MASTER, request_)).code == 0
     await pair.close()
+
+
+async def test_a_deletion_that_the_new_master_never_saw_is_taken_back(
+    world: SimulatedWorld, logged: list[LogLine]
+) -> None:
+    """The old master must have the same queues as the new one when it is back as a slave."""
+    pair = await ReplicaSet(world).open()
+    await pair.fill(messages=3)
+    assert (await pair.ask(MASTER, DeleteTopic("orders"))).code == 0
+    world.kill(MASTER)
+    await pair.failover()
+    assert (await pair.send(b"3", SLAVE)).code == 0
+    await pair.start(MASTER)
+    await world.run_for(seconds=3)
+    await pair.until_caught_up(MASTER, SLAVE)
+    pair.assert_equal(SLAVE, MASTER)
+    assert [line.event for line in logged if line.event == "message_in_no_queue"] == []
+    assert await pair.bodies(MASTER) == [b"0", b"1", b"2", b"3"]
+    await pair.close()
