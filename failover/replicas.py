@@ -34,6 +34,8 @@ CATCH_UP_MS = 3_000
 FENCE_MS = 15_000
 POLL_MS = 20
 ROUTE_WAIT_MS = 5_000
+# The largest number that a request can contain.
+LOSING_MAX = 2**63 - 1
 
 
 class Replica(NamedTuple):
@@ -168,6 +170,8 @@ class ReplicaAdmin:
         """
         if losing is not None and losing < 0:
             raise UsageError(f"losing={losing}: the number of lost messages can't be below 0")
+        if losing is not None and losing > LOSING_MAX:
+            raise UsageError(f"losing={losing}: the number of lost messages can't be above {LOSING_MAX}")
         replicas = await self.all(broker)
         master = next((one for one in replicas if one.broker_id == MASTER_ID), None)
         if master is not None and master.state is not None and not master.state.waits_for_failover:
@@ -230,10 +234,13 @@ class ReplicaAdmin:
         stored = _stored_by(fenced, target)
         waited_ms = 0
         # Only what the master knows counts: the end of a slave's log may be one that the master doesn't have.
-        while (is_moving or stored < 0) and stored < fenced.end_position and waited_ms < CATCH_UP_MS:
+        has_all = stored >= fenced.end_position and not _lacks_deletions(fenced, target)
+        while (is_moving or stored < 0) and not has_all and waited_ms < CATCH_UP_MS:
             await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
             waited_ms += POLL_MS
-            stored = _stored_by(await self._state(master.address), target)
+            now = await self._state(master.address)
+            stored = _stored_by(now, target)
+            has_all = stored >= fenced.end_position and not _lacks_deletions(now, target)
         if stored >= fenced.end_position:
             await self.copy_state(target.address)
             return 0
@@ -313,6 +320,11 @@ def _stored_by(master: ReplicationState, target: Replica) -> int:
     """Return what a slave has stored, as its master knows; -1 if the slave doesn't copy it now."""
     stored = [one.stored_position for one in master.followers if one.broker_id == target.broker_id]
     return stored[0] if stored else -1
+
+
+def _lacks_deletions(master: ReplicationState, target: Replica) -> bool:
+    """Return whether a slave doesn't know yet that topics were deleted. They would be there again."""
+    return any(one.lacks_deletions for one in master.followers if one.broker_id == target.broker_id)
 
 
 def _not_joined(target: Replica, state: ReplicationState) -> str:

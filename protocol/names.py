@@ -109,6 +109,13 @@ def group_fault(group: str | None) -> str | None:
     return None
 
 
+def user_fault(name: str) -> str | None:
+    """Return why a user can't have this name, or None if it can."""
+    if not name.strip() or any(char.isspace() or char in ",/=" for char in name):
+        return f"{name!r} can't be the name of a user: it must have no blanks, commas, slashes or equals signs"
+    return None
+
+
 def may_create_group(group: str) -> bool:
     """Return whether a broker creates a group of that name at its first request; true for the empty name."""
     return len(group) <= GROUP_CHARS_MAX and (not group or _LEGAL.fullmatch(group) is not None)

@@ -15,7 +15,7 @@ from staticfire.broker.access.gate import AccessGate
 from staticfire.broker.access.judging import AccessJudge, AccessSwitches
 from staticfire.broker.access.peers import AccessPeers
 from staticfire.broker.access.plain_file import PlainAclFile
-from staticfire.broker.access.refusals import AccessRefusals
+from staticfire.broker.access.refusals import AccessRefusals, readable
 from staticfire.broker.access.users import NORMAL, SUPER, User, type_of
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.errors import UsageError
@@ -64,8 +64,14 @@ class AccessDesk:
         """Add the users that the settings name, and begin to judge if anything requires it. Raises: UsageError."""
         settings = self._site.settings()
         for user in check_settings(settings):
-            if self.book.user(user.username) is None:
+            known = self.book.user(user.username)
+            if known is None:
                 self.book.put_user(user)
+            elif known.password != user.password:  # As in RocketMQ; people would look for a wrong secret elsewhere.
+                log.warning(
+                    "user_exists", user=readable(user.username), reason="it keeps its secret, which is another one",
+                    way_out=f"staticfire user change {readable(user.username)} --secret ...",
+                )  # fmt: skip
         if settings.plain_acl_file:
             self._file = PlainAclFile(self._site.files, settings.plain_acl_file)
             self.judge.plain = self._file.read()

@@ -294,6 +294,14 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
             )  # fmt: skip
             self._change_role(change, None)
             await asyncio.Future()  # Until this core ends.
+        if foreign := _foreign_deletions(store.deletions, joined.deleted_topics, store.min_position):
+            reason = "topics were deleted here that the master still has"
+            log.warning("deletions_taken_back", topics=len(foreign), first=foreign[0], reason=reason)
+            end = store.max_position
+            self._change_role(
+                RoleChange(lineage, SLAVE, settings.broker_id, reason, end, False, joined.deleted_topics), None
+            )
+            await asyncio.Future()  # Until this core ends: the next one rebuilds its queues from the log.
         if joined.is_anew and not store.max_position:
             store.begin_copy_at(joined.start_position)
         if lineage != self.lineage:
@@ -368,3 +376,11 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self._bytes_max = COPY_BYTES_MAX
         if self._store.max_position != end:
             raise self._store.failure or StorageError("a piece of the log could not be stored")
+
+
+def _foreign_deletions(own: dict[str, int], masters: dict[str, int], min_position: int) -> list[str]:
+    """Return the topics of which this slave has deleted more than its master.
+
+    It was the master, and a slave took over before it knew of the deletion. Records before `min_position` are gone.
+    """
+    return sorted(topic for topic, at in own.items() if at > max(masters.get(topic, -1), min_position))

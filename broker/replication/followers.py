@@ -29,6 +29,8 @@ class Follower(msgspec.Struct, gc=False):
     heard_ms: UptimeMs
     sent_position: int = 0
     """The end of what it was sent: it can't have stored more."""
+    deletions: int = -1
+    """How many times topics had been deleted, as it knows; see `CopyAnswer`."""
     asked_end: int = 0
     asked_ms: UptimeMs = UptimeMs(0)
     """Where the log ended at its last request, and when that was."""

@@ -362,9 +362,14 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             self._unfence.cancel()
             self._unfence = None
         self._store.refuse(None, HANDING_OVER)
+        self._store.keep_queues(None)
         if fence_ms:
             words = "this master hands over to a slave: send again"
             self._store.refuse(StorageError(words), HANDING_OVER)
+            # The slave wouldn't learn of another deletion. Those from before are copied, like the log.
+            words = "this master hands over to a slave: try again"
+            self._store.keep_queues(BrokerAnswer(ResponseCode.SYSTEM_BUSY, words))
+            self.source.answer_waiting()
             loop = asyncio.get_running_loop()
             self._unfence = loop.call_later(min(fence_ms, FENCE_MS_MAX) / 1000, self._fence, 0)
 

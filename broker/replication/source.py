@@ -263,6 +263,7 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
             log.error("slave_refused", reason=words)
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
         follower.confirmed(stored, end, self._uptime_ms())
+        follower.deletions = request.deletions
         self._on_confirmed()
 
     def _send_piece(self, call: Call, follower: Follower) -> None:
@@ -284,16 +285,17 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         if not self._waiting:
             return
         if self._answers_at_once:
-            self._answer_all()
+            self.answer_waiting()
         else:
             self._gather()
 
     def _gather(self) -> None:
         """Answer the requests that wait, soon."""
         if self._gathering is None:
-            self._gathering = asyncio.get_running_loop().call_later(GATHER_MS / 1000, self._answer_all)
+            self._gathering = asyncio.get_running_loop().call_later(GATHER_MS / 1000, self.answer_waiting)
 
-    def _answer_all(self) -> None:
+    def answer_waiting(self) -> None:
+        """Answer the requests that wait, now. Deletions of topics, which aren't in the log, wake none."""
         if self._gathering is not None:
             self._gathering.cancel()
             self._gathering = None
@@ -325,7 +327,7 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
 
     def answer_held(self) -> None:
         """Answer all requests that wait: the broker stops."""
-        self._answer_all()
+        self.answer_waiting()
 
     # -- slaves --------------------------------------------------------------------------------------------------
 
@@ -359,7 +361,11 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
 
     def states(self) -> list[FollowerState]:
         """Describe all slaves."""
-        return self.followers.states(self._store.max_position, self._uptime_ms(), limits_of(self._state.settings))
+        limits, deletions = limits_of(self._state.settings), self._count_deletions()
+        states = self.followers.states(self._store.max_position, self._uptime_ms(), limits)
+        for one in states:
+            one.lacks_deletions = self.followers.by_id[one.broker_id].deletions != deletions
+        return states
 
 
 def _reached_address(address: str, connection: Connection) -> str:

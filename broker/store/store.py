@@ -39,7 +39,7 @@ from staticfire.broker.store.settling import Settling, WaitForCopies, WaitForSyn
 from staticfire.broker.store.short_queues import ShortQueues
 from staticfire.broker.store.state_files import Checkpoint, StateFiles
 from staticfire.broker.store.time_search import Boundary, probes, search_offset
-from staticfire.protocol.errors import StorageError, os_words
+from staticfire.protocol.errors import BrokerAnswer, StorageError, os_words
 from staticfire.protocol.limits import PULL_BYTES_MAX, PULL_MESSAGES_MAX
 from staticfire.protocol.record import peek_record
 from staticfire.protocol.times import MessageMs, UptimeMs
@@ -75,6 +75,7 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
         self._state = StateFiles(files, folder)
         self._checkpoint = Checkpoint()
         self._deleted_topics: dict[str, int] = {}
+        self._keeps_queues: BrokerAnswer | None = None
         self._lock: FolderLock | None = None
         self.findings = Findings(tell)
         self._proof = ReadProof(self.log, tags_code_of, self.findings, self._deleted_below)
@@ -188,10 +189,17 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
 
         Queues that are created again begin at offset 0.
 
-        Raises: NotForGood (they are removed, but may reappear after a power loss), StorageError (nothing was removed).
+        Raises: NotForGood (they are removed, but may reappear after a power loss), StorageError or BrokerAnswer
+        (nothing was removed).
         """
+        if self._keeps_queues is not None:
+            raise self._keeps_queues
         self._burst.commit_early()  # Before the position is read: what is in the burst is deleted, too.
         self._delete_queues(dict.fromkeys(topics, self.log.end_position))
+
+    def keep_queues(self, reason: BrokerAnswer | None) -> None:
+        """Let every `delete_queues` raise `reason` from now on. None: queues can be deleted again."""
+        self._keeps_queues = reason
 
     def delete_as_copied(self, deletions: dict[str, int]) -> None:
         """Remove the queues of topics that were deleted in the log that this one is copied from.

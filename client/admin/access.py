@@ -4,6 +4,8 @@ Each broker keeps its own users, as in RocketMQ; all get the same here, one afte
 `Topic:orders`, `Pub`, `Allow`. mqadmin's commands for users and acls do the same on the same brokers.
 """
 
+import ipaddress
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,6 +13,7 @@ from staticfire.client.admin.admin import Admin
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import UsageError, broker_answer
+from staticfire.protocol.names import user_fault
 from staticfire.protocol.requests.access import (
     AccessState,
     AclInfo,
@@ -35,6 +38,8 @@ ACTIONS = ("All", "Pub", "Sub", "Create", "Update", "Delete", "Get", "List")
 KINDS = ("Cluster", "Namespace", "Topic", "Group")
 _ACTIONS = {name.lower(): name for name in ACTIONS}
 _KINDS = {name.lower(): name for name in KINDS}
+# What brokers accept as the name of a topic or a group; an asterisk may follow.
+_NAMES = re.compile(r"[%|a-zA-Z0-9_-]*\*?")
 
 
 class PolicyLine(NamedTuple):
@@ -46,6 +51,11 @@ class PolicyLine(NamedTuple):
     actions: list[str]
     sources: list[str]
     is_default: bool = False
+
+    def __str__(self) -> str:
+        source = f" from {','.join(self.sources)}" if self.sources else ""
+        default = " (default)" if self.is_default else ""
+        return f"{self.decision} {self.resource} {','.join(self.actions)}{source}{default}"
 
 
 class UserLine(NamedTuple):
@@ -147,14 +157,32 @@ class AccessAdmin:
     ) -> None:
         """Allow or deny something to a user. What there was about the same resource is replaced.
 
-        Raises: UsageError (no such user), BrokerAnswer, NetworkError.
+        Raises: UsageError (no such user, no such resource or address), BrokerAnswer, NetworkError.
         """
+        _check_name(resource)
+        _check_sources(sources)
         await self._check_known(name)
         entry = EntryInfo(resource, list(actions), list(sources) or None, decision)
         policy = PolicyInfo("Default" if is_default else "Custom", [entry])
         subject = f"User:{name}"
         for address in (await self._admin.masters()).values():
             await self._ask(address, CreateAcl(subject, body=AclInfo(subject, [policy])))
+
+    async def add_policy(self, wanted: PolicyLine) -> tuple[PolicyLine, PolicyLine | None]:
+        """Allow or deny something more to a user; return the policy about the resource, and the one that it replaces.
+
+        A user has one policy per resource. Actions are added to it; another decision or other addresses replace it.
+        Raises: as set_policy.
+        """
+        name, resource = wanted.user, wanted.resource
+        lines = [line for user in await self.users() if user.name == name for line in user.policies]
+        same = (line for line in lines if (line.resource, line.is_default) == (resource, wanted.is_default))
+        before = next(same, None)
+        if before is not None and (before.decision, before.sources) == (wanted.decision, wanted.sources):
+            actions = list(dict.fromkeys([*before.actions, *wanted.actions]))
+            wanted, before = wanted._replace(actions=["All"] if "All" in actions else actions), None
+        await self.set_policy(name, wanted.decision, resource, wanted.actions, wanted.sources, wanted.is_default)
+        return wanted, before
 
     async def remove_policy(self, name: str, resource: str, is_default: bool = False) -> None:
         """Remove what the policies of a user say about a resource. Raises: UsageError (nothing), BrokerAnswer."""
@@ -207,11 +235,26 @@ def _lines(user: str, acl: AclInfo) -> list[PolicyLine]:
     ]  # fmt: skip
 
 
-def _check_user(name: str, secret: str) -> None:
-    if not name.strip() or any(char.isspace() or char in ",/=" for char in name):
+def _check_name(resource: str) -> None:
+    kind, _, name = resource.partition(":")
+    if kind in ("Topic", "Group") and _NAMES.fullmatch(name) is None:
         raise UsageError(
-            f"{name!r} can't be the name of a user: it must have no blanks, commas, slashes or equals signs"
+            f"{resource!r} can't be the name of a {kind.lower()}: names have letters, digits, %, |, - and _; here "
+            "they may end in *"
         )
+
+
+def _check_sources(sources: Sequence[str]) -> None:
+    for source in sources:
+        try:
+            ipaddress.ip_network(source.strip(), strict=False)
+        except ValueError:
+            raise UsageError(f"{source!r} is not an address or network; write 10.0.0.7 or 10.0.0.0/8") from None
+
+
+def _check_user(name: str, secret: str) -> None:
+    if fault := user_fault(name):
+        raise UsageError(fault)
     if not secret.strip():
         raise UsageError(f"user {name}: the secret is empty")
 

@@ -25,6 +25,9 @@ WHAT = {
     "CONSUMER_SEND_MSG_BACK": "returns of failed messages",
     "QUERY_CONSUMER_OFFSET": "requests for offsets",
     "UPDATE_CONSUMER_OFFSET": "commits of offsets",
+    "GET_MAX_OFFSET": "requests for the ends of queues",
+    "GET_MIN_OFFSET": "requests for the beginnings of queues",
+    "SEARCH_OFFSET_BY_TIMESTAMP": "searches for offsets by time",
 }
 OTHERS_MAX = 3
 _SENDS = ("SEND_", "SendMessage")
@@ -37,7 +40,7 @@ def refused(facts: GroupFacts) -> Iterable[ExplainFinding]:
     now_ms = facts.wall_ms
     recent = [one for one in facts.refused if now_ms - one.last_ms <= REPEATED_MS]
     yield from _endpoints(facts, [one for one in recent if one.request == ENDPOINTS_REQUEST])
-    own = [one for one in recent if one.group == facts.group]
+    own = [one for one in recent if _is_own(one, facts)]
     told: set[tuple[str, str, str]] = set()
     for one in sorted(own, key=lambda one: (one.request not in (HEARTBEAT, "HeartbeatRequest"), one.request)):
         key = one.user, one.resource, one.reason
@@ -53,6 +56,17 @@ def refused(facts: GroupFacts) -> Iterable[ExplainFinding]:
             yield _finding(f"sends to {name} are refused", one, [one], now_ms, note, is_cause=one.resource in topics)
     if not own and not facts.members:
         yield from _others(recent, now_ms)
+
+
+def _is_own(one: RefusedAccess, facts: GroupFacts) -> bool:
+    """Return whether a request is the group's: it names it, or a member sent it about a topic of the group.
+
+    Requests about the ends of queues name no group. A new group needs them to begin.
+    """
+    if one.group or one.request.startswith(_SENDS):
+        return one.group == facts.group
+    members = {member.client_id for member in facts.members}
+    return one.client in members and one.resource in {f"Topic:{name}" for name in facts.topics}
 
 
 def _others(recent: list[RefusedAccess], now_ms: int) -> Iterable[ExplainFinding]:

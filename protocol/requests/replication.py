@@ -147,6 +147,8 @@ class FollowerState(msgspec.Struct, rename="camel", gc=False):
     """Time since it last had everything; 0 if it has everything."""
     in_sync: bool
     connected: bool = True
+    lacks_deletions: bool = False
+    """Whether topics were deleted, and it doesn't know it yet."""
 
 
 class ReplicationState(msgspec.Struct, rename="camel", gc=False):

@@ -100,7 +100,8 @@ class OffsetsSaved(Checker):
     """A broker that stops gracefully has the offsets of all groups after its start.
 
     Except if it had a fault when it stopped: then writing the file may have failed. Offsets after the end of their
-    queue are set back (rewinds.py).
+    queue are set back (rewinds.py). What was seen before or during a reset by an administrator isn't what the broker
+    has when it stops.
     """
 
     promise = "after an orderly stop and a restart, a broker has the offsets of all groups"
@@ -112,9 +113,16 @@ class OffsetsSaved(Checker):
         self._open: dict[str, set[str]] = {name: set() for name in workload.brokers.names}
         self._is_sound: dict[str, bool] = {}
         """Whether the last end of a broker was graceful and without a fault."""
+        self._resets: set[str] = set()
+        """Groups whose offsets are being reset."""
 
     def see(self, event: RunEvent) -> None:
         match event:
+            case FaultBegan(what=what, target=group) if what == RESET:
+                self._resets.add(group)
+                self._last = {key: seen for key, seen in self._last.items() if key[0] != group}
+            case FaultEnded(what=what, target=group) if what == RESET:
+                self._resets.discard(group)
             case FaultBegan(what=what, target=who) if who in self._open and what != "restart broker":
                 self._open[who].add(what)
                 self._is_sound[who] = False
@@ -128,6 +136,8 @@ class OffsetsSaved(Checker):
                 pass
 
     def _check(self, event: OffsetSeen) -> None:
+        if event.group in self._resets:
+            return
         key = event.group, event.place
         before = self._last.get(key)
         self._last[key] = event

@@ -1,5 +1,6 @@
 """Popped messages: no other member gets them before their time, and what is acknowledged in time isn't redelivered."""
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
@@ -41,7 +42,8 @@ class PoppedMessages(Checker):
     are known by the places from which they were delivered.
 
     Another master may not know how far the group was. Then the message and its retry are two copies, too: it is known
-    by a second delivery from the same place, after that master began.
+    by a second delivery from the same place, popped after that master began. A call may begin much later: a listener
+    that is busy is called with what was popped before.
     """
 
     hears = (CallBegan, CallEnded, FaultBegan, FaultEnded, ProcessBegan, ProcessEnded, MessageFound)
@@ -52,8 +54,8 @@ class PoppedMessages(Checker):
         self._suspicions: list[tuple[int, str, str]] = []
         self._copies: Counter[str] = Counter()
         self._delivered_from: defaultdict[str, set[tuple[QueuePlace, int, int]]] = defaultdict(set)
-        """By message: places, each with the number of masters that the broker had had before."""
-        self._masters: Counter[str] = Counter()
+        """By message: places, each with the number of masters that the broker had had when the message was popped."""
+        self._masters_ms: defaultdict[str, list[int]] = defaultdict(list)
 
     def see(self, event: RunEvent) -> None:
         match event:
@@ -61,7 +63,7 @@ class PoppedMessages(Checker):
                 self._calls[call] = event
                 for seen in event.messages:
                     if not seen.is_retry:
-                        masters = self._masters[event.place[0]]
+                        masters = bisect_right(self._masters_ms[event.place[0]], seen.popped_ms)
                         self._delivered_from[seen.name].add((event.place, seen.offset, masters))
                     self.came(event, seen)
             case CallEnded(call=call) if call in self._calls:
@@ -72,7 +74,7 @@ class PoppedMessages(Checker):
                 self._copies[name] += 1
             case _:
                 if isinstance(event, ProcessEnded) and event.how == FAILED_OVER:
-                    self._masters[event.who] += 1
+                    self._masters_ms[event.who].append(event.at_ms)
                 self.went_on(event)
 
     def came(self, call: CallBegan, seen: Seen) -> None:

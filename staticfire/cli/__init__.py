@@ -86,6 +86,19 @@ def _main(arguments: list[str], early: Any = None) -> int:
         return _say(f"staticfire: {error}", EXIT_NOT_AT_REST)
     except StaticfireError as error:
         return _say(f"staticfire: {error}", EXIT_FAILED)
+    except OSError as error:
+        from errno import EDQUOT, ENOSPC
+
+        if error.errno not in (EDQUOT, ENOSPC):
+            raise
+        return _say(f"staticfire: {error.filename or 'the output'} can't be written: {error.strerror}", EXIT_FAILED)
+    except UnicodeEncodeError:
+        from staticfire.cli.options import is_utf8, not_utf8
+
+        wrong = next((text for text in arguments if not is_utf8(text)), None)
+        if wrong is None:
+            raise
+        return _say(f"staticfire: {not_utf8(wrong)}", EXIT_USAGE)
     return result if isinstance(result, int) else 0
 
 

@@ -40,7 +40,10 @@ def allow(**given: Any) -> None:
 
     ACTIONS are Pub (send), Sub (consume), Create, Update, Delete, Get, List, or All. RESOURCE is Topic:NAME or
     Group:NAME, where NAME may end in *; Cluster:NAME; or * for everything. A consumer needs Sub on its topic and on its
-    group. As soon as there is a policy, brokers check what users may do; super users may do everything.
+    group; if the group is new, also Get on the topic. As soon as there is a policy, brokers check what users may do;
+    super users may do everything.
+
+    A user has one policy for each RESOURCE. ACTIONS are added to it; `deny` or another --from replaces it.
 
     \b
     Examples:
@@ -67,7 +70,7 @@ class WantedPolicy(NamedTuple):
 
 def set_policy(decision: str, wanted: WantedPolicy) -> None:
     """Set or remove a policy. Raises: UsageError."""
-    from staticfire.client.admin.access import actions_of, resource_of
+    from staticfire.client.admin.access import PolicyLine, actions_of, resource_of
 
     about, name, is_default = resource_of(wanted.resource), wanted.name, wanted.is_default
     place = wanted.namesrv, wanted.protocol
@@ -80,10 +83,13 @@ def set_policy(decision: str, wanted: WantedPolicy) -> None:
         return
     if not wanted.actions:
         raise UsageError(f"{decision.lower()}: give the actions: staticfire {decision.lower()} {name} {about} Pub,Sub")
-    words = actions_of(wanted.actions)
     sources = [one.strip() for one in wanted.sources.split(",") if one.strip()]
-    on_brokers(*place, lambda access: access.set_policy(name, decision, about, words, sources, is_default))
+    line = PolicyLine(name, decision, about, actions_of(wanted.actions), sources, is_default)
+    now, replaced = on_brokers(*place, lambda access: access.add_policy(line))
     verb = "may" if decision == "Allow" else "may not"
-    done = {"user": name, "decision": decision, "resource": about, "actions": words, "sources": sources}
-    told = f"{name} {verb} {', '.join(words)} on {about}{' from ' + ', '.join(sources) if sources else ''}"
+    done = {"user": name, "decision": decision, "resource": about, "actions": now.actions, "sources": sources}
+    told = f"{name} {verb} {', '.join(now.actions)} on {about}{' from ' + ', '.join(sources) if sources else ''}"
+    if replaced is not None:
+        done["replaced"] = str(replaced)
+        told += f", instead of: {replaced}"
     print_done(told, done, wanted.as_json)

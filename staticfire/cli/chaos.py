@@ -1,7 +1,6 @@
 """`staticfire chaos`: the user's own program under faults that a correct RocketMQ may have, with a verdict."""
 
 import os
-import signal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -98,7 +97,7 @@ def chaos(command: tuple[str, ...], **given: Any) -> int:
     telling = TellingJson(wanted, click.echo) if given["as_json"] else Telling(wanted, click.echo)
     runs = Runs(wanted, seeds, telling, given["page_path"], given["test_path"], given["is_plan"], given["until_broken"])
     exit_code = asyncio.run(runs.all())
-    return EXIT_SIGNAL_BASE + signal.SIGINT if exit_code is None else exit_code
+    return EXIT_SIGNAL_BASE + runs.stopped_by if exit_code is None else exit_code
 
 
 def _not_runnable(command: tuple[str, ...]) -> tuple[str, int] | None:

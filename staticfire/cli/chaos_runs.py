@@ -31,14 +31,21 @@ class Runs:
         self._is_plan = is_plan
         self._until_broken = until_broken
         self._results: list[SeedResult] = []
+        self.stopped_by = 0
+        """The number of the signal that stopped it."""
 
     async def all(self) -> int | None:
         """Do everything; return the exit code, or None if the user has stopped it and no promise is broken so far."""
         self._check_paths()
         stop = asyncio.Event()
+
+        def stop_by(number: int) -> None:
+            self.stopped_by = number
+            stop.set()
+
         session = Session(self._wanted, stop)
         calm: Calm | None = None
-        with signals_call(lambda _: stop.set()):
+        with signals_call(stop_by):
             try:
                 calm = await session.calm()
                 self._telling.calm(calm)

@@ -9,9 +9,10 @@ import click
 from staticfire.cli.options import Command, Whole, all_flags, as_settings, compat_flag, settings_flags
 from staticfire.cli.stand import ClusterFlags
 from staticfire.launch.grpc_extra import HOW_TO_GET_IT, grpc_is_installed
-from staticfire.launch.places import FAILOVERS, WantedCluster, WantedControl, WantedUser
+from staticfire.launch.places import FAILOVERS, WantedCluster, WantedControl, WantedUser, check_failover
 from staticfire.launch.plan import HOST
 from staticfire.protocol.errors import UsageError
+from staticfire.protocol.names import user_fault
 
 
 def cluster_flags(  # house: one flag after another
@@ -38,6 +39,7 @@ def cluster_flags(  # house: one flag after another
                 compat=given.pop("compat"),
                 users=tuple(user_of(text) for text in given.pop("users")),
             )
+            check_failover(wanted.failover, wanted.replicas)
             return command(flags=ClusterFlags(wanted, _wanted_control(given, control_port)), **given)
 
         return all_flags(
@@ -86,6 +88,8 @@ def user_of(text: str) -> WantedUser:
     name, separator, secret = text.partition(":")
     if not separator or not name.strip() or not secret.strip():
         raise UsageError("--user must be written as NAME:SECRET, for example --user admin:secret")
+    if fault := user_fault(name.strip()):
+        raise UsageError(fault)
     return WantedUser(name.strip(), secret)
 
 

@@ -5,20 +5,33 @@ from typing import Any
 
 import click
 
-from staticfire.cli.options import Command
+from staticfire.cli.options import Command, is_utf8, not_utf8
 from staticfire.protocol.errors import UsageError
 
 WATCH_S = 2.0
 WATCH_S_MAX = 3_600.0
 # The user has pressed the tab key and waits.
 COMPLETION_S = 1.0
+# Parameters that may be bytes that aren't text: the body of a message, the path of a file.
+_BYTES = ("body", "to")
 
 
 class FamilyCommand(click.Command):
-    """Accepts `--watch` without a number, too, at any position."""
+    """Accepts `--watch` without a number, too, at any position. Refuses arguments that aren't UTF-8."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, watch_filled(args))
+        rest = super().parse_args(ctx, watch_filled(args))
+        _check_texts(*(value for name, value in ctx.params.items() if name not in _BYTES))
+        return rest
+
+
+def _check_texts(*values: Any) -> None:
+    """Refuse texts that no request can contain: Python has a surrogate for each byte that isn't UTF-8."""
+    for value in values:
+        if isinstance(value, tuple):
+            _check_texts(*value)
+        elif isinstance(value, str) and not is_utf8(value):
+            raise UsageError(not_utf8(value))
 
 
 def watch_filled(args: list[str]) -> list[str]:

@@ -11,6 +11,9 @@ from staticfire.protocol.errors import UsageError
 
 Command = Callable[..., Any]
 
+# The largest number that a request can contain.
+WHOLE_MAX = 2**63 - 1
+
 
 class Assignments(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
     """`key=value`, split at the first equals sign."""
@@ -37,6 +40,8 @@ class Whole(click.IntRange):
         is_below = self.min is not None and number < self.min
         if is_below or (self.max is not None and number > self.max):
             self.fail(f"{value} is not a whole number{self._words()}", param, ctx)
+        if number > WHOLE_MAX:
+            self.fail(f"{value} is over the limit of {WHOLE_MAX}", param, ctx)
         return number
 
     def _describe_range(self) -> str:
@@ -47,6 +52,16 @@ class Whole(click.IntRange):
         if self.max is None:
             return "" if self.min is None else f" of at least {self.min}"
         return f" from {self.min} to {self.max}"
+
+
+def is_utf8(text: str) -> bool:
+    """Return whether an argument was UTF-8: Python has a surrogate for each other byte."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def not_utf8(text: str) -> str:
+    """Return the error for an argument that wasn't UTF-8."""
+    return f"the argument {text!r} isn't UTF-8"
 
 
 def settings_flags(command: Command) -> Command:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from staticfire.runtime.machine import Machine
 
 GROUP = "STATICFIRE_SEND"
+STORED_SAFELY = "SEND_OK"
+_UNSAFE = {
+    "FLUSH_SLAVE_TIMEOUT": "too few slaves confirmed in time; `staticfire replication` shows them",
+    "SLAVE_NOT_AVAILABLE": "no slave was there to copy; `staticfire replication` shows them",
+    "FLUSH_DISK_TIMEOUT": "the broker's disk didn't confirm in time",
+}
 CHUNK_BYTES = 256 * 1024
 # The number of messages that are in flight at once: enough for good batches, but a failure is still reported soon.
 CHUNK_MESSAGES = 5_000
@@ -71,12 +78,16 @@ class _Report:
         self._as_json = as_json
         self.sent = 0
         self.failures: list[Exception] = []
+        self._unsafe: Counter[str] = Counter()
+        """Stored messages by status, but for SEND_OK."""
 
     def add(self, outcome: "SendResult | Exception") -> None:
         if isinstance(outcome, Exception):
             self.failures.append(outcome)
             return
         self.sent += 1
+        if outcome.status.value != STORED_SAFELY:
+            self._unsafe[outcome.status.value] += 1
         if self._as_json:
             click.echo(json.dumps(sent_fields(outcome)))
 
@@ -86,6 +97,9 @@ class _Report:
             click.echo(f"{last.message_id} {last.queue} offset {last.queue_offset}")
         elif not self._as_json and (self.sent or not self.failures):
             click.echo(f"sent {count_of(self.sent, 'message')}")
+        for status, number in self._unsafe.items():
+            words = f"{count_of(number, 'message')} stored with {status}: {_UNSAFE[status]}"
+            click.echo(f"staticfire send: {words}", err=True)
         if self.failures:
             click.echo(f"staticfire send: {self._failed()}", err=True)
         return EXIT_FAILED if self.failures else 0
@@ -128,7 +142,7 @@ async def _send(
 
 async def _bodies(machine: "Machine", body: str | None, count: int) -> AsyncIterator[list[bytes]]:
     """Yield bodies in chunks, as they arrive."""
-    chunks = _given(body.encode()) if body is not None else _lines(machine)
+    chunks = _given(os.fsencode(body)) if body is not None else _lines(machine)
     async for texts in chunks:
         for first in range(0, len(texts) * count, CHUNK_MESSAGES):
             last = min(first + CHUNK_MESSAGES, len(texts) * count)

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from staticfire.launch.copies import missing_copies
 from staticfire.launch.places import FLAGS, WantedCluster, WantedControl, url_of
 from staticfire.launch.plan import HOST
 from staticfire.launch.processes import ProcessCluster
@@ -123,6 +124,8 @@ def _running_cluster(
 
         if words := exposure(cluster.plan, wanted.listen):
             tell(words)
+    if words := missing_copies(cluster.plan.brokers[0], wanted.replicas):
+        tell(words)
     try:
         cluster.start(later)
         if number := signals.take_stop():

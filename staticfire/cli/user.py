@@ -124,17 +124,12 @@ def show(namesrv: str, protocol: str, as_json: bool) -> None:
     users = on_brokers(namesrv, protocol, lambda access: access.users())
     rows: list[dict[str, Any]] = []
     for one in users:
-        policies = [f"{line.decision} {line.resource} {','.join(line.actions)}{_rest(line)}" for line in one.policies]
+        policies = [str(line) for line in one.policies]
         status = "enabled" if one.is_enabled else "disabled"
         rows.append({"user": one.name, "type": one.kind, "status": status, "policies": policies})
     if not as_json:
         rows = [{**row, "policies": "; ".join(row["policies"]) or _without(row["type"])} for row in rows]
     print_lines(rows, as_json, "no users: any access key is accepted, or none")
-
-
-def _rest(line: Any) -> str:
-    sources = f" from {','.join(line.sources)}" if line.sources else ""
-    return f"{sources} (default)" if line.is_default else sources
 
 
 def _without(kind: str) -> str:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from staticfire.cluster.cluster_calls import waiting
 from staticfire.cluster.cluster_facts import ClusterFacts, ProcessFacts
 from staticfire.cluster.running_cluster import RunningCluster
-from staticfire.launch.places import FAILOVERS, WantedCluster
+from staticfire.launch.places import FAILOVERS, PARAMETERS, WantedCluster, check_failover
 from staticfire.launch.plan import NAMESERVER
 from staticfire.launch.processes import ProcessCluster, programs_of
 from staticfire.protocol.errors import ClientError, UsageError
@@ -110,6 +110,7 @@ class Cluster(ClusterFacts):  # house: a few lines for each thing that is asked 
             wanted = wanted._replace(users=wanted_users(users))
         if failover not in FAILOVERS:
             raise UsageError(f"failover={failover!r} is unknown; use {' or '.join(map(repr, FAILOVERS))}")
+        check_failover(failover, wanted.replicas, PARAMETERS)
         self._wanted = wanted._replace(compat=compat, failover=failover)
         self._control_hosts = (control_hosts,) if isinstance(control_hosts, str) else tuple(control_hosts)
         self._thread: LoopThread | None = None

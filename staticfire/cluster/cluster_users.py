@@ -13,6 +13,7 @@ from staticfire.cluster.cluster_calls import Face, awaiting, waiting
 from staticfire.cluster.running_cluster import RunningCluster
 from staticfire.launch.places import WantedUser
 from staticfire.protocol.errors import UsageError
+from staticfire.protocol.names import user_fault
 from staticfire.runtime.loop_thread import LoopThread
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class RunningUsers:
             await access.remove_user(name)
 
     async def allow(self, name: str, resource: str, actions: str, *sources: str) -> None:
-        """Allow a user something, like `"Topic:orders", "Pub,Sub"`, from these addresses or from all.
+        """Allow a user something more, like `"Topic:orders", "Pub,Sub"`, from these addresses or from all.
 
         From the first policy on, brokers check what users may do. Raises: UsageError, BrokerAnswer.
         """
@@ -66,10 +67,11 @@ class RunningUsers:
             await access.remove_policy(name, resource_of(resource))
 
     async def _set(self, name: str, decision: str, resource: str, actions: str, sources: tuple[str, ...]) -> None:
-        from staticfire.client.admin.access import actions_of, resource_of
+        from staticfire.client.admin.access import PolicyLine, actions_of, resource_of
 
+        wanted = PolicyLine(name, decision, resource_of(resource), actions_of(actions), list(sources))
         async with self._cluster.access() as access:
-            await access.set_policy(name, decision, resource_of(resource), actions_of(actions), sources)
+            await access.add_policy(wanted)
 
 
 class ClusterUsersFace(Face[RunningUsers]):
@@ -114,4 +116,6 @@ def wanted_users(users: object) -> tuple[WantedUser, ...]:
     for name, secret in users.items():
         if not isinstance(name, str) or not isinstance(secret, str) or not name.strip() or not secret.strip():
             raise UsageError(f"users: the name {name!r} and its secret must be texts that aren't empty")
+        if fault := user_fault(name):
+            raise UsageError(fault)
     return tuple(WantedUser(name, secret) for name, secret in users.items())

@@ -5,6 +5,6 @@
 - processes.py: a cluster of processes; process_faults.py: rules that suspend or kill processes;
   embedded.py: a cluster in this process; failover_loop.py: slaves that take over by themselves
 - environment.py: misspelt settings in the environment; compat.py: settings for RocketMQ's behaviour
-- exposure.py: who can use a cluster that other machines reach
+- exposure.py: who can use a cluster that other machines reach; copies.py: whether sends can have their copies
 - grpc_extra.py: whether RocketMQ 5 clients can be served; container_health.py: whether a container's servers are ready
 """

@@ -41,6 +41,8 @@ class Words(NamedTuple):
     ports: str
     directory: str
     settings: str
+    failover: str
+    replicas: str
 
 
 FLAGS = Words(
@@ -48,10 +50,22 @@ FLAGS = Words(
     "port)",
     "--dir",
     "--set",
+    "--failover auto",
+    "--replicas 1",
 )
 PARAMETERS = Words(
-    "stop it, or give another namesrv_port= or broker_port= (0: any free port)", "directory=", "settings="
+    "stop it, or give another namesrv_port= or broker_port= (0: any free port)",
+    "directory=",
+    "settings=",
+    'failover="auto"',
+    "replicas=1",
 )
+
+
+def check_failover(failover: str, replicas: int, words: Words = FLAGS) -> None:
+    """Refuse automatic failovers where no broker has a slave. Raises: UsageError."""
+    if failover == "auto" and not replicas:
+        raise UsageError(f"{words.failover} needs slaves that can take over: add {words.replicas}")
 
 
 class WantedUser(NamedTuple):
@@ -194,7 +208,10 @@ class ClusterFolder:
             return
         if not path:
             raise UsageError(f"{words.directory} is empty: give a path, or leave it out to use a temporary folder")
-        self.path = os.path.abspath(path)
+        try:
+            self.path = os.path.abspath(path)
+        except FileNotFoundError:  # There is no working directory.
+            raise UsageError(f"{path} can't be created: the current folder was deleted; change to another") from None
         try:
             os.makedirs(self.path, exist_ok=True)
         except FileExistsError:

@@ -52,6 +52,13 @@ def test_program_that_fails_before_any_fault_has_hit_does_not_fail_because_of_fa
     assert "    | the end" in lines
 
 
+def test_a_long_line_of_a_program_is_cut() -> None:
+    lines: list[str] = []
+    missed = run(exit_code=None, struck=[Struck(PlannedFault("busy"))], output="x" * 65_535)
+    Telling(WantedTrial(PROGRAM), lines.append).seed(SeedResult(3, [], missed, [], unrelated=[EXIT]))
+    assert f"    | {'x' * 500} ... (65035 more characters)" in lines
+
+
 def failed(result: SeedResult) -> list[str]:
     """Return what is said about a failing seed, without the test."""
     lines: list[str] = []

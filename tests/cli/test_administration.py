@@ -206,6 +206,7 @@ def test_create_takes_order_permission_and_attributes(cluster: Cluster) -> None:
     [
         ((), "name a topic, as `staticfire create orders --queues 4`"),
         (("orders", "--queues", "0"), "0 is not a whole number of at least 1"),
+        (("orders", "--queues", "9223372036854775808"), "over the limit of 9223372036854775807"),
         (("orders", "--retries", "3"), "--retries belongs to a group"),
         (("--group", "billing", "--queues", "3"), "--queues belongs to a topic"),
         (("--group", "billing", "--attribute", "message.type=FIFO"), "--attribute belongs to a topic"),

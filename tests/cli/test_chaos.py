@@ -119,14 +119,15 @@ def test_real_cluster_that_the_environment_names_is_refused() -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_shows_what_was_tested_and_leaves_nothing_running() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_shows_what_was_tested_and_leaves_nothing_running(number: signal.Signals) -> None:
     program = "import os, time\nprint(os.getpid(), flush=True)\n" + SENDER + "time.sleep(600)\n"
     flags = ["--show-output", "--limit", "10m", "--", sys.executable, "-c", program]
     process = subprocess.Popen(command("chaos", *flags), stdout=subprocess.PIPE, text=True, env=environment())
     assert process.stdout is not None
     pid = int(process.stdout.readline())
-    process.send_signal(signal.SIGINT)
-    assert process.wait(100) == 128 + signal.SIGINT
+    process.send_signal(number)
+    assert process.wait(100) == 128 + number
     process.stdout.close()
     assert not Path(f"/proc/{pid}").exists()
 

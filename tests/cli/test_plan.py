@@ -2,6 +2,7 @@
 
 import pytest
 
+from staticfire.launch.copies import missing_copies
 from staticfire.launch.plan import (
     ClusterPlan,
     GivenSettings,
@@ -77,3 +78,28 @@ def test_number_of_brokers_has_limits() -> None:
     for count in (0, 27):
         with pytest.raises(UsageError, match=f"a cluster can't have {count} brokers"):
             broker_names(count)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "settings", "words"),
+    [
+        (1, {"inSyncReplicas": "2"}, ""),
+        (
+            1,
+            {"inSyncReplicas": "3"},
+            "inSyncReplicas=3: with --replicas 1, a broker has 2; all sends wait for slaveTim",
+        ),
+        (
+            0,
+            {"minInSyncReplicas": "2"},
+            "minInSyncReplicas=2: with --replicas 0, a broker has 1; all sends are refused",
+        ),
+        (1, {"inSyncReplicas": "3", "enableAutoInSyncReplicas": "true"}, ""),
+        (1, {"inSyncReplicas": "3", "brokerRole": "ASYNC_MASTER"}, ""),
+    ],
+)
+def test_copies_that_no_machine_can_have_are_announced(replicas: int, settings: dict[str, str], words: str) -> None:
+    [broker] = planned(10911, **{"brokerRole": "SYNC_MASTER", **settings}).brokers
+    said = missing_copies(broker, replicas)
+    assert said.startswith(words)
+    assert bool(said) is bool(words)

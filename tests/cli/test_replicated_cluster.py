@@ -94,3 +94,5 @@ def test_a_slave_takes_over_by_itself() -> None:
 def test_a_failover_that_is_unknown() -> None:
     with pytest.raises(UsageError, match="failover='never' is unknown; use 'manual' or 'auto'"):
         Cluster(failover="never")
+    with pytest.raises(UsageError, match='failover="auto" needs slaves that can take over: add replicas=1'):
+        Cluster(failover="auto")

@@ -71,6 +71,7 @@ def up() -> object:
     [
         (["--replicas", "9"], "a broker can't have 9 slaves; allowed are 0 to 4"),
         (["--replicas", "1", "--set", "brokerId=3"], "use --replicas N"),
+        (["--failover", "auto"], "--failover auto needs slaves that can take over: add --replicas 1"),
         (["--set", "brokerRole=SLAVE"], "a cluster gives its slaves their roles and ids"),
     ],
 )

@@ -39,6 +39,21 @@ def test_both_speak_rocketmqs_protocol_when_told(namesrv: str) -> None:
     assert (message["messageId"], message["body"], message["tags"]) == (sent["messageId"], "hello", "paid")
 
 
+def test_a_body_that_is_no_text_is_sent_as_the_bytes_that_it_is(namesrv: str) -> None:
+    assert call("send", "-n", namesrv, "bytes", "x\udcff").returncode == 0
+    (message,) = peeked(namesrv, "bytes")
+    assert message["body"] == "x\\xff"
+
+
+def test_messages_that_no_slave_has_are_counted() -> None:
+    waits = {"brokerRole": "SYNC_MASTER", "inSyncReplicas": 2, "slaveTimeout": 50}
+    with Cluster(settings=waits) as cluster:
+        done = call("send", "-n", cluster.namesrv, "--count", "3", "orders", "hello")
+    assert (done.returncode, done.stdout) == (0, "sent 3 messages\n")
+    words = "3 messages stored with FLUSH_SLAVE_TIMEOUT: too few slaves confirmed in time"
+    assert words in one_line(done.stderr)
+
+
 def test_each_line_of_standard_input_is_a_message(namesrv: str) -> None:
     lines = [f"line {number}" for number in range(5_000)]
     done = call("send", "-n", namesrv, "lines", text="\n".join(lines) + "\n\n")

@@ -130,6 +130,7 @@ def test_folder_of_another_cluster_is_one_line(tmp_path: Path) -> None:
         (["--brokers", "0"], "allowed are 1 to 26"),
         (["--config", "/nowhere/broker.conf"], "/nowhere/broker.conf can't be read"),
         (["--dir", "/dev/null/data"], "/dev/null/data can't be created"),
+        (["--user", "a b:secret"], "'a b' can't be the name of a user"),
     ],
 )
 def test_what_can_not_be_is_one_line_that_says_what_to_do(arguments: list[str], words: str) -> None:
@@ -137,6 +138,18 @@ def test_what_can_not_be_is_one_line_that_says_what_to_do(arguments: list[str], 
     assert refused.returncode == 2
     assert words in one_line(refused.stderr)
     assert refused.stdout == ""
+
+
+def test_a_deleted_working_directory_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    script = 'cd "$0" && rmdir "$0" && exec "$@"'
+    arguments = command("up", *FREE_PORTS, "--dir", "data")
+    refused = subprocess.run(
+        ["sh", "-c", script, str(tmp_path / "gone"), *arguments],
+        capture_output=True, text=True, timeout=TIMEOUT_S, env=environment(), check=False,
+    )  # fmt: skip
+    assert refused.returncode == 2
+    assert "data can't be created: the current folder was deleted" in one_line(refused.stderr)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

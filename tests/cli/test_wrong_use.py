@@ -1,10 +1,12 @@
 """What a person got wrong is one line that says so and the way out, whichever command it was."""
 
 import shlex
+import subprocess
 
 import pytest
 
 from staticfire.cli import main
+from tests.cli.commands import command, environment
 
 NOWHERE = "127.0.0.1:1"
 
@@ -81,6 +83,21 @@ def test_it_is_told_in_one_line(line: str, exit_code: int, words: str, capsys: p
     assert words in said.err
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "peek x\udcff", "group x\udcff", "send Orders body --tag x\udcff", "send Orders body --property a=x\udcff",
+        "consume -g Billing Orders --tag x\udcff", "user add x\udcff --secret s",
+        "fault add --topic x\udcff --delay 5ms", "failover x\udcff",
+        "mqadmin topicRoute -t x\udcff", "certificates --to x\udcff",
+    ],
+)  # fmt: skip
+def test_an_argument_that_is_not_utf8_is_named(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Python has a surrogate for each byte of an argument that isn't UTF-8. No request can contain one."""
+    assert main(line.split()) == 2
+    assert "x\\udcff' isn't UTF-8" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("group", ["", "dlq", "mqadmin", "pipeline"])
 def test_who_says_nothing_gets_the_help_and_nothing_in_front_of_it(
     group: str, capsys: pytest.CaptureFixture[str]
@@ -102,6 +119,14 @@ def test_flags_stand_before_a_command_or_behind_it(line: str, capsys: pytest.Cap
 def test_flags_of_letters_stand_before_their_command_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dlq", "-n", "127.0.0.1:2", "--max", "3", "list"]) == 1
     assert "connect to 127.0.0.1:2 failed" in capsys.readouterr().err
+
+
+def test_a_full_disk_for_the_output_is_one_line() -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command("create", "--help"), stdout=full, stderr=subprocess.PIPE, env=environment(), text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, "staticfire: the output can't be written: No space left on device\n")
 
 
 def test_help_says_nothing_of_a_range_without_limits(capsys: pytest.CaptureFixture[str]) -> None:

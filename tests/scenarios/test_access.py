@@ -40,6 +40,7 @@ from staticfire.runtime.credentials import Credentials
 from staticfire.runtime.log import logged_to
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.logged import LogLine
 from tests.scenarios.stand import Stand
 
 pytestmark = pytest.mark.row("G7")
@@ -277,6 +278,21 @@ async def test_the_last_super_user_stays(world: SimulatedWorld) -> None:
         assert "the last super user" in (remark or "")
     await asker.user("other", "o", user_type="Super")
     assert await asker.told(DeleteUser("root"), ROOT) == DONE
+    await asker.close()
+
+
+async def test_a_user_of_the_settings_that_has_another_secret_is_announced(
+    world: SimulatedWorld, logged: list[LogLine]
+) -> None:
+    asker = await judging(world)
+    await world.stop("broker-a")
+    asker.stand.settings["init_authentication_user"] = '{"username":"root","password":"n3w"}'
+    await asker.stand.start_broker("broker-a")
+    assert (await asker.told(GetRuntimeInfo(), ROOT))[0] == 0
+    assert await asker.told(GetRuntimeInfo(), Credentials("root", "n3w")) == WRONG
+    [line] = [line for line in logged if line.event == "user_exists"]
+    assert line.fields["way_out"] == "staticfire user change root --secret ..."
+    assert "n3w" not in repr(line)
     await asker.close()
 
 

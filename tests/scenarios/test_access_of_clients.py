@@ -14,7 +14,7 @@ from staticfire.client import (
     PushConsumer,
     PushSettings,
 )
-from staticfire.client.admin.access import AccessAdmin
+from staticfire.client.admin.access import AccessAdmin, PolicyLine
 from staticfire.client.explain.explainer import explain_group
 from staticfire.client.settings.push_settings import ConsumeFromWhere
 from staticfire.protocol.errors import BrokerAnswer, StaticfireError, UsageError
@@ -82,6 +82,59 @@ async def test_clients_work_and_a_refused_consumer_is_explained(world: Simulated
             assert {member.access_key for member in (await admin.group("billing")).members} == {"shop"}
             await lost_rights_are_explained(world, admin, access)
         assert [(one.name, one.brokers) for one in await access.users()][1] == ("shop", ["broker-a", "broker-b"])
+    await asker.close()
+
+
+async def test_a_new_group_that_may_not_ask_for_the_ends_of_queues_is_explained(world: SimulatedWorld) -> None:
+    """These requests need `Get`, and name no group."""
+    asker = await judging(world)
+    client = ClientSettings(access_key="shop", secret_key="s3cret")
+    rooted = ClientSettings(access_key="root", secret_key="r00t")
+    async with Admin(NAMESERVER, rooted, world.machine("admin", "10.0.0.8")) as admin:
+        access = AccessAdmin(admin)
+        await access.add_user("shop", "s3cret")
+        await access.add_policy(PolicyLine("shop", "Allow", "Topic:orders", ["Sub"], []))
+        await access.add_policy(PolicyLine("shop", "Allow", "Group:billing", ["Sub"], []))
+        await admin.create_topic("orders", 1)
+        settings = PushSettings(client=client, consume_from_where=ConsumeFromWhere.LAST_OFFSET, skip_young_history=True)
+        consumer = PushConsumer("billing", NAMESERVER, settings, world.machine("app"))
+        consumer.subscribe("orders")
+        consumer.listener(lambda _messages, _context: ConsumeStatus.CONSUME_SUCCESS)
+        async with consumer:
+            await world.run_for(seconds=3)
+            [finding, *_] = (await explain_group(admin, "billing")).findings
+            words = "billing's requests for the ends of queues are refused: user shop may not Get on Topic:orders"
+            assert (finding.words, finding.is_cause) == (words, True)
+            assert finding.way_out == "staticfire allow shop Topic:orders Get"
+            now, replaced = await access.add_policy(PolicyLine("shop", "Allow", "Topic:orders", ["Get"], []))
+            assert (now.actions, replaced) == (["Sub", "Get"], None)
+            await world.run_for(seconds=90)
+            found = (await explain_group(admin, "billing")).findings
+            assert all(one.kind != "REFUSED_ACCESS" for one in found)
+    await asker.close()
+
+
+async def test_an_allowed_action_is_added_and_another_decision_replaces(world: SimulatedWorld) -> None:
+    asker = await judging(world)
+    rooted = ClientSettings(access_key="root", secret_key="r00t")
+    async with Admin(NAMESERVER, rooted, world.machine("admin", "10.0.0.8")) as admin:
+        access = AccessAdmin(admin)
+        await access.add_user("shop", "s3cret")
+        wanted = PolicyLine("shop", "Allow", "Topic:orders", ["Pub"], [])
+        assert await access.add_policy(wanted) == (wanted, None)
+        both, replaced = await access.add_policy(wanted._replace(actions=["Sub"]))
+        assert (both.actions, replaced) == (["Pub", "Sub"], None)
+        near = wanted._replace(sources=["10.0.0.0/8"])
+        assert await access.add_policy(near) == (near, both)
+        denied = wanted._replace(decision="Deny", actions=["Sub"])
+        assert await access.add_policy(denied) == (denied, near)
+        assert [str(line) for user in await access.users() for line in user.policies] == ["Deny Topic:orders Sub"]
+        for sources in (["300.1.1.1"], ["10.0.0.0/99"], ["10.0.0.7", ""]):
+            with pytest.raises(UsageError, match="is not an address or network"):
+                await access.set_policy("shop", "Allow", "Topic:orders", ["Sub"], sources)
+        for name in ("Topic:*x", "Topic:a b", "Group:a**"):
+            with pytest.raises(UsageError, match="names have letters, digits"):
+                await access.set_policy("shop", "Deny", name, ["Sub"])
     await asker.close()
 
 

@@ -340,6 +340,7 @@ async def test_a_master_that_comes_back_with_an_empty_disk_is_a_slave(
     [
         (7, None, ClientError, "broker-a has no slave with id 7; the ids of its slaves are 1"),
         (None, -1, UsageError, "can't be below 0"),
+        (None, 2**63, UsageError, "can't be above 9223372036854775807"),
     ],
 )
 async def test_what_cannot_be(

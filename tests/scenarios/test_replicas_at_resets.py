@@ -2,7 +2,10 @@
 
 import pytest
 
+from staticfire.protocol.command import Request
 from staticfire.protocol.errors import ClientError
+from staticfire.protocol.requests.replication import ControlReplication
+from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
 from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.simulation.world import SimulatedWorld
@@ -74,4 +77,49 @@ async def test_a_held_slave_whose_master_was_restored_says_how_it_takes_over(wor
     await pair.until_caught_up(MASTER, SLAVE)
     assert await pair.bodies(SLAVE) == [b"0", b"1", b"2"]
     pair.assert_equal(SLAVE, MASTER)
+    await pair.close()
+
+
+async def test_a_topic_that_was_deleted_just_before_a_failover_stays_deleted(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open()
+    await pair.fill(messages=3)
+    assert (await pair.ask(MASTER, DeleteTopic("orders"))).code == 0
+    await pair.failover()
+    assert "orders" not in pair.brokers[SLAVE].tables.topics.topics
+    assert "orders" not in pair.brokers[SLAVE].state.store.topics()
+    await pair.until_caught_up(MASTER, SLAVE)
+    pair.assert_equal(SLAVE, MASTER)
+    await pair.close()
+
+
+@pytest.mark.parametrize("request_", [DeleteTopic("orders"), Reset()], ids=["delete", "reset"])
+async def test_nothing_is_deleted_while_a_master_hands_over(world: SimulatedWorld, request_: Request) -> None:
+    """The slave has copied all deletions by then, and wouldn't learn of another one."""
+    pair = await ReplicaSet(world).open()
+    await pair.fill(messages=3)
+    await pair.ask(MASTER, ControlReplication(fence_ms=5_000))
+    refused = await pair.ask(MASTER, request_)
+    assert (refused.code, "hands over to a slave" in (refused.remark or "")) == (2, True)
+    assert len(await pair.bodies(MASTER)) == 3
+    await pair.ask(MASTER, ControlReplication(fence_ms=0))
+    assert (await pair.ask(MASTER, request_)).code == 0
+    await pair.close()
+
+
+async def test_a_deletion_that_the_new_master_never_saw_is_taken_back(
+    world: SimulatedWorld, logged: list[LogLine]
+) -> None:
+    """The old master must have the same queues as the new one when it is back as a slave."""
+    pair = await ReplicaSet(world).open()
+    await pair.fill(messages=3)
+    assert (await pair.ask(MASTER, DeleteTopic("orders"))).code == 0
+    world.kill(MASTER)
+    await pair.failover()
+    assert (await pair.send(b"3", SLAVE)).code == 0
+    await pair.start(MASTER)
+    await world.run_for(seconds=3)
+    await pair.until_caught_up(MASTER, SLAVE)
+    pair.assert_equal(SLAVE, MASTER)
+    assert [line.event for line in logged if line.event == "message_in_no_queue"] == []
+    assert await pair.bodies(MASTER) == [b"0", b"1", b"2", b"3"]
     await pair.close()

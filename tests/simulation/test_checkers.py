@@ -211,6 +211,16 @@ def test_after_a_failover_a_message_and_its_retry_are_two_copies(how: str, is_sa
     assert bool(said(HeldUntilItsTime(SYNC), [*events, again, retry])) is is_said
 
 
+def test_a_message_was_delivered_by_the_master_that_it_was_popped_from() -> None:
+    """A listener may be busy, and is called with it when the next master has delivered it, too."""
+    failover = [ProcessEnded(2_000, "broker-a", "failed over"), ProcessBegan(2_100, "broker-a")]
+    late, again = popped(1, 3_005, 1_000), popped(2, 3_010, 3_000, "billing-2")
+    retry = popped(3, 3_020, 3_010, "billing-1", 1)
+    assert not said(HeldUntilItsTime(SYNC), [*failover, late, again, retry])
+    both_after = popped(1, 3_005, 2_500)
+    assert said(HeldUntilItsTime(SYNC), [*failover, both_after, again, retry])
+
+
 @pytest.mark.parametrize(
     ("ended_ms", "between", "is_said"),
     [

@@ -169,3 +169,16 @@ def test_a_broker_that_stops_in_order_knows_its_offsets(how: str, between: Seque
     stands, forgot = OffsetSeen(60_000, "billing", PLACE, 5, 9, 1), OffsetSeen(62_000, "billing", PLACE, 2, 9, 2, True)
     events = after(stands, *between, ProcessEnded(61_000, "broker-a", how), forgot)
     assert bool(said(OffsetsSaved(PULLED), events)) is is_said
+
+
+@pytest.mark.parametrize(
+    ("seen_ms", "is_said"),
+    [(60_000, False), (60_250, False), (60_400, True)],
+    ids=["seen before a reset", "seen during a reset", "seen after it"],
+)
+def test_offsets_that_an_administrator_resets_are_those_after_the_reset(seen_ms: int, is_said: bool) -> None:
+    stands, forgot = OffsetSeen(seen_ms, "billing", PLACE, 5, 9, 1), OffsetSeen(62_000, "billing", PLACE, 2, 9, 2, True)
+    reset = [FaultBegan(60_200, "reset offsets", "billing"), FaultEnded(60_300, "reset offsets", "billing")]
+    events = sorted([stands, *reset], key=lambda event: event.at_ms)
+    stopped = ProcessEnded(61_000, "broker-a", "stopped")
+    assert bool(said(OffsetsSaved(PULLED), after(*events, stopped, forgot))) is is_said
