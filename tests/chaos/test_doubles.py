@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from staticfire.chaos.each import check_each, parse_each
-from staticfire.chaos.strikes import PlannedFault, rule
-from staticfire.chaos.striking import Struck
+from staticfire.chaos.injection import InjectedFault
+from staticfire.chaos.planned_fault import PlannedFault, rule
 from staticfire.protocol.properties import format_properties
 from staticfire.protocol.requests.journal import JournalRecord
 from tests.chaos.runs import BROKER, CLIENT, commit, delivered, message, run
@@ -29,18 +29,20 @@ SENDS = [attempt("invoice-id-0", 1_000), attempt("invoice-id-1", 2_000), attempt
 """The second invoice of order-1 was sent after the first one, which is the second send of all."""
 
 
-def doubles(*struck: Struck, sends: list[JournalRecord] | None = None, second: Any = SECOND, **more: Any) -> int:
+def doubles(
+    *injected: InjectedFault, sends: list[JournalRecord] | None = None, second: Any = SECOND, **more: Any
+) -> int:
     """Return how many values have a proven second message. Order 1 has two invoices."""
     requests = [commit(3), *(SENDS if sends is None else sends)]
-    evidence = run([delivered(0, 3)], requests, [*ORDERS, *INVOICES, second], struck=struck, ended_ms=9_000, **more)
+    evidence = run([delivered(0, 3)], requests, [*ORDERS, *INVOICES, second], injected=injected, ended_ms=9_000, **more)
     return len([one for one in check_each(BY_KEY, evidence) if "done twice" in one.words])
 
 
-def hit(kind: str, hits: int = 1, at_ms: int = 0, until_ms: int = 0, client: str = "", **words: Any) -> Struck:
-    return Struck(rule(kind, **words), hits, at_ms, until_ms, client=client)
+def hit(kind: str, hits: int = 1, at_ms: int = 0, until_ms: int = 0, client: str = "", **words: Any) -> InjectedFault:
+    return InjectedFault(rule(kind, **words), hits, at_ms, until_ms, client=client)
 
 
-def lost_answer(after: int, topic: str = "invoices", hits: int = 1) -> Struck:
+def lost_answer(after: int, topic: str = "invoices", hits: int = 1) -> InjectedFault:
     words: dict[str, Any] = {"code": "SEND_MESSAGE", "topic": topic, "close": True, "direction": "answer", "times": 1}
     return hit("lost-answer", hits, after=after, **words)
 
@@ -95,7 +97,7 @@ def test_answers_that_are_lost_by_chance_explain_no_more_messages_than_they_are(
     def found(hits: int) -> int:
         evidence = run(
             [delivered(0, 3)], [commit(3), *sends], [*ORDERS, *INVOICES, SECOND, third],
-            struck=[hit("lost-answers", hits, **words)],
+            injected=[hit("lost-answers", hits, **words)],
         )  # fmt: skip
         return len(check_each(BY_KEY, evidence))
 
@@ -143,4 +145,4 @@ def test_second_message_with_other_contents_is_no_repeated_send() -> None:
 
 def test_message_whose_send_is_not_in_the_journal_gets_the_benefit_of_the_doubt() -> None:
     assert doubles(lost_answer(1), sends=[]) == 0
-    assert doubles(Struck(PlannedFault("rebalance"), 1), sends=[]) == 1
+    assert doubles(InjectedFault(PlannedFault("rebalance"), 1), sends=[]) == 1

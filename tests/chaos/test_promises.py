@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from staticfire.chaos.evidence import BURIED, DONE, OPEN, SKIPPED, Evidence, fate, since_reset
+from staticfire.chaos.injection import InjectedFault
+from staticfire.chaos.planned_fault import PlannedFault
 from staticfire.chaos.promises import check, left_open
 from staticfire.chaos.sends import unsent
 from staticfire.chaos.session import used_in
-from staticfire.chaos.strikes import PlannedFault
-from staticfire.chaos.striking import Struck
 from tests.chaos.runs import BROKER, commit, delivered, event, joined, message, request, run, send
 
 ORDERS = [message("orders", offset, f"id-{offset}") for offset in range(4)]
@@ -132,13 +132,13 @@ def test_acknowledgement_after_the_invisible_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "strike",
+    "fault",
     [PlannedFault("freeze", (("freeze", "20s"),)), PlannedFault("slow", (("delay", "2s"), ("code", "SEND_MESSAGE")))],
 )
-def test_late_acknowledgement_for_which_a_fault_is_the_reason(strike: PlannedFault) -> None:
+def test_late_acknowledgement_for_which_a_fault_is_the_reason(fault: PlannedFault) -> None:
     late = request("ACK_MESSAGE", offset=2, at_ms=3_000, extraInfo=HANDLE)
-    assert promises(run([], [late], ORDERS, struck=[Struck(strike, hits=1)])) == []
-    assert promises(run([], [late], ORDERS, struck=[Struck(strike, hits=0)])) == ["late-ack"]
+    assert promises(run([], [late], ORDERS, injected=[InjectedFault(fault, hits=1)])) == []
+    assert promises(run([], [late], ORDERS, injected=[InjectedFault(fault, hits=0)])) == ["late-ack"]
 
 
 def test_transaction_that_is_committed_and_then_rolled_back() -> None:
