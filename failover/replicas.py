@@ -1,8 +1,9 @@
-"""Masters and slaves of a cluster: who copies whom, how far; a slave takes over from its master.
+"""Masters and slaves of a cluster: which slave copies which master, how far; a slave takes over from its master.
 
 A failover is carried out here, request by request: the old master, if it answers, refuses messages; the slave catches
 up; the old master becomes a slave; then the slave becomes the master of a new epoch. So at most one broker of a set
-accepts messages at any time, as far as both answer. A master that doesn't answer learns of it when it is back.
+accepts messages at any time, if both answer. A master that doesn't answer becomes a slave when it is back: it finds
+the newer epoch (broker/replication/successor.py).
 """
 
 import asyncio
@@ -37,7 +38,7 @@ ROUTE_WAIT_MS = 5_000
 
 
 class Replica(NamedTuple):
-    """One broker of a set. `state` is None if it doesn't answer, and `silence` says why."""
+    """One broker of a set. `state` is None if it doesn't answer, and `silence` is the reason."""
 
     broker_name: str
     broker_id: int
@@ -77,8 +78,8 @@ class ReplicaAdmin:
         self._sets = sets
 
     @classmethod
-    def asking(cls, pool: ConnectionPool, namesrv: str) -> "ReplicaAdmin":
-        """Return one that learns from nameservers which brokers there are."""
+    def at_nameservers(cls, pool: ConnectionPool, namesrv: str) -> "ReplicaAdmin":
+        """Return an administrator that reads from nameservers which brokers there are."""
         return cls(pool, sets_at(pool, namesrv))
 
     # -- what there is -------------------------------------------------------------------------------------------
@@ -108,16 +109,16 @@ class ReplicaAdmin:
 
     async def _replica(self, broker_name: str, broker_id: int, address: str, timeout_ms: int = TIMEOUT_MS) -> Replica:
         try:
-            state = await self._asked(address, GetReplication(), timeout_ms)
+            state = await self._request(address, GetReplication(), timeout_ms)
         except (NetworkError, ProtocolError, BrokerAnswer) as error:
             refusal = error if isinstance(error, BrokerAnswer) else None
             return Replica(broker_name, broker_id, address, None, str(error), refusal=refusal)
         return Replica(broker_name, broker_id, address, state)
 
     async def _state(self, address: str, count_from: int = -1) -> ReplicationState:
-        return await self._asked(address, GetReplication(count_from), TIMEOUT_MS)
+        return await self._request(address, GetReplication(count_from), TIMEOUT_MS)
 
-    async def _asked(self, address: str, request: Request, timeout_ms: int) -> ReplicationState:
+    async def _request(self, address: str, request: Request, timeout_ms: int) -> ReplicationState:
         answer = await self._pool.ask(address, request, timeout_ms)
         if answer.code != SUCCESS or not isinstance(answer, ReplicationAnswer) or answer.body is None:
             raise broker_answer(answer.code, answer.remark, f"replication of {address}")
@@ -133,7 +134,7 @@ class ReplicaAdmin:
 
     async def control_at(self, address: str, request: ControlReplication) -> ReplicationState:
         """Hold, release or delay the copy of the slave at an address. Raises: BrokerAnswer, NetworkError."""
-        return await self._asked(address, request, TIMEOUT_MS)
+        return await self._request(address, request, TIMEOUT_MS)
 
     async def _slave(self, name: str) -> Replica:
         replicas = await self.all()
@@ -163,8 +164,8 @@ class ReplicaAdmin:
         `losing`: the new master doesn't have the last messages, this many. Without it, a failover that would lose
         messages is refused.
         `accepts_loss`: the master doesn't answer, and what the slave hasn't copied may be lost.
-        `whole_needed`: so many slaves must answer that had everything at some time since their start.
-        Raises: ClientError (there is no such slave, or it is behind), BrokerAnswer, NetworkError.
+        `whole_needed`: the number of slaves that must answer and have had everything at some time since their start.
+        Raises: ClientError (there is no such slave, or it lacks messages), BrokerAnswer, NetworkError.
         """
         if losing is not None and losing < 0:
             raise UsageError(f"losing={losing}: the number of lost messages can't be below 0")
@@ -193,8 +194,8 @@ class ReplicaAdmin:
     async def _fence(self, slaves: list[Replica], fence_ms: int, epoch: int = -1) -> None:
         """Let slaves copy nothing for a time, or copy again. One that doesn't answer copies nothing either."""
         request = ControlReplication(fence_ms=fence_ms, least_epoch=epoch)
-        asked = (self._pool.ask(one.address, request, TIMEOUT_MS) for one in slaves)
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
+        requests = (self._pool.ask(one.address, request, TIMEOUT_MS) for one in slaves)
+        for answer in await asyncio.gather(*requests, return_exceptions=True):
             if isinstance(answer, BaseException) and not isinstance(answer, NetworkError | ProtocolError):
                 raise answer
 
@@ -203,9 +204,7 @@ class ReplicaAdmin:
     ) -> Failover:
         """Exchange the roles; `alive`: the old master, if it answers."""
         broker = target.broker_name
-        known = [one.state for one in replicas if one.state is not None]
-        epochs = [epoch.epoch for state in known for epoch in state.epochs]
-        epoch = 1 + max([1, *epochs, *(state.least_epoch for state in known)])
+        epoch = _next_epoch([one.state for one in replicas if one.state is not None])
         if alive is not None:
             await self._take_role(alive.address, ChangeRole(SLAVE, target.broker_id, epoch))
         more = 0 if missing < 0 else max(0, (losing or 0) - missing)
@@ -224,12 +223,12 @@ class ReplicaAdmin:
 
         Raises: ClientError (these are too many; the master accepts messages again).
         """
-        fenced = await self._asked(master.address, ControlReplication(fence_ms=FENCE_MS), TIMEOUT_MS)
+        fenced = await self._request(master.address, ControlReplication(fence_ms=FENCE_MS), TIMEOUT_MS)
         state = await self._state(target.address)
         is_moving = not state.is_held and not state.lag_ms
         stored = _stored_by(fenced, target)
         waited_ms = 0
-        # Only what the master knows counts: the end of a slave's log may be one that the master doesn't have.
+        # The slave's own end doesn't count: its log may end with records that the master doesn't have.
         while (is_moving or stored < 0) and stored < fenced.end_position and waited_ms < CATCH_UP_MS:
             await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
             waited_ms += POLL_MS
@@ -241,15 +240,15 @@ class ReplicaAdmin:
             missing, words = -1, _not_joined(target, await self._state(target.address))
         else:
             missing = (await self._state(master.address, stored)).records_after
-            words = _behind(target, missing, "messages", state)
+            words = _why_not_yet(target, missing, "messages", state)
         if losing is None or not 0 <= missing <= losing:
-            await self._asked(master.address, ControlReplication(fence_ms=0), TIMEOUT_MS)
+            await self._request(master.address, ControlReplication(fence_ms=0), TIMEOUT_MS)
             raise ClientError(words)
         return missing
 
     async def copy_state(self, address: str) -> None:
         """Let a slave copy topics, groups and offsets now, and wait for it, but not long."""
-        await self._asked(address, ControlReplication(copy_state=True), TIMEOUT_MS)
+        await self._request(address, ControlReplication(copy_state=True), TIMEOUT_MS)
         for waited_ms in range(POLL_MS, CATCH_UP_MS, POLL_MS):
             await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
             age_ms = (await self._state(address)).state_age_ms
@@ -270,6 +269,12 @@ class ReplicaAdmin:
                 return
             await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
         raise ClientError(f"{address} is the master of {broker} now, but the nameserver doesn't have its route yet")
+
+
+def _next_epoch(states: list[ReplicationState]) -> int:
+    """Return the epoch of the next master: higher than any that a broker of the set has or was promised."""
+    begun = [epoch.epoch for state in states for epoch in state.epochs]
+    return 1 + max([1, *begun, *(state.least_epoch for state in states)])
 
 
 def _chosen(broker: str, replicas: list[Replica], to: int | None) -> Replica:
@@ -310,7 +315,7 @@ def _require_whole(broker: str, slaves: list[Replica], needed: int) -> None:
 
 
 def _stored_by(master: ReplicationState, target: Replica) -> int:
-    """Return what a slave has stored, as its master knows; -1 if the slave doesn't copy it now."""
+    """Return up to which position a slave has stored the log of its master; -1 if the slave doesn't copy it now."""
     stored = [one.stored_position for one in master.followers if one.broker_id == target.broker_id]
     return stored[0] if stored else -1
 
@@ -327,21 +332,21 @@ def _held(replica: Replica) -> str:
 
 
 def _missing_without_master(target: Replica, accepts_loss: int | bool | None) -> int:
-    """Return 0 if the slave has everything that its dead master told it of; -1 if it hasn't, and that is accepted.
+    """Return 0 if the slave has all of the log that its dead master reported; -1 if not, and loss is accepted.
 
     Raises: ClientError (it isn't accepted).
     """
     state = target.state
     assert state is not None
-    behind = state.master_end - state.end_position
-    if behind <= 0 and not state.is_held:
+    lacking = state.master_end - state.end_position
+    if lacking <= 0 and not state.is_held:
         return 0
     if not accepts_loss:
-        raise ClientError(_behind(target, max(0, behind), "bytes, or more,", state))
+        raise ClientError(_why_not_yet(target, max(0, lacking), "bytes, or more,", state))
     return -1
 
 
-def _behind(target: Replica, missing: int, what: str, state: ReplicationState) -> str:
+def _why_not_yet(target: Replica, missing: int, what: str, state: ReplicationState) -> str:
     if state.is_held:
         advice = _held(target)
     elif state.problem:

@@ -40,7 +40,7 @@ def failover(broker: str, to: int | None, losing: int | None, namesrv: str, as_j
     async def ask(admin: "Admin") -> Any:
         from staticfire.failover.replicas import ReplicaAdmin
 
-        return await ReplicaAdmin.asking(admin.client.pool, namesrv).failover(broker, to, losing)
+        return await ReplicaAdmin.at_nameservers(admin.client.pool, namesrv).failover(broker, to, losing)
 
     done = asked(namesrv, "staticfire", ask)
     if as_json:

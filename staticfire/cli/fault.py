@@ -195,4 +195,5 @@ def _hits(one: Mapping[str, Any]) -> str:
 
 
 def _left(one: Mapping[str, Any]) -> str:
-    return "" if one["leftMs"] < 0 else f"{format_duration(one['leftMs'])} left"
+    """Return the rest of a rule's lifetime, in seconds rounded up."""
+    return "" if one["leftMs"] < 0 else f"{format_duration(-(-one['leftMs'] // 1_000) * 1_000)} left"

@@ -105,6 +105,6 @@ def _with_replicas(namesrv: str, act: "Callable[[ReplicaAdmin], Awaitable[Any]]"
     from staticfire.failover.replicas import ReplicaAdmin
 
     async def ask(admin: "Admin") -> Any:
-        return await act(ReplicaAdmin.asking(admin.client.pool, namesrv))
+        return await act(ReplicaAdmin.at_nameservers(admin.client.pool, namesrv))
 
     return asked(namesrv, "staticfire", ask)

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from staticfire.control.asked import ControlledCluster
+from staticfire.control.controlled_cluster import ControlledCluster
 from staticfire.control.routes import TEXT, ControlCall, Reply, Route
 from staticfire.protocol.errors import NetworkError, StaticfireError, broker_answer
 from staticfire.protocol.requests.statistics import GetMetrics, MetricRow

@@ -20,7 +20,7 @@ from aiohttp import web
 from staticfire.client import ClientSettings
 from staticfire.control.access import Access
 from staticfire.control.all_routes import ROUTES, paths
-from staticfire.control.asked import ControlledCluster
+from staticfire.control.controlled_cluster import ControlledCluster
 from staticfire.control.dashboard_place import DASHBOARD, wants_page
 from staticfire.control.half_requests import HALF_REQUEST_S, HalfRequests
 from staticfire.control.refusals import refusal

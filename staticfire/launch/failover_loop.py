@@ -24,7 +24,7 @@ async def failing_over(cluster: "EmbeddedCluster | ProcessCluster") -> AsyncIter
     async def pause(pause_ms: int) -> None:
         await asyncio.sleep(pause_ms / 1000)  # house: the owner of a live cluster has no service to pause
 
-    watch = FailoverWatch(ReplicaAdmin.asking(pool, cluster.namesrv), machine.clock.uptime_ms, pause)
+    watch = FailoverWatch(ReplicaAdmin.at_nameservers(pool, cluster.namesrv), machine.clock.uptime_ms, pause)
     task = asyncio.get_running_loop().create_task(watch.loop(), name="failover")
     try:
         yield

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from staticfire.client import ClusterClient
-from staticfire.control.asked import ControlledCluster
+from staticfire.control.controlled_cluster import ControlledCluster
 from staticfire.dashboard import live, site, watch
 from staticfire.dashboard.live import WATCHED_MAX, LivePages
 from staticfire.dashboard.site import is_written

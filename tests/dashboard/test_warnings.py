@@ -72,7 +72,7 @@ def says(control: str, name: str, form: dict[str, str]) -> str:
 
 
 def test_every_action_says_what_it_will_do_or_only_adds_something() -> None:
-    assert {name for name, one in ACTIONS.items() if one.says is None} == ADDS
+    assert {name for name, one in ACTIONS.items() if one.warn is None} == ADDS
     assert {*SAYS} == {*ACTIONS} - ADDS
 
 

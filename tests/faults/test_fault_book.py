@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from staticfire.faults.book import RuleBook
-from staticfire.faults.matching import Asker, Subject, is_meant, subject_of
+from staticfire.faults.matching import FaultPeer, Subject, is_meant, subject_of
 from staticfire.faults.parsing import parse_fault
 from staticfire.protocol.command import Request, declaration_of
 from staticfire.protocol.requests.brokers import BrokerHeartbeat
@@ -28,15 +28,15 @@ HEARTBEAT = Heartbeat(body=HeartbeatData("10.0.0.9@new", [ProducerData("shop")],
 
 
 def subject(request: Request, client: str | None = CLIENT, address: str = "10.0.0.9:4711") -> Subject:
-    return subject_of(declaration_of(type(request)).code, request, Asker(address, 9, client))
+    return subject_of(declaration_of(type(request)).code, request, FaultPeer(address, 9, client))
 
 
-def rule(**said: Any) -> FaultRule:
-    return parse_fault({"drop": True, **said}).rule
+def rule(**given: Any) -> FaultRule:
+    return parse_fault({"drop": True, **given}).rule
 
 
 @pytest.mark.parametrize(
-    ("said", "request_", "is_about"),
+    ("given", "request_", "is_about"),
     [
         ({}, PULL, True),
         ({"code": "PULL_MESSAGE"}, PULL, True),
@@ -68,16 +68,16 @@ def rule(**said: Any) -> FaultRule:
         ({"language": "JAVA"}, PULL, False),
     ],
 )  # fmt: skip
-def test_whom_a_rule_means(said: dict[str, Any], request_: Request, is_about: bool) -> None:
-    assert is_meant(rule(**said), subject(request_)) is is_about
+def test_whom_a_rule_means(given: dict[str, Any], request_: Request, is_about: bool) -> None:
+    assert is_meant(rule(**given), subject(request_)) is is_about
 
 
 def test_a_client_is_known_by_its_heartbeat_or_by_what_it_asks() -> None:
     assert not is_meant(rule(client="client"), subject(PULL, client=None))
     assert is_meant(rule(client="client"), subject(LOCK, client=None))
-    asker = Asker("10.0.0.9:1")
-    subject_of(34, HEARTBEAT, asker)
-    assert asker.client == "10.0.0.9@new"
+    peer = FaultPeer("10.0.0.9:1")
+    subject_of(34, HEARTBEAT, peer)
+    assert peer.client == "10.0.0.9@new"
 
 
 def test_sides_of_a_partition_are_clients_addresses_and_brokers() -> None:
@@ -85,7 +85,7 @@ def test_sides_of_a_partition_are_clients_addresses_and_brokers() -> None:
     assert is_meant(cut, subject(PULL))
     assert is_meant(cut, subject(PULL, client=None, address="10.0.0.7:99"))
     assert not is_meant(cut, subject(PULL, client=None))
-    broker = Asker("10.0.0.3:5")
+    broker = FaultPeer("10.0.0.3:5")
     subject_of(904, BrokerHeartbeat("cluster", "10.0.0.3:10911", "broker-b"), broker)
     assert is_meant(cut, broker.unknown())
 

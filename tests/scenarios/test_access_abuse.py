@@ -253,7 +253,7 @@ async def test_a_flood_of_refusals_is_remembered_within_limits(
     asker = await judging(world, record_requests=True, recorded_requests_bytes_max=100_000, journal_enable=True)
     await asker.user()
     broker = asker.stand.services["broker-a"]
-    desk = broker._core._families.access._desk  # house: what a flood leaves takes memory, and is seen nowhere
+    desk = broker._core._families.access._control  # house: what a flood leaves takes memory, and is seen nowhere
     journals = broker.tables.journals
     assert journals is not None
     most_decisions = 0

@@ -217,12 +217,21 @@ async def test_partition_from_an_address_cuts_off_routes_too(shop: FaultyShop, t
 
 async def test_nameserver_loses_a_broker_that_is_cut_off(shop: FaultyShop) -> None:
     added = await shop.add(partition="broker-a/nameserver", lifetime="3m")
-    assert list(added.hits) == ["nameserver"]  # It is the one who is asked.
+    assert list(added.hits) == ["nameserver"]  # Only it receives requests of the other side.
     await shop.world.run_for(ms=150_000)
     with pytest.raises(ClientError, match="no broker is registered"):
         await shop.admin.masters()
     await shop.world.run_for(ms=120_000)
     assert list(await shop.admin.masters()) == ["broker-a"]
+
+
+async def test_partition_is_shown_with_all_that_are_cut_off(shop: FaultyShop, till: Producer) -> None:
+    added = await shop.add(partition="broker-a/nameserver,till-1", lifetime="3m")
+    assert (added.words, sorted(added.hits)) == (
+        "cut off from broker-a, till-1: partition, for 3m",
+        ["broker-a", "nameserver"],
+    )
+    assert [view.words for view in await shop.faults.views()] == [added.words]
 
 
 async def test_rule_about_routes_is_the_nameservers(shop: FaultyShop) -> None:
