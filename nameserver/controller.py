@@ -1,10 +1,11 @@
 """Masters, slaves and elections, for administrators who use RocketMQ's controller. RocketMQ: ControllerManager.
 
-Nothing about replicas is stored here: brokers are asked when somebody wants to know. Their ids are those of the routes.
+Nothing about replicas is stored here: each request is answered from what the brokers report now. An election is a
+failover, which failover/replicas.py carries out and which decides the epoch. Their ids are those of the routes.
 The set in sync has no epoch of its own: it is shown with the master's.
 
-The requests to brokers have no access key, also if this nameserver has one: whoever asks has shown none. Brokers with
-access control refuse them.
+The requests to brokers have no access key, also if this nameserver has one, because the client whose request causes
+them has shown none. Brokers with access control refuse them.
 """
 
 from staticfire.failover.replicas import Replica, ReplicaAdmin

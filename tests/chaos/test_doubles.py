@@ -65,7 +65,7 @@ def test_lost_answer_explains_the_send_that_it_has_hit(after: int, topic: str, h
     assert doubles(lost_answer(after, topic, hits)) == found
 
 
-def test_producer_whose_own_retry_was_answered_knows_that_it_is_stored() -> None:
+def test_own_retry_that_was_answered_proves_that_the_message_is_stored() -> None:
     retried = [*SENDS[:2], attempt("invoice-id-1", 2_010), *SENDS[2:]]
     assert doubles(lost_answer(1), sends=retried) == 1
     refused = hit("refuse", 3, code="SEND_MESSAGE", topic="invoices", answer="SYSTEM_BUSY", after=2, times=3)
@@ -114,7 +114,9 @@ def test_answers_that_are_lost_by_chance_explain_no_more_messages_than_they_are(
         (1_500, 0, BROKER, 0),  # The program has ended before it was back.
     ],
 )
-def test_broker_that_is_away_explains_the_sends_of_its_time(at_ms: int, until_ms: int, broker: str, found: int) -> None:
+def test_absent_broker_explains_the_sends_during_its_absence(
+    at_ms: int, until_ms: int, broker: str, found: int
+) -> None:
     assert doubles(hit("restart", 1, at_ms, until_ms, broker=broker, kill="1s")) == found
 
 
@@ -128,9 +130,7 @@ def test_partition_explains_the_sends_of_its_client_only() -> None:
     ("client", "at_ms", "found"),
     [(CLIENT, 2_010, 0), (CLIENT, 1_990, 1), ("10.0.0.9@audit", 2_010, 1), (CLIENT, 2_900, 1)],
 )
-def test_closed_connection_of_a_consumer_takes_the_answers_that_are_under_way_on_it(
-    client: str, at_ms: int, found: int
-) -> None:
+def test_closed_connection_of_a_consumer_takes_the_answers_in_flight_on_it(client: str, at_ms: int, found: int) -> None:
     pull = JournalRecord(
         1, BROKER, "request", at_ms, at_ms, client, "billing", "orders", 0, 0, {"code": "PULL_MESSAGE", "fields": {}}
     )

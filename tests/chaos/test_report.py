@@ -75,7 +75,7 @@ def test_second_seed_that_breaks_a_promise_has_no_test_of_its_own() -> None:
     assert lines[-2].startswith("  repeat: staticfire chaos --seed 3 --faults 1 ")
 
 
-def test_grpc_client_without_its_topics_is_told_how_to_create_them() -> None:
+def test_grpc_client_without_its_topics_gets_the_flag_that_creates_them() -> None:
     output = "TOPIC_NOT_FOUND, MESSAGE: CODE: 17  DESC: no route to topic orders at nameserver 127.0.0.1:9876"
     _, problem = RunChecks().calm(run(exit_code=1, output=output))
     assert problem.endswith(

@@ -69,7 +69,7 @@ def test_test_is_python_with_all_kinds_of_faults() -> None:
         assert words in source
 
 
-def test_page_is_one_file_that_tells_the_life_of_the_message() -> None:
+def test_page_is_one_file_with_the_life_of_the_message() -> None:
     events = [delivered(0, 2, at_ms=30), event("sentBack", offset=1, at_ms=40, status="SUCCESS")]
     requests = [send("orders", "id-1", "order-1"), commit(2)]
     messages = [message("orders", 0, "id-0"), message("orders", 1, "id-1", "order-1")]

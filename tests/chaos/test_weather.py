@@ -107,7 +107,7 @@ def test_use_is_learnt_from_events_and_requests() -> None:
     assert learn([], [], []).is_empty
 
 
-def test_unknown_kind_is_told_with_the_one_that_was_meant() -> None:
+def test_unknown_kind_is_refused_with_a_suggestion() -> None:
     with pytest.raises(UsageError, match="did you mean duplicate"):
         check_kinds(["duplicat"])
 

@@ -162,7 +162,7 @@ async def test_a_reader_that_has_failed_lets_browsers_connect_again() -> None:
     await pages.close()
 
 
-async def test_a_part_is_made_once_for_all_and_no_more_when_nobody_watches() -> None:
+async def test_a_part_is_rendered_once_for_all_and_no_more_without_watchers() -> None:
     made: list[str] = []
 
     async def render(address: str) -> str:

@@ -71,12 +71,12 @@ def says(control: str, name: str, form: dict[str, str]) -> str:
     return re.sub(r"(?:<[^>]*>|\s)+", " ", found.text)
 
 
-def test_every_action_says_what_it_will_do_or_only_adds_something() -> None:
+def test_every_action_shows_what_will_change_or_only_adds_something() -> None:
     assert {name for name, one in ACTIONS.items() if one.warn is None} == ADDS
     assert {*SAYS} == {*ACTIONS} - ADDS
 
 
-def test_no_form_does_what_wasnt_said_before() -> None:
+def test_no_form_changes_anything_without_a_warning_before() -> None:
     """Only the page that says what an action does may have a form that does it."""
     for template in (Path(staticfire.dashboard.__file__).parent / "templates").glob("*.html"):
         direct = re.findall(r"""(?:method="post" action|hx-post)="\{\{ address\('/do/([^']*)'""", template.read_text())
@@ -84,14 +84,14 @@ def test_no_form_does_what_wasnt_said_before() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in SAYS if "fault" not in name])
-def test_an_action_says_names_and_numbers_and_changes_nothing(control: str, name: str) -> None:
+def test_a_warning_has_names_and_numbers_and_changes_nothing(control: str, name: str) -> None:
     form, words = SAYS[name]
     before = everything(control)
     assert re.search(words, says(control, name, form)), says(control, name, form)
     assert everything(control) == before
 
 
-def test_actions_on_faults_say_names_and_numbers_and_change_nothing(control: str) -> None:
+def test_warnings_about_faults_have_names_and_numbers_and_change_nothing(control: str) -> None:
     form, words = SAYS["add-fault"]
     assert re.search(words, says(control, "add-fault", form))
     assert get(f"{control}/faults")[1]["faults"] == []
@@ -109,7 +109,7 @@ def test_actions_on_faults_say_names_and_numbers_and_change_nothing(control: str
     assert (gone.status, f"there is no fault rule {first} any more" in gone.text) == (404, True)
 
 
-def test_the_end_of_a_rule_that_has_killed_a_process_says_that_it_is_started_again() -> None:
+def test_the_warning_before_the_end_of_a_kill_mentions_that_the_process_is_started_again() -> None:
     with Cluster(isolation="process") as cluster:
         assert act(cluster.control, "add-fault", action="kill", broker="broker-a").status == 200
         number = str(get(f"{cluster.control}/faults")[1]["faults"][0]["number"])
@@ -134,7 +134,7 @@ def test_what_isnt_possible_is_refused_before_the_button(control: str, name: str
     assert act(control, name, **form).status in (400, 404)
 
 
-def test_a_clock_that_is_in_the_mode_already_says_so(control: str) -> None:
+def test_a_clock_that_is_already_in_the_mode_changes_nothing(control: str) -> None:
     assert "Nothing changes: the clock is frozen already" in says(control, "clock", {"mode": "frozen"})
     for mode, words in (("skipping", "jumps from"), ("scaled", "runs 60 times as fast")):
         assert words in says(control, "clock", {"mode": mode})

@@ -68,7 +68,7 @@ def rule(**given: Any) -> FaultRule:
         ({"language": "JAVA"}, PULL, False),
     ],
 )  # fmt: skip
-def test_whom_a_rule_means(given: dict[str, Any], request_: Request, is_about: bool) -> None:
+def test_which_requests_a_rule_matches(given: dict[str, Any], request_: Request, is_about: bool) -> None:
     assert is_meant(rule(**given), subject(request_)) is is_about
 
 
@@ -180,7 +180,7 @@ def test_rule_counts_the_messages_of_a_bundle_that_pass_first() -> None:
     assert list(ruling.refused) == [2]
 
 
-def test_book_knows_which_codes_its_rules_are_about() -> None:
+def test_book_returns_whether_a_rule_is_about_a_code() -> None:
     book, code = RuleBook("broker-a"), declaration_of(SendMessageV2).code
     assert not book.concerns(code)
     once = parse_fault({"code": "SEND_MESSAGE", "answer": "SYSTEM_BUSY", "times": 1}).rule

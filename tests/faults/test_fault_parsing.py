@@ -126,7 +126,7 @@ def test_places_and_sides_are_names() -> None:
         ({"broker": [{"a": 1}], "drop": True}, "write names"),
     ],
 )
-def test_what_makes_no_sense_is_told(given: dict[str, Any], words: str) -> None:
+def test_words_without_a_meaning_are_refused_with_the_reason(given: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         parse_fault(given)
 

@@ -249,11 +249,11 @@ async def test_a_flood_of_refusals_is_remembered_within_limits(
 ) -> None:
     """The ring of recorded requests holds most of what a flood leaves. Its limit is small here."""
     monkeypatch.setattr("staticfire.broker.access.book.DECISIONS_MAX", 50)
-    monkeypatch.setattr("staticfire.broker.access.refusals.KEPT_MAX", 60)
+    monkeypatch.setattr("staticfire.broker.access.refusals.REFUSALS_MAX", 60)
     asker = await judging(world, record_requests=True, recorded_requests_bytes_max=100_000, journal_enable=True)
     await asker.user()
     broker = asker.stand.services["broker-a"]
-    desk = broker._core._families.access._control  # house: what a flood leaves takes memory, and is seen nowhere
+    access = broker._core._families.access._control  # house: what a flood leaves takes memory, and is seen nowhere
     journals = broker.tables.journals
     assert journals is not None
     most_decisions = 0
@@ -261,14 +261,14 @@ async def test_a_flood_of_refusals_is_remembered_within_limits(
         name = f"t{number}"
         await asker.told(send(name, group=f"g{number}"))
         await asker.told(GetRuntimeInfo(), Credentials(f"u{number % 5}", f"{number}"))
-        most_decisions = max(most_decisions, len(desk.book._decisions))  # house: the same
+        most_decisions = max(most_decisions, len(access.book._decisions))  # house: the same
     await world.run_for(seconds=1)
     assert most_decisions == 50
-    assert len(desk.refusals.of_group("")) == 60
+    assert len(access.refusals.of_group("")) == 60
     requests = journals._reads  # house: the same
     assert 50_000 < requests._held_bytes <= 100_000  # house: the same
     assert requests.first_number > 1, "the oldest requests are gone"
-    assert max(map(len, desk._peers._keys.values())) == 1  # house: the same
+    assert max(map(len, access._peers._keys.values())) == 1  # house: the same
     await asker.close()
 
 
