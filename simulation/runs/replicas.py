@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from staticfire.broker.replication.epochs import newest
 from staticfire.broker.server import Broker
-from staticfire.client.admin.failover_watch import FailoverWatch
 from staticfire.failover.replicas import ReplicaAdmin
+from staticfire.failover.watch import FailoverWatch
 from staticfire.protocol.requests.replication import SLAVE, ReplicationState
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.checkers.events import (

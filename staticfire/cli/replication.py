@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from staticfire.client import Admin
-    from staticfire.failover.replicas import Replica, ReplicaAdmin
+    from staticfire.failover.replica import Replica
+    from staticfire.failover.replicas import ReplicaAdmin
 
 NO_BROKER = "no broker is registered"
 SLAVE_NAME = click.argument("name", metavar="SLAVE")

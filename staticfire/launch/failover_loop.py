@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from staticfire.client.admin.failover_watch import FailoverWatch
 from staticfire.failover.replicas import ReplicaAdmin
+from staticfire.failover.watch import FailoverWatch
 from staticfire.runtime.client_machine import client_machine
 from staticfire.runtime.pool import ConnectionPool
 

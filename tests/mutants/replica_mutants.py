@@ -11,7 +11,7 @@ from staticfire.broker.replication.epochs import cut
 from staticfire.broker.replication.member import ReplicationMember
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
-from staticfire.client.admin.failover_watch import _Set
+from staticfire.failover.watch import _Set
 from staticfire.protocol.requests.replication import Epoch
 from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
 from staticfire.simulation.workload.loading import WorkloadMaker

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client.admin.failover_watch import FailoverWatch
+from staticfire.failover.watch import FailoverWatch
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.brokers import GetMemberGroup

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client.admin.failover_watch import FailoverWatch
+from staticfire.failover.watch import FailoverWatch
 from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.requests.replication import GetReplication, ReplicationState
 from staticfire.protocol.requests.send import SendMessage

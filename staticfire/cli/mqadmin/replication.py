@@ -17,7 +17,7 @@ from staticfire.protocol.requests.upkeep import CopyRuntime, GetHighAvailability
 
 if TYPE_CHECKING:
     from staticfire.client import Admin
-    from staticfire.failover.replicas import Replica
+    from staticfire.failover.replica import Replica
 
 SLAVES = "%-32s  %-16s %16s %16s %16s %16s"
 SLAVE_HEADINGS = ("#SlaveAddr", "#SlaveAckOffset", "#Diff", "#TransferSpeed(KB/s)", "#Status", "#TransferFromWhere")
