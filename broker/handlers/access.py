@@ -1,11 +1,11 @@
-"""Requests about users and policies, and what clients say about themselves.
+"""Requests about users and policies, and the access keys that clients use.
 
 Behaviour
-- Most brokers have no users. Then a request is only noted to use a key, and what judges requests isn't even loaded.
+- Most brokers have no users. Then the key of a request is only noted, and the code that checks requests isn't loaded.
 - Users and policies are in access.json, so they are in snapshots and survive restarts. A reset of the broker keeps
-  them, because whoever resets it needs to come in again. A slave has those of its master.
+  them, because the program that resets it must still be able to connect. A slave has those of its master.
 - Codes 50 to 54 read and write RocketMQ 4's plain_acl.yml, if the broker has one.
-- A change counts from the next request on. Refused one-way requests get no response, as always.
+- A change applies from the next request on. Refused one-way requests get no response, as any one-way request.
 
 Not done
 - The stateful strategies of RocketMQ, which remember a verdict for 60 s: `authenticationStrategy` has no effect.
@@ -71,7 +71,7 @@ class AccessHandlers:
             RequestCode.AUTH_LIST_ACL: "list_acls",
         }.items():
             dispatcher.handle(code, self._changing(method) if method[:3] in CHANGES else partial(self._answer, method))
-        # RocketMQ 5.3.3 doesn't know these requests. Without the file, they are answered like others that are unknown.
+        # RocketMQ 5.3.3 doesn't have these requests. Without the file, they get the response to an unknown request.
         for code, method in PLAIN_METHODS.items() if self.has_file else ():
             dispatcher.handle(code, partial(self._answer_plain, method))
 

@@ -122,8 +122,8 @@ def add(namesrv: str, control: str | None, as_json: bool, **words: Any) -> None:
         staticfire fault add --broker broker-b --freeze 20s
         staticfire fault add --partition broker-a/nameserver --lifetime 1m
     """
-    said = {name.rstrip("_"): value for name, value in words.items() if value not in (None, False)}
-    added = _asked(namesrv, control, lambda client: client.add(said))
+    rule = {name.rstrip("_"): value for name, value in words.items() if value not in (None, False)}
+    added = _asked(namesrv, control, lambda client: client.add(rule))
     if as_json:
         print_json(added)
         return

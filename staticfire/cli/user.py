@@ -1,4 +1,4 @@
-"""`staticfire user`: the users of a cluster. `allow` and `deny` say what they may do."""
+"""`staticfire user`: the users of a cluster. `allow` and `deny` set their policies."""
 
 import sys
 from collections.abc import Awaitable, Callable

@@ -1,9 +1,9 @@
-"""Users and policies over HTTP. Whoever may use the control endpoint may change them.
+"""Users and policies over HTTP. Every program that may use the control endpoint may change them.
 
 Behaviour
 - GET /users returns all users with their policies, never a secret. POST /users `{"user": "shop", "secret": "s3cret"}`
   adds one, PATCH /users/shop changes one, DELETE /users/shop removes it with its policies.
-- PUT /users/shop/policies `{"resource": "Topic:orders", "actions": "Pub,Sub"}` sets what its policies say about a
+- PUT /users/shop/policies `{"resource": "Topic:orders", "actions": "Pub,Sub"}` sets its policy about a
   resource; DELETE /users/shop/policies?resource=Topic:orders removes it.
 - GET /access returns what brokers refused lately, and which clients use which access keys.
 - 400 for invalid values and unknown users.
@@ -89,7 +89,7 @@ async def remove(asked: ControlCall) -> Reply:
 
 
 async def set_policy(asked: ControlCall) -> Reply:
-    """Set what a user's policies say about a resource."""
+    """Set a user's policy about a resource."""
     wanted: PolicyChange = read_body(asked.body, PolicyChange, POLICY_FORMS)
     resource, actions = resource_of(wanted.resource), actions_of(wanted.actions)
     async with asked.cluster.admin() as admin:
@@ -99,7 +99,7 @@ async def set_policy(asked: ControlCall) -> Reply:
 
 
 async def remove_policy(asked: ControlCall) -> Reply:
-    """Remove what a user's policies say about a resource."""
+    """Remove a user's policy about a resource."""
     if "resource" not in asked.query:
         raise UsageError("say which: ?resource=Topic:orders")
     resource = resource_of(asked.query["resource"])
