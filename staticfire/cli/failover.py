@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from staticfire.cli.family import FamilyCommand, json_flag
-from staticfire.cli.listing import asked, print_json
+from staticfire.cli.listing import print_json, with_admin
 from staticfire.cli.messages import count_of
 from staticfire.cli.options import Whole, namesrv_flag
 
@@ -42,7 +42,7 @@ def failover(broker: str, to: int | None, losing: int | None, namesrv: str, as_j
 
         return await ReplicaAdmin.at_nameservers(admin.client.pool, namesrv).failover(broker, to, losing)
 
-    done = asked(namesrv, "staticfire", ask)
+    done = with_admin(namesrv, "staticfire", ask)
     if as_json:
         import msgspec
 

@@ -6,7 +6,7 @@ import click
 
 from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import json_flag, watch_flag
-from staticfire.cli.listing import asked, print_done, print_json, print_lines, watched
+from staticfire.cli.listing import print_done, print_json, print_lines, watched, with_admin
 from staticfire.cli.options import namesrv_flag
 
 if TYPE_CHECKING:
@@ -108,4 +108,4 @@ def _with_replicas(namesrv: str, act: "Callable[[ReplicaAdmin], Awaitable[Any]]"
     async def ask(admin: "Admin") -> Any:
         return await act(ReplicaAdmin.at_nameservers(admin.client.pool, namesrv))
 
-    return asked(namesrv, "staticfire", ask)
+    return with_admin(namesrv, "staticfire", ask)
