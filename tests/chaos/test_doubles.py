@@ -108,7 +108,7 @@ def test_answers_that_are_lost_by_chance_explain_no_more_messages_than_they_are(
     ("at_ms", "until_ms", "broker", "found"),
     [
         (1_500, 2_500, BROKER, 0),
-        (2_500, 3_500, BROKER, 0),  # The answer may have been under way.
+        (2_500, 3_500, BROKER, 0),  # The answer may have been in flight.
         (3_500, 4_500, BROKER, 1),  # It was answered long before.
         (1_500, 2_500, "broker-b", 1),  # Another broker was away.
         (1_500, 0, BROKER, 0),  # The program has ended before it was back.

@@ -1,4 +1,4 @@
-"""The numbers of rules that are added while the nameserver can't be asked for the next one."""
+"""The numbers of rules that are added while no nameserver responds to a request for the next one."""
 
 import asyncio
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ class RulesWithoutNameserver:
 
     async def add(self, **_: object) -> Any:
         number = len(self.numbers) + 1
-        await asyncio.sleep(0)  # The brokers are asked.
+        await asyncio.sleep(0)  # The brokers respond.
         if number in self.numbers:
             raise UsageError(f"rule {number} already exists")
         self.numbers.append(number)

@@ -179,7 +179,7 @@ def test_message_that_was_never_stored_although_the_program_is_content() -> None
 
 def test_send_that_failed_and_proves_nothing() -> None:
     refused = send("orders", "id-3")
-    assert lost([refused], exit_code=1) == []  # The program says so.
+    assert lost([refused], exit_code=1) == []  # The program reports the failure by its exit code.
     assert lost([refused], stored=4) == []  # The same number is stored, so it was sent again under another id.
     assert lost([send("orders", "id-3", "order-3")], keys="order-3") == []  # A message with its key is stored.
     assert lost([send("orders", "id-3", DELAY="3")]) == []  # It is stored elsewhere until it is due.

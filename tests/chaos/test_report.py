@@ -1,4 +1,4 @@
-"""What the output says about the calm run, and the flags of the command that repeats a run."""
+"""The output about the calm run and failing seeds, and the flags of the command that repeats a run."""
 
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.injection import InjectedFault
@@ -14,7 +14,7 @@ PROGRAM = TriedProgram(("./billing",), 10, topics=(WantedTopic("orders"), Wanted
 
 
 def calm_text(*events: object) -> str:
-    """Return what is said about a calm run with these events."""
+    """Return the output about a calm run with these events."""
     evidence = run(list(events))  # type: ignore[arg-type]
     lines: list[str] = []
     report = TextReport(WantedTrial(PROGRAM), lines.append)
@@ -53,7 +53,7 @@ def test_program_that_fails_before_any_fault_has_hit_does_not_fail_because_of_fa
 
 
 def failed(result: SeedResult) -> list[str]:
-    """Return what is said about a failing seed, without the test."""
+    """Return the output about a failing seed, without the test."""
     lines: list[str] = []
     TextReport(WantedTrial(PROGRAM), lines.append).failed(result)
     return lines[: lines.index("  as a test:")] if "  as a test:" in lines else [*lines, "no test"]

@@ -44,7 +44,7 @@ def _only_admin(cluster: Cluster) -> Iterator[None]:
 
 
 class Ran(NamedTuple):
-    """What a command said."""
+    """The output of a command."""
 
     returncode: int
     stdout: str

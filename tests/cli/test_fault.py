@@ -53,7 +53,7 @@ Say = Callable[..., str]
 
 @pytest.fixture
 def fault(processes: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
-    """Run a command as the command line does, in this process; return what it prints, or says is wrong."""
+    """Run a command as the command line does, in this process; return its output, or its error."""
     processes.reset()
     processes.create_topic("orders", queues=1)
     monkeypatch.setenv("NAMESRV_ADDR", processes.namesrv)

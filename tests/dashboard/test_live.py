@@ -43,7 +43,7 @@ async def the_reader() -> None:
 
 
 class Watched:
-    """Pages in virtual time: it goes on when the reader pauses."""
+    """Pages in virtual time: it advances when the reader pauses."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, took_ms: int = 0) -> None:
         self.now_ms = 0
@@ -237,7 +237,7 @@ async def test_what_was_seen_before_a_pause_isnt_shown_after_it() -> None:
 
 
 class Elsewhere:
-    """A cluster that nobody connects to."""
+    """A cluster to which no client connects."""
 
     namesrv = "nowhere:1"
 

@@ -1,4 +1,4 @@
-"""Open transactions, popped messages, what is due when, and traces: pages and the calls behind them."""
+"""Open transactions, popped messages, what is due when, and traces: pages and the calls that they make."""
 
 import re
 import urllib.parse

@@ -1,4 +1,4 @@
-"""Every action that doesn't only create or send something says first what it will do: with names and numbers."""
+"""Every action that doesn't only create or send something shows first what will change, with names and numbers."""
 
 import re
 import urllib.parse
@@ -16,7 +16,7 @@ from tests.dashboard.test_pages import act, page
 pytestmark = [pytest.mark.row("S9")]
 
 ADDS = {"create-topic", "create-group", "send"}
-"""Actions that only add something, in a form that says it."""
+"""Actions that only add something. Their forms show what."""
 SAYS: dict[str, tuple[dict[str, str], str]] = {
     "change-topic": ({"topic": "orders", "queues": "1"}, "broker-a: writeQueues changes from 2 to 1."),
     "delete-topic": ({"topic": "orders"}, "Topic orders is deleted on 1 broker, with 3 messages."),
@@ -45,7 +45,7 @@ SAYS: dict[str, tuple[dict[str, str], str]] = {
     "remove-snapshot": ({"name": "base"}, "Snapshot base is removed, with 0 messages in 0 topics"),
     "reset": ({}, "1 topic with all messages, 1 group with their offsets, and 1 dead letter are deleted"),
 }  # fmt: skip
-"""A form of each action, and what the page must say about it."""
+"""A form of each action, and the words that its page must contain."""
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_every_action_shows_what_will_change_or_only_adds_something() -> None:
 
 
 def test_no_form_changes_anything_without_a_warning_before() -> None:
-    """Only the page that says what an action does may have a form that does it."""
+    """Only the page that shows what will change may have a form that carries the action out."""
     for template in (Path(staticfire.dashboard.__file__).parent / "templates").glob("*.html"):
         direct = re.findall(r"""(?:method="post" action|hx-post)="\{\{ address\('/do/([^']*)'""", template.read_text())
         assert {*direct} <= ({""} if template.name == "confirm.html" else ADDS), template.name

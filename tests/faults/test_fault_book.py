@@ -1,4 +1,4 @@
-"""What rules say: whom they mean, how often they hit, and which has the last word."""
+"""Which requests rules match, how often they hit, and which rule ends a request."""
 
 from typing import Any
 
@@ -91,7 +91,7 @@ def test_sides_of_a_partition_are_clients_addresses_and_brokers() -> None:
 
 
 class Bench:
-    """A book, and what it says."""
+    """A book, and its decisions."""
 
     def __init__(self, *rules: FaultRule, name: str = "broker-a") -> None:
         self.book = RuleBook(name)

@@ -1,4 +1,4 @@
-"""Rules from what people say, and what they are told when it makes no sense."""
+"""Rules from words of users, and the errors for words that have no meaning."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -106,7 +106,7 @@ async def test_a_signed_bundle_is_checked_once_however_many_topics_are_refused(
 
 async def test_the_signature_of_a_request_is_no_sign_in(world: SimulatedWorld) -> None:
     class Forged(NamedTuple):
-        """What somebody has who has read one signed request: the key, and the signature of a text that begins so."""
+        """What an attacker has after reading one signed request: the key, and the signature of a text that begins so."""
 
         access_key: str
         security_token: str = ""
@@ -126,7 +126,7 @@ async def test_the_signature_of_a_request_is_no_sign_in(world: SimulatedWorld) -
 
 
 class Recorded(NamedTuple):
-    """What somebody has who has read the sign-in of another client."""
+    """What an attacker has after reading the sign-in of another client."""
 
     access_key: str
     recorded: SignIn
@@ -273,7 +273,7 @@ async def test_a_flood_of_refusals_is_remembered_within_limits(
 
 
 async def test_what_a_stolen_signature_can_be_used_for(world: SimulatedWorld) -> None:
-    """As in RocketMQ, values are signed one behind the other, without names and without the request's code."""
+    """As in RocketMQ, values are signed one after the other, without names and without the request's code."""
     asker = await judging(world)
     for name in ("orders", "ders"):
         assert (await asker.ask(UpdateTopic(name, 1, 1, 6))).code == 0

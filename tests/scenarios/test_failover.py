@@ -273,7 +273,7 @@ async def test_the_new_master_takes_the_route_back(pair: ReplicaSet, world: Simu
 
 
 async def test_no_epoch_is_given_twice(world: SimulatedWorld) -> None:
-    """The second failover hears of the first one only from a slave that has not joined its master yet."""
+    """The second failover learns of the first one only from a slave that has not joined its master yet."""
     trio = await ReplicaSet(world).open(slaves=2)
     await trio.control(SECOND, hold=True)
     await trio.send(b"1")

@@ -43,7 +43,7 @@ async def states(trio: ReplicaSet) -> dict[str, ReplicationState]:
 
 
 async def produce(trio: ReplicaSet, acknowledged: list[bytes]) -> None:
-    """Send to any broker that is a master, whatever the nameserver says, and note what is answered 0."""
+    """Send to any broker that is a master, registered or not, and note what is answered 0."""
     number = 0
     while True:
         masters = [name for name, state in (await states(trio)).items() if state.role != "SLAVE"]

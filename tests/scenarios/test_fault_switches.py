@@ -22,7 +22,7 @@ class Shop(FaultyShop):
         assert answer.code == 0
 
     async def permission(self) -> int:
-        """Return what routes say."""
+        """Return the permission in the route."""
         await self.world.run_for(ms=1_000)
         (queues,) = (await self.admin.route(TOPIC)).queue_datas
         return queues.perm
