@@ -106,7 +106,7 @@ async def test_a_signed_bundle_is_checked_once_however_many_topics_are_refused(
 
 async def test_the_signature_of_a_request_is_no_sign_in(world: SimulatedWorld) -> None:
     class Forged(NamedTuple):
-        """What an attacker has after reading one signed request: the key, and the signature of a text that begins so."""
+        """What an attacker has after reading a signed request: its key, the signature of a text that begins so."""
 
         access_key: str
         security_token: str = ""
