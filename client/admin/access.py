@@ -5,7 +5,6 @@ Each broker keeps its own users, as in RocketMQ; all get the same here, one afte
 """
 
 from collections.abc import Sequence
-from ipaddress import ip_network
 from typing import NamedTuple
 
 from staticfire.client.admin.admin import Admin
@@ -146,11 +145,10 @@ class AccessAdmin:
         sources: Sequence[str] = (),
         is_default: bool = False,
     ) -> None:
-        """Allow or deny something to a user. An entry about the same resource is replaced.
+        """Allow or deny something to a user. What there was about the same resource is replaced.
 
-        Raises: UsageError (no such user, or a source is no address), BrokerAnswer, NetworkError.
+        Raises: UsageError (no such user), BrokerAnswer, NetworkError.
         """
-        _check_sources(sources)
         await self._check_known(name)
         entry = EntryInfo(resource, list(actions), list(sources) or None, decision)
         policy = PolicyInfo("Default" if is_default else "Custom", [entry])
@@ -159,7 +157,7 @@ class AccessAdmin:
             await self._ask(address, CreateAcl(subject, body=AclInfo(subject, [policy])))
 
     async def remove_policy(self, name: str, resource: str, is_default: bool = False) -> None:
-        """Remove the entries about a resource from a user's policies. Raises: UsageError (none), BrokerAnswer."""
+        """Remove what the policies of a user say about a resource. Raises: UsageError (nothing), BrokerAnswer."""
         lines = [line for user in await self.users() if user.name == name for line in user.policies]
         if not any(line.resource == resource and line.is_default == is_default for line in lines):
             known = ", ".join(line.resource for line in lines) or "none"
@@ -216,16 +214,6 @@ def _check_user(name: str, secret: str) -> None:
         )
     if not secret.strip():
         raise UsageError(f"user {name}: the secret is empty")
-
-
-def _check_sources(sources: Sequence[str]) -> None:
-    """Check that all texts are IP addresses or networks. Raises: UsageError."""
-    for one in sources:
-        try:
-            ip_network(one.strip(), strict=False)
-        except ValueError:
-            words = "write an address like 10.0.0.7, or a network like 10.0.0.0/8; separate several with commas"
-            raise UsageError(f"{one!r} is not an IP address: {words}") from None
 
 
 _NO_USERS = "there are no users yet: staticfire user add NAME --secret SECRET"

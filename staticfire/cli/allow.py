@@ -85,5 +85,5 @@ def set_policy(decision: str, wanted: WantedPolicy) -> None:
     on_brokers(*place, lambda access: access.set_policy(name, decision, about, words, sources, is_default))
     verb = "may" if decision == "Allow" else "may not"
     done = {"user": name, "decision": decision, "resource": about, "actions": words, "sources": sources}
-    done_text = f"{name} {verb} {', '.join(words)} on {about}{' from ' + ', '.join(sources) if sources else ''}"
-    print_done(done_text, done, wanted.as_json)
+    told = f"{name} {verb} {', '.join(words)} on {about}{' from ' + ', '.join(sources) if sources else ''}"
+    print_done(told, done, wanted.as_json)
