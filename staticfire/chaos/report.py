@@ -1,4 +1,4 @@
-"""The output of `staticfire chaos`: text for people, or with `--json` one object per run. Pure: `print_line` prints."""
+"""The output of `staticfire chaos`: text for people, or with `--json` one object per run. Pure, except for `say`."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ OFFSET_FILES = (
     "its members keep their offsets in files (.rocketmq_offsets), which outlive a run. Let the command remove them "
     "first, or each run begins at the offsets of the one before"
 )
-PrintLine = Callable[[str], object]
+Say = Callable[[str], object]
 
 
 def flags_of(wanted: WantedTrial) -> list[str]:
@@ -37,49 +37,49 @@ def flags_of(wanted: WantedTrial) -> list[str]:
 class TextReport:
     """Text for people."""
 
-    def __init__(self, wanted: WantedTrial, print_line: PrintLine) -> None:
+    def __init__(self, wanted: WantedTrial, say: Say) -> None:
         self._wanted = wanted
-        self._print_line = print_line
+        self._say = say
 
     def calm(self, calm: Calm) -> None:
         ended = "was stopped at the limit" if calm.is_service else "exit code 0"
         if calm.problem:
-            self._print_line(f"calm weather: {calm.problem}")
+            self._say(f"calm weather: {calm.problem}")
             self._show_broken(calm.broken)
             self._show_output(calm.evidence.output)
-            self._print_line("nothing else was tried")
+            self._say("nothing else was tried")
             return
-        self._print_line(f"calm weather: {ended} after {calm.evidence.seconds:.1f} s; it uses {used(calm.usage)}")
+        self._say(f"calm weather: {ended} after {calm.evidence.seconds:.1f} s; it uses {used(calm.usage)}")
         if calm.is_service:
-            self._print_line("  it doesn't end by itself: each run takes --limit, and exit codes aren't compared")
+            self._say("  it doesn't end by itself: each run takes --limit, and exit codes aren't compared")
         for name in [name for name, group in calm.usage.groups.items() if group.is_broadcasting]:
-            self._print_line(f"  {name} broadcasts: {OFFSET_FILES}")
+            self._say(f"  {name} broadcasts: {OFFSET_FILES}")
         for kind in impossible(calm.usage, self._wanted.only):
-            self._print_line(f"  {kind} can't hit anything here: the command doesn't use what it needs")
+            self._say(f"  {kind} can't hit anything here: the command doesn't use what it needs")
 
     def plan(self, seed: int, faults: Sequence[PlannedFault]) -> None:
-        self._print_line(f"# seed {seed}")
+        self._say(f"# seed {seed}")
         for fault in faults:
-            self._print_line(fault.command)
+            self._say(fault.command)
 
     def shrinking(self, faults: int) -> None:
-        self._print_line(f"  again with {counted(faults, 'fault')}")
+        self._say(f"  again with {counted(faults, 'fault')}")
 
     def seed(self, result: SeedResult) -> None:
         faults = f"{len(result.plan) - len(result.missed)} of {len(result.plan)} faults hit"
         verdict = "BROKEN" if result.broken else "kept"
         verdict = f"stopped, {verdict} so far," if result.evidence.was_stopped else verdict
-        self._print_line(f"seed {result.seed}: {verdict} after {result.evidence.seconds:.1f} s, {faults}")
+        self._say(f"seed {result.seed}: {verdict} after {result.evidence.seconds:.1f} s, {faults}")
         for injected in result.evidence.injected:
             if not injected.hits:
                 why = injected.problem or "what it waits for didn't come"
-                self._print_line(f"  didn't hit: {injected.fault.command} ({why})")
+                self._say(f"  didn't hit: {injected.fault.command} ({why})")
         if result.undecided:
-            self._print_line(
+            self._say(
                 f"  still open at the end: {counted(result.undecided, 'message')}; nothing is concluded from them"
             )
         if result.unrelated:
-            self._print_line("  it failed although no fault had hit anything, so faults aren't the reason:")
+            self._say("  it failed although no fault had hit anything, so faults aren't the reason:")
             self._show_broken(result.unrelated)
         self._show_broken(result.broken)
         if any(one.promise == "exit" for one in (*result.broken, *result.unrelated)):
@@ -89,18 +89,18 @@ class TextReport:
         """Print how often a seed fails, with which faults, and how to repeat it."""
         command = self._wanted.program.command
         if result.tries > 1:
-            self._print_line(f"  it failed {result.fails} of {result.tries} times")
+            self._say(f"  it failed {result.fails} of {result.tries} times")
         smallest = result.smallest or result.plan
-        self._print_line(f"  {_which(result, len(smallest))}:")
+        self._say(f"  {_which(result, len(smallest))}:")
         for fault in smallest:
-            self._print_line(f"    {fault.command}")
-        self._print_line(f"  repeat: {as_command(flags_of(self._wanted), result.seed, smallest, command)}")
+            self._say(f"    {fault.command}")
+        self._say(f"  repeat: {as_command(flags_of(self._wanted), result.seed, smallest, command)}")
         if result.as_in_seed is not None:
             return
-        self._print_line("  as a test:")
+        self._say("  as a test:")
         each, topics = [str(one) for one in self._wanted.each], self._wanted.program.topics
         for line in as_test(result.seed, smallest, result.broken, command, each, topics).splitlines():
-            self._print_line(f"    {line}".rstrip())
+            self._say(f"    {line}".rstrip())
 
     def end(self, results: Sequence[SeedResult], is_stopped: bool) -> None:
         broken = [result for result in results if result.broken]
@@ -108,33 +108,33 @@ class TextReport:
         stopped = "stopped: " if is_stopped else ""
         seeds = counted(len(results), "seed")
         verdict = f"{len(broken)} of {seeds} broke a promise" if broken else f"{seeds}, all promises kept"
-        self._print_line(f"{stopped}{verdict}; {counted(hits, 'fault')} hit")
+        self._say(f"{stopped}{verdict}; {counted(hits, 'fault')} hit")
         if results and not hits:
-            self._print_line("no fault has hit anything, so nothing was tested")
+            self._say("no fault has hit anything, so nothing was tested")
 
     def _show_broken(self, broken: Sequence[Broken]) -> None:
         for one in broken:
-            self._print_line(f"  {one}")
+            self._say(f"  {one}")
             for line in one.evidence:
-                self._print_line(f"    {line}")
+                self._say(f"    {line}")
 
     def _show_output(self, output: str) -> None:
         lines = output.splitlines()[-OUTPUT_LINES:]
         if lines:
-            self._print_line("  the end of its output:")
+            self._say("  the end of its output:")
         for line in lines:
-            self._print_line(f"    | {line}")
+            self._say(f"    | {line}")
 
 
 class JsonReport:
     """One JSON object for each run."""
 
-    def __init__(self, wanted: WantedTrial, print_line: PrintLine) -> None:
+    def __init__(self, wanted: WantedTrial, say: Say) -> None:
         self._wanted = wanted
-        self._print_line = print_line
+        self._say = say
 
     def _print(self, **fields: Any) -> None:
-        self._print_line(json.dumps(fields, ensure_ascii=False))
+        self._say(json.dumps(fields, ensure_ascii=False))
 
     def calm(self, calm: Calm) -> None:
         groups = {name: dict(group.topics) for name, group in calm.usage.groups.items()}

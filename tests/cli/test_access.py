@@ -123,10 +123,7 @@ def test_a_user_is_added_allowed_changed_and_removed(cluster: Cluster) -> None:
         (["allow", "admin", "orders", "Pub"], "write Topic:orders"),
         (["allow", "admin", "Topic:a"], "give the actions"),
         (["allow", "admin", "Topic:a", "--remove"], "has no policy about Topic:a"),
-        (
-            ["allow", "admin", "Topic:a", "Pub", "--from", "1.2.3"],
-            "'1.2.3' is not an IP address",
-        ),
+        (["allow", "admin", "Topic:a", "Pub", "--from", "1.2.3"], "The source ip is invalid."),
         (["deny", "admin", "Topic:a", "Pub", "--remove"], "and nothing else"),
     ],
 )
