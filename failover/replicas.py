@@ -1,16 +1,27 @@
-"""Masters and slaves of a cluster: who copies whom, how far; a slave takes over from its master.
+"""Masters and slaves of a cluster: what they report, how their copies are controlled, how a slave takes over.
 
-A failover is carried out here, request by request: the old master, if it answers, refuses messages; the slave catches
-up; the old master becomes a slave; then the slave becomes the master of a new epoch. So at most one broker of a set
-accepts messages at any time, as far as both answer. A master that doesn't answer learns of it when it is back.
+A failover is carried out here, request by request; `decisions.py` decides. The old master, if it answers, refuses
+messages; the slave catches up; the old master becomes a slave; then the slave becomes the master of a new epoch. So at
+most one broker of a set accepts messages at any time, if both answer. A master that doesn't answer becomes a slave when
+it is back: it finds the newer epoch (broker/replication/successor.py).
 """
 
 import asyncio
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import msgspec
 
+from staticfire.failover.decisions import (
+    lacks_deletions,
+    missing_without_master,
+    new_master,
+    next_epoch,
+    not_joined,
+    require_whole,
+    stored_position,
+    why_not_yet,
+)
+from staticfire.failover.replica import Replica
 from staticfire.failover.routes import ReadSets, sets_at
 from staticfire.protocol.command import SUCCESS, Request
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, UsageError, broker_answer
@@ -38,25 +49,6 @@ ROUTE_WAIT_MS = 5_000
 LOSING_MAX = 2**63 - 1
 
 
-class Replica(NamedTuple):
-    """One broker of a set. `state` is None if it doesn't answer, and `silence` says why."""
-
-    broker_name: str
-    broker_id: int
-    address: str
-    state: ReplicationState | None
-    silence: str = ""
-    is_registered: bool = True
-    """Whether the nameserver has it."""
-    refusal: BrokerAnswer | None = None
-    """Its answer, if it answers and refuses to describe itself."""
-
-    @property
-    def name(self) -> str:
-        """The name for commands: broker-a, broker-a-1."""
-        return f"{self.broker_name}-{self.broker_id}" if self.broker_id else self.broker_name
-
-
 class Failover(msgspec.Struct, rename="camel"):
     """The result of a failover."""
 
@@ -79,8 +71,8 @@ class ReplicaAdmin:
         self._sets = sets
 
     @classmethod
-    def asking(cls, pool: ConnectionPool, namesrv: str) -> "ReplicaAdmin":
-        """Return one that learns from nameservers which brokers there are."""
+    def at_nameservers(cls, pool: ConnectionPool, namesrv: str) -> "ReplicaAdmin":
+        """Return an administrator that reads from nameservers which brokers there are."""
         return cls(pool, sets_at(pool, namesrv))
 
     # -- what there is -------------------------------------------------------------------------------------------
@@ -110,16 +102,16 @@ class ReplicaAdmin:
 
     async def _replica(self, broker_name: str, broker_id: int, address: str, timeout_ms: int = TIMEOUT_MS) -> Replica:
         try:
-            state = await self._asked(address, GetReplication(), timeout_ms)
+            state = await self._request(address, GetReplication(), timeout_ms)
         except (NetworkError, ProtocolError, BrokerAnswer) as error:
             refusal = error if isinstance(error, BrokerAnswer) else None
             return Replica(broker_name, broker_id, address, None, str(error), refusal=refusal)
         return Replica(broker_name, broker_id, address, state)
 
     async def _state(self, address: str, count_from: int = -1) -> ReplicationState:
-        return await self._asked(address, GetReplication(count_from), TIMEOUT_MS)
+        return await self._request(address, GetReplication(count_from), TIMEOUT_MS)
 
-    async def _asked(self, address: str, request: Request, timeout_ms: int) -> ReplicationState:
+    async def _request(self, address: str, request: Request, timeout_ms: int) -> ReplicationState:
         answer = await self._pool.ask(address, request, timeout_ms)
         if answer.code != SUCCESS or not isinstance(answer, ReplicationAnswer) or answer.body is None:
             raise broker_answer(answer.code, answer.remark, f"replication of {address}")
@@ -135,7 +127,7 @@ class ReplicaAdmin:
 
     async def control_at(self, address: str, request: ControlReplication) -> ReplicationState:
         """Hold, release or delay the copy of the slave at an address. Raises: BrokerAnswer, NetworkError."""
-        return await self._asked(address, request, TIMEOUT_MS)
+        return await self._request(address, request, TIMEOUT_MS)
 
     async def _slave(self, name: str) -> Replica:
         replicas = await self.all()
@@ -165,8 +157,8 @@ class ReplicaAdmin:
         `losing`: the new master doesn't have the last messages, this many. Without it, a failover that would lose
         messages is refused.
         `accepts_loss`: the master doesn't answer, and what the slave hasn't copied may be lost.
-        `whole_needed`: so many slaves must answer that had everything at some time since their start.
-        Raises: ClientError (there is no such slave, or it is behind), BrokerAnswer, NetworkError.
+        `whole_needed`: the number of slaves that must answer and have had everything at some time since their start.
+        Raises: ClientError (there is no such slave, or it lacks messages), BrokerAnswer, NetworkError.
         """
         if losing is not None and losing < 0:
             raise UsageError(f"losing={losing}: the number of lost messages can't be below 0")
@@ -175,7 +167,7 @@ class ReplicaAdmin:
         replicas = await self.all(broker)
         master = next((one for one in replicas if one.broker_id == MASTER_ID), None)
         if master is not None and master.state is not None and not master.state.waits_for_failover:
-            target = _chosen(broker, replicas, to)
+            target = new_master(broker, replicas, to)
             missing = await self._handed_over(master, target, losing)
             return await self._carried_out(replicas, master, target, missing, losing)
         slaves = [one for one in replicas if one.broker_id != MASTER_ID and one.state is not None]
@@ -185,9 +177,9 @@ class ReplicaAdmin:
             await self._fence(slaves, FENCE_MS)
             now = await asyncio.gather(*(self._replica(broker, one.broker_id, one.address) for one in slaves))
             replicas = [*(one for one in replicas if one not in slaves), *now]
-            _require_whole(broker, now, whole_needed)
-            target = _chosen(broker, replicas, to)
-            missing = _missing_without_master(target, losing or accepts_loss)
+            require_whole(broker, now, whole_needed)
+            target = new_master(broker, replicas, to)
+            missing = missing_without_master(target, losing or accepts_loss)
             done = await self._carried_out(replicas, None, target, missing, losing)
             epoch = done.epoch
         finally:
@@ -197,8 +189,8 @@ class ReplicaAdmin:
     async def _fence(self, slaves: list[Replica], fence_ms: int, epoch: int = -1) -> None:
         """Let slaves copy nothing for a time, or copy again. One that doesn't answer copies nothing either."""
         request = ControlReplication(fence_ms=fence_ms, least_epoch=epoch)
-        asked = (self._pool.ask(one.address, request, TIMEOUT_MS) for one in slaves)
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
+        requests = (self._pool.ask(one.address, request, TIMEOUT_MS) for one in slaves)
+        for answer in await asyncio.gather(*requests, return_exceptions=True):
             if isinstance(answer, BaseException) and not isinstance(answer, NetworkError | ProtocolError):
                 raise answer
 
@@ -207,9 +199,7 @@ class ReplicaAdmin:
     ) -> Failover:
         """Exchange the roles; `alive`: the old master, if it answers."""
         broker = target.broker_name
-        known = [one.state for one in replicas if one.state is not None]
-        epochs = [epoch.epoch for state in known for epoch in state.epochs]
-        epoch = 1 + max([1, *epochs, *(state.least_epoch for state in known)])
+        epoch = next_epoch([one.state for one in replicas if one.state is not None])
         if alive is not None:
             await self._take_role(alive.address, ChangeRole(SLAVE, target.broker_id, epoch))
         more = 0 if missing < 0 else max(0, (losing or 0) - missing)
@@ -228,35 +218,35 @@ class ReplicaAdmin:
 
         Raises: ClientError (these are too many; the master accepts messages again).
         """
-        fenced = await self._asked(master.address, ControlReplication(fence_ms=FENCE_MS), TIMEOUT_MS)
+        fenced = await self._request(master.address, ControlReplication(fence_ms=FENCE_MS), TIMEOUT_MS)
         state = await self._state(target.address)
         is_moving = not state.is_held and not state.lag_ms
-        stored = _stored_by(fenced, target)
+        stored = stored_position(fenced, target)
         waited_ms = 0
-        # Only what the master knows counts: the end of a slave's log may be one that the master doesn't have.
-        has_all = stored >= fenced.end_position and not _lacks_deletions(fenced, target)
+        # The slave's own end doesn't count: its log may end with records that the master doesn't have.
+        has_all = stored >= fenced.end_position and not lacks_deletions(fenced, target)
         while (is_moving or stored < 0) and not has_all and waited_ms < CATCH_UP_MS:
             await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
             waited_ms += POLL_MS
             now = await self._state(master.address)
-            stored = _stored_by(now, target)
-            has_all = stored >= fenced.end_position and not _lacks_deletions(now, target)
+            stored = stored_position(now, target)
+            has_all = stored >= fenced.end_position and not lacks_deletions(now, target)
         if stored >= fenced.end_position:
             await self.copy_state(target.address)
             return 0
         if stored < 0:
-            missing, words = -1, _not_joined(target, await self._state(target.address))
+            missing, words = -1, not_joined(target, await self._state(target.address))
         else:
             missing = (await self._state(master.address, stored)).records_after
-            words = _behind(target, missing, "messages", state)
+            words = why_not_yet(target, missing, "messages", state)
         if losing is None or not 0 <= missing <= losing:
-            await self._asked(master.address, ControlReplication(fence_ms=0), TIMEOUT_MS)
+            await self._request(master.address, ControlReplication(fence_ms=0), TIMEOUT_MS)
             raise ClientError(words)
         return missing
 
     async def copy_state(self, address: str) -> None:
         """Let a slave copy topics, groups and offsets now, and wait for it, but not long."""
-        await self._asked(address, ControlReplication(copy_state=True), TIMEOUT_MS)
+        await self._request(address, ControlReplication(copy_state=True), TIMEOUT_MS)
         for waited_ms in range(POLL_MS, CATCH_UP_MS, POLL_MS):
             await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
             age_ms = (await self._state(address)).state_age_ms
@@ -277,90 +267,3 @@ class ReplicaAdmin:
                 return
             await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
         raise ClientError(f"{address} is the master of {broker} now, but the nameserver doesn't have its route yet")
-
-
-def _chosen(broker: str, replicas: list[Replica], to: int | None) -> Replica:
-    """Return the slave that takes over. Raises: ClientError."""
-    slaves = [one for one in replicas if one.broker_id != MASTER_ID]
-    if not slaves:
-        raise ClientError(f"{broker} has no slave: start the cluster with --replicas 1, or Cluster(replicas=1)")
-    if to is not None:
-        slaves = [one for one in slaves if one.broker_id == to]
-        if not slaves:
-            known = ", ".join(str(one.broker_id) for one in replicas if one.broker_id != MASTER_ID)
-            raise ClientError(f"{broker} has no slave with id {to}; the ids of its slaves are {known}")
-    there = [one for one in slaves if one.state is not None]
-    if not there:
-        raise ClientError(f"no slave of {broker} answers: {slaves[0].silence}")
-    return max(there, key=_progress)
-
-
-def _progress(replica: Replica) -> tuple[int, int, int]:
-    """Return what a slave has of the log, to be compared: a newer epoch counts more than more bytes.
-
-    A slave learns of an epoch when it joins, perhaps long before it has what was stored before it. Only an epoch that
-    its log has reached counts: another slave may have more of the older one, and each of those messages may be one that
-    was acknowledged.
-    """
-    state = replica.state
-    assert state is not None
-    reached = [epoch.epoch for epoch in state.epochs if epoch.start_position <= state.end_position]
-    return max(reached, default=0), state.end_position, -replica.broker_id
-
-
-def _require_whole(broker: str, slaves: list[Replica], needed: int) -> None:
-    """Raise ClientError if acknowledged messages may be only on machines that don't answer."""
-    whole = sum(1 for one in slaves if one.state is not None and one.state.is_whole)
-    if whole < needed:
-        words = f"{whole} of its slaves answer and had everything, and {needed} must, so that one has each message"
-        raise ClientError(f"no slave of {broker} takes over: {words}; start the others, or use `staticfire failover`")
-
-
-def _stored_by(master: ReplicationState, target: Replica) -> int:
-    """Return what a slave has stored, as its master knows; -1 if the slave doesn't copy it now."""
-    stored = [one.stored_position for one in master.followers if one.broker_id == target.broker_id]
-    return stored[0] if stored else -1
-
-
-def _lacks_deletions(master: ReplicationState, target: Replica) -> bool:
-    """Return whether a slave doesn't know yet that topics were deleted. They would be there again."""
-    return any(one.lacks_deletions for one in master.followers if one.broker_id == target.broker_id)
-
-
-def _not_joined(target: Replica, state: ReplicationState) -> str:
-    if state.is_held:
-        return f"{target.name} doesn't copy its master: {_held(target)}"
-    reason = state.problem or "it has not joined it yet"
-    return f"{target.name} doesn't copy its master: {reason}; wait, or let another slave take over"
-
-
-def _held(replica: Replica) -> str:
-    return f"its copy is held: `staticfire replication release {replica.name}`"
-
-
-def _missing_without_master(target: Replica, accepts_loss: int | bool | None) -> int:
-    """Return 0 if the slave has everything that its dead master told it of; -1 if it hasn't, and that is accepted.
-
-    Raises: ClientError (it isn't accepted).
-    """
-    state = target.state
-    assert state is not None
-    behind = state.master_end - state.end_position
-    if behind <= 0 and not state.is_held:
-        return 0
-    if not accepts_loss:
-        raise ClientError(_behind(target, max(0, behind), "bytes, or more,", state))
-    return -1
-
-
-def _behind(target: Replica, missing: int, what: str, state: ReplicationState) -> str:
-    if state.is_held:
-        advice = _held(target)
-    elif state.problem:
-        advice = f"it doesn't copy: {state.problem}"
-    elif state.lag_ms:
-        advice = f"its copy has a lag: `staticfire replication lag {target.name} 0`"
-    else:
-        advice = "wait until it has caught up"
-    lose = f"--losing {missing}" if what == "messages" else "--losing N"
-    return f"{target.name} is {missing} {what} behind its master: {advice}; or lose them with {lose}"

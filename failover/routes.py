@@ -1,4 +1,4 @@
-"""Where a failover learns which brokers there are: from nameservers, request by request."""
+"""Read from nameservers which brokers there are, for a failover."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -16,7 +16,7 @@ ReadSets = Callable[[], Awaitable[Sets]]
 
 
 def sets_at(pool: ConnectionPool, namesrv: str) -> ReadSets:
-    """Return a function that asks for all brokers, and returns what the first nameserver that answers has.
+    """Return a function that reads all brokers from the first nameserver that answers.
 
     The function raises: ClientError, NetworkError, BrokerAnswer.
     """

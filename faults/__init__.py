@@ -13,7 +13,7 @@ Decisions, without a clock or a socket:
 
 Actions, in a server that has rules (without rules, none of this is imported):
 
-- `desk.py`: rules are added and removed; `site.py`: the server that has them
+- `administration.py`: rules are added and removed; `site.py`: the server that has them
 - `gate.py`: intercepts requests before their handlers; `outlet.py`: intercepts bytes that leave
 - `bundles.py`: requests with many messages, some of them refused; `skew.py`: shifts the times that clients send
 - `statuses.py`: responses with another code, after the request was carried out

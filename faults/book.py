@@ -1,9 +1,9 @@
 """The rules of one server, and their decisions. Pure: times are passed in, each rule's seed makes its random numbers.
 
 Rules are applied in the order in which they were added. Delays add up. The first rule that ends a request (drop,
-refuse, close) is the last one applied. A rule hits if it matches the request, its time has come, it hasn't reached its
-number of hits, and its probability decides so. So `times` counts hits, not requests; `after` counts the matching
-requests before.
+refuse, close) is the last one applied. A rule hits if it matches the request, its period includes the current time, it
+hasn't reached its number of hits, and its random generator decides so. So `times` counts hits, not requests; `after`
+counts the matching requests before.
 """
 
 from random import Random

@@ -18,7 +18,7 @@ FAMILIES: dict[str, tuple[RequestCode, ...]] = {
     "PULL_MESSAGE": (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE),
     "SEND_REPLY_MESSAGE": (RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2),
 }
-"""Names that mean several codes: users needn't know which form of a send a client uses. A number is one code."""
+"""Names that mean several codes: clients send the same request in several forms. A number means one code."""
 RULE_CODES = frozenset({RequestCode.ADD_FAULT, RequestCode.GET_FAULTS, RequestCode.REMOVE_FAULT})
 """The codes to which no rule applies, so that a user can always remove a rule."""
 OF_SERVERS = frozenset(
@@ -34,8 +34,8 @@ OF_SERVERS = frozenset(
     }
 )
 """The requests that only servers send, to clients that have connected to them."""
-ASKED_BY_SERVERS = OF_SERVERS | {RequestCode.GET_CONSUMER_RUNNING_INFO, RequestCode.CONSUME_MESSAGE_DIRECTLY}
-"""All requests that servers send. Some of them are sent because a client requested it."""
+SENT_BY_SERVERS = OF_SERVERS | {RequestCode.GET_CONSUMER_RUNNING_INFO, RequestCode.CONSUME_MESSAGE_DIRECTLY}
+"""All requests that servers send. Some of them are forwarded from a client."""
 ANSWER_DIGITS_MAX = 9
 
 
@@ -80,13 +80,13 @@ def response_code(text: str) -> int:
             "a rule can't respond with SUCCESS, because the result is missing; to execute a request "
             "without a response use --drop answer"
         )
-    if not is_told(code):
+    if not is_error_code(code):
         raise UsageError(f"answer={text[:30]}: codes are 1 to {CODE_MAX:,}")
     return code
 
 
-def is_told(code: int) -> bool:
-    """Return whether every client can receive this code: the ROCKETMQ header has a signed 16-bit number for it."""
+def is_error_code(code: int) -> bool:
+    """Return whether a code can be sent as an error: the ROCKETMQ header has a signed 16-bit number for it."""
     return 0 < code <= CODE_MAX
 
 
@@ -101,7 +101,7 @@ def _code(kind: type[IntEnum], text: str, what: str) -> int:
         return int(kind(int(text)) if text.isdecimal() and text.isascii() else kind[text.upper()])
     except (KeyError, ValueError):
         meant = get_close_matches(text.upper(), kind.__members__, 1, 0.6)
-        way_out = (
+        advice = (
             f"did you mean {meant[0]}?" if meant else f"write its name, like {next(iter(kind)).name}, or its number"
         )
-        raise UsageError(f"{text!r} is not a {what}; {way_out}") from None
+        raise UsageError(f"{text!r} is not a {what}; {advice}") from None

@@ -46,7 +46,7 @@ class FaultGate:
         for call in self._site.waiting():
             outlet = _outlet_of(call.connection)
             if outlet is not None:
-                subject = subject_of(code_of(call.request), call.request, outlet.who())
+                subject = subject_of(code_of(call.request), call.request, outlet.peer())
                 outlet.note(call.opaque, OpenRequest(subject))
 
     def unshut(self) -> None:
@@ -106,8 +106,8 @@ class FaultGate:
             if not call.oneway:
                 outlet.note(call.opaque, OpenRequest(None, code=code, request=call.request))
             return handler(call)
-        # A heartbeat says who the client is.
-        subject = subject_of(code, call.request, outlet.who())
+        # A heartbeat is read in any case: it contains the client's id.
+        subject = subject_of(code, call.request, outlet.peer())
         ruling = self.judge(actions.REQUEST, subject)
         if ruling is not None and ruling.end is not None and ruling.end.action not in REFUSALS:
             if ruling.end.action == actions.CLOSE:
@@ -148,6 +148,6 @@ def _carry_out(ruling: Ruling, handler: Handler, call: Call) -> Answer | None:
     again = [Call(copy(request), call.opaque, True, call.codec, call.connection) for _ in range(ruling.duplicates)]
     answer = handler(call)
     for one in again:
-        # It is a one-way call, so its result isn't sent.
+        # The copy is a one-way call, so only one response is sent.
         handler(one)
     return answer

@@ -37,7 +37,7 @@ class Subject(msgspec.Struct, gc=False, frozen=True):
     parts: tuple[ManyPart, ...] = ()
 
 
-class Asker(msgspec.Struct, gc=False):
+class FaultPeer(msgspec.Struct, gc=False):
     """The peer of a connection."""
 
     address: str
@@ -50,33 +50,31 @@ class Asker(msgspec.Struct, gc=False):
         return Subject(-1, self.address, self.language, self.client, self.broker)
 
 
-def subject_of(code: int, request: Request | None, asker: Asker) -> Subject:
-    """Return the parts of a request that rules look at; update `asker` from it. `request`: None if undecodable."""
+def subject_of(code: int, request: Request | None, peer: FaultPeer) -> Subject:
+    """Return the parts of a request that rules look at; update `peer` from it. `request`: None if undecodable."""
     if request is None:
-        return Subject(code, asker.address, asker.language, asker.client, asker.broker)
+        return Subject(code, peer.address, peer.language, peer.client, peer.broker)
     body = request.body
     if isinstance(request, Heartbeat) and isinstance(body, HeartbeatData):
-        asker.client = body.client_id or asker.client
+        peer.client = body.client_id or peer.client
         groups = [producer.group_name for producer in body.producer_data_set]
         groups += [consumer.group_name for consumer in body.consumer_data_set]
         topics = [one.topic for consumer in body.consumer_data_set for one in consumer.subscription_data_set]
         return Subject(
-            code, asker.address, asker.language, asker.client, None, tuple(groups), tuple(dict.fromkeys(topics))
+            code, peer.address, peer.language, peer.client, None, tuple(groups), tuple(dict.fromkeys(topics))
         )
     broker = getattr(request, "broker_name", None)
     if isinstance(broker, str):
-        asker.broker = broker
+        peer.broker = broker
     parts: tuple[ManyPart, ...] = ()
     if isinstance(request, SendMany):
         parts = tuple(ManyPart(message.topic, message.queue_id) for message in body or ())
     topics = [*_texts(request, ("topic",)), *dict.fromkeys(part.topic for part in parts), *_topics_in(body)]
     queue_id = getattr(request, "queue_id", None)
-    client = asker.client or next(_texts(body, ("client_id",)), None) or next(_texts(request, ("client_id",)), None)
+    client = peer.client or next(_texts(body, ("client_id",)), None) or next(_texts(request, ("client_id",)), None)
     groups = [*_texts(request, _GROUPS), *_texts(body, _GROUPS)]
     queue = queue_id if isinstance(queue_id, int) else -1
-    return Subject(
-        code, asker.address, asker.language, client, asker.broker, tuple(groups), tuple(topics), queue, parts
-    )
+    return Subject(code, peer.address, peer.language, client, peer.broker, tuple(groups), tuple(topics), queue, parts)
 
 
 def _texts(command: Any, names: Iterable[str]) -> Iterator[str]:

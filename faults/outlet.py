@@ -1,5 +1,7 @@
 """Apply fault rules to everything that leaves a server: responses and its own requests, frame by frame.
 
+`Outlet._leave` decides which rules apply to a frame, and `_carry_out` drops, damages, repeats, delays or slows it.
+
 An outlet replaces the transport of a connection, so all data passes through it, however it was written. A response is
 judged by its request, which the gate records here. If the request came before the server had any rule, only its
 connection is known: client, address, language.
@@ -21,7 +23,7 @@ import msgspec
 from staticfire.faults import actions
 from staticfire.faults.book import Ruling
 from staticfire.faults.bundles import Refused, together
-from staticfire.faults.matching import Asker, Subject, subject_of
+from staticfire.faults.matching import FaultPeer, Subject, subject_of
 from staticfire.faults.statuses import with_other_code
 from staticfire.protocol.codecs import ANSWER_FLAG, Codec, Envelope, codec_for
 from staticfire.protocol.command import REQUESTS, answer_shape
@@ -31,7 +33,7 @@ from staticfire.runtime.connection import Connection
 from staticfire.runtime.machine import Clock
 
 # The number of open requests that are recorded per connection. For older ones, only the connection is known.
-ASKED_MAX = 100_000
+OPEN_REQUESTS_MAX = 100_000
 # The number of delayed frames per connection. A peer that sends more into a long delay is disconnected.
 DELAYED_MAX = 100_000
 # Above this, the connection is notified that its peer doesn't read what is written.
@@ -55,7 +57,7 @@ class OpenRequest(msgspec.Struct, gc=False):
     """A request that waits for its response."""
 
     subject: Subject | None
-    """None: rules don't apply to its response, or `code` says which request it is."""
+    """None: rules don't apply to its response; or no rule was about the request, and `code` and `request` have it."""
     refused: Refused = {}
     """The messages that were removed from it."""
     code: int = -1
@@ -69,11 +71,11 @@ class Outlet:
     def __init__(self, connection: Connection, transport: asyncio.Transport, judge: Judge, clock: Clock) -> None:
         self.transport = transport
         """The transport that it replaces."""
-        self.asker = Asker(connection.peer.address)
+        self._peer = FaultPeer(connection.peer.address)
         self._connection = connection
         self._judge = judge
         self._clock = clock
-        self._asked: dict[int, OpenRequest] = {}
+        self._pending: dict[int, OpenRequest] = {}
         self._slow: deque[tuple[bytes, int]] = deque()
         self._slow_bytes = 0
         self._is_pausing = False
@@ -88,18 +90,18 @@ class Outlet:
         """Whether no data waits here."""
         return not self._slow and not self._delayed
 
-    def who(self) -> Asker:
+    def peer(self) -> FaultPeer:
         """Return what is known so far about the peer."""
-        asker, connection = self.asker, self._connection
-        asker.language = connection.peer.language
-        asker.client = connection.client_id or asker.client
-        return asker
+        peer, connection = self._peer, self._connection
+        peer.language = connection.peer.language
+        peer.client = connection.client_id or peer.client
+        return peer
 
-    def note(self, opaque: int, asked: OpenRequest) -> None:
+    def note(self, opaque: int, pending: OpenRequest) -> None:
         """Record a request until its response is sent."""
-        if len(self._asked) >= ASKED_MAX:
-            del self._asked[next(iter(self._asked))]
-        self._asked[opaque] = asked
+        if len(self._pending) >= OPEN_REQUESTS_MAX:
+            del self._pending[next(iter(self._pending))]
+        self._pending[opaque] = pending
 
     # -- the methods of a transport ----------------------------------------------------------------------------------
 
@@ -124,18 +126,18 @@ class Outlet:
         codec = codec_for(codec_byte)
         envelope = codec.decode_envelope(frame[HEAD_BYTES:body_at])
         if not envelope.flag & ANSWER_FLAG:
-            asks = self._subject_of_ours(codec, envelope, frame[body_at:])
-            self._carry_out(frame, body_at, self._judge.judge(actions.SERVER, asks))
+            own = self._subject_of_ours(codec, envelope, frame[body_at:])
+            self._carry_out(frame, body_at, self._judge.judge(actions.SERVER, own))
             return
-        asked = self._asked.pop(envelope.opaque, None)
-        if asked is not None and asked.request is not None:
-            if not self._judge.concerns(asked.code):
+        pending = self._pending.pop(envelope.opaque, None)
+        if pending is not None and pending.request is not None:
+            if not self._judge.concerns(pending.code):
                 self._put(frame, 0)
                 return
-            asked.subject = subject_of(asked.code, asked.request, self.who())
-        if asked is not None and asked.refused:
-            frame = _whole_answer(codec, envelope, frame[body_at:], asked.refused)
-        subject: Subject | None = self.who().unknown() if asked is None else asked.subject
+            pending.subject = subject_of(pending.code, pending.request, self.peer())
+        if pending is not None and pending.refused:
+            frame = _whole_answer(codec, envelope, frame[body_at:], pending.refused)
+        subject: Subject | None = self.peer().unknown() if pending is None else pending.subject
         ruling = None if subject is None else self._judge.judge(actions.ANSWER, subject)
         if ruling is not None and subject is not None:
             replaced = with_other_code(codec, envelope, frame[body_at:], subject.code, ruling)
@@ -145,8 +147,8 @@ class Outlet:
 
     def _subject_of_ours(self, codec: Codec, envelope: Envelope, body: bytes) -> Subject:
         """Return the parts of one of the server's own requests that rules look at."""
-        who = self.who()
-        asker = Asker(who.address, who.language, who.client, who.broker)
+        known = self.peer()
+        peer = FaultPeer(known.address, known.language, known.client, known.broker)
         request = None
         if envelope.code in REQUESTS:
             try:
@@ -154,7 +156,7 @@ class Outlet:
             except ProtocolError:
                 # The server encoded this request but can't decode it. It is identified by its code.
                 pass
-        return subject_of(envelope.code, request, asker)
+        return subject_of(envelope.code, request, peer)
 
     def _carry_out(self, frame: bytes, body_at: int, ruling: Ruling | None) -> None:
         if ruling is None:
@@ -172,10 +174,10 @@ class Outlet:
         else:
             self._put(data, ruling.bytes_per_second)
 
-    def later(self, way: str, delay_ms: int, act: Callable[[], object]) -> None:
+    def later(self, direction: str, delay_ms: int, act: Callable[[], object]) -> None:
         """Call a function after a delay, and after everything of the same direction that is already delayed.
 
-        `way`: REQUEST for incoming requests, ANSWER for everything that leaves.
+        `direction`: REQUEST for incoming requests, ANSWER for everything that leaves.
         """
         if self._delayed >= DELAYED_MAX:
             self._connection.reject(
@@ -183,7 +185,8 @@ class Outlet:
             )
             return
         self._delayed += 1
-        at_s = self._delayed_to_s[way] = max(self._now_s() + delay_ms / 1_000, self._delayed_to_s[way] + 1e-6)
+        at_s = max(self._now_s() + delay_ms / 1_000, self._delayed_to_s[direction] + 1e-6)
+        self._delayed_to_s[direction] = at_s
         asyncio.get_running_loop().call_at(at_s, self._act, act)
 
     def _act(self, act: Callable[[], object]) -> None:

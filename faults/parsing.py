@@ -3,7 +3,7 @@
     parse_fault({"code": "SEND_MESSAGE", "topic": "orders", "answer": "SYSTEM_BUSY", "times": 3})
 
 `parse_fault` normalizes the words, finds the single action among them, and refuses words that don't go with it. From
-the other words, it reads which requests the rule is about (`_whom`), the direction, the action's parameters
+the other words, it reads which requests the rule is about (`_matching`), the direction, the action's parameters
 (`_details`), the lifetime, and how often it hits (`_chance`). Then `checked` verifies the whole rule. A server calls it
 again for each rule that it receives.
 """
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from staticfire.faults import actions
 from staticfire.faults.actions import ACTIONS, DIRECTIONS, Action
 from staticfire.faults.codes import (
-    ASKED_BY_SERVERS,
     OF_SERVERS,
-    is_told,
+    SENT_BY_SERVERS,
+    is_error_code,
     language_code,
     request_codes,
     response_code,
@@ -65,26 +65,26 @@ _ACTION_WORDS = {
     "freeze": actions.FREEZE,
     "kill": actions.KILL,
 }
-_WHOM = ("code", "client", "group", "topic", "queue", "address", "language", "direction")
+_MATCH = ("code", "client", "group", "topic", "queue", "address", "language", "direction")
 _HOW = ("jitter", "remark")
 _CHANCE = ("probability", "seed", "after", "times", "from", "until")
 _STAYS = "stays"
-WORDS = ("broker", *_WHOM, *_ACTION_WORDS, *_HOW, *_CHANCE, "lifetime", _STAYS)
+WORDS = ("broker", *_MATCH, *_ACTION_WORDS, *_HOW, *_CHANCE, "lifetime", _STAYS)
 """All words that a user can write."""
 
 
-def parse_fault(said: Mapping[str, object]) -> WantedFault:
+def parse_fault(written: Mapping[str, object]) -> WantedFault:
     """Return the rule for the given words. None, False and "" count as not given. Raises: UsageError."""
-    words = {_word(name): value for name, value in said.items() if _is_said(value)}
+    words = {_word(name): value for name, value in written.items() if _is_given(value)}
     named = [word for word in _ACTION_WORDS if word in words]
     if len(named) != 1:
         there = ", ".join(word.replace("_", "-") for word in _ACTION_WORDS)
-        wrong = f"{named[0]} and {named[1]} can't be combined" if named else "the rule has no action"
-        raise UsageError(f"a rule must have exactly one action, {wrong}; the actions are {there}")
+        problem = f"{named[0]} and {named[1]} can't be combined" if named else "the rule has no action"
+        raise UsageError(f"a rule must have exactly one action, {problem}; the actions are {there}")
     name, value = _ACTION_WORDS[named[0]], words.pop(named[0])
     action = ACTIONS[name]
     _refuse_out_of_place(named[0], action, words)
-    fields: dict[str, Any] = {"action": name, **_whom(words), **_chance(words)}
+    fields: dict[str, Any] = {"action": name, **_matching(words), **_chance(words)}
     fields["direction"] = _direction(action, value, words, fields)
     fields |= _details(name, value, words)
     fields |= _lifetime(name, value, words)
@@ -131,7 +131,7 @@ def checked(rule: FaultRule) -> FaultRule:
         raise UsageError("until is not after 1970: the rule would never hit")
     if 0 < rule.until_ms <= rule.from_ms:
         raise UsageError("until must be after from, else the rule would never hit")
-    if rule.action == actions.REFUSE and not is_told(rule.answer_code):
+    if rule.action == actions.REFUSE and not is_error_code(rule.answer_code):
         raise UsageError(f"code {rule.answer_code} is not an error code")
     _refuse_matching_nothing(rule)
     return rule
@@ -144,35 +144,35 @@ def _refuse_matching_nothing(rule: FaultRule) -> None:
     if not rule.codes:
         return
     what = rule.code or ", ".join(map(str, rule.codes))
-    if rule.direction == actions.SERVER and ASKED_BY_SERVERS.isdisjoint(rule.codes):
-        there = ", ".join(sorted(code.name for code in ASKED_BY_SERVERS))
+    if rule.direction == actions.SERVER and SENT_BY_SERVERS.isdisjoint(rule.codes):
+        there = ", ".join(sorted(code.name for code in SENT_BY_SERVERS))
         raise UsageError(f"servers don't send {what}; they send {there}")
-    said = {"topic": rule.topic != "", "group": rule.group != "", "queue": rule.queue_id >= 0}
-    for word, is_said in said.items():
-        if is_said and not any(names(code, word) for code in rule.codes):
+    given = {"topic": rule.topic != "", "group": rule.group != "", "queue": rule.queue_id >= 0}
+    for word, is_given in given.items():
+        if is_given and not any(names(code, word) for code in rule.codes):
             raise UsageError(f"{what} has no {word}, so the rule would never hit; leave {word} out")
 
 
-def _is_said(value: object) -> bool:
+def _is_given(value: object) -> bool:
     return value is not None and value is not False and value != ""
 
 
-def _refuse_out_of_place(said: str, action: Action, words: Mapping[str, object]) -> None:
+def _refuse_out_of_place(action_word: str, action: Action, words: Mapping[str, object]) -> None:
     """Refuse words that have no meaning with this action. Raises: UsageError."""
-    name = _ACTION_WORDS[said]
+    name = _ACTION_WORDS[action_word]
     wrong = [word for word in _CHANCE if word in words and not action.is_chancy]
-    wrong += [word for word in _WHOM if word in words and not action.is_chancy]
+    wrong += [word for word in _MATCH if word in words and not action.is_chancy]
     wrong += ["jitter"] if "jitter" in words and name != actions.DELAY else []
     wrong += ["remark"] if "remark" in words and name != actions.REFUSE else []
     wrong += ["broker"] if "broker" in words and name == actions.PARTITION else []
     if wrong:
-        raise UsageError(f"{wrong[0]} can't be combined with {said.replace('_', '-')}")
+        raise UsageError(f"{wrong[0]} can't be combined with {action_word.replace('_', '-')}")
 
 
 # -- the matching requests -------------------------------------------------------------------------------------------
 
 
-def _whom(words: Mapping[str, object]) -> dict[str, Any]:
+def _matching(words: Mapping[str, object]) -> dict[str, Any]:
     fields: dict[str, Any] = {
         word: _text(word, words[word]) for word in ("client", "group", "topic", "address") if word in words
     }
@@ -192,13 +192,13 @@ def _direction(action: Action, value: object, words: Mapping[str, object], field
     """Return the direction of the rule: the given or the default one. Raises: UsageError."""
     if not action.directions:
         return actions.REQUEST
-    said = {str(one) for one in (words.get("direction"), value) if one in DIRECTIONS}
+    given = {str(one) for one in (words.get("direction"), value) if one in DIRECTIONS}
     if "direction" in words and words["direction"] not in DIRECTIONS:
         raise UsageError(f"direction={words['direction']}: it must be one of {', '.join(DIRECTIONS)}")
-    if len(said) > 1:
-        raise UsageError(f"{' and '.join(sorted(said))} are different directions; a rule has only one")
-    if said:
-        return said.pop()
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(sorted(given))} are different directions; a rule has only one")
+    if given:
+        return given.pop()
     codes = fields.get("codes", [])
     if codes and OF_SERVERS.issuperset(codes) and actions.SERVER in action.directions:
         return actions.SERVER
@@ -257,17 +257,17 @@ def _details(name: str, value: object, words: Mapping[str, object]) -> dict[str,
 
 def _lifetime(name: str, value: object, words: Mapping[str, object]) -> dict[str, Any]:
     """Return the lifetime of a rule; for `freeze` and `kill`, it may be the action's value. Raises: UsageError."""
-    said = words.get("lifetime")
+    given = words.get("lifetime")
     if name in (actions.FREEZE, actions.KILL) and value not in (True, "true"):
-        if said is not None:
+        if given is not None:
             raise UsageError(f"{name}={value} already contains its duration: leave lifetime out")
-        said = value
-    if said is None:
+        given = value
+    if given is None:
         return {}
-    word = "lifetime" if said is not value else name
-    lifetime_ms = _ms(word, said)
+    word = "lifetime" if given is not value else name
+    lifetime_ms = _ms(word, given)
     if not lifetime_ms:
-        raise UsageError(f"{word}={said}: the time must be above 0; leave it out to keep the rule until it is removed")
+        raise UsageError(f"{word}={given}: the time must be above 0; leave it out to keep the rule until it is removed")
     return {"lifetime_ms": lifetime_ms}
 
 
@@ -298,8 +298,8 @@ def _word(name: str) -> str:
     word = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower().replace("-", "_").rstrip("_")
     if word not in WORDS:
         meant = get_close_matches(word, WORDS, 1)
-        way_out = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(WORDS)}"
-        raise UsageError(f"{name} is unknown; {way_out}")
+        advice = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(WORDS)}"
+        raise UsageError(f"{name} is unknown; {advice}")
     return word
 
 

@@ -8,10 +8,10 @@ from staticfire.protocol.requests.faults import FaultRule
 
 def in_words(rule: FaultRule) -> str:
     """Return which requests a rule matches, what it does, and how often."""
-    return f"{_whom(rule)}: {', '.join([_what(rule), *_how_often(rule)])}"
+    return f"{_matching(rule)}: {', '.join([_what(rule), *_how_often(rule)])}"
 
 
-def _whom(rule: FaultRule) -> str:
+def _matching(rule: FaultRule) -> str:
     if rule.action == actions.PARTITION:
         return f"cut off from {', '.join(rule.parties)}"
     if not actions.ACTIONS[rule.action].directions:

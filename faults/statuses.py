@@ -1,7 +1,8 @@
 """Responses whose code a rule replaces, after the request was carried out. Pure.
 
 A send keeps its result: a RocketMQ that responds with FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE
-has stored the message, and says where. Any other request gets an error without a result. An error stays as it is.
+has stored the message, and its response contains where. Any other request gets an error without a result. An error
+response of the handler isn't changed.
 """
 
 import msgspec

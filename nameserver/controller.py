@@ -1,13 +1,15 @@
 """Masters, slaves and elections, for administrators who use RocketMQ's controller. RocketMQ: ControllerManager.
 
-Nothing about replicas is stored here: brokers are asked when somebody wants to know. Their ids are those of the routes.
-The set in sync has no epoch of its own: it is shown with the master's.
+Nothing about replicas is stored here: each request is answered from what the brokers report now. Their ids are those
+of the routes. The set in sync has no epoch of its own: it is shown with the master's. An election is a failover, which
+failover/replicas.py carries out; failover/decisions.py decides the epoch.
 
-The requests to brokers have no access key, also if this nameserver has one: whoever asks has shown none. Brokers with
-access control refuse them.
+The requests to brokers have no access key, also if this nameserver has one, because the client whose request causes
+them has shown none. Brokers with access control refuse them.
 """
 
-from staticfire.failover.replicas import Replica, ReplicaAdmin
+from staticfire.failover.replica import Replica
+from staticfire.failover.replicas import ReplicaAdmin
 from staticfire.nameserver.advertised_addresses import advertised_address
 from staticfire.nameserver.route_table import RouteTable
 from staticfire.nameserver.settings import NameserverSettings

@@ -19,11 +19,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 from benchmarks.machine import cpu_ns
+from staticfire.chaos.injection import FaultInjection
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.kinds import MILD
 from staticfire.chaos.member import CLIENT_ID
 from staticfire.chaos.running import SETTINGS
-from staticfire.chaos.striking import Striking
 from staticfire.chaos.usage import GroupUsage, Usage
 from staticfire.chaos.weather import plan
 from staticfire.client import ConsumeContext, ConsumeStatus, Message, Producer, PushConsumer, ReceivedMessage
@@ -48,7 +48,7 @@ class Turn:
 
     cpu_ns: int = 0
     messages: int = 0
-    struck: int = 0
+    injected: int = 0
     seconds: float = 0.0
 
     @property
@@ -108,9 +108,9 @@ class Load:
             self._open.discard(body)  # A fault may be the reason.
 
 
-async def strike(cluster: AsyncCluster, tails: JournalTails, given: argparse.Namespace, seed: int) -> int:
+async def inject(cluster: AsyncCluster, tails: JournalTails, given: argparse.Namespace, seed: int) -> int:
     """Carry out the faults of seeds for some seconds; return how many have hit."""
-    struck, window_s = 0, FAULTS_PER_SEED * 60 / given.per_minute
+    injected, window_s = 0, FAULTS_PER_SEED * 60 / given.per_minute
     only = [name for name in given.only.split(",") if name]
     until_s = time.monotonic() + given.seconds
     while (began_s := time.monotonic()) < until_s:
@@ -118,17 +118,17 @@ async def strike(cluster: AsyncCluster, tails: JournalTails, given: argparse.Nam
         often = max(1, int(given.rate * window_s / 4))
         group = GroupUsage(Counter({TOPIC: often}), max(1, often // 50), 0, max(1, often // 10), 0, {"one"})
         usage = Usage(Counter({TOPIC: often}), {GROUP: group}, brokers=("broker-a",))
-        striking = Striking(cluster, tails, plan(seed, usage, MILD, only, RARE))
+        injection = FaultInjection(cluster, tails, plan(seed, usage, MILD, only, RARE))
         seed += 1
-        await striking.prepare()
-        watch = asyncio.create_task(striking.watch())
+        await injection.prepare()
+        watch = asyncio.create_task(injection.watch())
         await asyncio.sleep(max(0.0, began_s + window_s - time.monotonic()))
         watch.cancel()
         await asyncio.gather(watch, return_exceptions=True)
-        await striking.finish()
-        struck += sum(one.hits > 0 for one in striking.struck)
+        await injection.finish()
+        injected += sum(one.hits > 0 for one in injection.injected)
         tails.forget()
-    return struck
+    return injected
 
 
 async def measure(given: argparse.Namespace) -> tuple[Turn, Turn]:
@@ -146,10 +146,10 @@ async def measure(given: argparse.Namespace) -> tuple[Turn, Turn]:
             for number in range(given.rounds * 2):
                 turn = faulty if number % 2 else calm
                 began_ns = cpu_ns(pid)
-                faults = asyncio.create_task(strike(cluster, tails, given, number * 1_000)) if turn is faulty else None
+                faults = asyncio.create_task(inject(cluster, tails, given, number * 1_000)) if turn is faulty else None
                 turn.messages += await load.run(given.seconds)
                 if faults is not None:
-                    turn.struck += await faults
+                    turn.injected += await faults
                 turn.cpu_ns += cpu_ns(pid) - began_ns
                 turn.seconds += given.seconds
         await pool.close()
@@ -170,7 +170,7 @@ def main() -> None:
     os.environ.setdefault("STATICFIRE_LOG_LEVEL", "critical")
     calm, faulty = asyncio.run(measure(given))
     print(
-        f"without faults {calm.us:.1f} us per message; with {faulty.struck * 60 / faulty.seconds:,.0f} a minute"
+        f"without faults {calm.us:.1f} us per message; with {faulty.injected * 60 / faulty.seconds:,.0f} a minute"
         f" {faulty.us:.1f} us; ratio {faulty.us / calm.us:.3f}, {faulty.cores - calm.cores:.1%} of a core more"
     )
 

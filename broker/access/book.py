@@ -1,6 +1,6 @@
-"""The users and policies of a broker, and their form on the disk. Pure: a listener saves them.
+"""The users and policies of a broker, and their form on the disk. Pure: a callback saves them.
 
-Each change increases the version, so whatever was decided before counts no longer. RocketMQ keeps the same in two
+Each change increases the version and clears the decisions that were remembered. RocketMQ keeps the same in two
 RocksDB folders. RocketMQ: AuthenticationMetadataManager, AuthorizationMetadataManager.
 """
 
@@ -31,13 +31,13 @@ class AccessBook:
         self.users: dict[str, User] = {}
         self.acls: dict[str, Acl] = {}
         self.had_policies = False
-        """Whether there is or was a policy. Removing the last one must not permit everything to everybody."""
+        """Whether there is or was a policy: without the last one, policies are still checked and permit nothing."""
         self.version = 0
         self._changed = changed
         self._decisions: dict[tuple[str, Resource, frozenset[str], str], PolicyVerdict] = {}
 
     def user(self, name: str) -> User | None:
-        """Return a user; None if there is none of that name."""
+        """Return a user; None if it doesn't exist."""
         return self.users.get(name)
 
     def put_user(self, user: User) -> None:
@@ -70,7 +70,7 @@ class AccessBook:
         self.touch()
 
     def remove_entry(self, name: str, policy_type: str, pattern: Pattern) -> None:
-        """Remove what the policies of a user say about a pattern, if anything."""
+        """Remove the entries about a pattern from the policies of a user, if there are any."""
         acl = self.acls[name]
         acl.policies[policy_type].remove(pattern)
         if not acl:
@@ -90,14 +90,16 @@ class AccessBook:
             acl = self.acls.get(name) or _NO_POLICIES
             verdict = acl.decide(resource, actions, source)
             if len(resource.name) > NAME_CHARS_MAX:
-                return verdict  # No topic has such a name, and a client can send many of them.
+                return (
+                    verdict  # Not remembered: no topic has such a name, and a client could fill the memory with them.
+                )
             if len(self._decisions) >= DECISIONS_MAX:
                 self._decisions.clear()
             self._decisions[key] = verdict
         return verdict
 
     def in_other_namespace(self, name: str, resource: Resource, actions: frozenset[str], source: str) -> str:
-        """Return the same name in another namespace, or in none, that the policies permit; "" if there is none."""
+        """Return the same name in another namespace, or in none, if the policies permit it; "" otherwise."""
         acl = self.acls.get(name)
         # Names of dead letters and retries don't begin with a namespace.
         if acl is None or resource.name.startswith("%"):
@@ -124,7 +126,7 @@ class AccessBook:
         return ("" if version == current else data.decode()), current
 
     def take_copy(self, data: bytes) -> None:
-        """Take over what the master has. Raises: msgspec.MsgspecError, ValueError (it is invalid)."""
+        """Replace users and policies by the master's. Raises: msgspec.MsgspecError, ValueError (it is invalid)."""
         self.restore(data)
         self._changed()
 

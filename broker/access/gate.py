@@ -1,7 +1,7 @@
 """Applies access control to the requests of a broker, while anything is judged.
 
 A request of RocketMQ's clients is signed itself. On connections of staticfire's programs, SIGN_IN states the key once;
-each request is judged by it anew, so a change of a user counts from the next request on. Requests are judged when they
+each request is checked again, so a change of a user applies from the next request on. Requests are judged when they
 are handled, not when they are read: an earlier request of the same read may have changed a user.
 """
 
@@ -38,7 +38,7 @@ from staticfire.runtime.machine import Clock
 log = logger("access")
 
 TOO_MANY_FIELDS = f"the request has more than {HEADER_FIELDS_MAX} header fields"
-# Clients send texts; anything else is read more slowly.
+# Clients send all header fields as texts. For other types the slower decoder is used.
 _decode_texts = msgspec.json.Decoder(dict[str, str]).decode
 _decode_fields = msgspec.json.Decoder().decode
 
@@ -61,7 +61,7 @@ class PartCall(Call):
 
 
 class AccessGate:
-    """Judges requests, and notes what is refused."""
+    """Checks requests before their handlers, and records what is refused."""
 
     def __init__(self, judge: AccessJudge, clock: Clock, refusals: AccessRefusals, peers: AccessPeers) -> None:
         self._judge = judge
@@ -104,16 +104,16 @@ class AccessGate:
                 if (found := refusals[message.topic]) is not None:
                     self._note(found, call)
             if (found := refusals[message.topic]) is not None:
-                said = found.answer(self.is_old)
-                refused[index] = ManyResult(said.code, message.queue_id, -1, -1, said.remark or "")
+                answer = found.answer(self.is_old)
+                refused[index] = ManyResult(answer.code, message.queue_id, -1, -1, answer.remark or "")
         rest = [message for index, message in enumerate(many.body) if index not in refused]
         if not rest:
             return SendManyAnswer(body=list(refused.values()))
         part = PartCall(
             msgspec.structs.replace(many, body=rest), call.opaque, call.oneway, call.codec, call.connection, refused
         )
-        answer = handler(part)
-        return None if answer is None else part.whole(answer)
+        handled = handler(part)
+        return None if handled is None else part.whole(handled)
 
     def judge_call(self, call: Call) -> Answer:
         """Decide about the call of a gRPC client, which its endpoint has passed on."""
@@ -135,25 +135,25 @@ class AccessGate:
             refused, judged.client_id or judged.source, groups, judged.name, self._clock.wall_ms(), self._judge.similar
         )
         if new is not None:
-            self._tell(new, refused)
+            self._log_refusal(new, refused)
         return refused.answer(is_old=False)
 
     def _note(self, refused: AccessRefusal, call: Call, envelope: Envelope | None = None) -> None:
         request: Any = call.request
-        # What a gRPC endpoint passes on names a client of its own; here the endpoint itself is refused.
+        # The body of JUDGE_CALL contains the id of a gRPC client, but the refused client is the endpoint that sent it.
         body = None if refused.code == RequestCode.JUDGE_CALL else getattr(request, "body", None)
         client = getattr(body, "client_id", None) or call.connection.client_id
         groups = groups_of(request, refused.resource)
         now_ms, similar = self._clock.wall_ms(), self._judge.similar
         new = self._refusals.note(refused, client or source_of(call), groups, "", now_ms, similar)
-        if new is None or not self._tell(new, refused):
+        if new is None or not self._log_refusal(new, refused):
             return
         if refused.reason == WRONG_SIGNATURE and (fields := signed_fields(envelope, call)):
             # Often a field was added after the client had signed.
             log.warning("signature_wrong", user=new.user, client=new.client, signed=readable(fields))
 
-    def _tell(self, new: RefusedAccess, refused: AccessRefusal) -> bool:
-        """Log a refusal, once; RocketMQ has a file for them, auth_audit.log. Return whether there was room for it."""
+    def _log_refusal(self, new: RefusedAccess, refused: AccessRefusal) -> bool:
+        """Log a refusal; return False if too many were logged lately. RocketMQ has a file for them, auth_audit.log."""
         if not self._lines.admits(self._clock.uptime_ms()):
             return False
         if left_out := self._lines.take_left_out():
@@ -166,7 +166,7 @@ class AccessGate:
 
 
 def credentials_of(envelope: Envelope, body: bytes, call: Call) -> SignedBy:
-    """Return what a request says about its user: in its header, or once for its connection."""
+    """Return the key and the signature of a request: its own, or those of the sign-in of its connection."""
     if call.codec.number == NATIVE:
         signed_in = call.connection.signed_in
         if signed_in is None:

@@ -1,4 +1,4 @@
-"""Is a request's signature right, and may its user do what it wants? Pure, apart from the settings that it is given.
+"""Decide whether a request is refused: wrong signature, or the user may not do it. Pure; settings are passed in.
 
 The order of the checks is RocketMQ's: the key, the user, the signature; then each need of the request. RocketMQ:
 DefaultAuthenticationProvider, DefaultAuthorizationProvider, PlainPermissionManager.
@@ -32,7 +32,7 @@ GRPC_PACKAGE = "apache.rocketmq.v2."
 
 
 class SignedBy(NamedTuple):
-    """What a request says about its user, and how to check that."""
+    """The access key and signature of a request, and a function to check the signature."""
 
     access_key: str
     signature: str
@@ -69,7 +69,7 @@ class AccessJudge:
 
     @property
     def is_authenticating(self) -> bool:
-        """Whether signatures are checked. A plain_acl.yml has them checked whatever RocketMQ 5's setting says."""
+        """Whether signatures are checked: always with a plain_acl.yml, else as RocketMQ 5's setting requires."""
         wanted = self.switches.authentication
         return self.plain is not None or (bool(self._book.users) if wanted is None else wanted)
 
@@ -85,7 +85,7 @@ class AccessJudge:
         return self.is_authenticating or self.is_authorizing
 
     def user(self, name: str) -> User | None:
-        """Return the user that a name means."""
+        """Return the user of a name: the inner user, one of RocketMQ 5, or an account of the file; None if unknown."""
         if self._inner is not None and name == self._inner.username:
             return self._inner
         found = self._book.user(name)
@@ -99,7 +99,7 @@ class AccessJudge:
         return self.plain is not None and not is_inner and self._book.user(name) is None
 
     def judge(self, code: int, request: Any, by: SignedBy, source: str) -> AccessRefusal | None:
-        """Return why a remoting request is refused; None: it isn't. `request` is None if it can't be read."""
+        """Return why a remoting request is refused; None: it is accepted. `request` is None if it can't be decoded."""
         if self._is_plain(by.access_key):
             return self._judge_plain(code, request, by, source)
         refused = self._check(str(code), code, by, source) or self._protect_supers(code, request, by, source)
@@ -113,11 +113,11 @@ class AccessJudge:
         return self._check_needs(code, needs, by, source)
 
     def judge_call(self, name: str, needs: Sequence[Need], by: SignedBy, source: str) -> AccessRefusal | None:
-        """Return why the call of a gRPC client is refused; None: it isn't."""
+        """Return why the call of a gRPC client is refused; None: it is accepted."""
         if self._is_plain(by.access_key):
             assert self.plain is not None
             refused = self._check_plain(0, by, source)
-            return refused if refused or self._passes(by, source) else self._check_needs(0, needs, by, source)
+            return refused if refused or self._is_white_listed(by, source) else self._check_needs(0, needs, by, source)
         full_name = GRPC_PACKAGE + name
         if {name, full_name}.isdisjoint(self.switches.unsigned_codes):
             refused = self._check(name, 0, by, source)
@@ -145,7 +145,7 @@ class AccessJudge:
         return None
 
     def _protect_supers(self, code: int, request: Any, by: SignedBy, source: str) -> AccessRefusal | None:
-        """Refuse that a normal user makes, changes or removes a super user. RocketMQ: isNotSuperUserLogin."""
+        """Refuse requests of normal users that create, change or remove a super user. RocketMQ: isNotSuperUserLogin."""
         if code not in _USER_CHANGES or request is None:
             return None
         user, target = self.user(by.access_key), self._book.user(request.username)
@@ -189,10 +189,10 @@ class AccessJudge:
 
     def _judge_plain(self, code: int, request: Any, by: SignedBy, source: str) -> AccessRefusal | None:
         assert self.plain is not None
-        if self._passes_all(source):
+        if self._is_white_listed_for_all(source):
             return None
         refused = self._check_plain(code, by, source)
-        if refused is not None or self._passes(by, source):
+        if refused is not None or self._is_white_listed(by, source):
             return refused
         user = self.user(by.access_key)
         assert user is not None
@@ -215,19 +215,21 @@ class AccessJudge:
 
     def _check_plain(self, code: int, by: SignedBy, source: str) -> AccessRefusal | None:
         """Check key, account and signature in the order of RocketMQ 4."""
-        if self._passes_all(source):
+        if self._is_white_listed_for_all(source):
             return None
         if not by.access_key:
             return AccessRefusal(NO_KEY, code, source=source)
         user = self.user(by.access_key)
         if user is None:
             return AccessRefusal(UNKNOWN, code, by.access_key, source)
-        if not self._passes(by, source) and not is_same(by.signature, by.expected(user.password)):
+        if not self._is_white_listed(by, source) and not is_same(by.signature, by.expected(user.password)):
             return AccessRefusal(WRONG_SIGNATURE, code, by.access_key, source)
         return None
 
-    def _passes_all(self, source: str) -> bool:
-        return self.plain is not None and self.plain.welcomes(source)
+    def _is_white_listed_for_all(self, source: str) -> bool:
+        return self.plain is not None and self.plain.is_white_listed(source)
 
-    def _passes(self, by: SignedBy, source: str) -> bool:
-        return self.plain is not None and (self.plain.welcomes(source) or self.plain.welcomes(source, by.access_key))
+    def _is_white_listed(self, by: SignedBy, source: str) -> bool:
+        return self.plain is not None and (
+            self.plain.is_white_listed(source) or self.plain.is_white_listed(source, by.access_key)
+        )

@@ -281,4 +281,4 @@ NEEDS: dict[int, Needs] = {
 """What each request needs, by its code."""
 
 UNJUDGED = frozenset({Code.SIGN_IN})
-"""Requests that need no user, because they tell who the user is."""
+"""Requests that need no user: a client signs in with them."""

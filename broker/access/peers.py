@@ -1,6 +1,7 @@
-"""What is known about the access of connected clients: which keys they use, and which of them are gRPC endpoints.
+"""The access keys that connected clients use, and the gRPC endpoints that ask for decisions.
 
-A key is noted once for each connection, also while any key is accepted. A replaced core takes this over.
+A key is noted once for each connection, also while any key is accepted. When the broker's core is replaced, the new one
+gets this object.
 """
 
 from collections.abc import Callable
@@ -19,13 +20,13 @@ Screen = Callable[[Envelope, bytes, Called], Called]
 class AccessPeers:
     """The access keys of the open connections."""
 
-    def __init__(self, tell: Callable[[str, str], None] | None) -> None:
-        """`tell` is called with client and key when a connection first uses the key."""
+    def __init__(self, key_used: Callable[[str, str], None] | None) -> None:
+        """`key_used` is called with client and key when a connection first uses the key."""
         self._keys: dict[Connection, list[str]] = {}
-        self._tell = tell
+        self._key_used = key_used
         self._screen: Screen | None = None
-        self.followers: dict[Connection, None] = {}
-        """gRPC endpoints that have asked for a decision. They are notified when users or policies change."""
+        self.endpoints: dict[Connection, None] = {}
+        """gRPC endpoints that have requested a decision. They are notified when users or policies change."""
 
     def note(self, connection: Connection, access_key: str) -> None:
         """Note that a client uses a key."""
@@ -36,8 +37,8 @@ class AccessPeers:
         if access_key in keys or len(keys) >= KEYS_OF_CONNECTION_MAX:
             return
         keys.append(access_key)
-        if self._tell is not None:
-            self._tell(connection.client_id or connection.peer.address, access_key)
+        if self._key_used is not None:
+            self._key_used(connection.client_id or connection.peer.address, access_key)
 
     # -- a `RequestWatch` ----------------------------------------------------------------------------------------
 
@@ -67,11 +68,11 @@ class AccessPeers:
     def disconnected(self, connection: Connection) -> None:
         """Forget a connection."""
         self._keys.pop(connection, None)
-        self.followers.pop(connection, None)
+        self.endpoints.pop(connection, None)
 
-    def tell_followers(self) -> None:
-        """Notify gRPC endpoints that what they know about access may be outdated."""
-        for connection in self.followers:
+    def notify_endpoints(self) -> None:
+        """Notify gRPC endpoints that the decisions they have cached may be outdated."""
+        for connection in self.endpoints:
             if connection.is_open:
                 connection.tell(AccessChanged())
 
@@ -85,7 +86,7 @@ class AccessPeers:
 
 
 def access_key_in(fields: bytes) -> str:
-    """Return the access key in header fields; "" if there is none that can be read."""
+    """Return the access key in header fields; "" if they have none or can't be decoded."""
     import msgspec  # here, since few brokers ever see a key
 
     try:

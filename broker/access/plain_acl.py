@@ -51,8 +51,8 @@ class PlainAcl:
         for one in accounts:
             self._add(one)
 
-    def welcomes(self, source: str, access_key: str = "") -> bool:
-        """Return whether an address is in the white list for everybody, or in the one of an account."""
+    def is_white_listed(self, source: str, access_key: str = "") -> bool:
+        """Return whether an address is in the global white list, or with a key in the white list of that account."""
         if access_key:
             test = self._white_of.get(access_key)
             return test is not None and test.matches(source)

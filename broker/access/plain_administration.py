@@ -1,11 +1,11 @@
 """Reads and writes plain_acl.yml for RocketMQ 4's mqadmin: codes 50 to 54.
 
 Behaviour
-- Codes, texts and what an update leaves as it is are those of RocketMQ 4.9.7. RocketMQ: AdminBrokerProcessor,
+- Codes, texts and the fields that an update doesn't change are those of RocketMQ 4.9.7. RocketMQ: AdminBrokerProcessor,
   PlainPermissionManager.
-- The file is written, with a new dataVersion, and its rules count at once.
-- What the file could not be read with is refused. RocketMQ accepts a wrong white address (53) and a wrong default
-  permission (50); with the address, it can't read its file any more.
+- The file is written, with a new dataVersion, and its rules apply at once.
+- A value with which the file couldn't be read again is refused. RocketMQ accepts a wrong white address (53) and a wrong
+  default permission (50); with the address, it can't read its file any more.
 - Comments in the file are lost, as in RocketMQ.
 
 Not done

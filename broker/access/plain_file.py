@@ -1,7 +1,7 @@
 """Reads a plain_acl.yml, and reads it again when it has changed. RocketMQ: PlainPermissionManager, FileWatchService.
 
-A file that can't be read at the start prevents the start. One that can't be read later changes nothing: the rules of
-the last readable one stay, as in RocketMQ, and the log says why.
+A broker whose file can't be read doesn't start. If the file can't be read later, the rules before stay active, as in
+RocketMQ, and the log has the reason.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ _KEYS = {
 
 
 class PlainAclFile:
-    """The file, as it was at the last look."""
+    """The file, with its content at the last reading."""
 
     def __init__(self, files: Files, path: str) -> None:
         self._files = files

@@ -1,4 +1,4 @@
-"""What policies decide about one user, one resource, some actions and one address. Pure. RocketMQ:
+"""Decide by the policies of a user whether it may do some actions on a resource, from an address. Pure. RocketMQ:
 AclAuthorizationHandler.
 
 A user has custom policies, and default ones, which count only where no custom entry matches. Of all matching entries,
@@ -33,7 +33,7 @@ class PolicyEntry(NamedTuple):
     decision: str
 
     def is_about(self, actions: frozenset[str], source: str) -> bool:
-        """Return whether it says something about any of the actions, requested from that address."""
+        """Return whether the entry applies to any of the actions, requested from that address."""
         return (ALL in self.actions or not actions.isdisjoint(self.actions)) and is_from(source, self.sources)
 
 
@@ -44,7 +44,7 @@ class PolicyVerdict(NamedTuple):
     reason: str = ""
     """Why not, in RocketMQ's words."""
     is_default: bool = False
-    """Whether only default policies said something, or none."""
+    """Whether no custom entry matched: a default entry decided, or there was none."""
 
 
 ALLOWED = PolicyVerdict(True)
@@ -54,7 +54,7 @@ DENIED_BY_DEFAULT = DENIED._replace(is_default=True)
 
 
 def network_of(text: str) -> Network | None:
-    """Return the network that a text means, like `10.0.0.0/8`; one address is a network, too. None: it means none."""
+    """Return the network that a text means, like `10.0.0.0/8`; one address is a network, too. None if it isn't one."""
     try:
         return ipaddress.ip_network(text.strip(), strict=False)
     except ValueError:
@@ -90,13 +90,13 @@ class PolicyEntries:
         return bool(self._entries)
 
     def put(self, entries: Iterable[PolicyEntry]) -> None:
-        """Add entries. Each replaces what there was about the same pattern."""
+        """Add entries. Each replaces the entry of the same pattern."""
         for entry in entries:
             self._entries[entry.pattern] = [entry]
         self._index()
 
     def remove(self, pattern: Pattern) -> bool:
-        """Remove what it says about a pattern; return whether it said anything."""
+        """Remove the entry of a pattern; return whether there was one."""
         is_known = self._entries.pop(pattern, None) is not None
         self._index()
         return is_known

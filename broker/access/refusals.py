@@ -1,7 +1,7 @@
-"""A refusal: why a request is refused, in the words of RocketMQ 5 or 4; and the refusals of the last time, for explain.
+"""A refusal: why a request is refused, in the words of RocketMQ 5 or 4; and the latest refusals, for explain.
 
 Pure. RocketMQ's clients show refusals badly: a refused consumer starts without an error and gets nothing. So a broker
-remembers whom it refused what.
+remembers which request of which client it refused.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,11 +18,11 @@ from staticfire.protocol.times import UptimeMs
 NO_KEY, UNKNOWN, DISABLED, WRONG_SIGNATURE = "no access key", "unknown user", "disabled user", "wrong signature"
 NOT_PERMITTED, ADMIN_ONLY, UNREADABLE = "not permitted", "needs a super user", "unreadable request"
 # How many different refusals are remembered.
-KEPT_MAX = 1_000
+REFUSALS_MAX = 1_000
 # Texts of clients are cut to this length, and a refusal is noted for so many groups: clients may send megabytes.
 CHARS_MAX = 255
 GROUPS_MAX = 50
-# How many lines the log gets about refusals in this time. A client can invent a user name for each request.
+# The maximum of log lines about refusals in this time. A client can invent a user name for each request.
 LINES_MAX, LINES_MS = 100, 60_000
 _ACL_1 = "org.apache.rocketmq.acl.common.AclException: "
 
@@ -38,9 +38,9 @@ class AccessRefusal(NamedTuple):
     resource: Resource | None = None
     actions: frozenset[str] = frozenset()
     detail: str = ""
-    """What the policies said."""
+    """The reason of the policies, or why the request can't be read."""
     is_default: bool = False
-    """Whether only default policies said something."""
+    """Whether no custom entry of the policies matched."""
     is_unsigned: bool = False
     """Whether signatures aren't checked, only policies."""
 
@@ -84,7 +84,7 @@ class AccessRefusal(NamedTuple):
 
 
 class AccessRefusals:
-    """The different refusals of the last time, with how often each was repeated."""
+    """The latest different refusals, and how often each was repeated."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[object, ...], RefusedAccess] = {}
@@ -100,7 +100,7 @@ class AccessRefusals:
     ) -> RefusedAccess | None:
         """Note a refusal for each group that the request is about; return it if it is new.
 
-        `similar` returns what the record says there.
+        `similar` returns the value of the record's field of that name.
         """
         new = None
         resource = "" if one.resource is None else readable(one.resource.text)
@@ -117,7 +117,7 @@ class AccessRefusals:
             found.last_ms = wall_ms
             # The last one is the newest, so the first one is dropped if there are too many.
             self._kept[key] = found
-            if len(self._kept) > KEPT_MAX:
+            if len(self._kept) > REFUSALS_MAX:
                 del self._kept[next(iter(self._kept))]
         return new
 
@@ -163,7 +163,7 @@ def readable(text: str) -> str:
 
 
 def groups_of(request: object, resource: Resource | None) -> list[str]:
-    """Return the groups that a request is about, for whoever asks what was refused to a group."""
+    """Return the groups that a request is about: refusals are looked up by group."""
     body = getattr(request, "body", None)
     consumers = getattr(body, "consumer_data_set", None)
     if consumers:

@@ -1,11 +1,11 @@
-"""Requests about users and policies, and what clients say about themselves.
+"""Requests about users and policies, and the access keys that clients use.
 
 Behaviour
-- Most brokers have no users. Then a request is only noted to use a key, and what judges requests isn't even loaded.
+- Most brokers have no users. Then the key of a request is only noted, and the code that checks requests isn't loaded.
 - Users and policies are in access.json, so they are in snapshots and survive restarts. A reset of the broker keeps
-  them, because whoever resets it needs to come in again. A slave has those of its master.
+  them, because the program that resets it must still be able to connect. A slave has those of its master.
 - Codes 50 to 54 read and write RocketMQ 4's plain_acl.yml, if the broker has one.
-- A change counts from the next request on. Refused one-way requests get no response, as always.
+- A change applies from the next request on. Refused one-way requests get no response, as any one-way request.
 
 Not done
 - The stateful strategies of RocketMQ, which remember a verdict for 60 s: `authenticationStrategy` has no effect.
@@ -27,7 +27,7 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 from staticfire.runtime.service import Pause
 
 if TYPE_CHECKING:
-    from staticfire.broker.access.desk import AccessDesk
+    from staticfire.broker.access.control import AccessControl
 
 FILE = "access.json"
 
@@ -49,7 +49,7 @@ class AccessHandlers:
         self._dispatcher = dispatcher
         self._connections = connections
         self._peers = peers
-        self._opened: AccessDesk | None = None
+        self._opened: AccessControl | None = None
         self._is_filed = False
         state.on_settings(self._use)
 
@@ -70,10 +70,10 @@ class AccessHandlers:
             RequestCode.AUTH_GET_ACL: "get_acl",
             RequestCode.AUTH_LIST_ACL: "list_acls",
         }.items():
-            dispatcher.handle(code, self._changing(method) if method[:3] in CHANGES else partial(self._asked, method))
-        # RocketMQ 5.3.3 doesn't know these requests. Without the file, they are answered like others that are unknown.
+            dispatcher.handle(code, self._changing(method) if method[:3] in CHANGES else partial(self._answer, method))
+        # RocketMQ 5.3.3 doesn't have these requests. Without the file, they get the response to an unknown request.
         for code, method in PLAIN_METHODS.items() if self.has_file else ():
-            dispatcher.handle(code, partial(self._asked_plain, method))
+            dispatcher.handle(code, partial(self._answer_plain, method))
 
     def restore(self) -> None:
         """Read the saved users, and judge if settings or users require it. Raises: StorageError, UsageError."""
@@ -81,11 +81,11 @@ class AccessHandlers:
         settings = self._state.settings
         path = f"{settings.store_path_root_dir}/config/{FILE}"
         if self._state.machine.files.exists(path) or is_wanted(settings):
-            self._desk.begin()
+            self._control.begin()
         else:
             # The users of the core before this one aren't in the snapshot that was restored.
             self._peers.judge_with(None)
-            self._peers.tell_followers()
+            self._peers.notify_endpoints()
 
     def disconnected(self, connection: Connection) -> None:
         """Forget a closed connection."""
@@ -95,7 +95,7 @@ class AccessHandlers:
         """Loop: read the file of RocketMQ 4's access control again when it has changed."""
         while True:
             await pause(WATCH_MS)
-            self._desk.look_at_file()
+            self._control.read_file_again()
 
     @property
     def has_file(self) -> bool:
@@ -115,7 +115,7 @@ class AccessHandlers:
 
     def take_users(self, data: bytes) -> None:
         """Take over users and policies of the master. Raises: msgspec.MsgspecError, ValueError (they are invalid)."""
-        self._desk.book.take_copy(data)
+        self._control.book.take_copy(data)
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ class AccessHandlers:
 
     def judge_call(self, call: Call) -> Answer:
         """Decide about the call of a gRPC client."""
-        self._peers.followers[call.connection] = None
+        self._peers.endpoints[call.connection] = None
         return JudgeAnswer() if self._opened is None else self._opened.gate.judge_call(call)
 
     def get_access(self, call: Call) -> Answer:
@@ -136,36 +136,37 @@ class AccessHandlers:
             return AccessAnswer(body=AccessState(keys=self._peers.in_use(lambda _: None)))
         return self._opened.state(call.request.group)
 
-    def _asked(self, method: str, call: Call) -> Answer:
-        answer: Answer = getattr(self._desk.administration, method)(call.request)
+    def _answer(self, method: str, call: Call) -> Answer:
+        answer: Answer = getattr(self._control.administration, method)(call.request)
         return answer
 
-    def _asked_plain(self, method: str, call: Call) -> Answer:
-        answer: Answer = getattr(self._desk.plain_administration, method)(call.request)
+    def _answer_plain(self, method: str, call: Call) -> Answer:
+        answer: Answer = getattr(self._control.plain_administration, method)(call.request)
         return answer
 
     def _changing(self, method: str) -> Callable[[Call], Coroutine[Any, Any, Answer]]:
         """Return a handler that responds when the change is on the disk."""
 
         async def change(call: Call) -> Answer:
-            answer = self._asked(method, call)
+            answer = self._answer(method, call)
             if self._is_filed:
                 await self._config_files.saved(FILE)
             return answer
 
         return change
 
-    # -- the desk ------------------------------------------------------------------------------------------------
+    # -- access control ---------------------------------------------------------------------------------------------
 
     @property
-    def _desk(self) -> "AccessDesk":
-        """What keeps users and policies. It is made when the first request or setting needs it."""
+    def _control(self) -> "AccessControl":
+        """Users and policies, and the check of each request. Created when the first request or setting needs it."""
         if self._opened is None:
             self._opened = self._open()
         return self._opened
 
-    def _open(self) -> "AccessDesk":
-        from staticfire.broker.access.desk import AccessDesk, AccessSite  # imported here: most brokers have no users
+    def _open(self) -> "AccessControl":
+        # Imported here, since most brokers have no users.
+        from staticfire.broker.access.control import AccessControl, AccessSite
 
         state = self._state
         site = AccessSite(
@@ -175,14 +176,14 @@ class AccessHandlers:
             connections=self._connections,
             save=self._save,
         )
-        desk = AccessDesk(site, self._peers)
+        control = AccessControl(site, self._peers)
         if state.machine.files.exists(f"{state.settings.store_path_root_dir}/config/{FILE}"):
-            self._file(desk)
-        return desk
+            self._file(control)
+        return control
 
-    def _file(self, desk: "AccessDesk") -> None:
+    def _file(self, control: "AccessControl") -> None:
         self._is_filed = True
-        self._config_files.restore(FILE, desk.book.snapshot, desk.book.restore, is_private=True)
+        self._config_files.restore(FILE, control.book.snapshot, control.book.restore, is_private=True)
 
     def _save(self) -> None:
         assert self._opened is not None
@@ -195,7 +196,7 @@ class AccessHandlers:
         if self._opened is not None:
             self._opened.apply()
         elif is_wanted(settings):
-            self._desk.begin()
+            self._control.begin()
 
 
 WATCH_MS = 500

@@ -1,7 +1,7 @@
 """Inject faults into this broker, by rules. Specific to staticfire, see docs/faults.md.
 
 Behaviour
-- Rules are added, listed and removed by `faults/desk.py`, which is imported when the first rule is added.
+- Rules are added, listed and removed by `faults/administration.py`, which is imported when the first rule is added.
 - Read-only: the broker's routes lose the write permission, and the broker refuses sends that still arrive.
 - Disk full: the store refuses messages, as it does above diskSpaceWarningLevelRatio.
 """
@@ -23,7 +23,7 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 
 if TYPE_CHECKING:
     from staticfire.broker.journal.events import EventJournal
-    from staticfire.faults.desk import FaultDesk
+    from staticfire.faults.administration import FaultAdministration
     from staticfire.faults.matching import Subject
 
 CAUSE = "fault rule"
@@ -53,7 +53,7 @@ class FaultHandlers:
         self._dispatcher = dispatcher
         self._connections = connections
         self._events = events
-        self._opened: FaultDesk | None = None
+        self._opened: FaultAdministration | None = None
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -63,7 +63,7 @@ class FaultHandlers:
 
     def add(self, call: Call) -> Answer:
         """Add a rule."""
-        return self._desk.add(call)
+        return self._administration.add(call)
 
     def get(self, call: Call) -> Answer:
         """Return the rules."""
@@ -74,19 +74,19 @@ class FaultHandlers:
         return FaultRemovedAnswer() if self._opened is None else self._opened.remove(call)
 
     @property
-    def _desk(self) -> "FaultDesk":
+    def _administration(self) -> "FaultAdministration":
         """The object that keeps the rules. It is made for the first rule."""
         if self._opened is None:
             self._opened = self._open()
         return self._opened
 
-    def _open(self) -> "FaultDesk":
+    def _open(self) -> "FaultAdministration":
         from staticfire.faults import actions  # imported here: most brokers never have a rule
-        from staticfire.faults.desk import FaultDesk
+        from staticfire.faults.administration import FaultAdministration
         from staticfire.faults.site import FaultSite
 
         state = self._state
-        return FaultDesk(
+        return FaultAdministration(
             FaultSite(
                 name=state.settings.broker_name,
                 clock=state.machine.clock,

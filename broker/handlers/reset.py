@@ -1,5 +1,7 @@
 """Empty a broker, so that it is like a new one. Specific to staticfire.
 
+A reset of a group's offsets is another request: reset_offset.py.
+
 Behaviour
 - All messages are removed, also delayed ones and those of system topics. Topics, groups, request modes and settings are
   those of a first start, and no group has an offset. Queues begin at offset 0 again.

@@ -1,8 +1,8 @@
 """Pulls that found nothing and wait for a message. RocketMQ: PullRequestHoldService.
 
 A held pull ends exactly once: woken by an arrival, expired at its deadline, or dropped because its connection is
-closed. The class does no I/O; `handlers/pull.py` answers the pulls that it returns. 10,000 held pulls take 10 MB, and
-no time while they wait: none has a task or a timer.
+closed. The class does no I/O: `PullHandlers` in `handlers/pull.py` wakes pulls (`arrived`, after each burst, and
+`expire`) and answers them. 10,000 held pulls take 10 MB, and no time while they wait: none has a task or a timer.
 """
 
 from collections.abc import Container, Iterator

@@ -2,7 +2,8 @@
 
 Each broker that becomes the master begins an epoch at the end of its log. Two logs are the same up to a position if
 both have the same epochs up to there: within an epoch, only its one master appended. An asynchronous master that starts
-again may have lost the end of its log, which slaves have: it begins another life of its epoch there.
+again may have lost the end of its log, which slaves have: it begins another life of its epoch there. The number of a
+new epoch is decided by the failover (failover/decisions.py).
 """
 
 from collections.abc import Sequence

@@ -12,6 +12,6 @@
   which groups have consumed a message
 - totals.py: all topics, groups and waiting messages, by one request to each broker
 - access.py: users and policies
-- failover_watch.py: failovers without a person; replica_view.py: how masters and slaves are shown
+- replica_view.py: how masters and slaves are shown
 - journal.py: events on brokers, and requests to them; faults.py: injected faults
 """

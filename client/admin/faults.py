@@ -120,7 +120,8 @@ class FaultAdmin:
             if get_close_matches(one, servers)
         ]
         notes += [f"{name} doesn't have it: {words}" for name, words in refusals.items() if name in silent]
-        return FaultView(number, in_words(rule), hits, rule.lifetime_ms or -1, notes)
+        words = in_words(_combined(rules[name] for name in hits))
+        return FaultView(number, words, hits, rule.lifetime_ms or -1, notes)
 
     async def preview(self, wanted: WantedFault) -> FaultView:
         """Return a rule as `add` would add it, without a number, and where. Raises: as `add`.
@@ -133,18 +134,17 @@ class FaultAdmin:
         if not there:
             raise UsageError("; ".join(silent[name] for name in rules))
         rule = rules[there[0]]
-        return FaultView(0, in_words(rule), dict.fromkeys(there, 0), rule.lifetime_ms or -1)
+        words = in_words(_combined(rules[name] for name in there))
+        return FaultView(0, words, dict.fromkeys(there, 0), rule.lifetime_ms or -1)
 
     async def views(self) -> FaultViews:
         """Return all rules, with their hits and the servers that don't respond."""
         _, states, silent = await self._look()
-        views: dict[int, FaultView] = {}
+        by_number: dict[int, dict[str, FaultState]] = {}
         for name, there in states.items():
             for state in there:
-                rule = state.rule
-                view = views.setdefault(rule.number, FaultView(rule.number, in_words(rule), {}, state.left_ms))
-                view.hits[name] = state.hits
-        return FaultViews((views[number] for number in sorted(views)), silent)
+                by_number.setdefault(state.rule.number, {})[name] = state
+        return FaultViews((_view(by_number[number]) for number in sorted(by_number)), silent)
 
     async def remove(self, number: int) -> dict[str, int]:
         """Remove a rule, or all with 0. Return how many each server had. Raises: NetworkError (no server responds)."""
@@ -221,7 +221,7 @@ class FaultAdmin:
     async def _ask(self, address: str, request: Request) -> Answer:
         return await self._pool.ask(address, request, TIMEOUT_MS)
 
-    # -- who gets which rule -----------------------------------------------------------------------------------------
+    # -- the rule of each server --------------------------------------------------------------------------------------
 
     def _placed(self, wanted: WantedFault, servers: Mapping[str, str]) -> dict[str, FaultRule]:
         """Return the rule of each server. Raises: UsageError."""
@@ -242,14 +242,16 @@ class FaultAdmin:
         rules: dict[str, FaultRule] = {}
         for side, other in (wanted.sides, wanted.sides[::-1]):
             for name in side:
-                heard = [one for one in other if _hears(name, one, servers)] if name in servers else []
-                if heard:
-                    rules[name] = msgspec.structs.replace(wanted.rule, parties=heard)
-        nobody = [one for one in _strangers(wanted, servers) if not any(one in rule.parties for rule in rules.values())]
-        if rules and nobody:
+                senders = [one for one in other if _hears(name, one, servers)] if name in servers else []
+                if senders:
+                    rules[name] = msgspec.structs.replace(wanted.rule, parties=senders)
+        unknown = [
+            one for one in _strangers(wanted, servers) if not any(one in rule.parties for rule in rules.values())
+        ]
+        if rules and unknown:
             raise UsageError(
-                f"there is no server {nobody[0]}, and the servers of the other side can't recognise it as a client: a "
-                f"nameserver knows clients only by their addresses; {_meant(nobody[0], servers)}"
+                f"there is no server {unknown[0]}, and the servers of the other side can't recognise it as a client: a "
+                f"nameserver knows clients only by their addresses; {_meant(unknown[0], servers)}"
             )
         if not rules:
             sides = " and ".join(", ".join(side) for side in wanted.sides)
@@ -260,7 +262,7 @@ class FaultAdmin:
         return rules
 
     def _notes(self, rule: FaultRule, unseen: list[set[str]]) -> list[str]:
-        """Return remarks about names in the rule that no server has met."""
+        """Return remarks about names in the rule that no server has seen."""
         missing = set.intersection(*unseen) if unseen else set()
         client = rule.client or " or ".join(rule.parties)
         return [
@@ -268,6 +270,19 @@ class FaultAdmin:
             for kind, words in HINTS.items()
             if kind in missing and not (kind == "queue" and "topic" in missing)
         ]
+
+
+def _combined(rules: Iterable[FaultRule]) -> FaultRule:
+    """Return the rule that describes those of several servers: in a partition, each is cut off from other parties."""
+    found = list(rules)
+    return msgspec.structs.replace(found[0], parties=sorted({party for rule in found for party in rule.parties}))
+
+
+def _view(states: Mapping[str, FaultState]) -> FaultView:
+    """Return one rule as it is shown, from its states by server."""
+    first = next(iter(states.values()))
+    words = in_words(_combined(state.rule for state in states.values()))
+    return FaultView(first.rule.number, words, {name: state.hits for name, state in states.items()}, first.left_ms)
 
 
 def _hears(server: str, other: str, servers: Mapping[str, str]) -> bool:
@@ -284,7 +299,7 @@ def _strangers(wanted: WantedFault, servers: Mapping[str, str]) -> list[str]:
 
 
 def _meant(name: str, servers: Mapping[str, str]) -> str:
-    """Suggest the server that may have been meant."""
+    """Return a suggestion: the server with a similar name, and all servers."""
     close = get_close_matches(name, servers, 1)
     words = f"the servers are {', '.join(servers)}"
     return f"did you mean {close[0]}? {words}" if close else words

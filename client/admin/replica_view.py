@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from staticfire.failover.replicas import Replica
+from staticfire.failover.replica import Replica
 from staticfire.protocol.durations import format_duration
 from staticfire.protocol.requests.routes import MASTER_ID
 

@@ -1,4 +1,7 @@
-"""Brokers' questions about the state of a transaction. RocketMQ: ClientRemotingProcessor.checkTransactionState."""
+"""Passes brokers' checks of a transaction to the producer of its group.
+
+RocketMQ: ClientRemotingProcessor.checkTransactionState.
+"""
 
 from collections.abc import Awaitable, Callable
 
@@ -14,7 +17,7 @@ from staticfire.runtime.log import logger
 log = logger("client")
 
 Checker = Callable[[ReceivedMessage, CheckTransaction, Connection], Awaitable[None]]
-"""Finds out the state, and reports it over the connection that the question came from."""
+"""Finds out the state, and reports it over the connection of the check request."""
 
 
 class TransactionChecks:

@@ -1,6 +1,6 @@
 """Mistake: each delivery makes an invoice, although RocketMQ may deliver a message twice.
 
-staticfire chaos --each 'orders -> invoices by key' -- python examples/chaos/not_idempotent.py
+staticfire chaos --seeds 20 --until-broken --each 'orders -> invoices by key' -- python examples/chaos/not_idempotent.py
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Faults that users inject into this nameserver. This is staticfire's own; docs/faults.md.
 
-Behaviour: rules are added, shown and removed (`faults/desk.py`, imported with the first rule). A client sends no client
-id to a nameserver, so rules match it by address here. Brokers state their names.
+Behaviour: rules are added, shown and removed (`faults/administration.py`, imported with the first rule). A client sends
+no client id to a nameserver, so rules match it by address here. Brokers state their names.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from staticfire.runtime.connection import Connection
 from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
 
 if TYPE_CHECKING:
-    from staticfire.faults.desk import FaultDesk
+    from staticfire.faults.administration import FaultAdministration
 
 
 class NameserverFaultHandlers:
@@ -29,7 +29,7 @@ class NameserverFaultHandlers:
         self._state = state
         self._dispatcher = dispatcher
         self._connections = connections
-        self._opened: FaultDesk | None = None
+        self._opened: FaultAdministration | None = None
 
     def by_code(self) -> dict[RequestCode, Handler]:
         return {
@@ -40,33 +40,33 @@ class NameserverFaultHandlers:
 
     def add(self, call: Call) -> Answer:
         """Add a fault rule."""
-        return self._desk.add(call)
+        return self._administration.add(call)
 
     def get(self, call: Call) -> Answer:
         """Return the rules and the brokers' addresses; assign a number for a new rule."""
         if self._opened is None and call.request.number_from <= 0:
             return FaultsAnswer(body=FaultsThere(brokers=self._brokers(call.connection)))
-        return self._desk.get(call)
+        return self._administration.get(call)
 
     def remove(self, call: Call) -> Answer:
         """Remove a fault rule."""
         return FaultRemovedAnswer() if self._opened is None else self._opened.remove(call)
 
     @property
-    def _desk(self) -> "FaultDesk":
+    def _administration(self) -> "FaultAdministration":
         """The object that keeps the rules. It is created with the first one."""
         if self._opened is None:
             self._opened = self._open()
         return self._opened
 
-    def _open(self) -> "FaultDesk":
+    def _open(self) -> "FaultAdministration":
         # Imported here because most nameservers never have a rule.
         from staticfire.faults.actions import NAMESERVER
-        from staticfire.faults.desk import FaultDesk
+        from staticfire.faults.administration import FaultAdministration
         from staticfire.faults.site import FaultSite
 
         state = self._state
-        return FaultDesk(
+        return FaultAdministration(
             FaultSite(
                 name=NAMESERVER,
                 clock=state.machine.clock,

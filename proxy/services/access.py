@@ -1,8 +1,9 @@
-"""Asks a broker whether a gRPC client may do what it wants. RocketMQ: AuthenticationPipeline, AuthorizationPipeline.
+"""Sends each call's needs to a broker, which decides whether the gRPC client may do it.
 
-The endpoint keeps neither users nor policies: it passes on what a call's metadata says, and what the call needs. So a
-change counts from the next call on (in RocketMQ, after up to 20 s), and no secret leaves the brokers. While brokers
-judge nothing, no call is passed on: a broker notifies the endpoint when that changes.
+RocketMQ: AuthenticationPipeline, AuthorizationPipeline. The endpoint keeps neither users nor policies: it sends a
+call's credentials and needs to a broker. So a change applies from the next call on (in RocketMQ, after up to 20 s), and
+no secret leaves the brokers. While brokers check nothing, no call is sent to them: a broker notifies the endpoint when
+that changes.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -33,7 +34,7 @@ log = logger("proxy")
 
 
 class CallAccess:
-    """Decides about calls, by what brokers say."""
+    """Returns brokers' decisions about calls."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
@@ -95,7 +96,7 @@ class CallAccess:
         return None
 
     async def _masters(self) -> list[str]:
-        """Return the addresses of brokers: those of known routes, otherwise what the nameserver says."""
+        """Return the addresses of brokers: those of known routes, otherwise those that the nameserver has."""
         known = [replicas[MASTER_ID] for replicas in self._client.routes.addresses.values() if MASTER_ID in replicas]
         if known:
             return sorted(known)

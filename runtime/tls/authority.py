@@ -1,6 +1,6 @@
 """A CA of our own, and the certificates that it signs. It needs the extra `tls` (cryptography).
 
-What is wrong with a certificate can be wished for (`Flaw`), to see what clients do about it.
+A certificate can be given a flaw (`Flaw`), to test how clients react to it.
 """
 
 import datetime
@@ -23,7 +23,7 @@ Key = ec.EllipticCurvePrivateKey
 
 
 class Flaw(Enum):
-    """What is wrong with a server's certificate."""
+    """A flaw of a server's certificate."""
 
     NONE = ""
     EXPIRED = "expired"

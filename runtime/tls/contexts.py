@@ -69,7 +69,7 @@ def _load_chain(context: ssl.SSLContext, cert: tuple[str, str], key: tuple[str, 
     for name, path in (cert, key):
         _check_file(name, path)
     try:
-        # OpenSSL would ask for a missing password on the terminal.
+        # Without this function, OpenSSL would prompt for a missing password on the terminal.
         context.load_cert_chain(cert[1], key[1], lambda: password)
     except ssl.SSLError as error:
         reason = (error.reason or "").lower()

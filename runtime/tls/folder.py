@@ -6,7 +6,7 @@
     trust.p12, server.p12, client.p12                           the same as PKCS#12, for Java
     tls.properties   RocketMQ's settings that name these files
 
-The CA stays when the folder is filled again, so a renewed certificate is trusted by whoever trusts the old one.
+The CA stays when the folder is filled again, so clients that trust the old certificate trust a renewed one.
 Keys can be read by their owner only.
 """
 

@@ -54,7 +54,7 @@ class TlsNetwork:
             async with asyncio.timeout_at(until_s):
                 await opened
             if (refusal := layer.get_extra_info(TLS_FAILURE)) is not None:
-                raise refusal  # It came right behind the handshake: the server rejects our certificate.
+                raise refusal  # It arrived right after the handshake: the server rejects our certificate.
         except TlsFailed as failed:
             words = f"TLS: {HINT}" if NO_WORDS in str(failed) else str(failed)
             raise ConnectionError(f"{host}:{port}: {words}") from None

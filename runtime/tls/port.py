@@ -1,9 +1,9 @@
 """TLS at the ports of one server: which connections may use what, the certificate, the limits of handshakes.
 
-Behaviour: the certificate is made, by a worker, when the first client speaks TLS; clients wait for it meanwhile. Files
-are looked at again at each handshake, so a renewed certificate is served from the next connection on; open connections
-keep theirs. If the new files can't be used, the old certificate stays, and one line in the log says why. RocketMQ looks
-every 500 ms, and loads only if both certificate and key have changed.
+Behaviour: a worker makes the certificate when the first client speaks TLS; clients wait for it. At each handshake the
+files are checked for changes, so a renewed certificate is used from the next connection on; open connections keep
+theirs. If the new files can't be used, the old certificate stays in use, and one line in the log has the reason.
+RocketMQ checks the files every 500 ms, and loads them only if both certificate and key have changed.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ HANDSHAKES_MAX = 500
 SESSIONS_MAX = 384
 # The time from the first byte of a client to the end of its handshake.
 HANDSHAKE_MS_MAX = 10_000
-# A client that has begun so long ago loses its session to one that waits, if all are in use.
+# A client whose handshake takes longer than this loses its session to one that waits, if all are in use.
 SLOW_S = 3.0
 
 ContextOrError = SSLContext | UsageError
@@ -62,7 +62,7 @@ class TlsContexts:
             self._context = server_context(self._settings, self._alpn)
 
     def when_ready(self, act: Callable[[ContextOrError], None]) -> None:
-        """Call `act` with the context, or with the reason why there is none: now, or when it is made."""
+        """Call `act` with the context, or with the error of its creation: now, or when it is created."""
         if self._context is not None:
             self._look_again()
             act(self._context)
@@ -168,9 +168,9 @@ class TlsPort:
         self._end_slow()
 
     def _serve(self) -> None:
-        """Begin the sessions of clients that wait, the newest first, as far as there is room."""
+        """Begin the sessions of clients that wait, the newest first, up to the limit."""
         if self._is_serving:
-            return  # A client of the loop below has failed at once; the loop goes on with the next one.
+            return  # A client in the loop below has failed at once; the loop continues with the next one.
         self._is_serving = True
         try:
             while self._waiting and len(self._sessions) < SESSIONS_MAX:

@@ -70,7 +70,7 @@ def _from_properties(properties: Mapping[str, str]) -> TlsClient | None:
             raise UsageError(f"{key} is not a setting of TLS for clients; known are {known}")
     if not _flag(ENABLE, properties.get(ENABLE, "true")):
         return None
-    # RocketMQ's default for this is true: then the paths have no effect. Here it must be said.
+    # RocketMQ's default for this is true: then the paths have no effect. Here the default is false.
     return TlsClient() if _flag(TEST_MODE, properties.get(TEST_MODE, "false")) else TlsClient(**values)
 
 
@@ -136,7 +136,7 @@ class TlsSettings(SettingsValue):
 
     @property
     def asks_clients(self) -> bool:
-        """Whether clients are asked for their certificate."""
+        """Whether a certificate is requested from clients."""
         need = self.tls_server_need_client_auth
         return need == REQUIRED_AUTH or (need == OPTIONAL_AUTH and self.tls_server_auth_client)
 
@@ -172,7 +172,7 @@ CLIENT_VARIABLES = {
 
 
 def environment_tls(environment: Mapping[str, str] | None = None) -> TlsClient | None:
-    """Return how the clients of this process speak TLS if their programs don't say it. RocketMQ: -Dtls.enable=true.
+    """Return how the clients of this process speak TLS by default. RocketMQ: -Dtls.enable=true.
 
     Raises: UsageError.
     """

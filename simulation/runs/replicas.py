@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from staticfire.broker.replication.epochs import newest
 from staticfire.broker.server import Broker
-from staticfire.client.admin.failover_watch import FailoverWatch
 from staticfire.failover.replicas import ReplicaAdmin
+from staticfire.failover.watch import FailoverWatch
 from staticfire.protocol.requests.replication import SLAVE, ReplicationState
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.checkers.events import (
@@ -78,7 +78,7 @@ class ReplicaSets:
         """Begin to watch; `watcher` is the machine of the program that lets slaves take over."""
         machine = self._world.machine(watcher)
         self._pool = ConnectionPool(machine)
-        admin = ReplicaAdmin.asking(self._pool, namesrv)
+        admin = ReplicaAdmin.at_nameservers(self._pool, namesrv)
         loop = asyncio.get_running_loop()
         self._tasks.append(loop.create_task(self._look_loop(), name="roles"))
         if self._brokers.fails_over:

@@ -57,7 +57,7 @@ class ReplicaPair:
         """Let the slave copy nothing, or let it go on."""
         pool = ConnectionPool(self._stage.machine("operator"))
         try:
-            await ReplicaAdmin.asking(pool, NAMESRV).control(SLAVE, ControlReplication(hold=is_held))
+            await ReplicaAdmin.at_nameservers(pool, NAMESRV).control(SLAVE, ControlReplication(hold=is_held))
         finally:
             await pool.close()
 
@@ -65,7 +65,7 @@ class ReplicaPair:
         """Let the slave become the master. `losing`: it doesn't have the last messages, this many."""
         pool = ConnectionPool(self._stage.machine("operator"))
         try:
-            return await ReplicaAdmin.asking(pool, NAMESRV).failover(BROKER, losing=losing)
+            return await ReplicaAdmin.at_nameservers(pool, NAMESRV).failover(BROKER, losing=losing)
         finally:
             await pool.close()
 

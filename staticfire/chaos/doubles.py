@@ -2,7 +2,7 @@
 
 A producer that gets no answer to a send must send again. If its own retries are used up, the program does, and with
 most clients that message has another unique id. So an identical second message may be what a right program does after
-a lost answer. It proves nothing if a fault can have taken the answers to the first one: `LostAnswers` says so.
+a lost answer. It proves nothing if a fault can have taken the answers to the first one, which `LostAnswers` decides.
 """
 
 from collections.abc import Mapping, Sequence

@@ -5,38 +5,38 @@ from html import escape
 from operator import itemgetter
 
 from staticfire.chaos.evidence import Evidence, QueuePlace, commits_in
-from staticfire.chaos.striking import Struck
+from staticfire.chaos.injection import InjectedFault
 from staticfire.protocol.properties import KEYS
 from staticfire.protocol.requests import journal as kinds
 
 LEFT, WIDTH, LANE = 260, 1100, 22
-# Names of faults that would overlap are put in several rows, so many at most.
+# Names of faults that would overlap are put in up to this number of rows.
 LABEL_ROWS_MAX, LABEL_HEIGHT, CHARACTER_WIDTH = 6, 13, 7
 # The space between the names and the first lane.
 HEAD = 28
-# More marks than these make a page that no browser scrolls well.
+# With more marks, browsers scroll the page slowly.
 MARKS_MAX = 4_000
 LANES_MAX = 120
 
 
 class Drawing:
-    """Draws one run as SVG. `told`: the unique ids of messages to highlight."""
+    """Draws one run as SVG. `highlighted`: the unique ids of messages that are drawn in another color."""
 
-    def __init__(self, evidence: Evidence, told: list[str]) -> None:
+    def __init__(self, evidence: Evidence, highlighted: list[str]) -> None:
         self._evidence = evidence
-        self._told = {
-            (place, offset) for (place, offset), one in evidence.by_place.items() if one.message_id in set(told)
+        self._marked = {
+            (place, offset) for (place, offset), one in evidence.by_place.items() if one.message_id in set(highlighted)
         }
-        places = sorted({place for _, place in evidence.deliveries} | {place for place, _ in self._told})
+        places = sorted({place for _, place in evidence.deliveries} | {place for place, _ in self._marked})
         clients = sorted({one.client for ones in evidence.deliveries.values() for one in ones})
         lanes: list[QueuePlace | str] = list(places)
         lanes += clients
         self._from_ms = evidence.began_ms
         self._span_ms = max(1, evidence.ended_ms - evidence.began_ms)
         self._spans = sorted(
-            ((self._x(at), self._x(until), struck) for at, until, struck in _spans(evidence)), key=itemgetter(0)
+            ((self._x(at), self._x(until), injected) for at, until, injected in _spans(evidence)), key=itemgetter(0)
         )
-        self._rows = label_rows([(x, struck.strike.kind) for x, _, struck in self._spans])
+        self._rows = label_rows([(x, injected.fault.kind) for x, _, injected in self._spans])
         self._top = HEAD + LABEL_HEIGHT * (1 + max(self._rows, default=0))
         self._lanes = {lane: self._top + index * LANE for index, lane in enumerate(lanes[:LANES_MAX])}
 
@@ -72,11 +72,11 @@ class Drawing:
     def _faults(self, height: int) -> list[str]:
         """Draw each fault as a band over its time, and each hit of a rule as a thin one."""
         found = []
-        for (x, until, struck), row in zip(self._spans, self._rows, strict=True):
+        for (x, until, injected), row in zip(self._spans, self._rows, strict=True):
             found.append(
                 f'<rect class=fault x="{x:.1f}" y="{self._top - 12}" width="{max(3, until - x):.1f}" '
-                f'height="{height - self._top - 8}"><title>{escape(struck.strike.command)}</title></rect>'
-                f'<text class=fault x="{x:.1f}" y="{self._top - 18 - row * LABEL_HEIGHT}">{escape(struck.strike.kind)}'
+                f'height="{height - self._top - 8}"><title>{escape(injected.fault.command)}</title></rect>'
+                f'<text class=fault x="{x:.1f}" y="{self._top - 18 - row * LABEL_HEIGHT}">{escape(injected.fault.kind)}'
                 "</text>"
             )
         return found
@@ -98,14 +98,14 @@ class Drawing:
                 if place not in self._lanes or one.client not in self._lanes:
                     continue
                 x, y, to = self._x(one.real_ms), self._lanes[place], self._lanes[one.client]
-                is_told = any(
-                    (place, offset) in self._told for offset in range(one.first, min(one.end, one.first + 64))
+                is_marked = any(
+                    (place, offset) in self._marked for offset in range(one.first, min(one.end, one.first + 64))
                 )
                 words = (
                     f"{place.topic}/{place.queue_id}: {one.first} to {one.end - 1} delivered to {one.client} in {group}"
                 )
                 found.append(
-                    f'<g class="delivery{" told" * is_told}"><title>{escape(words)}</title>'
+                    f'<g class="delivery{" highlighted" * is_marked}"><title>{escape(words)}</title>'
                     f'<path d="M{x:.1f} {y}V{to}"/><circle cx="{x:.1f}" cy="{y}" r="4"/>'
                     f'<circle cx="{x:.1f}" cy="{to}" r="4"/></g>'
                 )
@@ -114,14 +114,14 @@ class Drawing:
     def _stored(self) -> list[str]:
         found = []
         # Those of a broken promise come last, so that no other ring covers them.
-        for (place, offset), one in sorted(self._evidence.by_place.items(), key=lambda item: item[0] in self._told):
+        for (place, offset), one in sorted(self._evidence.by_place.items(), key=lambda item: item[0] in self._marked):
             if place in self._lanes:
                 x, y = self._x(one.stored_ms), self._lanes[place]
                 words = f"stored in {place.topic}/{place.queue_id} at {offset}: {one.get(KEYS) or one.message_id}"
-                is_told = (place, offset) in self._told
+                is_marked = (place, offset) in self._marked
                 found.append(
-                    f'<circle class="stored{" told" * is_told}" cx="{x:.1f}" cy="{y}" r="5"><title>{escape(words)}'
-                    "</title></circle>"
+                    f'<circle class="stored{" highlighted" * is_marked}" cx="{x:.1f}" cy="{y}" r="5">'
+                    f"<title>{escape(words)}</title></circle>"
                 )
         return found
 
@@ -150,11 +150,11 @@ def label_rows(labels: Sequence[tuple[float, str]]) -> list[int]:
     return rows
 
 
-def _spans(evidence: Evidence) -> Iterator[tuple[int, int, Struck]]:
+def _spans(evidence: Evidence) -> Iterator[tuple[int, int, InjectedFault]]:
     """Yield from when to when each fault lasted; for a rule, the moment of each of its hits."""
-    for struck in evidence.struck:
-        if struck.hits and struck.at_ms:
-            yield struck.at_ms, struck.until_ms, struck
-        elif struck.hits:
-            for hit_ms in evidence.hits_of(struck):
-                yield hit_ms, hit_ms, struck
+    for injected in evidence.injected:
+        if injected.hits and injected.at_ms:
+            yield injected.at_ms, injected.until_ms, injected
+        elif injected.hits:
+            for hit_ms in evidence.hits_of(injected):
+                yield hit_ms, hit_ms, injected

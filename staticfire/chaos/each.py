@@ -4,7 +4,7 @@
     A -> B by property NAME            the same for a property
     A -> B by body:json.path           the same for a value in the JSON body
     A -> B by key, at least one        more than one is no problem
-    A -> B by key, in order            and B's messages are in the order of A's, as far as queues keep an order
+    A -> B by key, in order            and those of A's messages that share a queue have B's in the same order
 
 Copies with the same unique id are one message: the producer's own retry.
 """
@@ -61,12 +61,12 @@ def parse_each(text: str) -> Each:
     if found is None:
         raise UsageError(f"--each {text!r} isn't understood; write {FORM}")
     source, target, by, more = found.groups()
-    said = {" ".join(one.split()) for one in more.split(",") if one.strip()}
-    if unknown := said - {"exactly one", "at least one", "in order"}:
+    options = {" ".join(one.split()) for one in more.split(",") if one.strip()}
+    if unknown := options - {"exactly one", "at least one", "in order"}:
         raise UsageError(f"--each {text!r}: {sorted(unknown)[0]!r} isn't understood; write {FORM}")
-    if {"exactly one", "at least one"} <= said:
+    if {"exactly one", "at least one"} <= options:
         raise UsageError(f"--each {text!r}: choose one of `exactly one` and `at least one`")
-    return Each(source, target, " ".join(by.split()), "at least one" in said, "in order" in said)
+    return Each(source, target, " ".join(by.split()), "at least one" in options, "in order" in options)
 
 
 def no_match(each: Each, evidence: Evidence) -> str | None:
@@ -99,8 +99,8 @@ def check_each(each: Each, evidence: Evidence) -> list[Broken]:
     }
     if missing:
         found.append(_missing(each, missing, evidence))
-    if each.in_order and (wrong := _out_of_order(each, sources, targets)) is not None:
-        found.append(wrong)
+    if each.in_order and (swapped := _out_of_order(each, sources, targets)) is not None:
+        found.append(swapped)
     return found
 
 
@@ -123,7 +123,7 @@ def _by_value(each: Each, evidence: Evidence, topic: str) -> dict[str, list[Rece
 
 
 def _is_lost(each: Each, evidence: Evidence, copies: Sequence[ReceivedMessage]) -> bool:
-    """Return whether every group that consumes the topic says that it has finished these messages.
+    """Return whether every group that consumes the topic has finished these messages, as its commits show.
 
     A program that was stopped may have had the counterpart still to send.
     """
@@ -160,7 +160,7 @@ def _missing(each: Each, missing: dict[str, list[ReceivedMessage]], evidence: Ev
 def _out_of_order(
     each: Each, sources: dict[str, list[ReceivedMessage]], targets: dict[str, list[ReceivedMessage]]
 ) -> Broken | None:
-    """Find two messages of one queue of A whose first counterparts are in one queue of B the other way round."""
+    """Find two messages of one queue of A whose first counterparts are in one queue of B in the opposite order."""
     placed: dict[tuple[str, int, str, int], list[tuple[int, int, str]]] = {}
     for value, copies in sources.items():
         if value in targets:

@@ -8,7 +8,7 @@ What may be concluded from it, and what not:
 - A message that is delivered and never finished is *open* at the end of a program, not lost: RocketMQ delivers it again
   to the next one. Open messages are counted, and nothing is concluded from them, except for a program that still runs
   when all faults are over and the settling time has passed.
-- A commit may be on its way when a fault takes it. So the commits that clients *requested* count as what they claim.
+- A fault can drop the request of a commit. So a commit counts when the client *requested* it, stored or not.
 - A broker that is killed loses the newest part of its journal. Then nothing is concluded from what is missing in it.
 - Two copies of a message with the same unique id are the producer's own retry, and one message.
 """
@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from staticfire.chaos.injection import InjectedFault
 from staticfire.chaos.stored import StoredMessages
-from staticfire.chaos.striking import Struck
 from staticfire.chaos.usage import COMMITS, PULLS, group_in_body
 from staticfire.protocol.batch_acks import read_entry
 from staticfire.protocol.errors import ProtocolError
@@ -61,7 +61,7 @@ class Evidence:
     """None if it was still running at the limit."""
     began_ms: int = 0
     ended_ms: int = 0
-    struck: Sequence[Struck] = ()
+    injected: Sequence[InjectedFault] = ()
     gaps: frozenset[str] = frozenset()
     open_at_limit: dict[tuple[str, str], int] = field(default_factory=dict)
     """For a program that still ran: what each group had left of each topic after the settling time."""
@@ -145,10 +145,10 @@ class Evidence:
         """Return the groups that consume a topic."""
         return sorted({group for group, place in self.deliveries if place.topic == topic})
 
-    def hits_of(self, struck: Struck) -> list[int]:
+    def hits_of(self, injected: InjectedFault) -> list[int]:
         """Return when the rule of a fault has hit requests, by the brokers' wall clocks."""
         return [
-            one.real_ms for one in self.events if one.kind == kinds.RULE_HIT and one.details["rule"] in struck.rules
+            one.real_ms for one in self.events if one.kind == kinds.RULE_HIT and one.details["rule"] in injected.rules
         ]
 
     def was_delivered(self, group: str, place: QueuePlace, offset: int) -> bool:
@@ -171,7 +171,7 @@ DONE, OPEN, BURIED, SKIPPED = "done", "open", "buried", "skipped"
 
 
 def fate(evidence: Evidence, group: str, message: ReceivedMessage, topic: str) -> str:
-    """Return what a group has done with a stored message: finished it, as far as a broker can know, or not yet."""
+    """Return the state of a stored message for a group, as brokers see it: done, open, dead (BURIED) or skipped."""
     place = QueuePlace(topic, message.broker_name, message.queue_id)
     offset, unique_id = message.queue_offset, message.message_id
     if (group, unique_id) in evidence.dead:

@@ -1,6 +1,6 @@
 """The kinds of faults, and how a fault of each kind is drawn. Pure.
 
-Each is something that a correct RocketMQ may do to a correct client. `KINDS` says from which weather on.
+Each is something that a correct RocketMQ may do to a correct client. `KINDS` has the mildest weather of each kind.
 """
 
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from staticfire.chaos.strikes import CLIENT, CLIENT_PLACE, MEMBER, Begin, PlannedFault, rule
+from staticfire.chaos.planned_fault import CLIENT, CLIENT_PLACE, MEMBER, Begin, PlannedFault, rule
 from staticfire.chaos.usage import GroupUsage, Usage
 
 MILD, ROUGH, HELL = "mild", "rough", "hell"
@@ -20,7 +20,7 @@ STATUSES = ("FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 
 @dataclass(frozen=True)
 class Draw:
-    """What a fault is drawn from."""
+    """Draws the parts of a fault: from a random source, and from what the program uses."""
 
     random: Random
     usage: Usage
@@ -35,11 +35,11 @@ class Draw:
         return topic, self.random.randrange(self.usage.sends[topic])
 
     def one_broker(self) -> str | None:
-        """Draw the broker of a fault that must not come at each of them; None if there is only one."""
+        """Draw the broker of a fault that must hit at one broker only; None if there is only one broker."""
         return self.random.choice(self.usage.brokers) if len(self.usage.brokers) > 1 else None
 
     def group(self, fits: Callable[[GroupUsage], object]) -> tuple[str, GroupUsage] | None:
-        """Draw a group that fits."""
+        """Draw a group for which `fits` returns a true value; None if there is none."""
         names = sorted(name for name, group in self.usage.groups.items() if fits(group))
         if not names:
             return None
@@ -250,7 +250,7 @@ class FaultKind(NamedTuple):
     weather: str
     """The mildest weather that has it."""
     draw: Callable[[Draw], PlannedFault | None]
-    """Returns None if the program uses nothing that it can hit."""
+    """Returns None if the program uses nothing that a fault of this kind can hit."""
     words: str
 
 

@@ -1,12 +1,12 @@
-"""Whether the faults of a run can have taken the answers to the sends of a message. Pure.
+"""Whether the faults of a run can explain that a producer got no answer that its message was stored. Pure.
 
-A producer that got one answer that its message is stored knows it. So all of its attempts must have failed, and at
+After one such answer a producer must not send again. So for the producer all of its attempts must have failed, and at
 least one of them must have stored the message. Which requests a fault can have hit follows from its rule: from topic,
 broker and group, and from its position, as the server counts. A rule doesn't count the requests that another rule has
-ended before it. For that, the range of positions is as much wider as other rules have hit.
+ended before it. So the range of possible positions is wider by the number of hits of the other rules.
 
-A connection that is closed takes the answers of everything that is under way on it. A server that is away takes those
-of its time. Then it is also unknown what its rules have counted, so positions prove nothing.
+When a connection is closed, the answers to all its open requests are lost. While a server is away, all answers of that
+time are lost; what its rules have counted is unknown then, so positions prove nothing.
 """
 
 from collections import Counter
@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from staticfire.chaos.evidence import Evidence
+from staticfire.chaos.injection import InjectedFault
 from staticfire.chaos.sends import Sent, sends_in
-from staticfire.chaos.striking import Struck
 from staticfire.chaos.usage import POPS, PULLS, SENDS, is_client_id
 from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.requests.journal import JournalRecord
@@ -24,12 +24,12 @@ from staticfire.protocol.requests.journal import JournalRecord
 AWAY = ("freeze", "restart", "kill", "partition", "nameserver", "disk-full")
 """A server, or one client, is away for a time."""
 LOSING = ("lost-answer", "lost-answers", "reset", "slow", "status")
-"""The message is stored, and its producer doesn't know it: no answer, a late one, or a status other than SEND_OK."""
+"""The message is stored, and its producer gets no answer, a late one, or a status other than SEND_OK."""
 REFUSING = ("busy", "refuse")
 BEFORE_MS, AFTER_MS = 1_000, 3_000
-"""A send that is so much older or younger than a server's absence may have been under way in it."""
-UNDER_WAY_MS, ANSWER_MS = 150, 20
-"""A send may be under way on a connection for so long; and a broker may take so long for the answer in whose place it
+"""A send up to this much before or after a server's absence may have been in flight during it."""
+IN_FLIGHT_MS, ANSWER_MS = 150, 20
+"""How long a send may be in flight on a connection, and how long a broker may take for the answer in whose place it
 closes the connection."""
 FAMILIES = {"SEND_MESSAGE": SENDS, "PULL_MESSAGE": PULLS, "POP_MESSAGE": frozenset({POPS})}
 
@@ -51,21 +51,21 @@ class LostAnswers:
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        self._hit = [struck for struck in evidence.struck if struck.hits]
-        self._left = {id(struck): struck.hits for struck in self._hit}
+        self._hit = [injected for injected in evidence.injected if injected.hits]
+        self._left = {id(injected): injected.hits for injected in self._hit}
         self._ranges: dict[int, list[JournalRecord]] = {}
         """The requests that each rule can have hit, once they were determined."""
 
     def explain(self, message: ReceivedMessage) -> bool:
-        """Return whether no attempt to send this message need have been answered; use the hits up that explain it."""
+        """Return whether no attempt to send this message need have been answered; use up the hits that explain it."""
         attempts = self._attempts(message)
         reasons = [self._reasons(attempt) for attempt in attempts]
-        if not all(reasons) or not any(struck.strike.kind not in REFUSING for ones in reasons for struck in ones):
+        if not all(reasons) or not any(injected.fault.kind not in REFUSING for ones in reasons for injected in ones):
             return False
         for ones in reasons:
-            counted = [struck for struck in ones if struck.strike.kind in ("lost-answers", "slow", "status")]
+            counted = [injected for injected in ones if injected.fault.kind in ("lost-answers", "slow", "status")]
             if len(counted) == len(ones):
-                self._left[id(min(counted, key=lambda struck: self._left[id(struck)]))] -= 1
+                self._left[id(min(counted, key=lambda injected: self._left[id(injected)]))] -= 1
         return True
 
     def _attempts(self, message: ReceivedMessage) -> list[Attempt]:
@@ -84,27 +84,27 @@ class LostAnswers:
 
     # -- faults --------------------------------------------------------------------------------------------------
 
-    def _reasons(self, attempt: Attempt) -> list[Struck]:
+    def _reasons(self, attempt: Attempt) -> list[InjectedFault]:
         """Return the faults that can be the reason why an attempt wasn't answered with success."""
-        return [struck for struck in self._hit if self._can_have_failed(struck, attempt)]
+        return [injected for injected in self._hit if self._can_have_failed(injected, attempt)]
 
-    def _can_have_failed(self, struck: Struck, attempt: Attempt) -> bool:
-        strike = struck.strike
-        if strike.kind in AWAY:
-            return self._was_away(struck, attempt)
-        if strike.kind not in (*LOSING, *REFUSING) or self._left[id(struck)] <= 0:
+    def _can_have_failed(self, injected: InjectedFault, attempt: Attempt) -> bool:
+        fault = injected.fault
+        if fault.kind in AWAY:
+            return self._was_away(injected, attempt)
+        if fault.kind not in (*LOSING, *REFUSING) or self._left[id(injected)] <= 0:
             return False
-        words = dict(strike.words)
+        words = dict(fault.words)
         if attempt.request is None:
             is_there = words.get("topic") in (None, attempt.topic) and words.get("broker") in (None, attempt.broker)
             return is_there and (words.get("code") == "SEND_MESSAGE" or "close" in words)
         if "close" in words:
             late_ms = ANSWER_MS if words.get("direction") == "answer" else 0
-            return any(self._are_together(one, attempt, late_ms) for one in self._maybe_hit(struck))
-        return any(one is attempt.request for one in self._maybe_hit(struck))
+            return any(self._are_together(one, attempt, late_ms) for one in self._maybe_hit(injected))
+        return any(one is attempt.request for one in self._maybe_hit(injected))
 
     def _are_together(self, closed: JournalRecord, attempt: Attempt, late_ms: int) -> bool:
-        """Return whether a send can have been under way on a connection when it was closed because of a request."""
+        """Return whether a send can have been in flight on a connection when it was closed because of a request."""
         if closed is attempt.request:
             return True
         is_same = closed.client == attempt.client or not (is_client_id(closed.client) and is_client_id(attempt.client))
@@ -112,30 +112,30 @@ class LostAnswers:
             return False
         # The producer's own retry comes after the end of the connection.
         is_retry = any(one.request is closed for one in self._sends.get(attempt.message_id, ()))
-        return not is_retry and -UNDER_WAY_MS <= attempt.real_ms - closed.real_ms <= late_ms
+        return not is_retry and -IN_FLIGHT_MS <= attempt.real_ms - closed.real_ms <= late_ms
 
-    def _was_away(self, struck: Struck, attempt: Attempt) -> bool:
-        words = dict(struck.strike.words)
+    def _was_away(self, injected: InjectedFault, attempt: Attempt) -> bool:
+        words = dict(injected.fault.words)
         if words.get("broker") not in (None, "nameserver", attempt.broker):
             return False
-        if struck.client and is_client_id(attempt.client) and attempt.client != struck.client:
+        if injected.client and is_client_id(attempt.client) and attempt.client != injected.client:
             return False
-        until_ms = struck.until_ms or self._evidence.ended_ms
-        return struck.at_ms - BEFORE_MS <= attempt.real_ms <= until_ms + AFTER_MS
+        until_ms = injected.until_ms or self._evidence.ended_ms
+        return injected.at_ms - BEFORE_MS <= attempt.real_ms <= until_ms + AFTER_MS
 
     # -- positions -----------------------------------------------------------------------------------------------
 
-    def _maybe_hit(self, struck: Struck) -> list[JournalRecord]:
+    def _maybe_hit(self, injected: InjectedFault) -> list[JournalRecord]:
         """Return the requests that a rule can have hit."""
-        if id(struck) not in self._ranges:
-            self._ranges[id(struck)] = list(self._in_range(struck))
-        return self._ranges[id(struck)]
+        if id(injected) not in self._ranges:
+            self._ranges[id(injected)] = list(self._in_range(injected))
+        return self._ranges[id(injected)]
 
-    def _in_range(self, struck: Struck) -> Iterator[JournalRecord]:
-        words = dict(struck.strike.words)
-        is_known = not any(one.strike.kind in AWAY for one in self._hit) and "probability" not in words
+    def _in_range(self, injected: InjectedFault) -> Iterator[JournalRecord]:
+        words = dict(injected.fault.words)
+        is_known = not any(one.fault.kind in AWAY for one in self._hit) and "probability" not in words
         first = int(str(words.get("after") or 0))
-        others = sum(one.hits for one in self._hit if one is not struck and one.strike.kind in (*LOSING, *REFUSING))
+        others = sum(one.hits for one in self._hit if one is not injected and one.fault.kind in (*LOSING, *REFUSING))
         end = first + int(str(words.get("times") or len(self._evidence.requests))) + others
         passed: Counter[str] = Counter()
         for one in _meant(self._evidence.requests, words):

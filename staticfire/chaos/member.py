@@ -50,19 +50,19 @@ def from_events(records: Sequence[JournalRecord], group: str) -> ConsumerData | 
 
 @asynccontextmanager
 async def joined(addresses: Mapping[str, str], consumer: ConsumerData, client_id: str) -> AsyncIterator[None]:
-    """Be a member of a group on all brokers that can be reached, for the length of a block."""
+    """Be a member of a group on all reachable brokers while the block runs."""
     machine = live_machine()
     pool = ConnectionPool(machine)
     try:
         heartbeat = HeartbeatData(client_id, consumer_data_set=[consumer])
-        answers = [_told(pool, address, Heartbeat(body=heartbeat)) for address in addresses.values()]
+        answers = [_request(pool, address, Heartbeat(body=heartbeat)) for address in addresses.values()]
         if not any(await asyncio.gather(*answers)):
             raise NetworkError(f"no broker answers, so nothing could join {consumer.group_name}")
         try:
             yield
         finally:
-            goodbye = UnregisterClient(client_id=client_id, consumer_group=consumer.group_name)
-            await asyncio.gather(*(_told(pool, address, goodbye) for address in addresses.values()))
+            unregister = UnregisterClient(client_id=client_id, consumer_group=consumer.group_name)
+            await asyncio.gather(*(_request(pool, address, unregister) for address in addresses.values()))
     finally:
         await pool.close()
         await machine.workers.close()
@@ -87,7 +87,7 @@ async def join_for(namesrv: str, group: str, stay_ms: int) -> int:
     return len(members)
 
 
-async def _told(pool: ConnectionPool, address: str, request: Heartbeat | UnregisterClient) -> bool:
+async def _request(pool: ConnectionPool, address: str, request: Heartbeat | UnregisterClient) -> bool:
     try:
         await pool.ask(address, request, TIMEOUT_MS)
     except NetworkError:

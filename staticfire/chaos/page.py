@@ -19,15 +19,15 @@ STORIES_MAX = 6
 def page_of(name: str, evidence: Evidence, broken: Sequence[Broken], command: Sequence[str]) -> str:
     """Return the page of a run as HTML."""
     template = Template(files(__package__).joinpath("page.html").read_text("utf-8"))
-    told = list(dict.fromkeys(message_id for one in broken for message_id in one.message_ids))[:STORIES_MAX]
+    shown_ids = list(dict.fromkeys(message_id for one in broken for message_id in one.message_ids))[:STORIES_MAX]
     return template.substitute(
         title=escape(f"{name}: {'a promise is broken' if broken else 'all promises kept'}"),
         command=escape(" ".join(command)),
         summary=escape(_summary(evidence)),
         broken="\n".join(map(_broken, broken)) or "<p>No promise was broken.</p>",
         faults="\n".join(_faults(evidence)) or "<tr><td>none</td></tr>",
-        drawing=Drawing(evidence, told).svg(),
-        stories="\n".join(_story(evidence, message_id) for message_id in told),
+        drawing=Drawing(evidence, shown_ids).svg(),
+        stories="\n".join(_story(evidence, message_id) for message_id in shown_ids),
     )
 
 
@@ -44,9 +44,9 @@ def _broken(one: Broken) -> str:
 
 def _faults(evidence: Evidence) -> list[str]:
     return [
-        f"<tr class={'hit' if struck.hits else 'missed'}><td>{escape(struck.strike.kind)}</td>"
-        f"<td><code>{escape(struck.strike.command)}</code></td><td>{_hits(struck.hits, struck.problem)}</td></tr>"
-        for struck in evidence.struck
+        f"<tr class={'hit' if injected.hits else 'missed'}><td>{escape(injected.fault.kind)}</td>"
+        f"<td><code>{escape(injected.fault.command)}</code></td><td>{_hits(injected.hits, injected.problem)}</td></tr>"
+        for injected in evidence.injected
     ]
 
 

@@ -1,6 +1,6 @@
 """The checkers that need only the evidence of a run, and that of the calm run for comparison. Pure.
 
-Each returns broken promises that the evidence proves; the docstring of `evidence.py` says what proves nothing.
+Each returns the broken promises that the evidence proves. What proves nothing: the docstring of `evidence.py`.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from staticfire.protocol.requests.journal import JournalRecord
 
 # How long two members of a group must differ: a program that starts them one after the other isn't wrong.
 DIFFER_MS = 2_000
-# An acknowledgement that is less late than this may have been on its way.
+# An acknowledgement that is late by less than this was perhaps sent in time.
 LATE_MS = 500
 COMMIT, ROLLBACK = 8, 12
 SHOWN_MAX = 3
@@ -172,7 +172,7 @@ def _differing(group: str, now: dict[tuple[str, str], dict[str, dict[str, str]]]
 
 def late_acks(evidence: Evidence) -> list[Broken]:
     """Popped messages are acknowledged within their invisible time."""
-    if any(struck.strike.kind in AWAY and struck.hits for struck in evidence.struck):
+    if any(injected.fault.kind in AWAY and injected.hits for injected in evidence.injected):
         return []
     slack_ms = LATE_MS + _delays_ms(evidence)
     late: dict[str, list[tuple[int, JournalRecord]]] = {}
@@ -211,9 +211,9 @@ def _delays_ms(evidence: Evidence) -> int:
     from staticfire.protocol.durations import parse_duration
 
     total = 0
-    for struck in evidence.struck:
-        words = dict(struck.strike.words)
-        total += struck.hits * parse_duration(str(words["delay"])) if "delay" in words else 0
+    for injected in evidence.injected:
+        words = dict(injected.fault.words)
+        total += injected.hits * parse_duration(str(words["delay"])) if "delay" in words else 0
     return total
 
 
@@ -226,8 +226,8 @@ def transactions(evidence: Evidence) -> list[Broken]:
             name = str(one.fields.get("msgId") or one.fields.get("transactionId") or one.queue_offset)
             ends.setdefault((one.broker, name), []).append(one)
     for (_, name), requests in ends.items():
-        said = [one.fields.get("commitOrRollback") for one in requests]
-        if COMMIT in said and ROLLBACK in said[said.index(COMMIT) :]:
+        outcomes = [one.fields.get("commitOrRollback") for one in requests]
+        if COMMIT in outcomes and ROLLBACK in outcomes[outcomes.index(COMMIT) :]:
             group = str(requests[0].fields.get("producerGroup", ""))
             lines = [f"{one.client}: {_end_words(one)}" for one in requests]
             words = f"{group} committed a transaction, and rolled it back when the broker checked it"
@@ -236,8 +236,8 @@ def transactions(evidence: Evidence) -> list[Broken]:
 
 
 def _end_words(request: JournalRecord) -> str:
-    said = {COMMIT: "commit", ROLLBACK: "rollback"}.get(request.fields.get("commitOrRollback", 0), "unknown")
-    return f"{said}, in answer to a check" if request.fields.get("fromTransactionCheck") else said
+    outcome = {COMMIT: "commit", ROLLBACK: "rollback"}.get(request.fields.get("commitOrRollback", 0), "unknown")
+    return f"{outcome}, in answer to a check" if request.fields.get("fromTransactionCheck") else outcome
 
 
 def left_open(evidence: Evidence, calm: Evidence) -> list[Broken]:

@@ -5,19 +5,19 @@ import shlex
 from collections.abc import Sequence
 
 from staticfire.chaos.broken import Broken
-from staticfire.chaos.strikes import CLIENT, MEMBER, PlannedFault
+from staticfire.chaos.planned_fault import CLIENT, MEMBER, PlannedFault
 from staticfire.chaos.topics import WantedTopic
 
 
-def as_command(flags: Sequence[str], seed: int, strikes: Sequence[PlannedFault], command: Sequence[str]) -> str:
+def as_command(flags: Sequence[str], seed: int, faults: Sequence[PlannedFault], command: Sequence[str]) -> str:
     """Return the command that runs the program under these faults of a seed. `flags`: all others that matter."""
-    faults = [f"--faults {','.join(str(one.number) for one in strikes)}"] if strikes else []
-    return " ".join(["staticfire chaos", f"--seed {seed}", *faults, *flags, "--", shlex.join(command)])
+    chosen = [f"--faults {','.join(str(one.number) for one in faults)}"] if faults else []
+    return " ".join(["staticfire chaos", f"--seed {seed}", *chosen, *flags, "--", shlex.join(command)])
 
 
 def as_test(
     seed: int,
-    strikes: Sequence[PlannedFault],
+    faults: Sequence[PlannedFault],
     broken: Sequence[Broken],
     command: Sequence[str],
     each: Sequence[str] = (),
@@ -27,8 +27,8 @@ def as_test(
 
     `each`: the conditions of `--each`. `topics`: those of `--topic`; then the program may be a gRPC client.
     """
-    rules = [f"    {one.call}" for one in strikes if one.begin is None]
-    later = [line for one in strikes if one.begin is not None for line in _later(one)]
+    rules = [f"    {one.call}" for one in faults if one.begin is None]
+    later = [line for one in faults if one.begin is not None for line in _later(one)]
     promise = str(broken[0]).replace("\\", "\\\\").replace('"', "'") if broken else ""
     imports = (
         ["import os", "import subprocess", ""] if not later else ["import os", "import subprocess", "import time", ""]
@@ -60,9 +60,9 @@ def as_test(
     )
 
 
-def _later(strike: PlannedFault) -> list[str]:
+def _later(fault: PlannedFault) -> list[str]:
     """Return the lines for a fault that begins in the middle of a run."""
-    begin = strike.begin
+    begin = fault.begin
     assert begin is not None
     if not begin.topic:
         which = f'"delivered", group={begin.group!r}' if begin.group else '"delivered"'
@@ -70,16 +70,16 @@ def _later(strike: PlannedFault) -> list[str]:
     else:
         waits = f'while len(cluster.requests("SEND_MESSAGE_V2", topic={begin.topic!r})) <= {begin.count}:'
     lines = [f"    {waits}", "        time.sleep(0.03)"]
-    if strike.how == MEMBER:
-        member = f'["staticfire", "member", {strike.group!r}, "--stay", "{strike.stay_ms}ms"]'
-        lines += [f"    {strike.call}"] if strike.words else []
+    if fault.how == MEMBER:
+        member = f'["staticfire", "member", {fault.group!r}, "--stay", "{fault.stay_ms}ms"]'
+        lines += [f"    {fault.call}"] if fault.words else []
         return [*lines, f"    subprocess.run({member}, env=environment, check=True)"]
-    if strike.how == CLIENT:
-        return [*lines, f"    client = cluster.members({strike.group!r})[0].client_id", f"    {_of_client(strike)}"]
-    return [*lines, f"    {strike.call}"]
+    if fault.how == CLIENT:
+        return [*lines, f"    client = cluster.members({fault.group!r})[0].client_id", f"    {_of_client(fault)}"]
+    return [*lines, f"    {fault.call}"]
 
 
-def _of_client(strike: PlannedFault) -> str:
-    words = dict(strike.words)
+def _of_client(fault: PlannedFault) -> str:
+    words = dict(fault.words)
     _, _, broker = str(words["partition"]).partition("/")
     return f'cluster.faults.add(partition=f"{{client}}/{broker}", lifetime={words["lifetime"]!r})'

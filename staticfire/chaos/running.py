@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 from staticfire.chaos.evidence import Evidence, QueuePlace, since_reset
+from staticfire.chaos.injection import FaultInjection
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID
+from staticfire.chaos.planned_fault import PlannedFault
 from staticfire.chaos.stored import StoredMessages, read_left, read_stored
-from staticfire.chaos.strikes import PlannedFault
-from staticfire.chaos.striking import Striking
 from staticfire.chaos.topics import WantedTopic, create_topics
 from staticfire.chaos.usage import is_plain
 from staticfire.client import MessageQueue
@@ -65,7 +65,7 @@ class TriedProgram:
     """The environment of the program, to which the addresses of the cluster are added."""
 
 
-async def run_program(program: TriedProgram, strikes: Sequence[PlannedFault], stop: asyncio.Event) -> Evidence:
+async def run_program(program: TriedProgram, faults: Sequence[PlannedFault], stop: asyncio.Event) -> Evidence:
     """Run the program once on a new cluster. If the user stops it, the evidence is what was seen until then.
 
     Raises: StaticfireError (the cluster failed), OSError.
@@ -83,7 +83,7 @@ async def run_program(program: TriedProgram, strikes: Sequence[PlannedFault], st
         pool = ConnectionPool(machine)
         try:
             return await ProgramRun(
-                program, running, JournalTails(pool, running.addresses, [CLIENT_ID]), strikes, stop
+                program, running, JournalTails(pool, running.addresses, [CLIENT_ID]), faults, stop
             ).evidence()
         finally:
             await pool.close()
@@ -98,19 +98,19 @@ class ProgramRun:
         program: TriedProgram,
         cluster: "AsyncCluster",
         journals: JournalTails,
-        strikes: Sequence[PlannedFault],
+        faults: Sequence[PlannedFault],
         stop: asyncio.Event,
     ) -> None:
         self._program = program
         self._cluster = cluster
         self._journals = journals
-        self._striking = Striking(cluster, journals, strikes)
+        self._injection = FaultInjection(cluster, journals, faults)
         self._stop = stop
         self._clock = live_machine().clock
 
     async def evidence(self) -> Evidence:
         await create_topics(self._cluster.namesrv, self._program.topics)
-        await self._striking.prepare()
+        await self._injection.prepare()
         with tempfile.TemporaryFile() as output:
             began_ms = self._clock.wall_ms()
             process = subprocess.Popen(  # noqa: ASYNC220 (it takes milliseconds, and the cluster has its own thread)
@@ -121,11 +121,11 @@ class ProgramRun:
                 stderr=None if self._program.shows_output else subprocess.STDOUT,
                 start_new_session=True,
             )
-            watch = asyncio.create_task(self._striking.watch())
+            watch = asyncio.create_task(self._injection.watch())
             left: dict[tuple[str, str], int] = {}
             try:
                 exit_code = await self._wait(process)
-                await self._striking.finish()
+                await self._injection.finish()
                 if exit_code is None and not self._stop.is_set():
                     left = await self._settled()
             finally:
@@ -209,7 +209,7 @@ class ProgramRun:
         events, requests, earlier = since_reset(*self._journals.in_order())
         stored = await self._stored()
         return Evidence(
-            events, requests, stored, exit_code, began_ms, ended_ms, self._striking.struck,
+            events, requests, stored, exit_code, began_ms, ended_ms, self._injection.injected,
             frozenset(self._journals.gaps), left, at_rest, _tail(output), earlier, was_stopped,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The checker of sends: what a program sent and took for stored is stored. Pure.
+"""The checker of sends: each message that a program regarded as sent is stored. Pure.
 
 A broken promise needs all of this: the broker never stored the message under its unique id; the program ended as in
 calm weather; fewer different messages are stored in the topic than in calm weather; and no stored message has its keys.
@@ -73,7 +73,7 @@ def sends_in(requests: Sequence[JournalRecord]) -> Iterator[Sent]:
         parts = one.details.get("body") if one.code == "SEND_MANY" else [one.fields]
         for part in parts if isinstance(parts, list) else ():
             topic = str(part.get("topic") or "")
-            said = parse_properties(str(part.get("properties") or "").encode())
-            message_id = said.get(names.UNIQ_KEY)
-            if message_id and is_plain(topic) and not any(name in said for name in _LATER) and not part.get("batch"):
-                yield Sent(topic, message_id, said.get(names.KEYS, ""), one.client, one.real_ms, one)
+            given = parse_properties(str(part.get("properties") or "").encode())
+            message_id = given.get(names.UNIQ_KEY)
+            if message_id and is_plain(topic) and not any(name in given for name in _LATER) and not part.get("batch"):
+                yield Sent(topic, message_id, given.get(names.KEYS, ""), one.client, one.real_ms, one)

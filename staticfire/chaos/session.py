@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.each import Each, check_each, no_match, undecided
 from staticfire.chaos.evidence import Evidence
+from staticfire.chaos.planned_fault import PlannedFault
 from staticfire.chaos.promises import check
 from staticfire.chaos.running import TriedProgram, run_program
 from staticfire.chaos.sends import unsent
 from staticfire.chaos.shrinking import RUNS_MAX, shrunk
-from staticfire.chaos.strikes import PlannedFault
 from staticfire.chaos.usage import Usage, learn
 from staticfire.chaos.weather import plan
 
@@ -30,7 +30,7 @@ AGAIN = 2
 
 @dataclass(frozen=True)
 class WantedTrial:
-    """What the user wants to be tried."""
+    """What the user wants to try."""
 
     program: TriedProgram
     weather: str = "mild"
@@ -45,7 +45,7 @@ class WantedTrial:
 
 @dataclass
 class SeedResult:
-    """What came of one seed."""
+    """The runs of one seed, and their results."""
 
     seed: int
     plan: list[PlannedFault]
@@ -59,12 +59,12 @@ class SeedResult:
     """An earlier seed that has broken the same promises: this one isn't tried again with fewer faults."""
     undecided: int = 0
     unrelated: list[Broken] = field(default_factory=list)
-    """What went wrong although no fault had hit anything, so it can't be the reason."""
+    """Broken promises of a run in which no fault hit, so faults can't be the reason."""
 
     @property
     def missed(self) -> list[PlannedFault]:
         """The faults that hit nothing."""
-        return [struck.strike for struck in self.evidence.struck if not struck.hits]
+        return [injected.fault for injected in self.evidence.injected if not injected.hits]
 
 
 @dataclass
@@ -84,8 +84,8 @@ class Calm:
 
 
 @dataclass(frozen=True)
-class Verdicts:
-    """Says which promises a run has broken."""
+class RunChecks:
+    """Checks a run: which promises it has broken."""
 
     each: tuple[Each, ...] = ()
 
@@ -121,7 +121,7 @@ class Verdicts:
 
 def because_of_faults(found: Sequence[Broken], evidence: Evidence) -> list[Broken]:
     """Return the broken promises without those that faults can't be the reason of, because none has hit."""
-    has_hits = any(struck.hits for struck in evidence.struck)
+    has_hits = any(injected.hits for injected in evidence.injected)
     return [one for one in found if has_hits or one.promise not in COMPARED]
 
 
@@ -143,13 +143,13 @@ class Session:
     def __init__(self, wanted: WantedTrial, stop: asyncio.Event) -> None:
         self.wanted = wanted
         self._stop = stop
-        self._judge = Verdicts(wanted.each)
+        self._checks = RunChecks(wanted.each)
 
     async def calm(self) -> Calm:
         """Run the program without faults. Raises: Stopped, StaticfireError, OSError."""
         evidence = await self._run([])
         usage = used_in(evidence)
-        broken, problem = self._judge.calm(evidence)
+        broken, problem = self._checks.calm(evidence)
         calm = Calm(evidence, usage, broken, problem)
         if not calm.problem and not calm.is_service:
             limit_s = min(self.wanted.program.limit_s, evidence.seconds * SLOWER + EXTRA_S)
@@ -159,19 +159,19 @@ class Session:
     def plan(self, seed: int, usage: Usage) -> list[PlannedFault]:
         """Return the faults of a seed that the user wants."""
         wanted = self.wanted
-        strikes = plan(seed, usage, wanted.weather, wanted.only, wanted.never)
-        return [one for one in strikes if not wanted.faults or one.number in wanted.faults]
+        faults = plan(seed, usage, wanted.weather, wanted.only, wanted.never)
+        return [one for one in faults if not wanted.faults or one.number in wanted.faults]
 
     async def seed(self, seed: int, calm: Calm) -> SeedResult:
         """Run the program under the faults of a seed. If the user stops it, the verdict is that so far.
 
         Raises: StaticfireError, OSError.
         """
-        strikes = self.plan(seed, calm.usage)
-        evidence = await run_program(self.wanted.program, strikes, self._stop)
-        found = self._judge.seed(evidence, calm.evidence)
+        faults = self.plan(seed, calm.usage)
+        evidence = await run_program(self.wanted.program, faults, self._stop)
+        found = self._checks.seed(evidence, calm.evidence)
         broken = because_of_faults(found, evidence)
-        result = SeedResult(seed, strikes, evidence, broken, int(bool(broken)))
+        result = SeedResult(seed, faults, evidence, broken, int(bool(broken)))
         result.unrelated = [one for one in found if one not in broken]
         result.undecided = sum(undecided(each, evidence) for each in self.wanted.each)
         return result
@@ -181,23 +181,23 @@ class Session:
         for _ in range(AGAIN):
             evidence = await self._run(result.plan)
             result.tries += 1
-            result.fails += bool(self._judge.seed(evidence, calm.evidence))
+            result.fails += bool(self._checks.seed(evidence, calm.evidence))
 
-    async def shrink(self, result: SeedResult, calm: Calm, told: Callable[[int], object]) -> None:
+    async def shrink(self, result: SeedResult, calm: Calm, notify: Callable[[int], object]) -> None:
         """Look for fewer faults with which the same promise is broken. Raises: as `calm`."""
         kinds = {one.kind for one in result.broken}
 
-        async def fails(strikes: Sequence[PlannedFault]) -> bool:
-            told(len(strikes))
-            evidence = await self._run(strikes)
-            return bool(kinds & {one.kind for one in self._judge.seed(evidence, calm.evidence)})
+        async def fails(faults: Sequence[PlannedFault]) -> bool:
+            notify(len(faults))
+            evidence = await self._run(faults)
+            return bool(kinds & {one.kind for one in self._checks.seed(evidence, calm.evidence)})
 
         result.smallest = result.plan
-        result.smallest, result.shrink_runs = await shrunk(result.evidence.struck, fails, self.wanted.runs_max)
+        result.smallest, result.shrink_runs = await shrunk(result.evidence.injected, fails, self.wanted.runs_max)
 
-    async def _run(self, strikes: Sequence[PlannedFault]) -> Evidence:
+    async def _run(self, faults: Sequence[PlannedFault]) -> Evidence:
         """Run the program to its end. Raises: as `calm`."""
-        evidence = await run_program(self.wanted.program, strikes, self._stop)
+        evidence = await run_program(self.wanted.program, faults, self._stop)
         if evidence.was_stopped:
             raise Stopped
         return evidence

@@ -59,14 +59,17 @@ async def read_left(
         for group, topic in pairs:
             try:
                 left[group, topic] = sum(
-                    [await _behind(admin, group, queue, claimed(group, queue)) for queue in await reader.queues(topic)]
+                    [
+                        await _uncommitted(admin, group, queue, claimed(group, queue))
+                        for queue in await reader.queues(topic)
+                    ]
                 )
             except (BrokerAnswer, NetworkError):
-                left[group, topic] = 1  # What can't be read isn't consumed yet, as far as anybody knows.
+                left[group, topic] = 1  # Unknown: it counts as not consumed.
     return left
 
 
-async def _behind(admin: Admin, group: str, queue: MessageQueue, claimed: int) -> int:
+async def _uncommitted(admin: Admin, group: str, queue: MessageQueue, claimed: int) -> int:
     end = await admin.offsets.max_offset(queue)
     if end <= claimed:
         return 0

@@ -1,6 +1,6 @@
 """`--topic orders --topic steps:FIFO`: topics that are there before the program starts, in each run.
 
-A client of RocketMQ 5 can't create a topic by a send: its endpoint only knows topics that exist.
+A client of RocketMQ 5 can't create a topic by a send: its endpoint refuses topics that don't exist.
 """
 
 from collections.abc import Sequence

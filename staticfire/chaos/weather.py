@@ -1,4 +1,4 @@
-"""From a seed and what a program uses to a plan of faults. Pure: the same seed and use give the same plan."""
+"""Plan the faults of a seed, from what a program uses. Pure: the same seed and use give the same plan."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -6,17 +6,17 @@ from dataclasses import replace
 from random import Random
 
 from staticfire.chaos.kinds import KINDS, MILD, WEATHERS, Draw, kinds_of
-from staticfire.chaos.strikes import Begin, PlannedFault, numbered
+from staticfire.chaos.planned_fault import Begin, PlannedFault, numbered
 from staticfire.chaos.usage import Usage
 from staticfire.protocol.errors import UsageError
 
-STRIKES_MIN, STRIKES_MAX = 3, 5
+FAULTS_MIN, FAULTS_MAX = 3, 5
 MADE_UP = re.compile(r"[0-9]{5,}|(?=[a-fA-F]*[0-9])[0-9a-fA-F]{8,}")
-# Faults that take a server away for long. One of them is enough in a run.
+# Faults during which a server is away for long. A run has at most one of them.
 LONG = ("freeze", "kill", "restart", "nameserver")
 # Faults that make one attempt of a send fail, and how many requests must be between two of them.
 FAILING, APART = ("busy", "lost-answer"), 5
-# In a rougher weather, so many faults of a plan are mild.
+# The share of mild faults in the plan of a rougher weather.
 MILD_SHARE = 0.5
 
 
@@ -30,26 +30,26 @@ def plan(
     possible = [kind for kind in allowed if KINDS[kind].draw(Draw(Random(0), usage)) is not None]
     if not possible:
         return []
-    wanted = random.randint(STRIKES_MIN, STRIKES_MAX)
-    strikes: list[PlannedFault] = []
+    wanted = random.randint(FAULTS_MIN, FAULTS_MAX)
+    faults: list[PlannedFault] = []
     for kind in _chosen(random, possible, weather, wanted):
-        strike = KINDS[kind].draw(draw)
-        if strike is not None:
-            strikes.append(strike)
-    return numbered([for_any_name(strike) for strike in without_pile(strikes)])
+        fault = KINDS[kind].draw(draw)
+        if fault is not None:
+            faults.append(fault)
+    return numbered([for_any_name(fault) for fault in without_repeated_failures(faults)])
 
 
-def for_any_name(strike: PlannedFault) -> PlannedFault:
+def for_any_name(fault: PlannedFault) -> PlannedFault:
     """Return the fault for any topic or group, if the name that it has is a new one in each run."""
     words = tuple(
-        (name, value) for name, value in strike.words if not (name in ("topic", "group") and is_made_up(str(value)))
+        (name, value) for name, value in fault.words if not (name in ("topic", "group") and is_made_up(str(value)))
     )
-    begin = strike.begin
+    begin = fault.begin
     if begin is not None:
         kept = {name: "" if is_made_up(name) else name for name in (begin.group, begin.topic)}
         begin = Begin(begin.count, kept[begin.group], kept[begin.topic])
-    group = "" if is_made_up(strike.group) else strike.group
-    return replace(strike, words=words, begin=begin, group=group)
+    group = "" if is_made_up(fault.group) else fault.group
+    return replace(fault, words=words, begin=begin, group=group)
 
 
 def is_made_up(name: str) -> bool:
@@ -57,22 +57,22 @@ def is_made_up(name: str) -> bool:
     return MADE_UP.search(name) is not None
 
 
-def without_pile(strikes: Sequence[PlannedFault]) -> list[PlannedFault]:
+def without_repeated_failures(faults: Sequence[PlannedFault]) -> list[PlannedFault]:
     """Return the faults without those that would fail one send again and again.
 
     A client tries a send three times, and a right program may rely on it: each send may fail once in mild weather.
     """
     kept: list[PlannedFault] = []
     failing: dict[object, list[int]] = {}
-    for strike in strikes:
-        words = dict(strike.words)
+    for fault in faults:
+        words = dict(fault.words)
         after = int(str(words.get("after") or 0))
         places = failing.setdefault(words.get("topic"), [])
-        if strike.kind in FAILING:
+        if fault.kind in FAILING:
             if any(abs(after - place) < APART for place in places):
                 continue
             places.append(after)
-        kept.append(strike)
+        kept.append(fault)
     return kept
 
 

@@ -85,7 +85,7 @@ def chaos(command: tuple[str, ...], **given: Any) -> int:
     """
     import asyncio
 
-    from staticfire.chaos.telling import Telling, TellingJson
+    from staticfire.chaos.report import JsonReport, TextReport
     from staticfire.cli.chaos_runs import Runs
 
     missing = _not_runnable(command)
@@ -94,8 +94,8 @@ def chaos(command: tuple[str, ...], **given: Any) -> int:
         return missing[1]
     wanted = _wanted(command, given)
     seeds = _seeds(given)
-    telling = TellingJson(wanted, click.echo) if given["as_json"] else Telling(wanted, click.echo)
-    runs = Runs(wanted, seeds, telling, given["page_path"], given["test_path"], given["is_plan"], given["until_broken"])
+    report = JsonReport(wanted, click.echo) if given["as_json"] else TextReport(wanted, click.echo)
+    runs = Runs(wanted, seeds, report, given["page_path"], given["test_path"], given["is_plan"], given["until_broken"])
     exit_code = asyncio.run(runs.all())
     return EXIT_SIGNAL_BASE + runs.stopped_by if exit_code is None else exit_code
 

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
+from staticfire.chaos.report import JsonReport, TextReport
 from staticfire.chaos.session import Calm, SeedResult, Session, Stopped, WantedTrial
-from staticfire.chaos.telling import Telling, TellingJson
 from staticfire.cli.stay import signals_call
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_USAGE
@@ -17,7 +17,7 @@ class Runs:
         self,
         wanted: WantedTrial,
         seeds: Sequence[int],
-        telling: Telling | TellingJson,
+        report: TextReport | JsonReport,
         page_path: str | None,
         test_path: str | None,
         is_plan: bool,
@@ -25,7 +25,7 @@ class Runs:
     ) -> None:
         self._wanted = wanted
         self._seeds = seeds
-        self._telling = telling
+        self._report = report
         self._page_path = page_path
         self._test_path = test_path
         self._is_plan = is_plan
@@ -48,7 +48,7 @@ class Runs:
         with signals_call(stop_by):
             try:
                 calm = await session.calm()
-                self._telling.calm(calm)
+                self._report.calm(calm)
                 if calm.problem:
                     self._write(calm, None)
                     return self._problem_code(calm)
@@ -63,7 +63,7 @@ class Runs:
                 pass
         if calm is None:
             return None
-        self._telling.end(self._results, stop.is_set())
+        self._report.end(self._results, stop.is_set())
         self._write(calm, self._worst())
         if any(result.broken for result in self._results):
             return EXIT_FAILED
@@ -75,7 +75,7 @@ class Runs:
     async def _seed(self, session: Session, seed: int, calm: Calm) -> None:
         result = await session.seed(seed, calm)
         self._results.append(result)
-        self._telling.seed(result)
+        self._report.seed(result)
         try:
             if result.evidence.was_stopped:
                 raise Stopped
@@ -84,10 +84,10 @@ class Runs:
             result.as_in_seed = self._as_in_seed(result)
             if self._wanted.runs_max and result.as_in_seed is None:
                 await session.again(result, calm)
-                await session.shrink(result, calm, self._telling.shrinking)
+                await session.shrink(result, calm, self._report.shrinking)
         finally:
             if result.broken:
-                self._telling.failed(result)
+                self._report.failed(result)
 
     def _as_in_seed(self, result: SeedResult) -> int | None:
         """Return the first seed before that has broken all these promises, if each was broken before; else None."""
@@ -99,7 +99,7 @@ class Runs:
 
     def _plan(self, session: Session, calm: Calm) -> None:
         for seed in self._seeds:
-            self._telling.plan(seed, session.plan(seed, calm.usage))
+            self._report.plan(seed, session.plan(seed, calm.usage))
 
     def _problem_code(self, calm: Calm) -> int:
         if calm.evidence.exit_code:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, json_flag
-from staticfire.cli.listing import asked, print_json
+from staticfire.cli.listing import print_json, with_admin
 from staticfire.cli.options import Assignments, Whole, namesrv_flag, protocol_flag
 from staticfire.protocol.errors import UsageError
 
@@ -67,7 +67,7 @@ def create(
         except ExistsAlready as error:
             raise ExistsAlready(f"{error}; to change it: staticfire mqadmin {change}") from None
 
-    asked(namesrv, protocol, work)
+    with_admin(namesrv, protocol, work)
 
 
 def _check(topic: str | None, group: str | None, retries: int | None, of_topic: dict[str, Any]) -> None:

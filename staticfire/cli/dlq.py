@@ -15,7 +15,7 @@ import click
 
 from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import GROUP, TOPIC, json_flag, watch_flag
-from staticfire.cli.listing import add_row, asked, busy, console, counted, print_json, table_of, watched
+from staticfire.cli.listing import add_row, busy, console, counted, print_json, table_of, watched, with_admin
 from staticfire.cli.messages import body_text, printable, stored_text
 from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
 from staticfire.cli.stand import tell
@@ -42,15 +42,15 @@ def _common_flags(command: Command) -> Command:
     return namesrv_flag(protocol_flag(command))
 
 
-def _asked(namesrv: str, protocol: str, group: str, ask: "Callable[[DeadLetterQueue], Awaitable[T]]") -> T:
-    """Query a group's dead letters. Raises: GroupNotFound with similar names, and as `asked`."""
+def _with_dead_letters(namesrv: str, protocol: str, group: str, ask: "Callable[[DeadLetterQueue], Awaitable[T]]") -> T:
+    """Query a group's dead letters. Raises: GroupNotFound with similar names, and as `with_admin`."""
     from staticfire.client import DeadLetterQueue
 
     async def connected(admin: "Admin") -> T:
         async with DeadLetterQueue(group, client=admin.client) as queue:
             return await ask(queue)
 
-    return asked(namesrv, protocol, connected, group=group)
+    return with_admin(namesrv, protocol, connected, group=group)
 
 
 # -- show --------------------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def list_letters(
 
     def look() -> int:
         if group is None:
-            _show_groups(asked(namesrv, protocol, lambda admin: admin.dead_letters()), as_json)
+            _show_groups(with_admin(namesrv, protocol, lambda admin: admin.dead_letters()), as_json)
         else:
             _look_at_letters(group, namesrv, protocol, (max_letters, last), as_json)
         return 0
@@ -84,7 +84,7 @@ def _look_at_letters(group: str, namesrv: str, protocol: str, chosen: tuple[int,
     async def look(queue: "DeadLetterQueue") -> "tuple[list[DeadLetter], int]":
         return await queue.letters(chosen[0], newest=chosen[1]), await queue.count()
 
-    letters, count = _asked(namesrv, protocol, group, look)
+    letters, count = _with_dead_letters(namesrv, protocol, group, look)
     if as_json:
         for letter in letters:
             click.echo(_line(letter))
@@ -135,7 +135,7 @@ def show(namesrv: str, protocol: str, as_json: bool, group: str, letter_id: str)
     """
     from staticfire.protocol.durations import format_moment
 
-    letter = _asked(namesrv, protocol, group, lambda queue: queue.find(letter_id))
+    letter = _with_dead_letters(namesrv, protocol, group, lambda queue: queue.find(letter_id))
     if as_json:
         click.echo(_line(letter))
         return
@@ -184,7 +184,7 @@ def export(namesrv: str, protocol: str, path: str | None, group: str) -> int:
         return count
 
     try:
-        count = _asked(namesrv, protocol, group, write)
+        count = _with_dead_letters(namesrv, protocol, group, write)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Otherwise Python would flush stdout again at its end.
         return EXIT_SIGNAL_BASE + signal.SIGPIPE  # as other programs before `| head`
@@ -251,7 +251,7 @@ def resend(
         raise UsageError("dlq resend: --again needs --all; dead letters that are named by id are always resent")
     try:
         with busy(f"resending dead letters of {group}"):
-            report = _asked(
+            report = _with_dead_letters(
                 namesrv, protocol, group, lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again)
             )
     except ResendInterrupted as interrupted:

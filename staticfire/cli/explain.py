@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, json_flag, watch_flag
-from staticfire.cli.listing import asked, console, print_json, watched
+from staticfire.cli.listing import console, print_json, watched, with_admin
 from staticfire.cli.messages import printable
 from staticfire.cli.options import namesrv_flag, protocol_flag
 from staticfire.protocol.errors import UsageError
@@ -60,7 +60,7 @@ def explain(
         return await explain_group(admin, group, topic)
 
     def look() -> int:
-        found = asked(namesrv, protocol, ask, topic=topic, group=group)
+        found = with_admin(namesrv, protocol, ask, topic=topic, group=group)
         if as_json:
             print_json(found.as_json())
         else:

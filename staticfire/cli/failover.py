@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from staticfire.cli.family import FamilyCommand, json_flag
-from staticfire.cli.listing import asked, print_json
+from staticfire.cli.listing import print_json, with_admin
 from staticfire.cli.messages import count_of
 from staticfire.cli.options import Whole, namesrv_flag
 
@@ -40,9 +40,9 @@ def failover(broker: str, to: int | None, losing: int | None, namesrv: str, as_j
     async def ask(admin: "Admin") -> Any:
         from staticfire.failover.replicas import ReplicaAdmin
 
-        return await ReplicaAdmin.asking(admin.client.pool, namesrv).failover(broker, to, losing)
+        return await ReplicaAdmin.at_nameservers(admin.client.pool, namesrv).failover(broker, to, losing)
 
-    done = asked(namesrv, "staticfire", ask)
+    done = with_admin(namesrv, "staticfire", ask)
     if as_json:
         import msgspec
 

@@ -46,16 +46,16 @@ def _cluster_flags(command: Command) -> Command:
     )  # fmt: skip
 
 
-def _asked(namesrv: str, control: str | None, ask: "Callable[[ControlClient], Awaitable[T]]") -> T:
+def _with_control(namesrv: str, control: str | None, ask: "Callable[[ControlClient], Awaitable[T]]") -> T:
     """Query the cluster, through its control endpoint or directly."""
     import asyncio
 
     from staticfire.cli.control_client import ControlClient
 
-    async def asked() -> T:
+    async def send() -> T:
         return await ask(ControlClient(namesrv, control))
 
-    return asyncio.run(asked())
+    return asyncio.run(send())
 
 
 def _rule_flags(command: Command) -> Command:
@@ -122,8 +122,8 @@ def add(namesrv: str, control: str | None, as_json: bool, **words: Any) -> None:
         staticfire fault add --broker broker-b --freeze 20s
         staticfire fault add --partition broker-a/nameserver --lifetime 1m
     """
-    said = {name.rstrip("_"): value for name, value in words.items() if value not in (None, False)}
-    added = _asked(namesrv, control, lambda client: client.add(said))
+    rule = {name.rstrip("_"): value for name, value in words.items() if value not in (None, False)}
+    added = _with_control(namesrv, control, lambda client: client.add(rule))
     if as_json:
         print_json(added)
         return
@@ -140,7 +140,7 @@ def show(namesrv: str, control: str | None, as_json: bool, watch_s: float | None
     """List all fault rules, and how often each has hit."""
 
     def look() -> int:
-        shown = _asked(namesrv, control, lambda client: client.all())
+        shown = _with_control(namesrv, control, lambda client: client.all())
         if as_json:
             for one in shown["faults"]:
                 print_json(one)
@@ -166,7 +166,7 @@ def remove(namesrv: str, control: str | None, as_json: bool, number: str) -> Non
         raise UsageError(
             f"fault remove: {number!r} is not the number of a rule; `staticfire fault list` shows the rules"
         )
-    _asked(namesrv, control, lambda client: client.remove(int(number)))
+    _with_control(namesrv, control, lambda client: client.remove(int(number)))
     if as_json:
         print_json({"removed": 1})
 
@@ -176,7 +176,7 @@ def remove(namesrv: str, control: str | None, as_json: bool, number: str) -> Non
 @json_flag
 def clear(namesrv: str, control: str | None, as_json: bool) -> None:
     """Remove all fault rules. Frozen processes continue, killed ones are started again."""
-    removed = _asked(namesrv, control, lambda client: client.clear())
+    removed = _with_control(namesrv, control, lambda client: client.clear())
     if as_json:
         print_json({"removed": removed})
     else:
@@ -195,4 +195,5 @@ def _hits(one: Mapping[str, Any]) -> str:
 
 
 def _left(one: Mapping[str, Any]) -> str:
-    return "" if one["leftMs"] < 0 else f"{format_duration(one['leftMs'])} left"
+    """Return the rest of a rule's lifetime, in seconds rounded up."""
+    return "" if one["leftMs"] < 0 else f"{format_duration(-(-one['leftMs'] // 1_000) * 1_000)} left"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from staticfire.cli.family import GROUP, FamilyCommand, json_flag, watch_flag
-from staticfire.cli.listing import add_row, asked, console, print_json, table_of, watched
+from staticfire.cli.listing import add_row, console, print_json, table_of, watched, with_admin
 from staticfire.cli.options import namesrv_flag, protocol_flag
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def group(namesrv: str, protocol: str, as_json: bool, watch_s: float | None, gro
     """
 
     def look() -> int:
-        view = asked(namesrv, protocol, lambda admin: admin.group(group), group=group)
+        view = with_admin(namesrv, protocol, lambda admin: admin.group(group), group=group)
         if as_json:
             print_json(view.as_json())
         else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, json_flag
-from staticfire.cli.listing import asked, missing_ones
+from staticfire.cli.listing import missing_ones, with_admin
 from staticfire.cli.messages import printable
 from staticfire.cli.options import Whole, namesrv_flag
 from staticfire.cli.stand import tell
@@ -67,7 +67,7 @@ def journal(
             *kinds, client=client, group=group, topic=topic, queue_id=queue_id, broker_name=broker
         )
 
-    found = asked(namesrv, "staticfire", lambda admin: _with_typos(admin, ask, topic, group))
+    found = with_admin(namesrv, "staticfire", lambda admin: _with_typos(admin, ask, topic, group))
     shown = found if records_max is None else found[-records_max:]
     if as_json:
         import msgspec

@@ -31,14 +31,14 @@ LOST = "lost before the response"
 # -- query -------------------------------------------------------------------------------------------------------------
 
 
-def asked(
+def with_admin(
     namesrv: str,
     protocol: str,
     ask: "Callable[[Admin], Awaitable[T]]",
     topic: str | None = None,
     group: str | None = None,
 ) -> T:
-    """Query a cluster. `topic`, `group`: names in the query that the user may have mistyped.
+    """Return the result of `ask` with an administrator. `topic`, `group`: names that the user may have mistyped.
 
     Raises: UsageError, ClientError, BrokerAnswer, NetworkError.
     """

@@ -8,7 +8,7 @@ import click
 
 from staticfire.cli.family import TOPIC, FamilyCommand, json_flag
 from staticfire.cli.life import event_json, life_lines
-from staticfire.cli.listing import asked
+from staticfire.cli.listing import with_admin
 from staticfire.cli.messages import body_text, count_of, printable, queue_text, stored_text
 from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
 from staticfire.message_fields import message_fields, standing_fields
@@ -78,7 +78,7 @@ def message(
             lives = await reader.lives(text)  # It may wait for its delay, or be a half message of a transaction.
         return (messages, [(one, await admin.consumption(one)) for one in messages], lives)
 
-    messages, found, lives = asked(namesrv, protocol, ask, topic=topic)
+    messages, found, lives = with_admin(namesrv, protocol, ask, topic=topic)
     for one, groups in found:
         if as_json:
             click.echo(_json(one, groups, lives[one.message_id]))

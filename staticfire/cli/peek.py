@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from staticfire.cli.family import TOPIC, FamilyCommand, json_flag
-from staticfire.cli.listing import add_row, asked, console, table_of
+from staticfire.cli.listing import add_row, console, table_of, with_admin
 from staticfire.cli.messages import body_text, message_json, queue_text, stored_text
 from staticfire.cli.options import Whole, namesrv_flag, protocol_flag
 from staticfire.protocol.errors import UsageError
@@ -55,7 +55,7 @@ def peek(
             queues = _chosen(await consumer.queues(topic), queue_text)
             return await peek_messages(consumer, queues, max_messages, offset=offset, last=last, tags=tags)
 
-    found = asked(namesrv, protocol, ask, topic=topic)
+    found = with_admin(namesrv, protocol, ask, topic=topic)
     if as_json:
         for message in found:
             click.echo(message_json(message))

@@ -6,14 +6,15 @@ import click
 
 from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import json_flag, watch_flag
-from staticfire.cli.listing import asked, print_done, print_json, print_lines, watched
+from staticfire.cli.listing import print_done, print_json, print_lines, watched, with_admin
 from staticfire.cli.options import namesrv_flag
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from staticfire.client import Admin
-    from staticfire.failover.replicas import Replica, ReplicaAdmin
+    from staticfire.failover.replica import Replica
+    from staticfire.failover.replicas import ReplicaAdmin
 
 NO_BROKER = "no broker is registered"
 SLAVE_NAME = click.argument("name", metavar="SLAVE")
@@ -105,6 +106,6 @@ def _with_replicas(namesrv: str, act: "Callable[[ReplicaAdmin], Awaitable[Any]]"
     from staticfire.failover.replicas import ReplicaAdmin
 
     async def ask(admin: "Admin") -> Any:
-        return await act(ReplicaAdmin.asking(admin.client.pool, namesrv))
+        return await act(ReplicaAdmin.at_nameservers(admin.client.pool, namesrv))
 
-    return asked(namesrv, "staticfire", ask)
+    return with_admin(namesrv, "staticfire", ask)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from staticfire.cli.family import FamilyCommand, json_flag
-from staticfire.cli.listing import asked, print_json
+from staticfire.cli.listing import print_json, with_admin
 from staticfire.cli.messages import count_of
 from staticfire.cli.options import namesrv_flag
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @json_flag
 def reset(namesrv: str, as_json: bool) -> None:
     """Delete all messages, topics, groups and offsets of the cluster."""
-    forgotten, brokers = asked(namesrv, "staticfire", _reset)
+    forgotten, brokers = with_admin(namesrv, "staticfire", _reset)
     if as_json:
         print_json({"topics": forgotten["topics"], "groups": forgotten["groups"], "brokers": brokers})
         return

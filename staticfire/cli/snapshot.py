@@ -7,7 +7,7 @@ import click
 
 from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import json_flag
-from staticfire.cli.listing import asked, print_json
+from staticfire.cli.listing import print_json, with_admin
 from staticfire.cli.messages import count_of
 from staticfire.cli.options import namesrv_flag
 
@@ -112,4 +112,4 @@ def _with_brokers(namesrv: str, act: "Act") -> Any:
     async def ask(admin: "Admin") -> Any:
         return await act(admin.client.pool, admin.client.nameservers.chosen, await admin.masters())
 
-    return asked(namesrv, "staticfire", ask)
+    return with_admin(namesrv, "staticfire", ask)

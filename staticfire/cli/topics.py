@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from staticfire.cli.family import FamilyCommand, json_flag, watch_flag
-from staticfire.cli.listing import asked, print_lines, watched
+from staticfire.cli.listing import print_lines, watched, with_admin
 from staticfire.cli.options import namesrv_flag, protocol_flag
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def topics(namesrv: str, protocol: str, all_of_them: bool, as_json: bool, watch_
         return await list_topics(admin, all_of_them)
 
     def look() -> int:
-        print_lines(asked(namesrv, protocol, ask), as_json, "no topics")
+        print_lines(with_admin(namesrv, protocol, ask), as_json, "no topics")
         return 0
 
     watched(watch_s, look)

@@ -6,7 +6,7 @@ import click
 
 from staticfire.cli.family import TOPIC, FamilyCommand, json_flag
 from staticfire.cli.life import life_json, life_lines
-from staticfire.cli.listing import asked
+from staticfire.cli.listing import with_admin
 from staticfire.cli.options import namesrv_flag, protocol_flag
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import TRACE_TOPIC
@@ -41,7 +41,7 @@ def trace(namesrv: str, trace_topic: str, as_json: bool, protocol: str, message_
     async def ask(admin: "Admin") -> "dict[str, MessageLife]":
         return await message_lives(admin, message_id, trace_topic)
 
-    lives = asked(namesrv, protocol, ask, topic=trace_topic)
+    lives = with_admin(namesrv, protocol, ask, topic=trace_topic)
     for number, (found_id, life) in enumerate(lives.items()):
         if as_json:
             for event in life.events:

@@ -1,4 +1,4 @@
-"""`staticfire user`: the users of a cluster. `allow` and `deny` say what they may do."""
+"""`staticfire user`: the users of a cluster. `allow` and `deny` set their policies."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -8,7 +8,7 @@ import click
 
 from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import json_flag
-from staticfire.cli.listing import asked, print_done, print_lines
+from staticfire.cli.listing import print_done, print_lines, with_admin
 from staticfire.cli.options import Command, namesrv_flag, protocol_flag
 from staticfire.protocol.documentation import page
 from staticfire.protocol.errors import UsageError
@@ -37,7 +37,7 @@ def on_brokers(namesrv: str, protocol: str, ask: "Callable[[AccessAdmin], Awaita
 
         return await ask(AccessAdmin(admin))
 
-    return asked(namesrv, protocol, asking)
+    return with_admin(namesrv, protocol, asking)
 
 
 def _secret_flags(command: Command) -> Command:

@@ -36,8 +36,8 @@ class AsyncClock(Face[RunningClock]):
     skip = awaiting(RunningClock.skip)
     advance = awaiting(RunningClock.advance)
 
-    def _behind(self) -> tuple[LoopThread, RunningClock]:
-        thread, running = self._cluster._behind()
+    def _thread_and_object(self) -> tuple[LoopThread, RunningClock]:
+        thread, running = self._cluster._thread_and_object()
         return thread, RunningClock(running)
 
 
@@ -94,7 +94,7 @@ class AsyncCluster(ClusterFacts):
 
     def broker(self, name: str) -> "AsyncClusterProcess":
         """Return one broker. Raises: ClientError (unknown name)."""
-        self._behind()[1].check_broker(name)
+        self._thread_and_object()[1].check_broker(name)
         return AsyncClusterProcess(self, name)
 
     create_topic = awaiting(RunningCluster.create_topic)
@@ -120,8 +120,8 @@ class AsyncCluster(ClusterFacts):
     release_copy = awaiting(RunningCluster.release_copy)
     delay_copy = awaiting(RunningCluster.delay_copy)
 
-    def _behind(self) -> tuple[LoopThread, RunningCluster]:
-        return self._cluster._behind()
+    def _thread_and_object(self) -> tuple[LoopThread, RunningCluster]:
+        return self._cluster._thread_and_object()
 
 
 class AsyncClusterProcess(ProcessFacts[AsyncCluster]):

@@ -44,7 +44,7 @@ COPY_TIMEOUT_S = 3_600
 NOT_RUNNING = "this cluster isn't running: use it inside `with cluster:`"
 
 
-class Cluster(ClusterFacts):  # house: a few lines for each thing that is asked of a cluster
+class Cluster(ClusterFacts):  # house: a few lines for each operation of a cluster
     """A nameserver and brokers. They run inside `with` (or `async with`). Any thread may call the methods."""
 
     def __init__(  # house: what people give a cluster are its parameters
@@ -180,7 +180,7 @@ class Cluster(ClusterFacts):  # house: a few lines for each thing that is asked 
 
     def check_broker(self, name: str) -> None:
         """Check that there is such a broker or slave. Raises: ClientError."""
-        self._behind()[1].check_broker(name)
+        self._thread_and_object()[1].check_broker(name)
 
     # -- operations ----------------------------------------------------------------------------------------------
 
@@ -248,7 +248,7 @@ class Cluster(ClusterFacts):  # house: a few lines for each thing that is asked 
         finally:
             thread.close()
 
-    def _behind(self) -> tuple[LoopThread, RunningCluster]:
+    def _thread_and_object(self) -> tuple[LoopThread, RunningCluster]:
         if self._running is None or self._thread is None:
             raise ClientError(NOT_RUNNING)
         return self._thread, self._running

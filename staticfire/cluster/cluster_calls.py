@@ -25,7 +25,7 @@ CALL_TIMEOUT_S = 60
 class Face(Generic[C]):
     """The public side of an object that runs in the event loop of another thread."""
 
-    def _behind(self) -> tuple[LoopThread, C]:
+    def _thread_and_object(self) -> tuple[LoopThread, C]:
         """Return the thread and the object in it. Raises: ClientError when it isn't running (yet, or any more)."""
         raise NotImplementedError
 
@@ -44,8 +44,8 @@ def waiting(
     def wait(face: Face[C], /, *arguments: P.args, **named: P.kwargs) -> T:
         if in_a_loop:
             _refuse_in_event_loop(in_a_loop)
-        thread, behind = face._behind()
-        return thread.call(method(behind, *arguments, **named), timeout_s)
+        thread, target = face._thread_and_object()
+        return thread.call(method(target, *arguments, **named), timeout_s)
 
     return wait
 
@@ -57,8 +57,8 @@ def awaiting(
 
     @wraps(method)
     async def wait(face: Face[C], /, *arguments: P.args, **named: P.kwargs) -> T:
-        thread, behind = face._behind()
-        return await asyncio.wrap_future(thread.submit(method(behind, *arguments, **named)))
+        thread, target = face._thread_and_object()
+        return await asyncio.wrap_future(thread.submit(method(target, *arguments, **named)))
 
     return wait
 

@@ -63,7 +63,7 @@ class RunningClock:
         """From now on, jump to the next due time whenever all consumers are at rest."""
         return await self._moved(ClusterClock.skip)
 
-    async def advance(  # house: one way to say a time is given, by name
+    async def advance(  # house: exactly one form of a time is given, by name
         self,
         by: timedelta | str | None = None,
         *,
@@ -75,7 +75,7 @@ class RunningClock:
         seconds: float | None = None,
         milliseconds: float | None = None,
     ) -> ClockReport:
-        """Move message time forward. Return when consumers have consumed everything that fell due on the way.
+        """Move message time forward. Return when consumers have consumed everything that became due.
 
         Give exactly one of these: `by` (`"1h30m"` or a timedelta); any of days, hours, minutes, seconds and
         milliseconds; or `to`, a moment (a datetime, ISO 8601 text or milliseconds; UTC if it has no time zone).
@@ -109,8 +109,8 @@ class BlockingClock(Face[RunningClock]):
     skip = waiting(RunningClock.skip)
     advance = waiting(RunningClock.advance, TIMEOUT_S, BLOCKS_CONSUMERS)
 
-    def _behind(self) -> tuple[LoopThread, RunningClock]:
-        thread, running = self._cluster._behind()
+    def _thread_and_object(self) -> tuple[LoopThread, RunningClock]:
+        thread, running = self._cluster._thread_and_object()
         return thread, RunningClock(running)
 
 

@@ -36,15 +36,15 @@ class RunningDeadLetters:
 
     async def count(self) -> int:
         """Return the number of dead letters."""
-        return await self._asked(lambda queue: queue.count())
+        return await self._with_admin(lambda queue: queue.count())
 
     async def letters(self, limit: int = 1_000, newest: bool = False) -> "list[DeadLetter]":
         """Return the oldest letters, or the newest, in the order in which they died."""
-        return await self._asked(lambda queue: queue.letters(limit, newest))
+        return await self._with_admin(lambda queue: queue.letters(limit, newest))
 
     async def find(self, letter_id: str) -> "DeadLetter":
         """Return the letter with an id: its position, or the id of its message. Raises: ClientError (not found)."""
-        return await self._asked(lambda queue: queue.find(letter_id))
+        return await self._with_admin(lambda queue: queue.find(letter_id))
 
     async def resend(
         self, ids: Sequence[str] = (), *, to: str | None = None, only_group: bool = False, again: bool = False
@@ -53,7 +53,7 @@ class RunningDeadLetters:
 
         Raises: as `DeadLetterQueue.resend`.
         """
-        return await self._asked(lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again))
+        return await self._with_admin(lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again))
 
     async def follow(self, hook: "Callable[[DeadLetter], object]", from_start: bool) -> None:
         """Call a hook in a thread with each message that dies. An exception of the hook is logged."""
@@ -70,11 +70,11 @@ class RunningDeadLetters:
                 log.error("hook_ended", group=self._group, error=repr(error))
                 raise
 
-    async def _asked(self, ask: "Callable[[DeadLetterQueue], Awaitable[T]]") -> T:
+    async def _with_admin(self, call: "Callable[[DeadLetterQueue], Awaitable[T]]") -> T:
         from staticfire.client import DeadLetterQueue
 
         async with DeadLetterQueue(self._group, self._cluster.cluster.namesrv) as queue:
-            return await ask(queue)
+            return await call(queue)
 
 
 class ClusterDeadLetters(Face[RunningDeadLetters]):
@@ -89,11 +89,11 @@ class ClusterDeadLetters(Face[RunningDeadLetters]):
 
         Return a function that ends this. The end of the cluster ends it, too.
         """
-        thread, behind = self._behind()
-        return thread.submit(behind.follow(hook, from_start)).cancel
+        thread, target = self._thread_and_object()
+        return thread.submit(target.follow(hook, from_start)).cancel
 
-    def _behind(self) -> tuple[LoopThread, RunningDeadLetters]:
-        thread, running = self._cluster._behind()
+    def _thread_and_object(self) -> tuple[LoopThread, RunningDeadLetters]:
+        thread, running = self._cluster._thread_and_object()
         return thread, RunningDeadLetters(running, self.group)
 
 

@@ -13,27 +13,27 @@ class ClusterFacts(Face[RunningCluster]):
     @property
     def namesrv(self) -> str:
         """The nameserver's address, as in NAMESRV_ADDR. With several nameservers: all, separated by semicolons."""
-        return self._behind()[1].cluster.namesrv
+        return self._thread_and_object()[1].cluster.namesrv
 
     @property
     def nameserver_addresses(self) -> dict[str, str]:
         """The address of each nameserver by its name: nameserver, nameserver-2, ..."""
-        return self._behind()[1].cluster.plan.nameserver_addresses
+        return self._thread_and_object()[1].cluster.plan.nameserver_addresses
 
     @property
     def addresses(self) -> dict[str, str]:
         """The address of each broker by its name."""
-        return self._behind()[1].cluster.addresses
+        return self._thread_and_object()[1].cluster.addresses
 
     @property
     def replica_addresses(self) -> dict[str, str]:
         """The address of each slave by its name: broker-a-1, broker-a-2, broker-b-1 ..."""
-        return self._behind()[1].cluster.plan.replica_addresses
+        return self._thread_and_object()[1].cluster.plan.replica_addresses
 
     @property
     def grpc_endpoint(self) -> str:
         """The address for RocketMQ 5 clients. Raises: ClientError (the cluster has no gRPC endpoint)."""
-        endpoint = self._behind()[1].cluster.plan.grpc_endpoint
+        endpoint = self._thread_and_object()[1].cluster.plan.grpc_endpoint
         if endpoint is None:
             raise ClientError("this cluster has no gRPC endpoint; use Cluster(grpc=True)")
         return endpoint
@@ -41,12 +41,12 @@ class ClusterFacts(Face[RunningCluster]):
     @property
     def directory(self) -> str:
         """The folder with the data."""
-        return self._behind()[1].cluster.folder.path
+        return self._thread_and_object()[1].cluster.folder.path
 
     @property
     def pids(self) -> dict[str, int]:
         """The process ids of everything that runs, by name. In a thread: the id of this process."""
-        return self._behind()[1].cluster.pids
+        return self._thread_and_object()[1].cluster.pids
 
 
 C = TypeVar("C", bound=ClusterFacts)

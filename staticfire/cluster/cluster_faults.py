@@ -62,8 +62,8 @@ class ClusterFaultsFace(Face[RunningFaults]):
     def __init__(self, cluster: Face[RunningCluster] | RemoteCluster) -> None:
         self._cluster = cluster
 
-    def _behind(self) -> tuple[LoopThread, RunningFaults]:
-        thread, running = self._cluster._behind()
+    def _thread_and_object(self) -> tuple[LoopThread, RunningFaults]:
+        thread, running = self._cluster._thread_and_object()
         return thread, RunningFaults(running)
 
 
@@ -133,9 +133,9 @@ class AwaitedFaults(ClusterFaultsFace):
 class AwaitedFault:
     """A rule that is added when this is awaited. `async with` adds it, and removes it at the end of the block."""
 
-    def __init__(self, faults: AwaitedFaults, said: Mapping[str, object]) -> None:
+    def __init__(self, faults: AwaitedFaults, rule: Mapping[str, object]) -> None:
         self._faults = faults
-        self._said = said
+        self._rule = rule
         self.number = 0
         self.words = ""
         self.notes: list[str] = []
@@ -155,7 +155,7 @@ class AwaitedFault:
         return self._added().__await__()
 
     async def _added(self) -> Self:
-        added = await self._faults.add_now(self._said)
+        added = await self._faults.add_now(self._rule)
         self.number, self.words, self.notes = added.number, added.words, added.notes
         return self
 

@@ -60,7 +60,7 @@ class RunningUsers:
         await self._set(name, "Deny", resource, actions, sources)
 
     async def remove_policy(self, name: str, resource: str) -> None:
-        """Remove what the policies of a user say about a resource. Raises: UsageError, BrokerAnswer."""
+        """Remove the entries about a resource from the policies of a user. Raises: UsageError, BrokerAnswer."""
         from staticfire.client.admin.access import resource_of
 
         async with self._cluster.access() as access:
@@ -80,8 +80,8 @@ class ClusterUsersFace(Face[RunningUsers]):
     def __init__(self, cluster: Face[RunningCluster]) -> None:
         self._cluster = cluster
 
-    def _behind(self) -> tuple[LoopThread, RunningUsers]:
-        thread, running = self._cluster._behind()
+    def _thread_and_object(self) -> tuple[LoopThread, RunningUsers]:
+        thread, running = self._cluster._thread_and_object()
         return thread, RunningUsers(running)
 
 

@@ -61,5 +61,5 @@ class RemoteCluster(Face[RemoteRunning]):
         self._thread = thread
         self._running = RemoteRunning(namesrv)
 
-    def _behind(self) -> tuple[LoopThread, RemoteRunning]:
+    def _thread_and_object(self) -> tuple[LoopThread, RemoteRunning]:
         return self._thread, self._running

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class RunningCluster:  # house: a few lines for each thing that is asked of a cluster
+class RunningCluster:  # house: a few lines for each operation of a cluster
     """A nameserver and brokers, in processes or in a thread."""
 
     def __init__(self, cluster: "EmbeddedCluster | ProcessCluster", stack: AsyncExitStack) -> None:
@@ -51,21 +51,21 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
             raise UsageError(f"{topic!r} is not the name of a topic: it must be a str")
         if not is_whole(queues) or queues < 1:
             raise UsageError(f"queues={queues!r}: the number of queues per broker must be a whole number of at least 1")
-        await self._asked(lambda admin: admin.create_topic(topic, queues))
+        await self._with_admin(lambda admin: admin.create_topic(topic, queues))
 
     async def members(self, group: str) -> "list[ClientConnection]":
         """Return the clients that consume in a group now, sorted by client id; an empty list for an unknown group.
 
         Raises: BrokerAnswer, NetworkError.
         """
-        return await self._asked(lambda admin: admin.members(group))
+        return await self._with_admin(lambda admin: admin.members(group))
 
     async def group(self, group: str) -> "GroupView":
         """Return the state of a group: members, their queues, offsets and rates, and warnings.
 
         Raises: GroupNotFound, NetworkError.
         """
-        return await self._asked(lambda admin: admin.group(group))
+        return await self._with_admin(lambda admin: admin.group(group))
 
     async def explain(self, group: str, topic: str | None = None) -> "Explanation":
         """Return the reasons why a group doesn't consume, or that it does. `str()` gives a text. See docs/explain.md.
@@ -75,7 +75,7 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
         """
         from staticfire.client.explain.explainer import explain_group
 
-        return await self._asked(lambda admin: explain_group(admin, group, topic))
+        return await self._with_admin(lambda admin: explain_group(admin, group, topic))
 
     async def journal(
         self,
@@ -91,7 +91,7 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
         `client`: a client id, or one part of it, such as the instance name.
         Raises: UsageError, BrokerAnswer, NetworkError.
         """
-        return await self._asked(
+        return await self._with_admin(
             lambda admin: admin.journal(
                 *kinds, client=client, group=group, topic=topic, queue_id=queue_id, broker_name=broker
             )
@@ -110,14 +110,14 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
 
         Raises: as `journal`.
         """
-        return await self._asked(lambda admin: admin.requests(code, client, group, topic, queue_id, broker))
+        return await self._with_admin(lambda admin: admin.requests(code, client, group, topic, queue_id, broker))
 
     async def dead_letters(self) -> dict[str, int]:
         """Return the number of dead letters by group, without the groups that have none.
 
         Raises: BrokerAnswer, NetworkError.
         """
-        return await self._asked(lambda admin: admin.dead_letters())
+        return await self._with_admin(lambda admin: admin.dead_letters())
 
     async def on_sent_back(self, hook: "Callable[[SentBack], object]") -> Callable[[], None]:
         """Call a plain function with each message that a consumer sends back, before the broker responds to it.
@@ -206,7 +206,7 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
             return await replicas.failover(broker, to, losing)
 
     async def replication(self) -> "list[dict[str, Any]]":
-        """Return all masters and slaves: who copies whom, how far behind, in sync or not. Raises: NetworkError."""
+        """Return all masters and slaves: which one a slave copies, how far, in sync or not. Raises: NetworkError."""
         from staticfire.client.admin.replica_view import object_of
 
         async with self._replicas() as replicas:
@@ -236,7 +236,7 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
         from staticfire.failover.replicas import ReplicaAdmin
 
         async with self.pool() as pool:
-            yield ReplicaAdmin.asking(pool, self.cluster.namesrv)
+            yield ReplicaAdmin.at_nameservers(pool, self.cluster.namesrv)
 
     async def _masters(self, pool: "ConnectionPool") -> dict[str, str]:
         """Return the addresses of the brokers that accept changes. Raises: NetworkError."""
@@ -244,7 +244,7 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
 
         cluster = self.cluster
         has_slaves = bool(cluster.replica_addresses)
-        return await ReplicaAdmin.asking(pool, cluster.namesrv).masters() if has_slaves else cluster.addresses
+        return await ReplicaAdmin.at_nameservers(pool, cluster.namesrv).masters() if has_slaves else cluster.addresses
 
     # -- processes -----------------------------------------------------------------------------------------------
 
@@ -331,9 +331,9 @@ class RunningCluster:  # house: a few lines for each thing that is asked of a cl
         async with Admin(self.cluster.namesrv, settings) as admin:
             yield AccessAdmin(admin)
 
-    async def _asked(self, ask: "Callable[[Admin], Awaitable[T]]") -> T:
+    async def _with_admin(self, call: "Callable[[Admin], Awaitable[T]]") -> T:
         from staticfire.client import Admin, ClientSettings
 
         settings = ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
         async with Admin(self.cluster.namesrv, settings) as admin:
-            return await ask(admin)
+            return await call(admin)

@@ -3,7 +3,8 @@
 - `port.py`: opens the endpoint; `site.py`: serves requests; `half_requests.py`: closes incomplete requests; `tls.py`:
   TLS on the same port
 - `access.py`, `hosts.py`: which requests are accepted; `view.py`: the interface of a cluster
-- `routes.py`: how a route is declared; `asked.py`: the cluster as its handlers see it; `all_routes.py`: all routes
+- `routes.py`: how a route is declared; `all_routes.py`: all routes; `controlled_cluster.py`: the cluster as handlers
+  see it
 - `openapi.py`: the description of all routes, for programs and for people
 - `cluster.py`: the cluster as a whole; `health.py`: whether clients can use it; `reset.py`: empty the cluster;
   `snapshots.py`: save and restore it; `putting_back.py`: the routes for that

@@ -18,20 +18,20 @@ OPEN_PATHS = frozenset({"/health"})
 """Paths that need no token: health checks of containers and service meshes, which read only the status."""
 
 
-def check_access(host: str, token: str, said: str = "--control-token, or STATICFIRE_CONTROL_TOKEN") -> None:
-    """Refuse an endpoint that anyone could use. `said`: how to give a token. Raises: UsageError."""
+def check_access(host: str, token: str, how: str = "--control-token, or STATICFIRE_CONTROL_TOKEN") -> None:
+    """Refuse an endpoint that anyone could use. `how`: the ways to give a token. Raises: UsageError."""
     if token and len(token) < TOKEN_CHARS_MIN:
         raise UsageError(
-            f"the token of the control endpoint is too short: {TOKEN_CHARS_MIN} characters or more ({said})"
+            f"the token of the control endpoint is too short: {TOKEN_CHARS_MIN} characters or more ({how})"
         )
     if token and (not token.isascii() or not token.isprintable() or " " in token):
         raise UsageError(
-            f"the token of the control endpoint is sent in a header: use letters, digits and signs only ({said})"
+            f"the token of the control endpoint is sent in a header: use letters, digits and signs only ({how})"
         )
     if not token and not is_loopback(host):
         raise UsageError(
             f"the control endpoint at {host} could be used by anyone who reaches it, also to reset the cluster: "
-            f"set a token ({said}), or let it listen on 127.0.0.1"
+            f"set a token ({how}), or let it listen on 127.0.0.1"
         )
 
 

@@ -26,10 +26,10 @@ STORED, DELIVERED = "msgPutTotalTodayNow", "msgGetTotalTodayNow"
 BOOTED, BEHIND = "bootTimestamp", "dispatchBehindBytes"
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return all brokers."""
-    async with asked.cluster.admin() as admin:
-        view = asked.cluster.view
+    async with call.cluster.admin() as admin:
+        view = call.cluster.view
         return Reply({"brokers": await list_brokers(admin, {**view.addresses, **view.replica_addresses})})
 
 

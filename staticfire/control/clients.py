@@ -35,9 +35,9 @@ class WantedConsumption(msgspec.Struct, forbid_unknown_fields=True):
     client: Annotated[str, msgspec.Meta(description="the id of a member; empty: any member")] = ""
 
 
-async def producers(asked: ControlCall) -> Reply:
+async def producers(call: ControlCall) -> Reply:
     """Return all producers."""
-    async with asked.cluster.admin() as admin:
+    async with call.cluster.admin() as admin:
         masters = await admin.masters()
         parts = await asyncio.gather(*(_producers_at(admin, name, at) for name, at in masters.items()))
     found = sorted(
@@ -68,12 +68,12 @@ async def _producers_at(admin: Admin, name: str, address: str) -> list[dict[str,
     ]
 
 
-async def member(asked: ControlCall) -> Reply:
+async def member(call: ControlCall) -> Reply:
     """Return what a member of a group reports about itself."""
-    group, client_id = asked.place["group"], asked.place["client"]
-    request = GetConsumerRunningInfo(group, client_id, jstack_enable=asked.query.get("stack", False))
+    group, client_id = call.place["group"], call.place["client"]
+    request = GetConsumerRunningInfo(group, client_id, jstack_enable=call.query.get("stack", False))
     refused = "it reports no state"
-    async with asked.cluster.admin() as admin:
+    async with call.cluster.admin() as admin:
         for address in (await admin.masters()).values():
             answer = await admin.client.pool.ask(address, request, ADMIN_TIMEOUT_MS)
             if answer.code == SUCCESS and answer.body is not None:
@@ -98,11 +98,11 @@ def _shown(group: str, client_id: str, info: ConsumerRunningInfo) -> dict[str, A
     }
 
 
-async def consume(asked: ControlCall) -> Reply:
+async def consume(call: ControlCall) -> Reply:
     """Let a member consume a message."""
-    wanted: WantedConsumption = read_body(asked.body, WantedConsumption, FORMS)
-    group = asked.place["group"]
-    async with asked.cluster.admin() as admin:
+    wanted: WantedConsumption = read_body(call.body, WantedConsumption, FORMS)
+    group = call.place["group"]
+    async with call.cluster.admin() as admin:
         found = await admin.find(wanted.id)
         if not found:
             return Reply({"error": f"no message has the id {wanted.id}"}, 404)

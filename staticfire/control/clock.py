@@ -38,24 +38,24 @@ _ACTIONS: dict[str, Callable[[ClusterClock], Awaitable[ClockReport]]] = {
 }
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return the state of message time."""
-    return Reply((await asked.cluster.clock.now()).as_json())
+    return Reply((await call.cluster.clock.now()).as_json())
 
 
-async def go_on(asked: ControlCall) -> Reply:
+async def go_on(call: ControlCall) -> Reply:
     """Set the mode that is in the body or the query string."""
-    wanted, clock = _mode(asked.query, asked.body), asked.cluster.clock
+    wanted, clock = _mode(call.query, call.body), call.cluster.clock
     report = await (clock.scale(wanted.rate) if wanted.rate is not None else _ACTIONS[wanted.mode](clock))
     return Reply(report.as_json())
 
 
-async def advance(asked: ControlCall) -> Reply:
+async def advance(call: ControlCall) -> Reply:
     """Move message time forward as the query string requests."""
-    query = asked.query
+    query = call.query
     if ("by" in query) == ("to" in query):
         raise UsageError("an advance needs ?by=2h or ?to=2027-01-01T00:00:00Z, one of them")
-    report = await asked.cluster.clock.advance(
+    report = await call.cluster.clock.advance(
         parse_duration(query["by"]) if "by" in query else None,
         parse_moment(query["to"]) if "to" in query else None,
         parse_duration(query["settle"]) if "settle" in query else None,

@@ -5,15 +5,15 @@ from staticfire.control.reset import reset
 from staticfire.control.routes import ControlCall, Reply, Route
 
 
-async def health(asked: ControlCall) -> Reply:
+async def health(call: ControlCall) -> Reply:
     """Return whether clients can use the cluster."""
-    wrong = await complaints(asked.cluster.pool, asked.cluster.view)
+    wrong = await complaints(call.cluster.pool, call.cluster.view)
     return Reply({"healthy": not wrong, "problems": wrong}, 503 if wrong else 200)
 
 
-async def forget(asked: ControlCall) -> Reply:
+async def forget(call: ControlCall) -> Reply:
     """Make the cluster empty, as after its start."""
-    return Reply(await reset(asked.cluster.pool, asked.cluster.namesrv, (await asked.cluster.masters()).values()))
+    return Reply(await reset(call.cluster.pool, call.cluster.namesrv, (await call.cluster.masters()).values()))
 
 
 ROUTES = (

@@ -34,18 +34,18 @@ class ResendOrder(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     again: bool = False
 
 
-async def counts(asked: ControlCall) -> Reply:
+async def counts(call: ControlCall) -> Reply:
     """Return the number of dead letters of each group."""
-    async with asked.cluster.admin() as admin:
+    async with call.cluster.admin() as admin:
         return Reply({"groups": await admin.dead_letters()})
 
 
-async def letters(asked: ControlCall) -> Reply:
+async def letters(call: ControlCall) -> Reply:
     """Return the oldest or newest dead letters of a group."""
-    group = asked.place["group"]
+    group = call.place["group"]
     try:
-        async with _queue(asked) as queue:
-            return Reply({"group": group, **await _chosen(queue, asked.query)})
+        async with _queue(call) as queue:
+            return Reply({"group": group, **await _chosen(queue, call.query)})
     except ClientError as error:
         return _not_found(error)
 
@@ -67,38 +67,38 @@ async def _chosen(queue: DeadLetterQueue, query: Mapping[str, Any]) -> dict[str,
     }
 
 
-async def letter(asked: ControlCall) -> Reply:
+async def letter(call: ControlCall) -> Reply:
     """Return one dead letter."""
     try:
-        async with _queue(asked) as queue:
-            return Reply((await queue.find(asked.place["letter"])).as_json())
+        async with _queue(call) as queue:
+            return Reply((await queue.find(call.place["letter"])).as_json())
     except ClientError as error:
         return _not_found(error)
 
 
-async def export(asked: ControlCall) -> Reply:
+async def export(call: ControlCall) -> Reply:
     """Return all dead letters. An unknown group is detected before the response starts, so that it gets a 404."""
     try:
-        async with _queue(asked) as queue:
+        async with _queue(call) as queue:
             await queue.count()
     except ClientError as error:
         return _not_found(error)
-    return Reply(_lines(asked), kind=LINES)
+    return Reply(_lines(call), kind=LINES)
 
 
-async def _lines(asked: ControlCall) -> AsyncIterator[bytes]:
-    async with _queue(asked) as queue:
+async def _lines(call: ControlCall) -> AsyncIterator[bytes]:
+    async with _queue(call) as queue:
         async for one in queue.read():
             yield msgspec.json.encode(one.as_json()) + b"\n"
 
 
-async def resend(asked: ControlCall) -> Reply:
+async def resend(call: ControlCall) -> Reply:
     """Resend some dead letters, or all."""
-    order = read_body(asked.body or b"{}", ResendOrder)
+    order = read_body(call.body or b"{}", ResendOrder)
     if order.is_all == bool(order.ids):
         raise UsageError('choose dead letters: either {"ids": ["broker-a/0/17"]} or {"all": true}')
     try:
-        async with _queue(asked) as queue:
+        async with _queue(call) as queue:
             report = await queue.resend(order.ids, to=order.to, only_group=order.only_group, again=order.again)
     except ResendInterrupted as interrupted:
         return Reply({"error": str(interrupted), **report_as_json(interrupted.report)}, 409)
@@ -114,9 +114,9 @@ def report_as_json(report: ResendReport) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _queue(asked: ControlCall) -> AsyncIterator[DeadLetterQueue]:
+async def _queue(call: ControlCall) -> AsyncIterator[DeadLetterQueue]:
     """Open the queue of the group in the path. Raises: ClientError (invalid name)."""
-    async with asked.cluster.connected() as client, DeadLetterQueue(asked.place["group"], client=client) as queue:
+    async with call.cluster.connected() as client, DeadLetterQueue(call.place["group"], client=client) as queue:
         yield queue
 
 

@@ -20,37 +20,37 @@ NUMBER_DIGITS_MAX = 9
 PREVIEW = "preview"
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return all rules."""
-    views = await asked.cluster.faults.all()
+    views = await call.cluster.faults.all()
     return Reply({"faults": [view.as_json() for view in views], "silent": views.silent})
 
 
-async def add(asked: ControlCall) -> Reply:
+async def add(call: ControlCall) -> Reply:
     """Add a rule, or only return how it would be added."""
-    words = dict(_words(asked.query, asked.body))
+    words = dict(_words(call.query, call.body))
     is_preview = words.pop(PREVIEW, False)
     if not isinstance(is_preview, bool):
         raise UsageError(f"{PREVIEW} is true or false, not {is_preview!r}")
-    faults = asked.cluster.faults
+    faults = call.cluster.faults
     return Reply((await (faults.preview(words) if is_preview else faults.add(words))).as_json())
 
 
-async def remove(asked: ControlCall) -> Reply:
+async def remove(call: ControlCall) -> Reply:
     """Remove a rule."""
-    number = asked.place["number"]
+    number = call.place["number"]
     if not (number.isdecimal() and number.isascii() and len(number) <= NUMBER_DIGITS_MAX):
         raise UsageError(f"{number} isn't the number of a rule")
     try:
-        await asked.cluster.faults.remove(int(number))
+        await call.cluster.faults.remove(int(number))
     except UsageError as error:
         return Reply({"error": str(error)}, 404)
     return Reply({"removed": 1})
 
 
-async def clear(asked: ControlCall) -> Reply:
+async def clear(call: ControlCall) -> Reply:
     """Remove all rules."""
-    return Reply({"removed": await asked.cluster.faults.clear()})
+    return Reply({"removed": await call.cluster.faults.clear()})
 
 
 def _words(query: Mapping[str, Any], body: bytes) -> Mapping[str, object]:

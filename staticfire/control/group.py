@@ -21,13 +21,13 @@ SURVEY = Parameter(
 )
 
 
-async def show_all(asked: ControlCall) -> Reply:
+async def show_all(call: ControlCall) -> Reply:
     """Return all groups, or a page of them."""
-    has_all = asked.query.get("all", False)
-    async with asked.cluster.admin() as admin:
-        totals = None if asked.query.get("survey", True) else await group_totals(admin)
+    has_all = call.query.get("all", False)
+    async with call.cluster.admin() as admin:
+        totals = None if call.query.get("survey", True) else await group_totals(admin)
         if totals is not None:
-            found = await _of_totals(totals, asked.query, has_all)
+            found = await _of_totals(totals, call.query, has_all)
         else:
             names = await (admin.groups() if has_all else own_groups(admin))
             ranks = {
@@ -35,8 +35,8 @@ async def show_all(asked: ControlCall) -> Reply:
                 "deadLetters": admin.dead_letters,
                 "members": lambda: member_counts(admin, names),
             }
-            found = await listed(names, asked.query, lambda some: list_groups(admin, names=some), "group", ranks)
-    return Reply({"groups": found.pop("rows"), **(found if asked.query.keys() - {"all", "survey"} else {})})
+            found = await listed(names, call.query, lambda some: list_groups(admin, names=some), "group", ranks)
+    return Reply({"groups": found.pop("rows"), **(found if call.query.keys() - {"all", "survey"} else {})})
 
 
 async def _of_totals(totals: list[dict[str, Any]], query: Mapping[str, Any], has_all: bool) -> dict[str, Any]:
@@ -49,18 +49,18 @@ async def _of_totals(totals: list[dict[str, Any]], query: Mapping[str, Any], has
     return await listed([*by_name], query, read, "group", ranks_of([*by_name.values()], "group"))
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return the state of a group."""
-    async with asked.cluster.admin() as admin:
-        return Reply((await admin.group(asked.place["group"])).as_json())
+    async with call.cluster.admin() as admin:
+        return Reply((await admin.group(call.place["group"])).as_json())
 
 
-async def explain(asked: ControlCall) -> Reply:
+async def explain(call: ControlCall) -> Reply:
     """Return why a group consumes nothing."""
     from staticfire.client.explain.explainer import explain_group
 
-    async with asked.cluster.admin() as admin:
-        found = await explain_group(admin, asked.place["group"], asked.query.get("topic") or None)
+    async with call.cluster.admin() as admin:
+        found = await explain_group(admin, call.place["group"], call.query.get("topic") or None)
         return Reply(found.as_json())
 
 

@@ -45,30 +45,30 @@ class NewGroup(GroupChange, kw_only=True, rename="camel", forbid_unknown_fields=
     group: str
 
 
-async def create(asked: ControlCall) -> Reply:
+async def create(call: ControlCall) -> Reply:
     """Create a group."""
-    wanted: NewGroup = read_body(asked.body, NewGroup, FORMS)
-    async with asked.cluster.admin() as admin:
+    wanted: NewGroup = read_body(call.body, NewGroup, FORMS)
+    async with call.cluster.admin() as admin:
         return await checked(create_group(admin, wanted.group, wanted.wish()))
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return the configuration of a group."""
-    async with asked.cluster.admin() as admin:
-        return Reply(await group_facts(admin, asked.place["group"]))
+    async with call.cluster.admin() as admin:
+        return Reply(await group_facts(admin, call.place["group"]))
 
 
-async def change(asked: ControlCall) -> Reply:
+async def change(call: ControlCall) -> Reply:
     """Change a group."""
-    wanted: GroupChange = read_body(asked.body, GroupChange, CHANGE_FORMS)
-    async with asked.cluster.admin() as admin:
-        return await checked(change_group(admin, asked.place["group"], wanted.wish()))
+    wanted: GroupChange = read_body(call.body, GroupChange, CHANGE_FORMS)
+    async with call.cluster.admin() as admin:
+        return await checked(change_group(admin, call.place["group"], wanted.wish()))
 
 
-async def delete(asked: ControlCall) -> Reply:
+async def delete(call: ControlCall) -> Reply:
     """Delete a group."""
-    group = asked.place["group"]
-    async with asked.cluster.admin() as admin:
+    group = call.place["group"]
+    async with call.cluster.admin() as admin:
         await delete_group(admin, group)
         return Reply({"deleted": group})
 

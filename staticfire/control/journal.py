@@ -27,34 +27,34 @@ _CHOSEN = (
 )
 
 
-async def events(asked: ControlCall) -> Reply:
+async def events(call: ControlCall) -> Reply:
     """Return the recorded events."""
-    kinds = [kind.strip() for kind in asked.query.get("kind", "").split(",") if kind.strip()]
-    async with asked.cluster.admin() as admin:
+    kinds = [kind.strip() for kind in call.query.get("kind", "").split(",") if kind.strip()]
+    async with call.cluster.admin() as admin:
         try:
-            return _shown(await admin.journal(*kinds, **_wanted(asked), newest=asked.query.get("max")), asked)
+            return _shown(await admin.journal(*kinds, **_wanted(call), newest=call.query.get("max")), call)
         except BrokerAnswer as error:
             return _none_kept(error)
 
 
-async def requests(asked: ControlCall) -> Reply:
+async def requests(call: ControlCall) -> Reply:
     """Return the recorded requests."""
-    code: str = asked.query.get("code", "")
-    async with asked.cluster.admin() as admin:
+    code: str = call.query.get("code", "")
+    async with call.cluster.admin() as admin:
         try:
-            return _shown(await admin.requests(code_of(code) if code else None, **_wanted(asked)), asked)
+            return _shown(await admin.requests(code_of(code) if code else None, **_wanted(call)), call)
         except BrokerAnswer as error:
             return _none_kept(error)
 
 
-def _wanted(asked: ControlCall) -> dict[str, Any]:
-    query = asked.query
+def _wanted(call: ControlCall) -> dict[str, Any]:
+    query = call.query
     named = {name: query[name] for name in ("client", "group", "topic") if query.get(name)}
     return {**named, "queue_id": query.get("queue"), "broker_name": query.get("broker") or None}
 
 
-def _shown(found: JournalRecords, asked: ControlCall) -> Reply:
-    records_max = asked.query.get("max")
+def _shown(found: JournalRecords, call: ControlCall) -> Reply:
+    records_max = call.query.get("max")
     shown = found if records_max is None else found[-records_max:]
     return Reply({"dropped": found.dropped, "records": [msgspec.to_builtins(one) for one in shown]})
 

@@ -28,28 +28,28 @@ from staticfire.protocol.names import TOOLS_GROUP
 SHOWN, SHOWN_MAX, FOUND_MAX = 20, 1_000, 64
 
 
-async def topics(asked: ControlCall) -> Reply:
+async def topics(call: ControlCall) -> Reply:
     """Return all topics, or a page of them."""
-    async with asked.cluster.admin() as admin:
-        names = await (admin.topics() if asked.query.get("all", False) else own_topics(admin))
-        column = asked.query.get("sort", "").lstrip("-")
+    async with call.cluster.admin() as admin:
+        names = await (admin.topics() if call.query.get("all", False) else own_topics(admin))
+        column = call.query.get("sort", "").lstrip("-")
         known = await topic_ranks(admin, column) if column in ("queues", "messages") else None
         ranks = {} if known is None else {column: known_ranks(known)}
-        found = await listed(names, asked.query, lambda some: list_topics(admin, names=some), "topic", ranks)
-    return Reply({"topics": found.pop("rows"), **(found if asked.query.keys() - {"all"} else {})})
+        found = await listed(names, call.query, lambda some: list_topics(admin, names=some), "topic", ranks)
+    return Reply({"topics": found.pop("rows"), **(found if call.query.keys() - {"all"} else {})})
 
 
-async def peek(asked: ControlCall) -> Reply:
+async def peek(call: ControlCall) -> Reply:
     """Return messages of a topic."""
-    query, topic = asked.query, asked.place["topic"]
+    query, topic = call.query, call.place["topic"]
     offset, is_last = query.get("offset"), query.get("last", False)
     if is_last and offset is not None:
         raise UsageError("last and offset exclude each other")
-    async with asked.cluster.connected() as client, PullConsumer(TOOLS_GROUP, client=client) as consumer:
+    async with call.cluster.connected() as client, PullConsumer(TOOLS_GROUP, client=client) as consumer:
         try:
             queues = await consumer.queues(topic)
         except TopicNotFound as error:
-            async with asked.cluster.admin() as admin:
+            async with call.cluster.admin() as admin:
                 hint = did_you_mean(topic, await admin.topics())
             return Reply({"error": f"{error.remark}{hint}", "code": "TOPIC_NOT_EXIST"}, 404)
         chosen = _chosen(queues, query.get("broker") or None, query.get("queue"))
@@ -67,12 +67,12 @@ def _chosen(queues: list[MessageQueue], broker_name: str | None, queue_id: int |
     return found
 
 
-async def find(asked: ControlCall) -> Reply:
+async def find(call: ControlCall) -> Reply:
     """Return messages with an id or a key, and their lives."""
-    query, text = asked.query, asked.place["id"]
+    query, text = call.query, call.place["id"]
     begin, end = query.get("from"), query.get("to")
     times = 0 if begin is None else parse_moment(begin), FOREVER if end is None else parse_moment(end)
-    async with asked.cluster.admin() as admin:
+    async with call.cluster.admin() as admin:
         messages = await admin.find(text, query.get("topic") or None, *times, query.get("max", SHOWN))
         reader = LifeReader(admin)
         ids = {one.message_id for one in messages} if query.get("lives", True) else set()

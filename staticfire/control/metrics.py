@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from staticfire.control.asked import ControlledCluster
+from staticfire.control.controlled_cluster import ControlledCluster
 from staticfire.control.routes import TEXT, ControlCall, Reply, Route
 from staticfire.protocol.errors import NetworkError, StaticfireError, broker_answer
 from staticfire.protocol.requests.statistics import GetMetrics, MetricRow
@@ -45,11 +45,11 @@ METRICS = {
 """All metrics with their descriptions. RocketMQ: BrokerMetricsConstant."""
 
 
-async def metrics(asked: ControlCall) -> Reply:
+async def metrics(call: ControlCall) -> Reply:
     """Respond to a scrape."""
     from prometheus_client.exposition import generate_latest
 
-    families = list(families_of(await _rows(asked.cluster)))
+    families = list(families_of(await _rows(call.cluster)))
     return Reply(generate_latest(Scrape(families)).decode(), kind=TEXT)
 
 

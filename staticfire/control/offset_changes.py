@@ -34,11 +34,11 @@ class OffsetReset(msgspec.Struct, forbid_unknown_fields=True):
     preview: bool = False
 
 
-async def reset(asked: ControlCall) -> Reply:
+async def reset(call: ControlCall) -> Reply:
     """Move a group's offsets, or show what would be moved."""
-    wanted: OffsetReset = read_body(asked.body, OffsetReset, FORMS)
-    group, stored_ms = asked.place["group"], _stored_ms(wanted.to)
-    async with asked.cluster.admin() as admin:
+    wanted: OffsetReset = read_body(call.body, OffsetReset, FORMS)
+    group, stored_ms = call.place["group"], _stored_ms(wanted.to)
+    async with call.cluster.admin() as admin:
         if not await admin.has_group(group):
             raise GroupNotFound(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"no broker knows group {group}")
         rows = await _preview(admin, group, wanted, stored_ms)

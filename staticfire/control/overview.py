@@ -21,9 +21,9 @@ from staticfire.protocol.requests.statistics import BrokerConsumeStats, GetBroke
 SHOWN_MAX = 20
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return the overview."""
-    async with asked.cluster.admin() as admin:
+    async with call.cluster.admin() as admin:
         all_topics = await admin.topics()
         topics = own_among(all_topics, await admin.cluster_info())
         quick = await _from_totals(admin, len(topics), all_topics)

@@ -4,25 +4,25 @@ from staticfire.control import snapshots
 from staticfire.control.routes import ControlCall, Reply, Route
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return all snapshots."""
-    return Reply({"snapshots": await snapshots.saved(asked.cluster.pool, await asked.cluster.masters())})
+    return Reply({"snapshots": await snapshots.saved(call.cluster.pool, await call.cluster.masters())})
 
 
-async def save(asked: ControlCall) -> Reply:
+async def save(call: ControlCall) -> Reply:
     """Save the cluster as a snapshot."""
-    return Reply(await snapshots.save(asked.cluster.pool, await asked.cluster.masters(), asked.place["name"]))
+    return Reply(await snapshots.save(call.cluster.pool, await call.cluster.masters(), call.place["name"]))
 
 
-async def restore(asked: ControlCall) -> Reply:
+async def restore(call: ControlCall) -> Reply:
     """Restore a snapshot."""
-    cluster = asked.cluster
-    return Reply(await snapshots.restore(cluster.pool, cluster.namesrv, await cluster.masters(), asked.place["name"]))
+    cluster = call.cluster
+    return Reply(await snapshots.restore(cluster.pool, cluster.namesrv, await cluster.masters(), call.place["name"]))
 
 
-async def remove(asked: ControlCall) -> Reply:
+async def remove(call: ControlCall) -> Reply:
     """Remove a snapshot."""
-    name, cluster = asked.place["name"], asked.cluster
+    name, cluster = call.place["name"], call.cluster
     there = await snapshots.saved(cluster.pool, await cluster.masters())
     if name not in [one["name"] for one in there]:
         return Reply({"error": f"there is no snapshot {name}"}, 404)

@@ -20,12 +20,12 @@ from staticfire.protocol.errors import (
 WRONG_WORDS = frozenset({ResponseCode.INVALID_PARAMETER, ResponseCode.MESSAGE_ILLEGAL})
 
 
-def refusal(asked: str, error: StaticfireError) -> tuple[int, dict[str, Any]]:
-    """Return status and content of the response for an exception. `asked`: the request, like `GET /topics`."""
+def refusal(request_line: str, error: StaticfireError) -> tuple[int, dict[str, Any]]:
+    """Return status and content of the response for an exception. `request_line`: the request, like `GET /topics`."""
     if isinstance(error, UsageError | ClientError):
         return (409 if isinstance(error, ExistsAlready) else 400), {"error": str(error)}
     if not isinstance(error, BrokerAnswer):
-        return 502, {"error": f"{asked}: {error}"}
+        return 502, {"error": f"{request_line}: {error}"}
     if isinstance(error, NotAtRest | ClockBusy | SystemBusy):
         status = 409
     elif isinstance(error, GroupNotFound | TopicNotFound):

@@ -20,30 +20,30 @@ CONFLICT = 409
 COUNT_MAX = 1 << 31
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return all masters and slaves."""
-    replicas = await asked.cluster.replicas.all()
+    replicas = await call.cluster.replicas.all()
     return Reply({"replicas": [object_of(one, replicas) for one in replicas]})
 
 
-async def control(asked: ControlCall) -> Reply:
+async def control(call: ControlCall) -> Reply:
     """Hold, release or delay a copy."""
-    query, lag = asked.query, asked.query.get("lag")
+    query, lag = call.query, call.query.get("lag")
     lag_ms = None if lag is None else 0 if lag == "0" else parse_duration(lag)
     request = ControlReplication(query.get("hold"), lag_ms, bool(query.get("sync")))
-    admin = asked.cluster.replicas
+    admin = call.cluster.replicas
     try:
-        changed = await admin.control(asked.place["slave"], request)
+        changed = await admin.control(call.place["slave"], request)
     except ClientError as error:
         return Reply({"error": str(error)}, 404)
     return Reply(object_of(changed, await admin.all(changed.broker_name)))
 
 
-async def failover(asked: ControlCall) -> Reply:
+async def failover(call: ControlCall) -> Reply:
     """Let a slave take over."""
-    query = asked.query
+    query = call.query
     try:
-        done = await asked.cluster.replicas.failover(asked.place["broker"], query.get("to"), query.get("losing"))
+        done = await call.cluster.replicas.failover(call.place["broker"], query.get("to"), query.get("losing"))
     except ClientError as error:
         return Reply({"error": str(error)}, CONFLICT)
     told: dict[str, Any] = msgspec.to_builtins(done)

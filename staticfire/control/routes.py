@@ -15,7 +15,7 @@ import msgspec
 from staticfire.protocol.errors import UsageError
 
 if TYPE_CHECKING:
-    from staticfire.control.asked import ControlledCluster
+    from staticfire.control.controlled_cluster import ControlledCluster
 
 JSON, LINES, TEXT, HTML = "application/json", "application/x-ndjson", "text/plain", "text/html"
 WHOLE_MAX = (1 << 63) - 1

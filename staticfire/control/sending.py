@@ -51,13 +51,13 @@ class NewMessage(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
         )  # fmt: skip
 
 
-async def send(asked: ControlCall) -> Reply:
+async def send(call: ControlCall) -> Reply:
     """Send one message."""
-    wanted: NewMessage = read_body(asked.body, NewMessage, FORMS)
-    message = wanted.message(asked.place["topic"])
+    wanted: NewMessage = read_body(call.body, NewMessage, FORMS)
+    message = wanted.message(call.place["topic"])
     selector = by_hash if wanted.order_key else None
-    settings = ProducerSettings(client=asked.cluster.client_settings)
-    async with Producer(GROUP, asked.cluster.namesrv, settings) as producer:
+    settings = ProducerSettings(client=call.cluster.client_settings)
+    async with Producer(GROUP, call.cluster.namesrv, settings) as producer:
         try:
             result = await producer.send(message, selector=selector, key=wanted.order_key or None)
         except TopicNotFound as error:

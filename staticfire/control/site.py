@@ -20,7 +20,7 @@ from aiohttp import web
 from staticfire.client import ClientSettings
 from staticfire.control.access import Access
 from staticfire.control.all_routes import ROUTES, paths
-from staticfire.control.asked import ControlledCluster
+from staticfire.control.controlled_cluster import ControlledCluster
 from staticfire.control.dashboard_place import DASHBOARD, wants_page
 from staticfire.control.half_requests import HALF_REQUEST_S, HalfRequests
 from staticfire.control.refusals import refusal
@@ -132,38 +132,38 @@ class ControlSite:
 
     @web.middleware
     async def _errors_as_json(self, request: web.Request, handler: Served) -> web.StreamResponse:
-        asked = f"{request.method} {request.path}"
+        request_line = f"{request.method} {request.path}"
         address = request.transport.get_extra_info("sockname")[0] if request.transport else ""
         origin = request.headers.get("Origin")
         if words := self._access.why_foreign(request.headers.getall("Host", []), origin, address):
-            return _json(403, {"error": f"{asked}: {words}"})
+            return _json(403, {"error": f"{request_line}: {words}"})
         if wants_page(request.method, request.path, request.headers.get("Accept", "")):
             return web.Response(status=302, headers={"Location": f"{DASHBOARD}/", "Vary": "Accept"})
         # Pages check it themselves, since they may also have the cookie of a login.
         is_page = f"{request.path}/".startswith(f"{DASHBOARD}/")
         if not is_page and (words := self._access.why_locked(request.path, request.headers.get("Authorization"))):
-            answer = _json(401, {"error": f"{asked}: {words}"})
+            answer = _json(401, {"error": f"{request_line}: {words}"})
             answer.headers["WWW-Authenticate"] = "Bearer"
             return answer
         try:
             return await handler(request)
         except web.HTTPMethodNotAllowed as wrong:
             allowed = ", ".join(sorted(wrong.allowed_methods))
-            answer = _json(405, {"error": f"{asked}: use {allowed}", "paths": paths()})
+            answer = _json(405, {"error": f"{request_line}: use {allowed}", "paths": paths()})
             answer.headers["Allow"] = allowed
             return answer
         except web.HTTPException as wrong:
             reason = wrong.reason + (_alike(request.path) if wrong.status == 404 else "")
-            return _json(wrong.status, {"error": f"{asked}: {reason}", "paths": paths()})
+            return _json(wrong.status, {"error": f"{request_line}: {reason}", "paths": paths()})
         except web.RequestPayloadError as error:
-            return _json(400, {"error": f"{asked}: the body can't be read: {_line(error)}"})
+            return _json(400, {"error": f"{request_line}: the body can't be read: {_line(error)}"})
         except ConnectionError as error:  # The client has disconnected.
-            return _json(400, {"error": f"{asked}: {error}"})
+            return _json(400, {"error": f"{request_line}: {error}"})
         except StaticfireError as error:
-            return _json(*refusal(asked, error))
+            return _json(*refusal(request_line, error))
         except Exception as error:  # An internal error concerns one request only.  # noqa: BLE001
-            log.error("control_failed", asked=asked, error=repr(error))
-            return _json(500, {"error": f"{asked}: {type(error).__name__}: {error}"})
+            log.error("control_failed", request_line=request_line, error=repr(error))
+            return _json(500, {"error": f"{request_line}: {type(error).__name__}: {error}"})
 
 
 def _served(route: Route, cluster: ControlledCluster) -> Served:

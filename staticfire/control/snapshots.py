@@ -94,12 +94,12 @@ async def _by_broker(pool: ConnectionPool, brokers: Mapping[str, str]) -> dict[s
 
 async def _ask_all(pool: ConnectionPool, addresses: Iterable[str], request: Request, what: str) -> list[Answer]:
     """Query all servers at once. When all have responded, raise the first error. Raises: NetworkError, BrokerAnswer."""
-    asked = list(addresses)
+    servers = list(addresses)
     answers = await asyncio.gather(
-        *(pool.ask(address, request, TIMEOUT_MS) for address in asked), return_exceptions=True
+        *(pool.ask(address, request, TIMEOUT_MS) for address in servers), return_exceptions=True
     )
     done: list[Answer] = []
-    for address, answer in zip(asked, answers, strict=True):
+    for address, answer in zip(servers, answers, strict=True):
         if isinstance(answer, BaseException):
             raise answer
         if answer.code != 0:

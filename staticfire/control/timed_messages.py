@@ -14,15 +14,15 @@ from staticfire.protocol.durations import MOMENT_FORMS, parse_moment
 from staticfire.protocol.names import TOOLS_GROUP
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return the messages of a topic that were stored in a range of times."""
-    query, topic = asked.query, asked.place["topic"]
+    query, topic = call.query, call.place["topic"]
     begin_ms = parse_moment(query["from"]) if query.get("from") else 0
     end_ms = parse_moment(query["to"]) if query.get("to") else FOREVER
     messages_max = query.get("max", SHOWN)
     found: list[ReceivedMessage] = []
-    settings = PullSettings(asked.cluster.client_settings)
-    async with PullConsumer(TOOLS_GROUP, asked.cluster.namesrv, settings) as consumer:
+    settings = PullSettings(call.cluster.client_settings)
+    async with PullConsumer(TOOLS_GROUP, call.cluster.namesrv, settings) as consumer:
         for queue in await consumer.queues(topic):
             is_wanted = query.get("broker") in (None, queue.broker_name)
             if is_wanted and query.get("queue") in (None, queue.queue_id):

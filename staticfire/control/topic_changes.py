@@ -48,24 +48,24 @@ class NewTopic(TopicChange, kw_only=True, rename="camel", forbid_unknown_fields=
     topic: str
 
 
-async def create(asked: ControlCall) -> Reply:
+async def create(call: ControlCall) -> Reply:
     """Create a topic."""
-    wanted: NewTopic = read_body(asked.body, NewTopic, FORMS)
-    async with asked.cluster.admin() as admin:
+    wanted: NewTopic = read_body(call.body, NewTopic, FORMS)
+    async with call.cluster.admin() as admin:
         return await checked(create_topic(admin, wanted.topic, wanted.wish()))
 
 
-async def change(asked: ControlCall) -> Reply:
+async def change(call: ControlCall) -> Reply:
     """Change a topic."""
-    wanted: TopicChange = read_body(asked.body, TopicChange, CHANGE_FORMS)
-    async with asked.cluster.admin() as admin:
-        return await checked(change_topic(admin, asked.place["topic"], wanted.wish()))
+    wanted: TopicChange = read_body(call.body, TopicChange, CHANGE_FORMS)
+    async with call.cluster.admin() as admin:
+        return await checked(change_topic(admin, call.place["topic"], wanted.wish()))
 
 
-async def delete(asked: ControlCall) -> Reply:
+async def delete(call: ControlCall) -> Reply:
     """Delete a topic."""
-    topic = asked.place["topic"]
-    async with asked.cluster.admin() as admin:
+    topic = call.place["topic"]
+    async with call.cluster.admin() as admin:
         await delete_topic(admin, topic)
         return Reply({"deleted": topic})
 

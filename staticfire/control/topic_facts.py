@@ -28,10 +28,10 @@ from staticfire.protocol.requests.topics import GetTopicConfig
 GROUPS_MAX = 20
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return a topic."""
-    async with asked.cluster.admin() as admin:
-        return Reply(await topic_facts(admin, asked.place["topic"]))
+    async with call.cluster.admin() as admin:
+        return Reply(await topic_facts(admin, call.place["topic"]))
 
 
 async def topic_facts(admin: Admin, topic: str) -> dict[str, Any]:
@@ -111,8 +111,8 @@ async def _groups_of(
     members = [len({client for one in some for client in one.members}) for some in parts]
     # Members that broadcast keep their offsets themselves.
     counted = [name for name, some in zip(names, parts, strict=True) if not any(one.broadcasts for one in some)]
-    asked = (_progress(admin, name, topic, brokers, firsts) for name in counted)
-    queues = dict(zip(counted, await asyncio.gather(*asked), strict=True))
+    surveys = (_progress(admin, name, topic, brokers, firsts) for name in counted)
+    queues = dict(zip(counted, await asyncio.gather(*surveys), strict=True))
     return [
         {
             "group": name,

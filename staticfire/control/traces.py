@@ -20,11 +20,11 @@ SHOWN, SHOWN_MAX = 100, 1_000
 MESSAGES_READ = 100
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return the newest events, or those of a message."""
-    query = asked.query
+    query = call.query
     topic, text = query.get("topic") or TRACE_TOPIC, query.get("id", "").strip()
-    async with asked.cluster.connected() as client, Admin(client=client) as admin:
+    async with call.cluster.connected() as client, Admin(client=client) as admin:
         try:
             if text:
                 traces = await read_traces(admin, text, topic)

@@ -1,9 +1,9 @@
-"""Users and policies over HTTP. Whoever may use the control endpoint may change them.
+"""Users and policies over HTTP. Every program that may use the control endpoint may change them.
 
 Behaviour
 - GET /users returns all users with their policies, never a secret. POST /users `{"user": "shop", "secret": "s3cret"}`
   adds one, PATCH /users/shop changes one, DELETE /users/shop removes it with its policies.
-- PUT /users/shop/policies `{"resource": "Topic:orders", "actions": "Pub,Sub"}` sets what its policies say about a
+- PUT /users/shop/policies `{"resource": "Topic:orders", "actions": "Pub,Sub"}` sets its policy about a
   resource; DELETE /users/shop/policies?resource=Topic:orders removes it.
 - GET /access returns what brokers refused lately, and which clients use which access keys.
 - 400 for invalid values and unknown users.
@@ -59,59 +59,59 @@ def shown(one: UserLine) -> dict[str, Any]:
     return {"user": one.name, "type": one.kind, "enabled": one.is_enabled, "policies": policies}
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return all users."""
-    async with asked.cluster.admin() as admin:
+    async with call.cluster.admin() as admin:
         return Reply({"users": [shown(one) for one in await AccessAdmin(admin).users()]})
 
 
-async def add(asked: ControlCall) -> Reply:
+async def add(call: ControlCall) -> Reply:
     """Add a user."""
-    wanted: NewUser = read_body(asked.body, NewUser, FORMS)
-    async with asked.cluster.admin() as admin:
+    wanted: NewUser = read_body(call.body, NewUser, FORMS)
+    async with call.cluster.admin() as admin:
         await AccessAdmin(admin).add_user(wanted.user, wanted.secret, wanted.super)
     return Reply({"user": wanted.user})
 
 
-async def change(asked: ControlCall) -> Reply:
+async def change(call: ControlCall) -> Reply:
     """Change a user."""
-    wanted: UserChange = read_body(asked.body, UserChange, CHANGE_FORMS)
-    async with asked.cluster.admin() as admin:
-        await AccessAdmin(admin).change_user(asked.place["user"], wanted.secret, wanted.super, wanted.enabled)
-    return Reply({"user": asked.place["user"]})
+    wanted: UserChange = read_body(call.body, UserChange, CHANGE_FORMS)
+    async with call.cluster.admin() as admin:
+        await AccessAdmin(admin).change_user(call.place["user"], wanted.secret, wanted.super, wanted.enabled)
+    return Reply({"user": call.place["user"]})
 
 
-async def remove(asked: ControlCall) -> Reply:
+async def remove(call: ControlCall) -> Reply:
     """Remove a user."""
-    async with asked.cluster.admin() as admin:
-        await AccessAdmin(admin).remove_user(asked.place["user"])
-    return Reply({"removed": asked.place["user"]})
+    async with call.cluster.admin() as admin:
+        await AccessAdmin(admin).remove_user(call.place["user"])
+    return Reply({"removed": call.place["user"]})
 
 
-async def set_policy(asked: ControlCall) -> Reply:
-    """Set what a user's policies say about a resource."""
-    wanted: PolicyChange = read_body(asked.body, PolicyChange, POLICY_FORMS)
+async def set_policy(call: ControlCall) -> Reply:
+    """Set a user's policy about a resource."""
+    wanted: PolicyChange = read_body(call.body, PolicyChange, POLICY_FORMS)
     resource, actions = resource_of(wanted.resource), actions_of(wanted.actions)
-    async with asked.cluster.admin() as admin:
+    async with call.cluster.admin() as admin:
         access = AccessAdmin(admin)
-        await access.set_policy(asked.place["user"], wanted.decision, resource, actions, wanted.sources)
-    return Reply({"user": asked.place["user"], "resource": resource, "actions": actions, "decision": wanted.decision})
+        await access.set_policy(call.place["user"], wanted.decision, resource, actions, wanted.sources)
+    return Reply({"user": call.place["user"], "resource": resource, "actions": actions, "decision": wanted.decision})
 
 
-async def remove_policy(asked: ControlCall) -> Reply:
-    """Remove what a user's policies say about a resource."""
-    if "resource" not in asked.query:
+async def remove_policy(call: ControlCall) -> Reply:
+    """Remove a user's policy about a resource."""
+    if "resource" not in call.query:
         raise UsageError("say which: ?resource=Topic:orders")
-    resource = resource_of(asked.query["resource"])
-    async with asked.cluster.admin() as admin:
-        await AccessAdmin(admin).remove_policy(asked.place["user"], resource)
-    return Reply({"user": asked.place["user"], "removed": resource})
+    resource = resource_of(call.query["resource"])
+    async with call.cluster.admin() as admin:
+        await AccessAdmin(admin).remove_policy(call.place["user"], resource)
+    return Reply({"user": call.place["user"], "removed": resource})
 
 
-async def access(asked: ControlCall) -> Reply:
+async def access(call: ControlCall) -> Reply:
     """Return refusals and keys in use."""
-    async with asked.cluster.admin() as admin:
-        states = await AccessAdmin(admin).states(asked.query.get("group", ""))
+    async with call.cluster.admin() as admin:
+        states = await AccessAdmin(admin).states(call.query.get("group", ""))
     return Reply({"brokers": {name: msgspec.to_builtins(state) for name, state in states.items()}})
 
 

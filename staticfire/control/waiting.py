@@ -22,10 +22,10 @@ from staticfire.protocol.requests.group_state import GetGroupState
 TOPICS_MAX = 50
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return what waits for a group."""
-    group = asked.place["group"]
-    async with asked.cluster.admin() as admin:
+    group = call.place["group"]
+    async with call.cluster.admin() as admin:
         if not await admin.has_group(group):
             raise GroupNotFound(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"no broker knows group {group}")
         masters = await admin.masters()

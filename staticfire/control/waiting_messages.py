@@ -16,10 +16,10 @@ KINDS = ("level", "timer", "transaction")
 SHOWN, SHOWN_MAX = 100, 1_000
 
 
-async def show(asked: ControlCall) -> Reply:
+async def show(call: ControlCall) -> Reply:
     """Return what waits, the next first."""
-    kind, most = asked.query.get("kind") or ",".join(KINDS), asked.query.get("max", SHOWN)
-    async with asked.cluster.admin() as admin:
+    kind, most = call.query.get("kind") or ",".join(KINDS), call.query.get("max", SHOWN)
+    async with call.cluster.admin() as admin:
         found = await broker_waiting(admin.client, await admin.readers(), kind, most)
     parts = found or {}
     rows = [{"broker": name, **msgspec.to_builtins(one)} for name, part in parts.items() for one in part.messages]
@@ -29,19 +29,19 @@ async def show(asked: ControlCall) -> Reply:
     return Reply({"known": found is not None, "counts": counts, "isAll": is_all, "messages": rows[:most]})
 
 
-async def popped(asked: ControlCall) -> Reply:
+async def popped(call: ControlCall) -> Reply:
     """Return what is popped and not acknowledged."""
-    async with asked.cluster.admin() as admin:
+    async with call.cluster.admin() as admin:
         found = await broker_waiting(admin.client, await admin.readers(), "popped", 1)
     rows = [
         {"broker": name, **msgspec.to_builtins(one)}
         for name, part in (found or {}).items()
         for one in part.popped
-        if asked.query.get("match", "").lower() in f"{one.group} {one.topic}".lower()
+        if call.query.get("match", "").lower() in f"{one.group} {one.topic}".lower()
     ]
     rows.sort(key=lambda row: (row["nextMs"], row["group"], row["topic"], row["broker"], row["queueId"]))
     count = sum(row["count"] for row in rows)
-    limit = asked.query.get("max", SHOWN)
+    limit = call.query.get("max", SHOWN)
     return Reply({"known": found is not None, "count": count, "queues": len(rows), "popped": rows[:limit]})
 
 

@@ -1,7 +1,7 @@
-"""What a page can change: a call of the control endpoint for each action, and what it says before and after.
+"""What a page can change: for each action a call of the control endpoint, a warning before it, and a sentence after it.
 
-Every action that doesn't only create or send something has `says`: its page says first what it will do, with current
-numbers, and only the button on that page does it.
+Every action that doesn't only create or send something has `warn`: its page describes what will change, with current
+numbers, and only the button on that page carries it out.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,7 +16,7 @@ from staticfire.protocol.nouns import counted
 
 YES_NO = ("yes", "no")
 Form = Mapping[str, str]
-Says = Callable[[Calls, Form], Awaitable[list[str]]]
+Warn = Callable[[Calls, Form], Awaitable[list[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +30,22 @@ class PageAction:
     back: str
     """The page to return to, with placeholders."""
     done: Callable[[dict[str, Any]], str]
-    """What it says afterwards, from the response."""
+    """Returns the sentence that is shown afterwards, from the response."""
     body: Callable[[Form], dict[str, Any]] | None = None
     query: tuple[str, ...] = ()
-    says: Says | None = None
+    warn: Warn | None = None
+    """Returns what will change, in sentences. None: the action only creates or sends something."""
 
     async def carry_out(self, calls: Calls, form: Form) -> str:
-        """Carry it out; return what it says afterwards. Raises: Refused."""
+        """Carry it out; return the sentence that is shown afterwards. Raises: Refused."""
         query = {name: form[name].strip() for name in self.query if form.get(name, "").strip()}
         body = None if self.body is None else self.body(form)
         return self.done(await calls.ask(self.method, self.path, form, query, body))
 
-    async def say(self, calls: Calls, form: Form) -> list[str]:
-        """Return what it says before. Raises: Refused."""
+    async def warnings(self, calls: Calls, form: Form) -> list[str]:
+        """Return what will change, in sentences. Raises: Refused."""
         check_names(self.method, self.path, form)
-        return [] if self.says is None else await self.says(calls, form)
+        return [] if self.warn is None else await self.warn(calls, form)
 
     def back_from(self, form: Form) -> str:
         """Return the address of the page to return to."""
@@ -154,11 +155,11 @@ ACTIONS = {
         ),
         PageAction(
             "change-topic", "Change a topic", "PATCH", "/topics/{topic}", "/topics/{topic}", _changed("topic"),
-            _topic_change, says=lambda calls, form: warnings.change_topic(calls, form, _topic_change(form)),
+            _topic_change, warn=lambda calls, form: warnings.change_topic(calls, form, _topic_change(form)),
         ),
         PageAction(
             "delete-topic", "Delete a topic", "DELETE", "/topics/{topic}", "/topics",
-            lambda reply: f"Topic {reply['deleted']} was deleted.", says=warnings.delete_topic,
+            lambda reply: f"Topic {reply['deleted']} was deleted.", warn=warnings.delete_topic,
         ),
         PageAction(
             "send", "Send a message", "POST", "/topics/{topic}/messages", "/topics/{topic}",
@@ -172,66 +173,66 @@ ACTIONS = {
         ),
         PageAction(
             "change-group", "Change a group", "PATCH", "/groups/{group}", "/groups/{group}", _changed("group"),
-            _group_change, says=lambda calls, form: warnings.change_group(calls, form, _group_change(form)),
+            _group_change, warn=lambda calls, form: warnings.change_group(calls, form, _group_change(form)),
         ),
         PageAction(
             "delete-group", "Delete a group", "DELETE", "/groups/{group}", "/groups",
-            lambda reply: f"Group {reply['deleted']} was deleted.", says=warnings.delete_group,
+            lambda reply: f"Group {reply['deleted']} was deleted.", warn=warnings.delete_group,
         ),
         PageAction(
             "reset-offsets", "Reset offsets", "POST", "/groups/{group}/offsets", "/groups/{group}",
             lambda reply: f"{reply['group']} was moved in {reply['topic']}: {reply['again']} messages are delivered "
             f"again, {reply['skipped']} are skipped.",
             lambda form: {"topic": form.get("topic", ""), "to": warnings.target_of(form)},
-            says=warnings.reset_offsets,
+            warn=warnings.reset_offsets,
         ),
         PageAction(
             "consume", "Resend to a group", "POST", "/group/{group}/consume", "/messages/{id}",
             lambda reply: f"{reply['client']} has consumed it in {reply['ms']} ms: {reply['result']} "
             f"{reply['remark'] or ''}",
-            lambda form: {"id": form.get("id", ""), **given(form, "client")}, says=warnings.consume,
+            lambda form: {"id": form.get("id", ""), **given(form, "client")}, warn=warnings.consume,
         ),
         PageAction(
             "resend", "Send dead letters again", "POST", "/dlq/{group}/resend", "/dlq/{group}", _resent, _resend,
-            says=warnings.resend,
+            warn=warnings.resend,
         ),
         PageAction(
             "clock", "Set the clock", "POST", "/clock", "/clock", lambda reply: f"The clock is {reply['mode']}.", _mode,
-            says=lambda calls, form: cluster_warnings.set_clock(calls, _mode(form)),
+            warn=lambda calls, form: cluster_warnings.set_clock(calls, _mode(form)),
         ),
         PageAction(
             "advance", "Advance the clock", "POST", "/clock/advance", "/clock", _advanced, query=("by", "to", "settle"),
-            says=cluster_warnings.advance,
+            warn=cluster_warnings.advance,
         ),
         PageAction(
             "add-fault", "Add a fault", "POST", "/faults", "/faults",
             lambda reply: " ".join([f"Rule {reply['number']}: {reply['words']}.", *reply["notes"]]), _fault,
-            says=lambda calls, form: cluster_warnings.add_fault(calls, _fault(form)),
+            warn=lambda calls, form: cluster_warnings.add_fault(calls, _fault(form)),
         ),
         PageAction(
             "remove-fault", "Remove a fault", "DELETE", "/faults/{number}", "/faults",
-            lambda _: "The rule was removed.", says=cluster_warnings.remove_fault,
+            lambda _: "The rule was removed.", warn=cluster_warnings.remove_fault,
         ),
         PageAction(
             "clear-faults", "Remove all faults", "DELETE", "/faults", "/faults",
-            lambda reply: f"{counted(reply['removed'], 'rule')} removed.", says=cluster_warnings.clear_faults,
+            lambda reply: f"{counted(reply['removed'], 'rule')} removed.", warn=cluster_warnings.clear_faults,
         ),
         PageAction(
             "save-snapshot", "Save a snapshot", "POST", "/snapshots/{name}", "/snapshots",
             lambda reply: f"Snapshot {reply['name']} has {reply['messages']} messages.",
-            says=cluster_warnings.save_snapshot,
+            warn=cluster_warnings.save_snapshot,
         ),
         PageAction(
             "restore-snapshot", "Restore a snapshot", "POST", "/snapshots/{name}/restore", "/snapshots",
-            lambda reply: f"The cluster is as in snapshot {reply['name']}.", says=cluster_warnings.restore,
+            lambda reply: f"The cluster is as in snapshot {reply['name']}.", warn=cluster_warnings.restore,
         ),
         PageAction(
             "remove-snapshot", "Remove a snapshot", "DELETE", "/snapshots/{name}", "/snapshots",
-            lambda _: "The snapshot was removed.", says=cluster_warnings.remove_snapshot,
+            lambda _: "The snapshot was removed.", warn=cluster_warnings.remove_snapshot,
         ),
         PageAction(
             "reset", "Empty the cluster", "POST", "/reset", "/", lambda _: "The cluster is empty.",
-            says=cluster_warnings.reset,
+            warn=cluster_warnings.reset,
         ),
     )
 }  # fmt: skip

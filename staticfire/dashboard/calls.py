@@ -1,4 +1,4 @@
-"""Calls of the control endpoint, from within: what a page shows and does is what a program can request, too."""
+"""Calls of the control endpoint's routes without HTTP: a page shows and changes only what a program can, too."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from staticfire.control.all_routes import ROUTES
-from staticfire.control.asked import ControlledCluster
+from staticfire.control.controlled_cluster import ControlledCluster
 from staticfire.control.refusals import refusal
 from staticfire.control.routes import ControlCall, Route
 from staticfire.protocol.errors import StaticfireError
@@ -58,7 +58,7 @@ class Calls:
             await asyncio.gather(*known.values(), return_exceptions=True)
 
     async def preview(self, path: str, place: Mapping[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the response to a POST that changes nothing: it is allowed where only reading is. Raises: Refused."""
+        """Return the response to a POST that changes nothing: a read-only endpoint allows it. Raises: Refused."""
         return await self._answer("POST", path, place, {}, body)
 
     async def ask(

@@ -16,14 +16,14 @@ DUE_MAX = 1_000
 FROZEN, SKIPPING, SCALED = "frozen", "skipping", "scaled"
 KILL, FREEZE = "kill", "freeze"
 UNDONE = {KILL: "A process that it has killed is started again.", FREEZE: "A process that it has suspended continues."}
-"""What else the end of a rule means, by the action of a process."""
+"""What happens to a process when a rule about it ends, by the rule's action."""
 
 
 # -- the clock --------------------------------------------------------------------------------------------------------
 
 
 async def set_clock(calls: Calls, wanted: Mapping[str, Any]) -> list[str]:
-    """Say how message time goes on, and what that means for the messages that wait. Raises: Refused (no such mode)."""
+    """Return how message time runs afterwards, and its effect on waiting messages. Raises: Refused (no such mode)."""
     mode, rate = wanted["mode"], wanted.get("rate")
     if mode not in MODES or (mode == SCALED and not (isinstance(rate, float) and 0 < rate <= RATE_MAX)):
         raise Refused(400, {"error": f"{mode} {rate or ''} isn't a mode of the clock; a rate is at most {RATE_MAX:g}"})
@@ -45,7 +45,7 @@ async def set_clock(calls: Calls, wanted: Mapping[str, Any]) -> list[str]:
 
 
 async def advance(calls: Calls, form: Form) -> list[str]:
-    """Say from where to where message time moves, and what is due on the way. Raises: Refused (unreadable)."""
+    """Return the times between which message time moves, and what becomes due. Raises: Refused (unreadable)."""
     clock = await calls.get("/clock")
     by, to = form.get("by", "").strip(), form.get("to", "").strip()
     try:
@@ -66,7 +66,7 @@ async def advance(calls: Calls, form: Form) -> list[str]:
 
 
 async def add_fault(calls: Calls, words: Mapping[str, Any]) -> list[str]:
-    """Say what a rule does, and at which servers."""
+    """Return what a rule does, and at which servers."""
     rule = await calls.preview("/faults", {}, {**words, "preview": True})
     where = ", ".join(rule["hits"])
     ends = "for its lifetime" if rule["leftMs"] >= 0 else "until it is removed"
@@ -75,13 +75,13 @@ async def add_fault(calls: Calls, words: Mapping[str, Any]) -> list[str]:
         FREEZE: f"The process of {where} doesn't respond {ends}.",
     }
     effect = next((effects[one] for one in effects if words.get(one)), f"It applies {ends}, to all programs.")
-    # Only a server itself knows which requests it handles.
+    # Each server decides by itself whether it handles such requests.
     which = ", if it handles such requests" if words.get("code") else ""
     return [f"A rule is added at {where}{which}: {rule['words']}.", effect]
 
 
 async def remove_fault(calls: Calls, form: Form) -> list[str]:
-    """Say which rule ends. Raises: Refused (it is gone)."""
+    """Return which rule ends. Raises: Refused (it is gone)."""
     rules = (await calls.get("/faults"))["faults"]
     found = next((one for one in rules if str(one["number"]) == form.get("number", "").strip()), None)
     if found is None:
@@ -93,7 +93,7 @@ async def remove_fault(calls: Calls, form: Form) -> list[str]:
 
 
 async def clear_faults(calls: Calls, _: Form) -> list[str]:
-    """Say which rules end."""
+    """Return which rules end."""
     rules = (await calls.get("/faults"))["faults"]
     if not rules:
         return ["There is no rule. Nothing changes."]
@@ -118,7 +118,7 @@ def _undone(rules: list[dict[str, Any]]) -> list[str]:
 
 
 async def save_snapshot(calls: Calls, form: Form) -> list[str]:
-    """Say what is saved, and which snapshot is lost by it. Raises: Refused (not a name)."""
+    """Return what is saved, and which snapshot is lost by it. Raises: Refused (not a name)."""
     name = form.get("name", "").strip()
     if fault := snapshot_name_fault(name):
         raise Refused(400, {"error": fault})
@@ -134,7 +134,7 @@ async def save_snapshot(calls: Calls, form: Form) -> list[str]:
 
 
 async def _snapshot(calls: Calls, name: str) -> dict[str, Any] | None:
-    """Return a snapshot; None if there is none of that name."""
+    """Return a snapshot; None if it doesn't exist."""
     found: list[dict[str, Any]] = (await calls.get("/snapshots"))["snapshots"]
     return next((one for one in found if one["name"] == name), None)
 
@@ -153,7 +153,7 @@ def _held(snapshot: Mapping[str, Any]) -> str:
 
 
 async def restore(calls: Calls, form: Form) -> list[str]:
-    """Say what is lost by a restore. Raises: Refused (it is gone)."""
+    """Return what is lost by a restore. Raises: Refused (it is gone)."""
     found = await _chosen_snapshot(calls, form)
     return [
         f"All topics, messages, groups and offsets become those of snapshot {found['name']}: {_held(found)}.",
@@ -162,14 +162,14 @@ async def restore(calls: Calls, form: Form) -> list[str]:
 
 
 async def remove_snapshot(calls: Calls, form: Form) -> list[str]:
-    """Say what can't be restored any more. Raises: Refused (it is gone)."""
+    """Return that the snapshot can't be restored any more. Raises: Refused (it is gone)."""
     found = await _chosen_snapshot(calls, form)
     words = f"Snapshot {found['name']} is removed, with {_held(found)}, and can't be restored any more."
     return [words, "The cluster doesn't change."]
 
 
 async def reset(calls: Calls, _: Form) -> list[str]:
-    """Say what the cluster loses."""
+    """Return what the cluster loses."""
     summary = await calls.get("/overview")
     return [
         f"{counted(summary['topics'], 'topic')} with all messages, {counted(summary['groups'], 'group')} with their "

@@ -21,7 +21,7 @@ class ServedFile(NamedTuple):
 
 @cache
 def served_file(name: str) -> ServedFile | None:
-    """Return a file of static/; None if there is none of that name."""
+    """Return a file of static/; None if it doesn't exist."""
     kind = KINDS.get(name.rpartition(".")[2])
     if kind is None or "/" in name or name not in names():
         return None

@@ -1,10 +1,10 @@
 """Parts of pages that are sent again when they have changed: server-sent events.
 
-One reader makes the parts of all watched addresses, however many browsers watch them: in rounds, one after the other. A
-round uses the same connections and the same responses for all of its pages. An address is due LIVE_S after it has
-changed, and ever later while it doesn't change, up to STILL_S. After all together took some time, nothing is made for
-TIMES_ITS_DURATION this time, so that many or slow pages don't take the process or the brokers. Without a watched
-address nothing is read.
+One reader renders the parts of all watched addresses, each part once for all browsers that watch it. It works in
+rounds: the pages of a round share connections and responses. An address is due LIVE_S after it has changed; while it
+doesn't change, the pause doubles up to STILL_S. If rendering all addresses takes long, the pause is TIMES_ITS_DURATION
+that time, so that many or slow pages don't overload the process or the brokers. Without a watched address nothing is
+read.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ LIVE_S = 1.0
 STILL_S = 4.0
 LATER = 2
 TIMES_ITS_DURATION = 25
-# Also if a page takes seconds, because it waits for a server that is gone: it must show soon that the server is back.
+# The longest pause, if a page takes seconds because a server doesn't answer: it must show soon that it is back.
 PAUSE_S_MAX = 10.0
-# Only sending shows that a browser is gone. Until then its page is still rendered.
+# How often something is sent without a change. Only a failed send shows that a browser is gone.
 BEAT_S = 5.0
 WATCHED_MAX = 200
 
@@ -37,15 +37,15 @@ class _Watched:
         self.watchers = 0
         self.due_ms = 0
         self.made = 0
-        """How often it was made."""
+        """How often it was rendered."""
         self.pause_s = LIVE_S
-        """How long it isn't made after it was made."""
+        """The time between two renderings."""
         self.took_ms = 0
         self.is_over = False
-        """Whether it isn't rendered any more: those who follow it connect again."""
+        """Whether it isn't rendered any more: its watchers connect again."""
 
     async def set(self, text: str) -> None:
-        """Take a new part, and wake those who follow it if it has changed."""
+        """Take a new part, and wake its watchers."""
         self.pause_s = LIVE_S if text != self.text else min(STILL_S, self.pause_s * LATER)
         async with self.changed:
             self.text = text
@@ -53,7 +53,7 @@ class _Watched:
             self.changed.notify_all()
 
     async def end(self) -> None:
-        """Let those who follow it stop."""
+        """Wake the watchers, so that they end."""
         self.is_over = True
         async with self.changed:
             self.changed.notify_all()
@@ -63,7 +63,7 @@ class LivePages:
     """All watched addresses."""
 
     def __init__(self, render: Render, machine: Machine, in_round: Round = nullcontext) -> None:
-        """`render`: returns the live part of an address. `in_round`: what the parts of one round are made in."""
+        """`render`: returns the live part of an address. `in_round`: the context of one round."""
         self._render = render
         self._machine = machine
         self._in_round = in_round
@@ -80,7 +80,7 @@ class LivePages:
         """Yield the live part of an address, now and when it has changed; "" from time to time without a change."""
         watched = self._watched.setdefault(address, _Watched())
         watched.watchers += 1
-        # What others were sent may be older than the page that follows it now, so the part is made again.
+        # The last part may be older than the page that the new watcher has, so it is rendered again.
         watched.due_ms, made = 0, watched.made
         self._read()
         sent = ""
@@ -98,7 +98,7 @@ class LivePages:
                 self._wake.set()
 
     async def _changed(self, watched: _Watched, sent: str, made: int) -> bool:
-        """Wait for a change after the part was made so often; return False if there was none for a time."""
+        """Wait for a part that is newer than rendering `made` and differs from `sent`; return False after BEAT_S."""
         try:
             async with asyncio.timeout(BEAT_S), watched.changed:
                 await watched.changed.wait_for(
@@ -111,7 +111,7 @@ class LivePages:
     # -- the reader ------------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        """Let the reader make what is due; start it if there is none."""
+        """Wake the reader; start it if it isn't running."""
         self._wake.set()
         if self._reader is None or self._reader.done():
             self._reader = asyncio.get_running_loop().create_task(self._read_loop(), name="dashboard pages")
@@ -125,16 +125,16 @@ class LivePages:
                 if due:
                     async with self._in_round():
                         for address in due:
-                            await self._make(address)
+                            await self._render_part(address)
                 await self._rest()
         finally:
-            # Also if it has failed: then browsers connect again, which starts another reader.
+            # After a failure, too: the browsers connect again, which starts another reader.
             gone, self._watched = self._watched, {}
             for watched in gone.values():
                 await watched.end()
 
-    async def _make(self, address: str) -> None:
-        """Make the part of an address, if it is still watched."""
+    async def _render_part(self, address: str) -> None:
+        """Render the part of an address, if it is still watched."""
         watched = self._watched.get(address)
         if watched is None or self._ended.is_set():
             return
@@ -145,7 +145,7 @@ class LivePages:
         all_took_s = sum(one.took_ms for one in self._watched.values()) / 1_000
         shared_s = min(PAUSE_S_MAX, all_took_s * TIMES_ITS_DURATION)
         pause_ms = 1_000 * max(watched.pause_s, shared_s)
-        # At multiples of the pause, so that many addresses are made in the same round, which saves requests.
+        # Due times are multiples of the pause, so that many addresses are rendered in the same round: fewer requests.
         watched.due_ms = round(pause_ms * round(now_ms / pause_ms + 1))
 
     async def _rest(self) -> None:
@@ -157,7 +157,7 @@ class LivePages:
             await pause(self._wake, next_ms / 1_000)
 
     async def close(self) -> None:
-        """End all: browsers connect again when they can."""
+        """End all watchers: browsers connect again when they can."""
         self._ended.set()
         if self._reader is not None:
             self._reader.cancel()

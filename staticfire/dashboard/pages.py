@@ -17,7 +17,7 @@ from staticfire.dashboard.views import (
     topics,
     waiting,
 )
-from staticfire.dashboard.views.asking import PageCall
+from staticfire.dashboard.views.page_call import PageCall
 
 Load = Callable[[PageCall], Awaitable[dict[str, Any]]]
 
@@ -81,7 +81,7 @@ MENU = (
 
 
 def find_page(raw_path: str) -> FoundPage | None:
-    """Return the page at a path below /ui that is still quoted; None if there is none."""
+    """Return the page at a path below /ui that is still quoted; None if it doesn't exist."""
     for page in PAGES:
         if (place := match(page.path, raw_path)) is not None:
             return FoundPage(page, place)

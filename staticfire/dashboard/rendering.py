@@ -1,4 +1,4 @@
-"""Templates and their filters. Everything that a template writes is escaped, except what was marked up here."""
+"""Templates and their filters. Everything that a template writes is escaped, except the HTML that filters return."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -3,8 +3,8 @@
 Behaviour
 - GET a page; GET /live?page=... sends its live part as server-sent events; GET /data/rates is the overview's chart,
   GET /data/dlq/GROUP all dead letters of a group.
-- GET /do/NAME says what an action will do, POST /do/NAME does it. A POST must come from a page of this endpoint: its
-  Origin, or what the browser reports about its site, shows that.
+- GET /do/NAME shows what an action will change, POST /do/NAME carries it out. A POST must come from a page of this
+  endpoint: its Origin, or what the browser reports about its site, shows that.
 - With a token, everything but files needs the cookie of a login or the token itself.
 - No page has scripts or styles of its own (Content-Security-Policy), and none may be shown inside another page.
 """
@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 from aiohttp import web
 
 from staticfire.control.access import Access
-from staticfire.control.asked import ControlledCluster
+from staticfire.control.controlled_cluster import ControlledCluster
 from staticfire.control.dashboard_place import DASHBOARD, HOW_TO_GET_IT, dashboard_is_installed
 from staticfire.control.half_requests import HALF_REQUEST_S
 from staticfire.control.login_cookie import COOKIE, LASTS_MS
@@ -31,7 +31,7 @@ from staticfire.dashboard.files import served_file
 from staticfire.dashboard.live import LivePages
 from staticfire.dashboard.pages import MENU, FoundPage, find_page
 from staticfire.dashboard.shown import bytes_text
-from staticfire.dashboard.views.asking import PageCall
+from staticfire.dashboard.views.page_call import PageCall
 from staticfire.dashboard.watch import ClusterSample, Watch
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.log import logger
@@ -50,7 +50,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 FILE_AGE = "public, max-age=31536000, immutable"
-# A browser that reads nothing for so long gets no more events: its page would be rendered for nobody.
+# After this time without reading, a browser gets no more events, so that its page isn't rendered in vain.
 UNREAD_S = 30.0
 EXPORT = "/data/dlq/{group}"
 ADDRESS_CHARS_MAX = 4_000
@@ -183,7 +183,7 @@ class Dashboard:
         from staticfire.dashboard.rendering import render, render_block
 
         found = find_page(path_of(page))
-        assert found is not None, page  # It was checked before it was watched.
+        assert found is not None, page  # `_follow` has checked it.
         try:
             values = await self._values(found, dict(parse_qsl(urlsplit(page).query)))
             values = {**self._frame(found.page.section, page), **values}
@@ -212,7 +212,7 @@ class Dashboard:
             async for text in parts:
                 if not await is_written(answer, event_of(text)):
                     if request.transport is not None:
-                        request.transport.abort()  # What it hasn't read would be waited for.
+                        request.transport.abort()  # Otherwise closing would wait until it has read the rest.
                     break
         return answer
 
@@ -232,11 +232,17 @@ class Dashboard:
         return answer
 
     async def _confirm(self, request: web.Request, action: PageAction) -> web.Response:
-        """Say what an action will do."""
+        """Return the page that shows what an action will change."""
         form = form_of(request.query)
         async with self._cluster.sharing():
-            says = await action.say(self._calls, form)
-        values = {"action": action, "says": says, "form": form, "back": action.back_from(form), "title": action.title}
+            warnings = await action.warnings(self._calls, form)
+        values = {
+            "action": action,
+            "warnings": warnings,
+            "form": form,
+            "back": action.back_from(form),
+            "title": action.title,
+        }
         return self._page(request, "confirm.html", "", values)
 
     # -- login ---------------------------------------------------------------------------------------------------
@@ -332,7 +338,7 @@ def path_of(page: str) -> str:
 
 
 def event_of(text: str) -> bytes:
-    """Return a server-sent event; a comment if there is nothing to say."""
+    """Return a server-sent event; a comment if the text is empty."""
     if not text:
         return b": \n\n"
     lines = "".join(f"data: {line}\n" for line in text.splitlines())

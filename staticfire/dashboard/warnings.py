@@ -12,7 +12,7 @@ PERM_WORDS = {2: "write only", 4: "read only", 6: "read and write"}
 
 
 async def delete_topic(calls: Calls, form: Form) -> list[str]:
-    """Say what is deleted with a topic, and who reads it."""
+    """Return what is deleted with a topic, and who reads it."""
     facts = await calls.get("/topics/{topic}", form)
     words = [
         f"Topic {facts['topic']} is deleted on {counted(len(facts['brokers']), 'broker')}, "
@@ -48,7 +48,7 @@ NOTHING = ["Nothing changes: all values are as they are now, or the form is empt
 
 
 async def change_topic(calls: Calls, form: Form, wanted: Mapping[str, Any]) -> list[str]:
-    """Say which values of a topic change, on each broker, and what fewer queues or a lost permission mean."""
+    """Return which values of a topic change, on each broker, and what fewer queues or a lost permission mean."""
     facts = await calls.get("/topics/{topic}", form)
     named = {**wanted}
     queues = named.pop("queues", None)
@@ -68,7 +68,7 @@ async def change_topic(calls: Calls, form: Form, wanted: Mapping[str, Any]) -> l
 
 
 async def change_group(calls: Calls, form: Form, wanted: Mapping[str, Any]) -> list[str]:
-    """Say which values of a group change, on each broker."""
+    """Return which values of a group change, on each broker."""
     facts = await calls.get("/groups/{group}", form)
     words = [line for one in facts["brokers"] for line in changes(one, wanted, str(one["broker"]))]
     if words and wanted.get("consume") is False:
@@ -77,7 +77,7 @@ async def change_group(calls: Calls, form: Form, wanted: Mapping[str, Any]) -> l
 
 
 async def delete_group(calls: Calls, form: Form) -> list[str]:
-    """Say what is deleted with a group."""
+    """Return what is deleted with a group."""
     view = await calls.get("/group/{group}", form)
     words = [
         f"Group {view['group']} is deleted, with its offsets and {counted(view['deadLetters'], 'dead letter')}. "
@@ -94,7 +94,7 @@ def target_of(form: Form) -> str:
 
 
 async def reset_offsets(calls: Calls, form: Form) -> list[str]:
-    """Say where each queue's offset moves, as a dry run shows."""
+    """Return where each queue's offset moves, as a dry run shows."""
     body = {"topic": form.get("topic", ""), "to": target_of(form), "preview": True}
     dry_run = await calls.preview("/groups/{group}/offsets", form, body)
     moves = [one for one in dry_run["queues"] if one["before"] != one["after"]]
@@ -108,7 +108,7 @@ async def reset_offsets(calls: Calls, form: Form) -> list[str]:
 
 
 async def consume(calls: Calls, form: Form) -> list[str]:
-    """Say which member gets the message."""
+    """Return which member gets the message."""
     view = await calls.get("/group/{group}", form)
     if not view["members"]:
         return [f"Group {view['group']} has no member that could consume it. Start a consumer first."]
@@ -120,7 +120,7 @@ async def consume(calls: Calls, form: Form) -> list[str]:
 
 
 async def resend(calls: Calls, form: Form) -> list[str]:
-    """Say how many letters are sent, and to which groups."""
+    """Return how many letters are sent, and to which groups."""
     ids = form.get("ids", "").split()
     if form.get("chosen") and not ids:
         raise Refused(400, {"error": "No dead letter is chosen. Choose some by their boxes, or resend all."})

@@ -1,7 +1,8 @@
 """Samples of the cluster while people look at the overview, for it and its chart.
 
-The first look starts it. It samples at most every SAMPLE_S, and at most so often that it takes a fiftieth of the time;
-without a look for IDLE_S it stops. So what is shown may be some seconds old, which the page says.
+The first request for the overview starts it. It samples every SAMPLE_S; if samples take long, after pauses of
+TIMES_ITS_DURATION their time. After IDLE_S without a request it stops. So what is shown may be some seconds old, as the
+page notes.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from staticfire.runtime.machine import Machine
 
 SAMPLE_S = 2.0
 TIMES_ITS_DURATION = 50
-# Also if a sample takes seconds, because it waits for a server that is gone.
+# The longest pause, if a sample takes seconds because a server doesn't answer.
 PAUSE_S_MAX = 10.0
 IDLE_S = 60.0
 # Ten minutes, if the cluster is quick.
@@ -44,13 +45,13 @@ class Watch:
         self.samples: deque[ClusterSample] = deque(maxlen=SAMPLES_MAX)
 
     def look(self) -> None:
-        """Note that the overview is requested, and sample again if that has stopped."""
+        """Note that the overview is requested; start sampling if it has stopped."""
         self._looked_ms = self._machine.clock.uptime_ms()
         if self._task is None or self._task.done():
             # What was seen before a pause is too old for the overview, and would be a long line in the chart.
             self.overview = None
             self.samples.clear()
-            # In a context of its own: the connections of the page that is requested now are closed after it.
+            # The context is a new one, because the page's own shares connections that are closed after the page.
             loop, context = asyncio.get_running_loop(), Context()
             self._task = loop.create_task(self._sample_loop(), name="dashboard watch", context=context)
 
@@ -94,4 +95,4 @@ async def pause(ended: asyncio.Event, seconds: float) -> None:
         async with asyncio.timeout(seconds):
             await ended.wait()
     except TimeoutError:
-        pass  # It's time for the next one.
+        pass  # The pause is over.

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from staticfire.client.admin.failover_watch import FailoverWatch
 from staticfire.failover.replicas import ReplicaAdmin
+from staticfire.failover.watch import FailoverWatch
 from staticfire.runtime.client_machine import client_machine
 from staticfire.runtime.pool import ConnectionPool
 
@@ -24,7 +24,7 @@ async def failing_over(cluster: "EmbeddedCluster | ProcessCluster") -> AsyncIter
     async def pause(pause_ms: int) -> None:
         await asyncio.sleep(pause_ms / 1000)  # house: the owner of a live cluster has no service to pause
 
-    watch = FailoverWatch(ReplicaAdmin.asking(pool, cluster.namesrv), machine.clock.uptime_ms, pause)
+    watch = FailoverWatch(ReplicaAdmin.at_nameservers(pool, cluster.namesrv), machine.clock.uptime_ms, pause)
     task = asyncio.get_running_loop().create_task(watch.loop(), name="failover")
     try:
         yield

@@ -273,7 +273,7 @@ def _check_access(broker: BrokerSettings, own: Mapping[str, str]) -> None:
 
         Credentials.parse_setting(text)
     if broker.init_authentication_user or broker.acl_enable:
-        from staticfire.broker.access.desk import check_settings  # here, since most clusters have no users
+        from staticfire.broker.access.control import check_settings  # here, since most clusters have no users
 
         check_settings(broker)
 

@@ -37,7 +37,7 @@ class FailureReport:
         """Describe the cluster. Not in an event loop: consumers that run there couldn't respond meanwhile."""
         if _is_in_event_loop() or not self._begin(error):
             return
-        thread, running = self._cluster._behind()
+        thread, running = self._cluster._thread_and_object()
         try:
             self._kept = [(error, thread.call(running.explain(), BLOCK_S))]
         except Exception:  # noqa: BLE001 (then the cluster is described for the report, if the test fails)

@@ -72,7 +72,7 @@ class RocketMQFacts(Face[RunningRocketMQ]):
         """Return the name for a consumer group of this test. On a real cluster it gets a suffix unique to the test."""
         return self._running.group_name(name)
 
-    def _behind(self) -> tuple[LoopThread, RunningRocketMQ]:
+    def _thread_and_object(self) -> tuple[LoopThread, RunningRocketMQ]:
         return self._thread, self._running
 
     def _own(self, what: str) -> "Cluster":

@@ -35,7 +35,7 @@ class StandTarget:
             self._mend()
             self._cluster.reset()
         self._is_fresh = False
-        thread, running = self._cluster._behind()
+        thread, running = self._cluster._thread_and_object()
         cluster = running.cluster
         core = RunningRocketMQ(cluster.namesrv, "staticfire", "", self._cluster.deaths, cluster.client_tls)
         return RocketMQ(thread, core, self._cluster)

@@ -16,9 +16,9 @@ from staticfire.runtime.loop_thread import LoopThread
 
 if TYPE_CHECKING:
     from staticfire.chaos.evidence import Evidence
+    from staticfire.chaos.injection import FaultInjection
     from staticfire.chaos.journals import JournalTails
-    from staticfire.chaos.session import Verdicts
-    from staticfire.chaos.striking import Striking
+    from staticfire.chaos.session import RunChecks
     from staticfire.runtime.machine import Machine
     from staticfire.runtime.pool import ConnectionPool
     from staticfire.testing.rocketmq import RocketMQ
@@ -89,7 +89,7 @@ class TestWeather:
     __test__ = False
 
     def __init__(
-        self, request: pytest.FixtureRequest, cluster: "RocketMQ", judge: "Verdicts", words: Mapping[str, Any]
+        self, request: pytest.FixtureRequest, cluster: "RocketMQ", judge: "RunChecks", words: Mapping[str, Any]
     ) -> None:
         self._cluster = cluster.cluster.aio
         self._judge = judge
@@ -98,7 +98,7 @@ class TestWeather:
         self._key = request.node.nodeid.partition("[")[0]
         self._began_ms = 0
         self._journals: JournalTails | None = None
-        self._striking: Striking | None = None
+        self._injection: FaultInjection | None = None
         self._watch: Any = None
         self._pool: ConnectionPool | None = None
         self._machine: Machine | None = None
@@ -107,15 +107,15 @@ class TestWeather:
         """Send the rules of this test's faults."""
         import asyncio
 
+        from staticfire.chaos.injection import FaultInjection
         from staticfire.chaos.journals import JournalTails
         from staticfire.chaos.member import CLIENT_ID
-        from staticfire.chaos.striking import Striking
         from staticfire.chaos.usage import learn
         from staticfire.chaos.weather import plan
         from staticfire.runtime.live import live_machine
         from staticfire.runtime.pool import ConnectionPool
 
-        strikes = []
+        faults = []
         if name != CALM:
             calm = self._known.get(self._key)
             if calm is None:
@@ -123,15 +123,15 @@ class TestWeather:
             usage = learn(calm.events, calm.requests, self._cluster.addresses)
             seed = int(name.removeprefix("seed-"))
             wanted = self._words
-            strikes = plan(seed, usage, wanted["chaos"], names_in(wanted, "only"), names_in(wanted, "never"))
+            faults = plan(seed, usage, wanted["chaos"], names_in(wanted, "only"), names_in(wanted, "never"))
         self._machine = live_machine()
         self._pool = ConnectionPool(self._machine)
         self._journals = JournalTails(self._pool, self._cluster.addresses, [CLIENT_ID])
         await self._journals.read()
         self._journals.forget()  # What is older belongs to another test.
-        self._striking = Striking(self._cluster, self._journals, strikes)
-        await self._striking.prepare()
-        self._watch = asyncio.create_task(self._striking.watch())
+        self._injection = FaultInjection(self._cluster, self._journals, faults)
+        await self._injection.prepare()
+        self._watch = asyncio.create_task(self._injection.watch())
         self._began_ms = self._machine.clock.wall_ms()
 
     async def end(self, name: str, is_passed: bool) -> None:
@@ -141,21 +141,21 @@ class TestWeather:
         from staticfire.chaos.evidence import Evidence
         from staticfire.chaos.stored import read_stored
 
-        assert self._journals is not None and self._striking is not None  # noqa: PT018 (`begin` has set all of them)
+        assert self._journals is not None and self._injection is not None  # noqa: PT018 (`begin` has set all of them)
         assert self._pool is not None and self._machine is not None  # noqa: PT018
         self._watch.cancel()
         await asyncio.gather(self._watch, return_exceptions=True)
         try:
-            await self._striking.finish()
+            await self._injection.finish()
             await self._journals.read()
             stored = await read_stored(self._cluster.namesrv)
         finally:
             await self._pool.close()
         events, requests = self._journals.in_order()
-        struck, gaps = self._striking.struck, frozenset(self._journals.gaps)
+        injected, gaps = self._injection.injected, frozenset(self._journals.gaps)
         ended_ms = self._machine.clock.wall_ms()
         code = 0 if is_passed else 1
-        evidence = Evidence(events, requests, stored, code, self._began_ms, ended_ms, struck, gaps)
+        evidence = Evidence(events, requests, stored, code, self._began_ms, ended_ms, injected, gaps)
         await self._machine.workers.close()
         self._conclude(name, evidence, is_passed)
 
@@ -170,13 +170,13 @@ class TestWeather:
         calm = self._known[self._key]
         assert calm is not None, "`begin` skips a test without it"
         broken = self._judge.seed(evidence, calm)
-        faults = [one.strike.command for one in evidence.struck if one.hits]
+        faults = [one.fault.command for one in evidence.injected if one.hits]
         if is_passed and broken:
             lines = [line for one in broken for line in (str(one), *(f"  {words}" for words in one.evidence))]
             pytest.fail(
                 "\n".join([f"rocketmq, {name}: a promise is broken", *lines, "faults:", *faults]), pytrace=False
             )
-        if is_passed and evidence.struck and not faults:
+        if is_passed and evidence.injected and not faults:
             pytest.skip("no fault has hit anything, so nothing was tested")
 
 
@@ -189,11 +189,11 @@ def names_in(words: Mapping[str, Any], word: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names if name.strip())
 
 
-def judge_of(words: Mapping[str, Any]) -> "Verdicts":
+def judge_of(words: Mapping[str, Any]) -> "RunChecks":
     """Return what judges a test. Raises: UsageError (a wrong parameter)."""
     from staticfire.chaos.each import parse_each
     from staticfire.chaos.kinds import WEATHERS
-    from staticfire.chaos.session import Verdicts
+    from staticfire.chaos.session import RunChecks
     from staticfire.chaos.weather import check_kinds
 
     if words["chaos"] not in WEATHERS:
@@ -203,4 +203,4 @@ def judge_of(words: Mapping[str, Any]) -> "Verdicts":
         raise UsageError(f"@pytest.mark.rocketmq(seeds={seeds!r}): a whole number from 1 to 10,000 is needed")
     check_kinds((*names_in(words, "only"), *names_in(words, "never")))
     each = words.get("each", ())
-    return Verdicts(tuple(parse_each(text) for text in ([each] if isinstance(each, str) else each)))
+    return RunChecks(tuple(parse_each(text) for text in ([each] if isinstance(each, str) else each)))

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from staticfire.chaos.each import check_each, parse_each
-from staticfire.chaos.strikes import PlannedFault, rule
-from staticfire.chaos.striking import Struck
+from staticfire.chaos.injection import InjectedFault
+from staticfire.chaos.planned_fault import PlannedFault, rule
 from staticfire.protocol.properties import format_properties
 from staticfire.protocol.requests.journal import JournalRecord
 from tests.chaos.runs import BROKER, CLIENT, commit, delivered, message, run
@@ -29,18 +29,20 @@ SENDS = [attempt("invoice-id-0", 1_000), attempt("invoice-id-1", 2_000), attempt
 """The second invoice of order-1 was sent after the first one, which is the second send of all."""
 
 
-def doubles(*struck: Struck, sends: list[JournalRecord] | None = None, second: Any = SECOND, **more: Any) -> int:
+def doubles(
+    *injected: InjectedFault, sends: list[JournalRecord] | None = None, second: Any = SECOND, **more: Any
+) -> int:
     """Return how many values have a proven second message. Order 1 has two invoices."""
     requests = [commit(3), *(SENDS if sends is None else sends)]
-    evidence = run([delivered(0, 3)], requests, [*ORDERS, *INVOICES, second], struck=struck, ended_ms=9_000, **more)
+    evidence = run([delivered(0, 3)], requests, [*ORDERS, *INVOICES, second], injected=injected, ended_ms=9_000, **more)
     return len([one for one in check_each(BY_KEY, evidence) if "done twice" in one.words])
 
 
-def hit(kind: str, hits: int = 1, at_ms: int = 0, until_ms: int = 0, client: str = "", **words: Any) -> Struck:
-    return Struck(rule(kind, **words), hits, at_ms, until_ms, client=client)
+def hit(kind: str, hits: int = 1, at_ms: int = 0, until_ms: int = 0, client: str = "", **words: Any) -> InjectedFault:
+    return InjectedFault(rule(kind, **words), hits, at_ms, until_ms, client=client)
 
 
-def lost_answer(after: int, topic: str = "invoices", hits: int = 1) -> Struck:
+def lost_answer(after: int, topic: str = "invoices", hits: int = 1) -> InjectedFault:
     words: dict[str, Any] = {"code": "SEND_MESSAGE", "topic": topic, "close": True, "direction": "answer", "times": 1}
     return hit("lost-answer", hits, after=after, **words)
 
@@ -63,7 +65,7 @@ def test_lost_answer_explains_the_send_that_it_has_hit(after: int, topic: str, h
     assert doubles(lost_answer(after, topic, hits)) == found
 
 
-def test_producer_whose_own_retry_was_answered_knows_that_it_is_stored() -> None:
+def test_own_retry_that_was_answered_proves_that_the_message_is_stored() -> None:
     retried = [*SENDS[:2], attempt("invoice-id-1", 2_010), *SENDS[2:]]
     assert doubles(lost_answer(1), sends=retried) == 1
     refused = hit("refuse", 3, code="SEND_MESSAGE", topic="invoices", answer="SYSTEM_BUSY", after=2, times=3)
@@ -95,7 +97,7 @@ def test_answers_that_are_lost_by_chance_explain_no_more_messages_than_they_are(
     def found(hits: int) -> int:
         evidence = run(
             [delivered(0, 3)], [commit(3), *sends], [*ORDERS, *INVOICES, SECOND, third],
-            struck=[hit("lost-answers", hits, **words)],
+            injected=[hit("lost-answers", hits, **words)],
         )  # fmt: skip
         return len(check_each(BY_KEY, evidence))
 
@@ -106,13 +108,15 @@ def test_answers_that_are_lost_by_chance_explain_no_more_messages_than_they_are(
     ("at_ms", "until_ms", "broker", "found"),
     [
         (1_500, 2_500, BROKER, 0),
-        (2_500, 3_500, BROKER, 0),  # The answer may have been under way.
+        (2_500, 3_500, BROKER, 0),  # The answer may have been in flight.
         (3_500, 4_500, BROKER, 1),  # It was answered long before.
         (1_500, 2_500, "broker-b", 1),  # Another broker was away.
         (1_500, 0, BROKER, 0),  # The program has ended before it was back.
     ],
 )
-def test_broker_that_is_away_explains_the_sends_of_its_time(at_ms: int, until_ms: int, broker: str, found: int) -> None:
+def test_absent_broker_explains_the_sends_during_its_absence(
+    at_ms: int, until_ms: int, broker: str, found: int
+) -> None:
     assert doubles(hit("restart", 1, at_ms, until_ms, broker=broker, kill="1s")) == found
 
 
@@ -126,9 +130,7 @@ def test_partition_explains_the_sends_of_its_client_only() -> None:
     ("client", "at_ms", "found"),
     [(CLIENT, 2_010, 0), (CLIENT, 1_990, 1), ("10.0.0.9@audit", 2_010, 1), (CLIENT, 2_900, 1)],
 )
-def test_closed_connection_of_a_consumer_takes_the_answers_that_are_under_way_on_it(
-    client: str, at_ms: int, found: int
-) -> None:
+def test_closed_connection_of_a_consumer_takes_the_answers_in_flight_on_it(client: str, at_ms: int, found: int) -> None:
     pull = JournalRecord(
         1, BROKER, "request", at_ms, at_ms, client, "billing", "orders", 0, 0, {"code": "PULL_MESSAGE", "fields": {}}
     )
@@ -143,4 +145,4 @@ def test_second_message_with_other_contents_is_no_repeated_send() -> None:
 
 def test_message_whose_send_is_not_in_the_journal_gets_the_benefit_of_the_doubt() -> None:
     assert doubles(lost_answer(1), sends=[]) == 0
-    assert doubles(Struck(PlannedFault("rebalance"), 1), sends=[]) == 1
+    assert doubles(InjectedFault(PlannedFault("rebalance"), 1), sends=[]) == 1

@@ -3,21 +3,21 @@
 import re
 
 from staticfire.chaos.drawing import LABEL_ROWS_MAX, LEFT, WIDTH, Drawing, label_rows
-from staticfire.chaos.strikes import numbered, rule
-from staticfire.chaos.striking import Struck
+from staticfire.chaos.injection import InjectedFault
+from staticfire.chaos.planned_fault import numbered, rule
 from tests.chaos.runs import delivered, event, message, run
 
 
 def test_drawing_shows_when_a_rule_hit_and_where_messages_were_stored() -> None:
     (lost_answer,) = numbered([rule("lost-answer", code="SEND_MESSAGE", drop="answer")])
-    struck = Struck(lost_answer, hits=2, rules={3})
+    injected = InjectedFault(lost_answer, hits=2, rules={3})
     events = [delivered(0, 1, at_ms=60), *(event("ruleHit", at_ms=at, rule=3) for at in (25, 75))]
     events.append(event("ruleHit", at_ms=50, rule=4))
-    evidence = run(events, messages=[message("orders", 0, "id-0", "order-0")], ended_ms=100, struck=[struck])
+    evidence = run(events, messages=[message("orders", 0, "id-0", "order-0")], ended_ms=100, injected=[injected])
     drawing = Drawing(evidence, ["id-0"]).svg()
     bands = [float(x) for x in re.findall(r'<rect class=fault x="([0-9.]+)"', drawing)]
     assert bands == [LEFT + WIDTH * 0.25, LEFT + WIDTH * 0.75]
-    assert '<circle class="stored told"' in drawing
+    assert '<circle class="stored highlighted"' in drawing
     assert "stored in orders/0 at 0: order-0" in drawing
 
 

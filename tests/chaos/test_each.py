@@ -51,7 +51,7 @@ def test_one_invoice_for_each_order_is_right() -> None:
     assert check_each(BY_KEY, done(*INVOICES)) == []
 
 
-def test_second_invoice_is_found_and_a_retry_of_its_producer_is_none() -> None:
+def test_second_invoice_is_found_and_a_retry_of_its_producer_does_not_count() -> None:
     second = message("invoices", 3, "another id", "order-1")
     (broken,) = check_each(BY_KEY, done(*INVOICES, second))
     assert "order-1: 2 messages" in broken.evidence[0]
@@ -96,7 +96,7 @@ def test_value_in_a_json_body(body: bytes, value: str | None) -> None:
     assert Each("a", "b", "body:a.0.b").value(message("a", 0, "1", body=body)) == value
 
 
-def test_condition_that_matches_nothing_says_why() -> None:
+def test_condition_that_matches_nothing_gives_the_reason() -> None:
     assert "nothing was stored in bills (topics with messages: orders)" in str(
         no_match(parse_each("orders -> bills by key"), done())
     )

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from staticfire.chaos.evidence import BURIED, DONE, OPEN, SKIPPED, Evidence, fate, since_reset
+from staticfire.chaos.injection import InjectedFault
+from staticfire.chaos.planned_fault import PlannedFault
 from staticfire.chaos.promises import check, left_open
 from staticfire.chaos.sends import unsent
 from staticfire.chaos.session import used_in
-from staticfire.chaos.strikes import PlannedFault
-from staticfire.chaos.striking import Struck
 from tests.chaos.runs import BROKER, commit, delivered, event, joined, message, request, run, send
 
 ORDERS = [message("orders", offset, f"id-{offset}") for offset in range(4)]
@@ -132,13 +132,13 @@ def test_acknowledgement_after_the_invisible_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "strike",
+    "fault",
     [PlannedFault("freeze", (("freeze", "20s"),)), PlannedFault("slow", (("delay", "2s"), ("code", "SEND_MESSAGE")))],
 )
-def test_late_acknowledgement_for_which_a_fault_is_the_reason(strike: PlannedFault) -> None:
+def test_late_acknowledgement_for_which_a_fault_is_the_reason(fault: PlannedFault) -> None:
     late = request("ACK_MESSAGE", offset=2, at_ms=3_000, extraInfo=HANDLE)
-    assert promises(run([], [late], ORDERS, struck=[Struck(strike, hits=1)])) == []
-    assert promises(run([], [late], ORDERS, struck=[Struck(strike, hits=0)])) == ["late-ack"]
+    assert promises(run([], [late], ORDERS, injected=[InjectedFault(fault, hits=1)])) == []
+    assert promises(run([], [late], ORDERS, injected=[InjectedFault(fault, hits=0)])) == ["late-ack"]
 
 
 def test_transaction_that_is_committed_and_then_rolled_back() -> None:
@@ -179,7 +179,7 @@ def test_message_that_was_never_stored_although_the_program_is_content() -> None
 
 def test_send_that_failed_and_proves_nothing() -> None:
     refused = send("orders", "id-3")
-    assert lost([refused], exit_code=1) == []  # The program says so.
+    assert lost([refused], exit_code=1) == []  # The program reports the failure by its exit code.
     assert lost([refused], stored=4) == []  # The same number is stored, so it was sent again under another id.
     assert lost([send("orders", "id-3", "order-3")], keys="order-3") == []  # A message with its key is stored.
     assert lost([send("orders", "id-3", DELAY="3")]) == []  # It is stored elsewhere until it is due.

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from staticfire.chaos.broken import Broken
+from staticfire.chaos.injection import InjectedFault
 from staticfire.chaos.page import page_of
+from staticfire.chaos.planned_fault import CLIENT, MEMBER, Begin, PlannedFault, numbered, rule
 from staticfire.chaos.repeating import as_command, as_test
 from staticfire.chaos.shrinking import shrunk
 from staticfire.chaos.story import story
-from staticfire.chaos.strikes import CLIENT, MEMBER, Begin, PlannedFault, numbered, rule
-from staticfire.chaos.striking import Struck
 from tests.chaos.runs import commit, delivered, event, message, run, send
 
 STRIKES = numbered([rule(kind, code="SEND_MESSAGE", drop="answer") for kind in "abcde"])
@@ -26,20 +26,20 @@ BROKEN = Broken("each", "orders", 'a "value" has <two> messages', ("order-1: 2 m
 
 
 async def test_faults_that_are_not_needed_are_left_out() -> None:
-    async def fails(strikes: Sequence[PlannedFault]) -> bool:
-        return {"b", "d"} <= {one.kind for one in strikes}
+    async def fails(faults: Sequence[PlannedFault]) -> bool:
+        return {"b", "d"} <= {one.kind for one in faults}
 
-    kept, runs = await shrunk([Struck(one, hits=1) for one in STRIKES], fails)
+    kept, runs = await shrunk([InjectedFault(one, hits=1) for one in STRIKES], fails)
     assert [one.kind for one in kept] == ["b", "d"]
     assert runs == 5
 
 
 async def test_fault_that_hit_nothing_is_left_out_with_one_run() -> None:
-    async def fails(strikes: Sequence[PlannedFault]) -> bool:
-        return any(one.kind == "c" for one in strikes)
+    async def fails(faults: Sequence[PlannedFault]) -> bool:
+        return any(one.kind == "c" for one in faults)
 
-    struck = [Struck(one, hits=int(one.kind == "c")) for one in STRIKES]
-    kept, runs = await shrunk(struck, fails)
+    injected = [InjectedFault(one, hits=int(one.kind == "c")) for one in STRIKES]
+    kept, runs = await shrunk(injected, fails)
     assert ([one.kind for one in kept], runs) == (["c"], 1)
 
 
@@ -47,7 +47,7 @@ async def test_limit_of_runs_is_obeyed() -> None:
     async def fails(_: Sequence[PlannedFault]) -> bool:
         return False
 
-    kept, runs = await shrunk([Struck(one, hits=1) for one in STRIKES], fails, 3)
+    kept, runs = await shrunk([InjectedFault(one, hits=1) for one in STRIKES], fails, 3)
     assert (len(kept), runs) == (5, 3)
 
 
@@ -69,12 +69,12 @@ def test_test_is_python_with_all_kinds_of_faults() -> None:
         assert words in source
 
 
-def test_page_is_one_file_that_tells_the_life_of_the_message() -> None:
+def test_page_is_one_file_with_the_life_of_the_message() -> None:
     events = [delivered(0, 2, at_ms=30), event("sentBack", offset=1, at_ms=40, status="SUCCESS")]
     requests = [send("orders", "id-1", "order-1"), commit(2)]
     messages = [message("orders", 0, "id-0"), message("orders", 1, "id-1", "order-1")]
-    struck = [Struck(one, hits=1, at_ms=10, until_ms=20) for one in LATER]
-    evidence = run(events, requests, messages, began_ms=0, ended_ms=100, struck=struck)
+    injected = [InjectedFault(one, hits=1, at_ms=10, until_ms=20) for one in LATER]
+    evidence = run(events, requests, messages, began_ms=0, ended_ms=100, injected=injected)
     page = page_of("seed 7", evidence, [BROKEN], ["./a<b>"])
     assert "http" not in page
     assert "a &quot;value&quot; has &lt;two&gt; messages" in page

@@ -5,11 +5,11 @@ from collections import Counter
 from staticfire import AsyncCluster, Cluster, Message, Producer, SendStatus
 from staticfire.chaos.each import check_each, parse_each
 from staticfire.chaos.evidence import Evidence
+from staticfire.chaos.injection import FaultInjection
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.kinds import ROUGH, STATUSES
+from staticfire.chaos.planned_fault import PlannedFault, rule
 from staticfire.chaos.stored import read_stored
-from staticfire.chaos.strikes import PlannedFault, rule
-from staticfire.chaos.striking import Striking
 from staticfire.chaos.usage import Usage
 from staticfire.chaos.weather import plan
 from staticfire.runtime.live import live_machine
@@ -23,8 +23,8 @@ EACH = parse_each("orders -> invoices by property order")
 
 def test_each_status_is_drawn_and_never_for_a_half_message() -> None:
     usage = Usage(Counter({"orders": 9, "steps": 9}), {}, 3, {"steps"}, ("broker-a",))
-    strikes = [one for seed in range(200) for one in plan(seed, usage, ROUGH) if one.kind == "status"]
-    words = [dict(one.words) for one in strikes]
+    faults = [one for seed in range(200) for one in plan(seed, usage, ROUGH) if one.kind == "status"]
+    words = [dict(one.words) for one in faults]
     assert {one["answer"] for one in words} == set(STATUSES)
     assert {one["topic"] for one in words} == {"orders"}
 
@@ -40,20 +40,20 @@ async def invoices(cluster: AsyncCluster, is_fixed: bool) -> None:
                 await shop.send(Message("invoices", b"please pay", keys=f"new-{number}", properties=named))
 
 
-async def doubled(strikes: list[PlannedFault], is_fixed: bool) -> list[str]:
+async def doubled(faults: list[PlannedFault], is_fixed: bool) -> list[str]:
     async with Cluster() as cluster:
         machine = live_machine()
         pool = ConnectionPool(machine)
         tails = JournalTails(pool, cluster.addresses)
-        striking = Striking(cluster, tails, strikes)
-        await striking.prepare()
+        injection = FaultInjection(cluster, tails, faults)
+        await injection.prepare()
         await invoices(cluster, is_fixed)
-        await striking.finish()
+        await injection.finish()
         await tails.read()
         await pool.close()
         await machine.workers.close()
-        assert [one.hits for one in striking.struck] == [1 for _ in strikes]
-        evidence = Evidence(*tails.in_order(), await read_stored(cluster.namesrv), 0, struck=striking.struck)
+        assert [one.hits for one in injection.injected] == [1 for _ in faults]
+        evidence = Evidence(*tails.in_order(), await read_stored(cluster.namesrv), 0, injected=injection.injected)
         return [line for one in check_each(EACH, evidence) for line in one.evidence]
 
 

@@ -1,4 +1,4 @@
-"""From a seed and what a program uses to faults."""
+"""The faults that a seed plans, from what a program uses."""
 
 from collections import Counter
 from itertools import pairwise
@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 from staticfire.chaos.kinds import HELL, KINDS, MILD, ROUGH, WEATHERS, kinds_of
-from staticfire.chaos.strikes import CLIENT, PlannedFault
+from staticfire.chaos.planned_fault import CLIENT, MEMBER, Begin, PlannedFault
 from staticfire.chaos.usage import GroupUsage, Usage, learn
-from staticfire.chaos.weather import APART, STRIKES_MAX, STRIKES_MIN, check_kinds, impossible, is_made_up, plan
+from staticfire.chaos.weather import APART, FAULTS_MAX, FAULTS_MIN, check_kinds, impossible, is_made_up, plan
 from staticfire.faults.parsing import parse_fault
 from staticfire.protocol.errors import UsageError
 from tests.chaos.runs import commit, delivered, joined, request, send
@@ -35,26 +35,35 @@ def test_same_seed_gives_the_same_plan_and_another_one_another(weather: str) -> 
 
 @pytest.mark.parametrize("weather", WEATHERS)
 def test_all_kinds_of_a_weather_come_and_no_others(weather: str) -> None:
-    kinds = Counter(strike.kind for seed in SEEDS for strike in plan(seed, shop(), weather))
+    kinds = Counter(fault.kind for seed in SEEDS for fault in plan(seed, shop(), weather))
     assert set(kinds) == set(kinds_of(weather))
     assert set(kinds_of(MILD)) < set(kinds_of(ROUGH)) < set(kinds_of(HELL)) == set(KINDS)
 
 
 @pytest.mark.parametrize("weather", WEATHERS)
 def test_each_planned_rule_is_one_that_a_server_accepts(weather: str) -> None:
-    for strike in (strike for seed in SEEDS for strike in plan(seed, shop(), weather)):
-        assert strike.command.startswith("staticfire ")
-        if strike.words:
-            parse_fault(dict(strike.words))
-        assert strike.how != CLIENT or "CLIENT" in strike.command
+    for fault in (fault for seed in SEEDS for fault in plan(seed, shop(), weather)):
+        assert fault.command.startswith("staticfire ")
+        if fault.words:
+            parse_fault(dict(fault.words))
+        assert fault.how != CLIENT or "CLIENT" in fault.command
+
+
+def test_command_of_a_member_has_the_rule_that_is_added_before_it_joins() -> None:
+    words = (("code", "LOCK_BATCH_MQ"), ("drop", "request"), ("lifetime", "1s"))
+    fault = PlannedFault("lost-lock", words, Begin(1, group="billing"), MEMBER, "billing", 500)
+    assert fault.command == (
+        "staticfire fault add --code LOCK_BATCH_MQ --drop request --lifetime 1s && "
+        "staticfire member billing --stay 500ms  # after 1 delivery to billing"
+    )
 
 
 def test_plan_has_its_number_of_faults_and_at_most_one_long_one() -> None:
     for seed in SEEDS:
-        strikes = plan(seed, shop(), ROUGH)
-        assert STRIKES_MIN - 2 <= len(strikes) <= STRIKES_MAX
-        assert sum(one.kind in ("freeze", "restart", "nameserver") for one in strikes) <= 1
-        assert [one.number for one in strikes] == list(range(1, len(strikes) + 1))
+        faults = plan(seed, shop(), ROUGH)
+        assert FAULTS_MIN - 2 <= len(faults) <= FAULTS_MAX
+        assert sum(one.kind in ("freeze", "restart", "nameserver") for one in faults) <= 1
+        assert [one.number for one in faults] == list(range(1, len(faults) + 1))
 
 
 def test_only_and_never_are_obeyed() -> None:
@@ -98,27 +107,27 @@ def test_use_is_learnt_from_events_and_requests() -> None:
     assert learn([], [], []).is_empty
 
 
-def test_unknown_kind_is_told_with_the_one_that_was_meant() -> None:
+def test_unknown_kind_is_refused_with_a_suggestion() -> None:
     with pytest.raises(UsageError, match="did you mean duplicate"):
         check_kinds(["duplicat"])
 
 
 def test_fault_is_shown_as_the_command_that_adds_it() -> None:
-    strike = PlannedFault("busy", (("code", "SEND_MESSAGE"), ("answer", "SYSTEM_BUSY"), ("close", True)))
-    assert strike.command == "staticfire fault add --code SEND_MESSAGE --answer SYSTEM_BUSY --close"
-    assert strike.call == "cluster.faults.add(code='SEND_MESSAGE', answer='SYSTEM_BUSY', close=True)"
+    fault = PlannedFault("busy", (("code", "SEND_MESSAGE"), ("answer", "SYSTEM_BUSY"), ("close", True)))
+    assert fault.command == "staticfire fault add --code SEND_MESSAGE --answer SYSTEM_BUSY --close"
+    assert fault.call == "cluster.faults.add(code='SEND_MESSAGE', answer='SYSTEM_BUSY', close=True)"
 
 
 def test_mild_weather_fails_each_send_at_most_once() -> None:
     for usage in (Usage(Counter({"orders": 1}), {}, brokers=("broker-a",)), shop()):
         for seed in SEEDS:
-            strikes = plan(seed, usage, MILD, only=("busy", "lost-answer"))
+            faults = plan(seed, usage, MILD, only=("busy", "lost-answer"))
             places = sorted(
-                (str(dict(one.words)["topic"]), int(str(dict(one.words).get("after", 0)))) for one in strikes
+                (str(dict(one.words)["topic"]), int(str(dict(one.words).get("after", 0)))) for one in faults
             )
             assert all(one != other or b - a >= APART for (one, a), (other, b) in pairwise(places))
             if len(usage.brokers) > 1:
-                assert all("broker" in dict(one.words) for one in strikes)
+                assert all("broker" in dict(one.words) for one in faults)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +147,6 @@ def test_name_that_a_program_makes_up(name: str, is_new_each_time: bool) -> None
 def test_fault_for_a_made_up_name_applies_to_any() -> None:
     groups = {"g-1795669892113": GroupUsage(Counter({"t-1795669892113": 9}), 3, 0, 9, 0, {"one"})}
     usage = Usage(Counter({"t-1795669892113": 9}), groups, brokers=("broker-a",))
-    for strike in (one for seed in SEEDS for one in plan(seed, usage, HELL)):
-        assert "1795669892113" not in strike.command
-        assert "1795669892113" not in repr(strike)
+    for fault in (one for seed in SEEDS for one in plan(seed, usage, HELL)):
+        assert "1795669892113" not in fault.command
+        assert "1795669892113" not in repr(fault)

@@ -17,11 +17,11 @@ from staticfire import (
     SystemBusy,
 )
 from staticfire.chaos.asserting import assert_each
+from staticfire.chaos.injection import FaultInjection
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID, as_member, join_for
+from staticfire.chaos.planned_fault import MEMBER, Begin, PlannedFault, numbered, rule
 from staticfire.chaos.stored import read_left
-from staticfire.chaos.strikes import MEMBER, Begin, PlannedFault, numbered, rule
-from staticfire.chaos.striking import Striking
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.pool import ConnectionPool
@@ -75,7 +75,7 @@ async def test_member_of_a_group_without_members_is_refused() -> None:
 
 
 async def test_faults_are_carried_out_and_counted_only_if_they_hit() -> None:
-    strikes = numbered(
+    faults = numbered(
         [
             rule("busy", code="SEND_MESSAGE", topic="orders", answer="SYSTEM_BUSY", after=1, times=3),
             rule("busy", code="SEND_MESSAGE", topic="refunds", answer="SYSTEM_BUSY", times=1),
@@ -87,9 +87,9 @@ async def test_faults_are_carried_out_and_counted_only_if_they_hit() -> None:
         machine = live_machine()
         pool = ConnectionPool(machine)
         tails = JournalTails(pool, cluster.addresses, [CLIENT_ID])
-        striking = Striking(cluster, tails, strikes)
-        await striking.prepare()
-        watch = asyncio.create_task(striking.watch())
+        injection = FaultInjection(cluster, tails, faults)
+        await injection.prepare()
+        watch = asyncio.create_task(injection.watch())
         await shop.send(Message("orders", b"1 book", keys="1"))
         with pytest.raises(SystemBusy):
             await shop.send(Message("orders", b"1 book", keys="2"))
@@ -97,11 +97,11 @@ async def test_faults_are_carried_out_and_counted_only_if_they_hit() -> None:
             while not any(one.kind == "left" and one.client == CLIENT_ID for one in await cluster.journal("left")):  # noqa: ASYNC110
                 await asyncio.sleep(0)
         watch.cancel()
-        await striking.finish()
+        await injection.finish()
         await tails.read()
         await pool.close()
         await machine.workers.close()
-        assert [one.hits for one in striking.struck] == [3, 0, 1, 0]
+        assert [one.hits for one in injection.injected] == [3, 0, 1, 0]
         assert await cluster.faults.all() == []
         assert not [one for one in tails.events if one.client == CLIENT_ID]
 

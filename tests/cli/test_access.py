@@ -44,7 +44,7 @@ def _only_admin(cluster: Cluster) -> Iterator[None]:
 
 
 class Ran(NamedTuple):
-    """What a command said."""
+    """The output of a command."""
 
     returncode: int
     stdout: str
@@ -128,7 +128,7 @@ def test_a_user_is_added_allowed_changed_and_removed(cluster: Cluster) -> None:
         (["deny", "admin", "Topic:a", "Pub", "--remove"], "and nothing else"),
     ],
 )
-def test_wrong_use_is_told_in_one_line(cluster: Cluster, arguments: list[str], words: str) -> None:
+def test_wrong_use_is_refused_in_one_line(cluster: Cluster, arguments: list[str], words: str) -> None:
     ran = staticfire(cluster, *arguments)
     assert ran.returncode in (1, 2)
     assert words in one_line(ran.stderr)
@@ -297,7 +297,9 @@ def test_a_broker_answer_names_the_user(cluster: Cluster) -> None:
         producer.send(Message("orders", b"x"))
 
 
-def test_mqadmin_signs_as_tools_yml_says(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mqadmin_signs_with_the_key_of_tools_yml(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "conf").mkdir()
     file = tmp_path / "conf" / "tools.yml"
     monkeypatch.setenv("ROCKETMQ_HOME", str(tmp_path))

@@ -61,7 +61,7 @@ def test_right_program_keeps_its_promises_under_the_same_faults() -> None:
         (["--namesrv", "10.0.0.1:9876", "--", "true"], 2, "such as a real RocketMQ"),
     ],
 )
-def test_wrong_use_is_told_before_anything_runs(arguments: list[str], exit_code: int, words: str) -> None:
+def test_wrong_use_is_refused_before_anything_runs(arguments: list[str], exit_code: int, words: str) -> None:
     done = call("chaos", *arguments)
     assert done.returncode == exit_code
     assert words in one_line(done.stderr)

@@ -53,7 +53,7 @@ Say = Callable[..., str]
 
 @pytest.fixture
 def fault(processes: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
-    """Run a command as the command line does, in this process; return what it prints, or says is wrong."""
+    """Run a command as the command line does, in this process; return its output, or its error."""
     processes.reset()
     processes.create_topic("orders", queues=1)
     monkeypatch.setenv("NAMESRV_ADDR", processes.namesrv)
@@ -148,7 +148,7 @@ def test_nameserver_thaws_by_itself(processes: Cluster) -> None:
         (["add", "--topic", "orders"], 2, "the rule has no action"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_in_a_line(fault: Say, arguments: list[str], exit_code: int, words: str) -> None:
+def test_wrong_words_are_refused_in_one_line(fault: Say, arguments: list[str], exit_code: int, words: str) -> None:
     assert words in fault(*arguments, exit_code=exit_code)
 
 
@@ -161,7 +161,7 @@ def test_list_has_a_line_of_json_for_each_rule(processes: Cluster, fault: Say) -
     assert fault("list", "--json") == ""
 
 
-def test_without_a_control_endpoint_servers_are_asked_themselves(processes: Cluster) -> None:
+def test_without_a_control_endpoint_requests_go_to_the_servers(processes: Cluster) -> None:
     added = call("fault", "add", "--topic", "ordrs", "--close", NAMESRV_ADDR=processes.namesrv)
     assert (added.returncode, "no broker has topic ordrs yet" in added.stderr) == (0, True)
     assert call("fault", "clear", NAMESRV_ADDR=processes.namesrv).stdout == "removed 1 rule\n"
@@ -209,7 +209,7 @@ def test_rule_lasts_as_long_as_the_with(thread: Cluster) -> None:
         thread.faults.add(dealy="1s")
 
 
-def test_journal_says_when_a_rule_hit_and_leaves_place_for_other_events(thread: Cluster) -> None:
+def test_journal_has_the_hits_of_a_rule_and_leaves_space_for_other_events(thread: Cluster) -> None:
     busy = thread.faults.add(code="SEND_MESSAGE", topic="orders", answer="SYSTEM_BUSY", after=1)
     with Producer("tills", thread.namesrv, ONE_TRY) as till:
         till.send(Message("orders", b"one"))

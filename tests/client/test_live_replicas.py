@@ -57,7 +57,7 @@ def consumer(cluster: Cluster, heard: Heard) -> PushConsumer:
 async def copy_topics(cluster: Cluster) -> None:
     """Let the slave copy topics now: a master that is lost within slaveSyncPeriod takes a new one with it."""
     async with Admin(cluster.namesrv) as admin:
-        replicas = ReplicaAdmin.asking(admin.client.pool, cluster.namesrv)
+        replicas = ReplicaAdmin.at_nameservers(admin.client.pool, cluster.namesrv)
         for replica in await replicas.all():
             if replica.broker_id != 0:
                 await replicas.copy_state(replica.address)

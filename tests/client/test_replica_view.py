@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from staticfire.client.admin.replica_view import line_of, object_of
-from staticfire.failover.replicas import Replica
+from staticfire.failover.replica import Replica
 from staticfire.protocol.requests.replication import FollowerState, ReplicationState
 
 pytestmark = pytest.mark.row("P7")

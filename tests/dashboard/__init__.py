@@ -10,6 +10,6 @@
   cluster with something to see
 - `test_conditions_in_browser.py`: ten thousand topics, servers that are gone, scripts in messages;
   `test_gone_in_browser.py`: a cluster, its dashboard, or what they show goes away and comes back
-- `test_warnings.py`: what actions say before
+- `test_warnings.py`: what an action's page shows before the action
 - `screenshots.py`: the pictures of the docs
 """

@@ -65,7 +65,7 @@ def test_every_page_while_a_server_is_gone_and_after_it_is_back(tab: Browser, se
         tab.wait("document.querySelector('#live .note.good')")
 
 
-def test_an_overview_without_a_nameserver_says_what_is_unknown(tab: Browser) -> None:
+def test_an_overview_without_a_nameserver_shows_what_is_unknown(tab: Browser) -> None:
     with Cluster(isolation="process") as cluster:
         cluster.create_topic("orders")
         assert act(cluster.control, "add-fault", action="kill", broker="nameserver").status == 200

@@ -54,7 +54,7 @@ def test_a_form_that_never_ends_is_refused(control: str, monkeypatch: pytest.Mon
         assert half.recv(64).startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_stream_that_nobody_reads_is_cut(control: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_no_browser_reads_is_closed(control: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def unread(*_: object) -> bool:
         return False
 

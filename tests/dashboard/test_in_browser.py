@@ -59,7 +59,7 @@ def test_every_page_with_data(tab: Browser, control: str, size: str, theme: str)
     assert wrong == {}
 
 
-def test_every_page_without_data_says_what_to_do_next(tab: Browser) -> None:
+def test_every_page_without_data_suggests_what_to_do_next(tab: Browser) -> None:
     with Cluster() as cluster:
         for path in MENU:
             tab.open(f"{cluster.control}/ui{path}")
@@ -96,7 +96,7 @@ def test_a_queue_moves_to_another_member_without_a_reload(tab: Browser) -> None:
             assert tab.run("window.notLoadedAgain && document.getElementById('tile-orders broker-a/3').mark") == 1
 
 
-def test_a_broker_that_is_gone_is_named_and_the_page_goes_on_when_it_is_back(tab: Browser) -> None:
+def test_a_broker_that_is_gone_is_named_and_the_page_continues_when_it_is_back(tab: Browser) -> None:
     with Cluster(brokers=2, isolation="process") as cluster:
         tab.open(f"{cluster.control}/ui/")
         tab.wait("document.querySelector('#live .note.good')")
@@ -106,7 +106,7 @@ def test_a_broker_that_is_gone_is_named_and_the_page_goes_on_when_it_is_back(tab
         tab.wait("document.querySelector('#live .note.good')")
 
 
-def test_an_endpoint_that_is_gone_is_told(tab: Browser) -> None:
+def test_an_endpoint_that_is_gone_is_reported(tab: Browser) -> None:
     with Cluster() as cluster:
         tab.open(f"{cluster.control}/ui/topics")
         tab.wait("document.getElementById('connection').hidden")
@@ -124,7 +124,7 @@ def test_everything_is_reached_by_keyboard(tab: Browser, control: str) -> None:
     assert {"/ui/groups", "match", "/ui/topics/orders", "topic", "queues", "kind"} <= reached
 
 
-def test_an_action_by_a_form_says_what_it_did_without_leaving_the_page(tab: Browser, control: str) -> None:
+def test_an_action_by_a_form_shows_its_result_on_the_same_page(tab: Browser, control: str) -> None:
     tab.open(f"{control}/ui/topics")
     tab.run("document.querySelector('form.act [name=topic]').value = 'by-form'")
     tab.run("document.querySelector('form.act').requestSubmit()")

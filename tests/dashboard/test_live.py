@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from staticfire.client import ClusterClient
-from staticfire.control.asked import ControlledCluster
+from staticfire.control.controlled_cluster import ControlledCluster
 from staticfire.dashboard import live, site, watch
 from staticfire.dashboard.live import WATCHED_MAX, LivePages
 from staticfire.dashboard.site import is_written
@@ -43,7 +43,7 @@ async def the_reader() -> None:
 
 
 class Watched:
-    """Pages in virtual time: it goes on when the reader pauses."""
+    """Pages in virtual time: it advances when the reader pauses."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, took_ms: int = 0) -> None:
         self.now_ms = 0
@@ -162,7 +162,7 @@ async def test_a_reader_that_has_failed_lets_browsers_connect_again() -> None:
     await pages.close()
 
 
-async def test_a_part_is_made_once_for_all_and_no_more_when_nobody_watches() -> None:
+async def test_a_part_is_rendered_once_for_all_and_no_more_without_watchers() -> None:
     made: list[str] = []
 
     async def render(address: str) -> str:
@@ -237,7 +237,7 @@ async def test_what_was_seen_before_a_pause_isnt_shown_after_it() -> None:
 
 
 class Elsewhere:
-    """A cluster that nobody connects to."""
+    """A cluster to which no client connects."""
 
     namesrv = "nowhere:1"
 

@@ -87,7 +87,7 @@ def test_how_far_a_slave_is(more: dict[str, object], words: str, is_good: bool) 
     assert copy_of(None) is None
 
 
-def test_the_overview_says_who_was_refused_what() -> None:
+def test_the_overview_shows_refused_requests() -> None:
     with Cluster(users={"admin": "secret", "shop": "s3cret"}) as cluster:
         cluster.create_topic("orders")
         cluster.users.allow("shop", "Topic:other", "Pub")

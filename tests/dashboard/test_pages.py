@@ -122,7 +122,7 @@ def test_a_dead_letter_is_never_html(control: str) -> None:
      f"/topics?match={SCRIPT}", f"/journal?group={SCRIPT}", f"/do/consume?group=billing&id={SCRIPT}", f"/{SCRIPT}",
      f"/live?page={SCRIPT}", f"/do/{SCRIPT}"],
 )  # fmt: skip
-def test_what_an_address_says_is_never_html(control: str, address: str) -> None:
+def test_a_text_in_an_address_is_never_html(control: str, address: str) -> None:
     found = page(f"{control}/ui{urllib.parse.quote(address, safe='/?=&')}")
     assert found.status < 500
     assert SCRIPT not in found.text
@@ -270,7 +270,7 @@ def event(stream: object) -> str:
     raise AssertionError("the stream has ended")
 
 
-def test_dead_letters_are_resent_as_the_page_says(control: str) -> None:
+def test_dead_letters_are_resent_as_the_warning_says(control: str) -> None:
     (letter,) = get(f"{control}/dlq/billing")[1]["letters"]
     says = page(f"{control}/ui/do/resend?group=billing&ids={urllib.parse.quote(letter['id'])}&to=resent").text
     assert "1 dead letter will be sent again, to topic resent." in says

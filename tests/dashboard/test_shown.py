@@ -12,7 +12,7 @@ from staticfire.dashboard.watch import ClusterSample
 
 
 @pytest.mark.parametrize("name", ["orders", "a/b", "ä ö", '"><script>', "100%", "a?b=c#d", "..", "a\\b", "日本"])
-def test_every_name_finds_its_way_through_an_address(name: str) -> None:
+def test_every_name_is_the_same_after_an_address(name: str) -> None:
     raw = address("/topics/{topic}", {"topic": name}).removeprefix("/ui")
     assert match("/topics/{topic}", raw.partition("?")[0]) == {"topic": name}
     assert not set(raw) & set('"<> \\')
@@ -87,7 +87,7 @@ def test_an_action_must_come_from_a_page_of_this_endpoint(headers: dict[str, str
     assert bool(why_not_same_site(headers)) == is_refused
 
 
-def test_columns_sort_numbers_from_the_largest_and_the_other_way_round() -> None:
+def test_columns_sort_numbers_from_the_largest_and_then_in_the_opposite_order() -> None:
     titles = {"topic": "Topic", "messages": "Messages"}
     name, count = columns("/topics", {"match": "x", "page": "3"}, titles, frozenset({"messages"}), "-messages")
     assert (name.link, name.order) == ("/ui/topics?match=x&sort=topic", "none")

@@ -1,4 +1,4 @@
-"""Open transactions, popped messages, what is due when, and traces: pages and the calls behind them."""
+"""Open transactions, popped messages, what is due when, and traces: pages and the calls that they make."""
 
 import re
 import urllib.parse
@@ -130,7 +130,7 @@ def test_times_between_events_are_those_of_one_message() -> None:
     assert [(one["gapMs"], one["look"]) for one in timeline(events)] == [(0, "sent"), (0, "failed"), (20, "done")]
 
 
-def test_a_topic_is_changed_after_it_was_said_what_changes(control: str) -> None:
+def test_a_topic_is_changed_after_a_warning(control: str) -> None:
     says = words_of(page(f"{control}/ui/do/change-topic?topic=refunds&queues=3&perm=4&order=yes&kind=DELAY").text)
     for broker in ("broker-a", "broker-b"):
         assert f"{broker}: writeQueues changes from 1 to 3." in says
@@ -148,7 +148,7 @@ def test_a_topic_is_changed_after_it_was_said_what_changes(control: str) -> None
     assert page(f"{control}/ui/do/change-topic?topic=nowhere&queues=3").status == 404
 
 
-def test_a_group_is_changed_after_it_was_said_what_changes(control: str) -> None:
+def test_a_group_is_changed_after_a_warning(control: str) -> None:
     assert "was created" in act(control, "create-group", group="packers", retries="3").text
     says = words_of(page(f"{control}/ui/do/change-group?group=packers&retries=5&consume=no").text)
     assert "broker-b: retries changes from 3 to 5." in says

@@ -1,4 +1,4 @@
-"""Every action that doesn't only create or send something says first what it will do: with names and numbers."""
+"""Every action that doesn't only create or send something shows first what will change, with names and numbers."""
 
 import re
 import urllib.parse
@@ -16,7 +16,7 @@ from tests.dashboard.test_pages import act, page
 pytestmark = [pytest.mark.row("S9")]
 
 ADDS = {"create-topic", "create-group", "send"}
-"""Actions that only add something, in a form that says it."""
+"""Actions that only add something. Their forms show what."""
 SAYS: dict[str, tuple[dict[str, str], str]] = {
     "change-topic": ({"topic": "orders", "queues": "1"}, "broker-a: writeQueues changes from 2 to 1."),
     "delete-topic": ({"topic": "orders"}, "Topic orders is deleted on 1 broker, with 3 messages."),
@@ -45,7 +45,7 @@ SAYS: dict[str, tuple[dict[str, str], str]] = {
     "remove-snapshot": ({"name": "base"}, "Snapshot base is removed, with 0 messages in 0 topics"),
     "reset": ({}, "1 topic with all messages, 1 group with their offsets, and 1 dead letter are deleted"),
 }  # fmt: skip
-"""A form of each action, and what the page must say about it."""
+"""A form of each action, and the words that its page must contain."""
 
 
 @pytest.fixture(scope="module")
@@ -71,27 +71,27 @@ def says(control: str, name: str, form: dict[str, str]) -> str:
     return re.sub(r"(?:<[^>]*>|\s)+", " ", found.text)
 
 
-def test_every_action_says_what_it_will_do_or_only_adds_something() -> None:
-    assert {name for name, one in ACTIONS.items() if one.says is None} == ADDS
+def test_every_action_shows_what_will_change_or_only_adds_something() -> None:
+    assert {name for name, one in ACTIONS.items() if one.warn is None} == ADDS
     assert {*SAYS} == {*ACTIONS} - ADDS
 
 
-def test_no_form_does_what_wasnt_said_before() -> None:
-    """Only the page that says what an action does may have a form that does it."""
+def test_no_form_changes_anything_without_a_warning_before() -> None:
+    """Only the page that shows what will change may have a form that carries the action out."""
     for template in (Path(staticfire.dashboard.__file__).parent / "templates").glob("*.html"):
         direct = re.findall(r"""(?:method="post" action|hx-post)="\{\{ address\('/do/([^']*)'""", template.read_text())
         assert {*direct} <= ({""} if template.name == "confirm.html" else ADDS), template.name
 
 
 @pytest.mark.parametrize("name", [name for name in SAYS if "fault" not in name])
-def test_an_action_says_names_and_numbers_and_changes_nothing(control: str, name: str) -> None:
+def test_a_warning_has_names_and_numbers_and_changes_nothing(control: str, name: str) -> None:
     form, words = SAYS[name]
     before = everything(control)
     assert re.search(words, says(control, name, form)), says(control, name, form)
     assert everything(control) == before
 
 
-def test_actions_on_faults_say_names_and_numbers_and_change_nothing(control: str) -> None:
+def test_warnings_about_faults_have_names_and_numbers_and_change_nothing(control: str) -> None:
     form, words = SAYS["add-fault"]
     assert re.search(words, says(control, "add-fault", form))
     assert get(f"{control}/faults")[1]["faults"] == []
@@ -109,7 +109,7 @@ def test_actions_on_faults_say_names_and_numbers_and_change_nothing(control: str
     assert (gone.status, f"there is no fault rule {first} any more" in gone.text) == (404, True)
 
 
-def test_the_end_of_a_rule_that_has_killed_a_process_says_that_it_is_started_again() -> None:
+def test_the_warning_before_the_end_of_a_kill_mentions_that_the_process_is_started_again() -> None:
     with Cluster(isolation="process") as cluster:
         assert act(cluster.control, "add-fault", action="kill", broker="broker-a").status == 200
         number = str(get(f"{cluster.control}/faults")[1]["faults"][0]["number"])
@@ -134,7 +134,7 @@ def test_what_isnt_possible_is_refused_before_the_button(control: str, name: str
     assert act(control, name, **form).status in (400, 404)
 
 
-def test_a_clock_that_is_in_the_mode_already_says_so(control: str) -> None:
+def test_a_clock_that_is_already_in_the_mode_changes_nothing(control: str) -> None:
     assert "Nothing changes: the clock is frozen already" in says(control, "clock", {"mode": "frozen"})
     for mode, words in (("skipping", "jumps from"), ("scaled", "runs 60 times as fast")):
         assert words in says(control, "clock", {"mode": mode})

@@ -1,4 +1,4 @@
-"""What rules say: whom they mean, how often they hit, and which has the last word."""
+"""Which requests rules match, how often they hit, and which rule ends a request."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from staticfire.faults.book import RuleBook
-from staticfire.faults.matching import Asker, Subject, is_meant, subject_of
+from staticfire.faults.matching import FaultPeer, Subject, is_meant, subject_of
 from staticfire.faults.parsing import parse_fault
 from staticfire.protocol.command import Request, declaration_of
 from staticfire.protocol.requests.brokers import BrokerHeartbeat
@@ -28,15 +28,15 @@ HEARTBEAT = Heartbeat(body=HeartbeatData("10.0.0.9@new", [ProducerData("shop")],
 
 
 def subject(request: Request, client: str | None = CLIENT, address: str = "10.0.0.9:4711") -> Subject:
-    return subject_of(declaration_of(type(request)).code, request, Asker(address, 9, client))
+    return subject_of(declaration_of(type(request)).code, request, FaultPeer(address, 9, client))
 
 
-def rule(**said: Any) -> FaultRule:
-    return parse_fault({"drop": True, **said}).rule
+def rule(**given: Any) -> FaultRule:
+    return parse_fault({"drop": True, **given}).rule
 
 
 @pytest.mark.parametrize(
-    ("said", "request_", "is_about"),
+    ("given", "request_", "is_about"),
     [
         ({}, PULL, True),
         ({"code": "PULL_MESSAGE"}, PULL, True),
@@ -68,16 +68,16 @@ def rule(**said: Any) -> FaultRule:
         ({"language": "JAVA"}, PULL, False),
     ],
 )  # fmt: skip
-def test_whom_a_rule_means(said: dict[str, Any], request_: Request, is_about: bool) -> None:
-    assert is_meant(rule(**said), subject(request_)) is is_about
+def test_which_requests_a_rule_matches(given: dict[str, Any], request_: Request, is_about: bool) -> None:
+    assert is_meant(rule(**given), subject(request_)) is is_about
 
 
 def test_a_client_is_known_by_its_heartbeat_or_by_what_it_asks() -> None:
     assert not is_meant(rule(client="client"), subject(PULL, client=None))
     assert is_meant(rule(client="client"), subject(LOCK, client=None))
-    asker = Asker("10.0.0.9:1")
-    subject_of(34, HEARTBEAT, asker)
-    assert asker.client == "10.0.0.9@new"
+    peer = FaultPeer("10.0.0.9:1")
+    subject_of(34, HEARTBEAT, peer)
+    assert peer.client == "10.0.0.9@new"
 
 
 def test_sides_of_a_partition_are_clients_addresses_and_brokers() -> None:
@@ -85,13 +85,13 @@ def test_sides_of_a_partition_are_clients_addresses_and_brokers() -> None:
     assert is_meant(cut, subject(PULL))
     assert is_meant(cut, subject(PULL, client=None, address="10.0.0.7:99"))
     assert not is_meant(cut, subject(PULL, client=None))
-    broker = Asker("10.0.0.3:5")
+    broker = FaultPeer("10.0.0.3:5")
     subject_of(904, BrokerHeartbeat("cluster", "10.0.0.3:10911", "broker-b"), broker)
     assert is_meant(cut, broker.unknown())
 
 
 class Bench:
-    """A book, and what it says."""
+    """A book, and its decisions."""
 
     def __init__(self, *rules: FaultRule, name: str = "broker-a") -> None:
         self.book = RuleBook(name)
@@ -180,7 +180,7 @@ def test_rule_counts_the_messages_of_a_bundle_that_pass_first() -> None:
     assert list(ruling.refused) == [2]
 
 
-def test_book_knows_which_codes_its_rules_are_about() -> None:
+def test_book_returns_whether_a_rule_is_about_a_code() -> None:
     book, code = RuleBook("broker-a"), declaration_of(SendMessageV2).code
     assert not book.concerns(code)
     once = parse_fault({"code": "SEND_MESSAGE", "answer": "SYSTEM_BUSY", "times": 1}).rule

@@ -1,4 +1,4 @@
-"""Rules from what people say, and what they are told when it makes no sense."""
+"""Rules from words of users, and the errors for words that have no meaning."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ SENDS = [10, 310, 320, 9001]
 
 
 @pytest.mark.parametrize(
-    ("said", "fields"),
+    ("given", "fields"),
     [
         ({"code": "send_message", "answer": "SYSTEM_BUSY", "times": "3"}, {"codes": SENDS, "times": 3}),
         ({"code": 10, "answer": 14, "remark": "later"}, {"codes": [10], "answer_code": 14, "remark": "later"}),
@@ -47,8 +47,8 @@ SENDS = [10, 310, 320, 9001]
         ({"disk-full": "true", "topic": None, "close": False}, {"action": "disk-full"}),
     ],
 )  # fmt: skip
-def test_words_make_a_rule(said: dict[str, Any], fields: dict[str, Any]) -> None:
-    rule = parse_fault(said).rule
+def test_words_make_a_rule(given: dict[str, Any], fields: dict[str, Any]) -> None:
+    rule = parse_fault(given).rule
     assert {name: getattr(rule, name) for name in fields} == fields
     assert in_words(rule)
 
@@ -59,7 +59,7 @@ def test_places_and_sides_are_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("given", "words"),
     [
         ({"code": "SEND_MESAGE", "drop": True}, "did you mean SEND_MESSAGE"),
         ({"code": "zzz", "drop": True}, "write its name, like SEND_MESSAGE"),
@@ -126,9 +126,9 @@ def test_places_and_sides_are_names() -> None:
         ({"broker": [{"a": 1}], "drop": True}, "write names"),
     ],
 )
-def test_what_makes_no_sense_is_told(said: dict[str, Any], words: str) -> None:
+def test_words_without_a_meaning_are_refused_with_the_reason(given: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        parse_fault(said)
+        parse_fault(given)
 
 
 @pytest.mark.parametrize(

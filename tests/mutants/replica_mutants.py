@@ -15,8 +15,9 @@ from staticfire.broker.replication.lineage import Lineage
 from staticfire.broker.replication.member import ReplicationMember
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
-from staticfire.client.admin.failover_watch import _Set
-from staticfire.failover import replicas
+from staticfire.failover import decisions
+from staticfire.failover.replica import Replica
+from staticfire.failover.watch import _Set
 from staticfire.protocol.requests.replication import ChangeRole, Epoch, Joined
 from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
 from staticfire.simulation.workload.loading import WorkloadMaker
@@ -68,13 +69,13 @@ def _tail_not_cut(patch: Patch) -> None:
 
 
 def _least_of_the_log(patch: Patch) -> None:
-    progress = replicas._progress
+    progress = decisions.progress_of
 
-    def least(replica: replicas.Replica) -> tuple[int, int, int]:
+    def least(replica: Replica) -> tuple[int, int, int]:
         epoch, end_position, place = progress(replica)
         return -epoch, -end_position, place
 
-    patch.setattr(replicas, "_progress", least)
+    patch.setattr(decisions, "progress_of", least)
 
 
 def _fence_only_remembers(patch: Patch) -> None:

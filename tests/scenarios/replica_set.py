@@ -40,7 +40,7 @@ class ReplicaSet:
         }
         self.brokers: dict[str, Broker] = {}
         self.pool = ConnectionPool(world.machine("client", "10.0.0.9"))
-        self.admin = ReplicaAdmin.asking(self.pool, NAMESRV)
+        self.admin = ReplicaAdmin.at_nameservers(self.pool, NAMESRV)
 
     async def open(self, slaves: int = 1, topic: str = "orders") -> "ReplicaSet":
         await self.world.start("namesrv", Nameserver(self.world.machine("namesrv", "10.0.0.1"), NameserverSettings()))

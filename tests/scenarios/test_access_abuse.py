@@ -106,7 +106,7 @@ async def test_a_signed_bundle_is_checked_once_however_many_topics_are_refused(
 
 async def test_the_signature_of_a_request_is_no_sign_in(world: SimulatedWorld) -> None:
     class Forged(NamedTuple):
-        """What somebody has who has read one signed request: the key, and the signature of a text that begins so."""
+        """What an attacker has after reading a signed request: its key, the signature of a text that begins so."""
 
         access_key: str
         security_token: str = ""
@@ -126,7 +126,7 @@ async def test_the_signature_of_a_request_is_no_sign_in(world: SimulatedWorld) -
 
 
 class Recorded(NamedTuple):
-    """What somebody has who has read the sign-in of another client."""
+    """What an attacker has after reading the sign-in of another client."""
 
     access_key: str
     recorded: SignIn
@@ -249,11 +249,11 @@ async def test_a_flood_of_refusals_is_remembered_within_limits(
 ) -> None:
     """The ring of recorded requests holds most of what a flood leaves. Its limit is small here."""
     monkeypatch.setattr("staticfire.broker.access.book.DECISIONS_MAX", 50)
-    monkeypatch.setattr("staticfire.broker.access.refusals.KEPT_MAX", 60)
+    monkeypatch.setattr("staticfire.broker.access.refusals.REFUSALS_MAX", 60)
     asker = await judging(world, record_requests=True, recorded_requests_bytes_max=100_000, journal_enable=True)
     await asker.user()
     broker = asker.stand.services["broker-a"]
-    desk = broker._core._families.access._desk  # house: what a flood leaves takes memory, and is seen nowhere
+    access = broker._core._families.access._control  # house: what a flood leaves takes memory, and is seen nowhere
     journals = broker.tables.journals
     assert journals is not None
     most_decisions = 0
@@ -261,19 +261,19 @@ async def test_a_flood_of_refusals_is_remembered_within_limits(
         name = f"t{number}"
         await asker.told(send(name, group=f"g{number}"))
         await asker.told(GetRuntimeInfo(), Credentials(f"u{number % 5}", f"{number}"))
-        most_decisions = max(most_decisions, len(desk.book._decisions))  # house: the same
+        most_decisions = max(most_decisions, len(access.book._decisions))  # house: the same
     await world.run_for(seconds=1)
     assert most_decisions == 50
-    assert len(desk.refusals.of_group("")) == 60
+    assert len(access.refusals.of_group("")) == 60
     requests = journals._reads  # house: the same
     assert 50_000 < requests._held_bytes <= 100_000  # house: the same
     assert requests.first_number > 1, "the oldest requests are gone"
-    assert max(map(len, desk._peers._keys.values())) == 1  # house: the same
+    assert max(map(len, access._peers._keys.values())) == 1  # house: the same
     await asker.close()
 
 
 async def test_what_a_stolen_signature_can_be_used_for(world: SimulatedWorld) -> None:
-    """As in RocketMQ, values are signed one behind the other, without names and without the request's code."""
+    """As in RocketMQ, values are signed one after the other, without names and without the request's code."""
     asker = await judging(world)
     for name in ("orders", "ders"):
         assert (await asker.ask(UpdateTopic(name, 1, 1, 6))).code == 0

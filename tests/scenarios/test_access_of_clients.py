@@ -1,4 +1,4 @@
-"""Our clients with access keys: what works, what is refused, and what explain says about it."""
+"""Our clients with access keys: what works, what is refused, and how explain describes it."""
 
 from collections.abc import Sequence
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client.admin.failover_watch import FailoverWatch
+from staticfire.failover.watch import FailoverWatch
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.brokers import GetMemberGroup
@@ -80,7 +80,7 @@ async def test_losing_counts_messages_and_no_notes_of_the_broker(pair: ReplicaSe
     assert await pair.bodies(SLAVE) == [b"%d" % number for number in range(10)]  # The half message is open again.
 
 
-async def test_a_slave_that_is_behind_is_refused_and_the_master_goes_on(pair: ReplicaSet) -> None:
+async def test_a_slave_that_lacks_messages_is_refused_and_the_master_continues(pair: ReplicaSet) -> None:
     await pair.control(SLAVE, hold=True)
     for number in range(4):
         await pair.send(b"more %d" % number)
@@ -239,7 +239,7 @@ async def test_a_master_that_thaws_acknowledges_nothing_that_the_new_one_lacks(w
     await trio.close()
 
 
-async def test_a_master_that_comes_back_during_the_failover_is_followed_by_nobody(world: SimulatedWorld) -> None:
+async def test_no_slave_follows_a_master_that_comes_back_during_the_failover(world: SimulatedWorld) -> None:
     """It registers after the new one, and has the route for a moment."""
     trio = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2, slave_timeout=500).open(slaves=2)
     assert (await trio.send(b"before")).code == 0
@@ -273,7 +273,7 @@ async def test_the_new_master_takes_the_route_back(pair: ReplicaSet, world: Simu
 
 
 async def test_no_epoch_is_given_twice(world: SimulatedWorld) -> None:
-    """The second failover hears of the first one only from a slave that has not joined its master yet."""
+    """The second failover learns of the first one only from a slave that has not joined its master yet."""
     trio = await ReplicaSet(world).open(slaves=2)
     await trio.control(SECOND, hold=True)
     await trio.send(b"1")
@@ -287,7 +287,7 @@ async def test_no_epoch_is_given_twice(world: SimulatedWorld) -> None:
     await trio.close()
 
 
-async def test_an_epoch_for_which_a_master_gave_way_is_for_one_slave_only(world: SimulatedWorld) -> None:
+async def test_an_epoch_that_a_master_has_promised_is_for_one_slave_only(world: SimulatedWorld) -> None:
     """Otherwise a failover that began before the slave had taken over made another broker a master of that epoch."""
     trio = await ReplicaSet(world).open(slaves=2)
     assert (await trio.ask(MASTER, ChangeRole("SLAVE", 1, 2))).code == 0
@@ -350,7 +350,7 @@ async def test_what_cannot_be(
         await pair.failover(to, losing)
 
 
-async def test_a_broker_without_slaves_says_so(world: SimulatedWorld) -> None:
+async def test_a_failover_of_a_broker_without_slaves_is_refused(world: SimulatedWorld) -> None:
     alone = await ReplicaSet(world).open(slaves=0)
     with pytest.raises(ClientError, match="broker-a has no slave: start the cluster with --replicas 1"):
         await alone.failover()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client.admin.failover_watch import FailoverWatch
+from staticfire.failover.watch import FailoverWatch
 from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.requests.replication import GetReplication, ReplicationState
 from staticfire.protocol.requests.send import SendMessage
@@ -43,7 +43,7 @@ async def states(trio: ReplicaSet) -> dict[str, ReplicationState]:
 
 
 async def produce(trio: ReplicaSet, acknowledged: list[bytes]) -> None:
-    """Send to any broker that is a master, whatever the nameserver says, and note what is answered 0."""
+    """Send to any broker that is a master, registered or not, and note what is answered 0."""
     number = 0
     while True:
         masters = [name for name, state in (await states(trio)).items() if state.role != "SLAVE"]

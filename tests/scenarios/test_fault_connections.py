@@ -73,7 +73,7 @@ async def test_delayed_requests_keep_their_order_and_delayed_answers_keep_theirs
     assert answered == ["slow", "quick"] * 2
 
 
-async def test_rule_that_comes_while_a_pull_waits_knows_its_group_although_no_rule_was_about_it(
+async def test_rule_by_group_applies_to_a_pull_that_waited_before_the_rule_existed(
     shop: FaultyShop,
 ) -> None:
     await shop.add(code="SEND_MESSAGE", topic="bills", answer="SYSTEM_BUSY")

@@ -46,7 +46,7 @@ async def till(shop: FaultyShop) -> AsyncIterator[Producer]:
 
 
 @pytest.mark.parametrize("shop", [ClientSettings(), ClientSettings(protocol="rocketmq")], indirect=True)
-async def test_sends_are_answered_as_a_rule_says_so_many_times_and_retries_get_through(shop: FaultyShop) -> None:
+async def test_sends_get_the_code_of_a_rule_as_often_as_it_says_and_retries_get_through(shop: FaultyShop) -> None:
     added = await shop.add(code="SEND_MESSAGE", topic=TOPIC, answer="SYSTEM_BUSY", times=2)
     assert added.words == f"SEND_MESSAGE of topic {TOPIC}: respond with SYSTEM_BUSY, 2 times"
     assert list(added.hits) == ["broker-a"]  # No nameserver stores messages.
@@ -136,7 +136,7 @@ async def test_corrupt_answer_has_another_bit(shop: FaultyShop) -> None:
     assert (len(spoilt), await shop.hits()) == (2_000, [1])
 
 
-async def test_slow_answer_takes_its_time_and_holds_up_what_is_behind_it(shop: FaultyShop) -> None:
+async def test_limited_bandwidth_delays_a_frame_and_all_after_it(shop: FaultyShop) -> None:
     await shop.send(Random(1).randbytes(20_000))
     await shop.add(code="PULL_MESSAGE", group=GROUP, bandwidth="10k")
     began_ms = shop.world.uptime_ms
@@ -154,7 +154,7 @@ async def test_duplicated_send_is_stored_twice_and_answered_once(shop: FaultySho
     assert shop.stored() == 5
 
 
-async def test_what_a_client_with_a_wrong_clock_says_is_moved(shop: FaultyShop, till: Producer) -> None:
+async def test_times_of_a_client_with_a_wrong_clock_are_shifted(shop: FaultyShop, till: Producer) -> None:
     await shop.add(client="till-1", skew="-1h")
     await till.send(Message(TOPIC, b"old"))
     await shop.start("clerk")
@@ -187,7 +187,7 @@ async def test_read_only_broker_refuses_and_its_routes_say_so_until_the_rule_is_
     await till.send(Message(TOPIC, b"two"))
 
 
-async def test_full_disk_refuses_and_goes_on(shop: FaultyShop, till: Producer) -> None:
+async def test_full_disk_refuses_sends_until_the_rule_ends(shop: FaultyShop, till: Producer) -> None:
     await shop.add(disk_full=True, lifetime="5s")
     with pytest.raises(BrokerAnswer, match="fault rule"):
         await till.send(Message(TOPIC, b"one"))
@@ -217,12 +217,21 @@ async def test_partition_from_an_address_cuts_off_routes_too(shop: FaultyShop, t
 
 async def test_nameserver_loses_a_broker_that_is_cut_off(shop: FaultyShop) -> None:
     added = await shop.add(partition="broker-a/nameserver", lifetime="3m")
-    assert list(added.hits) == ["nameserver"]  # It is the one who is asked.
+    assert list(added.hits) == ["nameserver"]  # Only it receives requests of the other side.
     await shop.world.run_for(ms=150_000)
     with pytest.raises(ClientError, match="no broker is registered"):
         await shop.admin.masters()
     await shop.world.run_for(ms=120_000)
     assert list(await shop.admin.masters()) == ["broker-a"]
+
+
+async def test_partition_is_shown_with_all_that_are_cut_off(shop: FaultyShop, till: Producer) -> None:
+    added = await shop.add(partition="broker-a/nameserver,till-1", lifetime="3m")
+    assert (added.words, sorted(added.hits)) == (
+        "cut off from broker-a, till-1: partition, for 3m",
+        ["broker-a", "nameserver"],
+    )
+    assert [view.words for view in await shop.faults.views()] == [added.words]
 
 
 async def test_rule_about_routes_is_the_nameservers(shop: FaultyShop) -> None:
@@ -238,7 +247,7 @@ async def test_rule_that_drops_everything_can_be_removed(shop: FaultyShop) -> No
     await shop.send(b"after")
 
 
-async def test_what_is_not_there_yet_is_told(shop: FaultyShop) -> None:
+async def test_names_that_do_not_exist_yet_are_noted(shop: FaultyShop) -> None:
     added = await shop.add(topic="ordrs", group="nobody", client="nobody", drop=True)
     assert [note.partition(" yet")[0] for note in added.notes] == [
         "no broker has topic ordrs", "no broker knows group nobody", "no client nobody is connected",
@@ -287,7 +296,7 @@ async def test_numbers_do_not_come_twice_and_a_reset_removes_rules(shop: FaultyS
     assert await shop.faults.views() == []
 
 
-async def test_group_says_which_rules_it_may_feel(shop: FaultyShop) -> None:
+async def test_group_view_has_the_rules_that_may_affect_it(shop: FaultyShop) -> None:
     await shop.start("clerk")
     await shop.until_heard(1)
     await shop.add(code="PULL_MESSAGE", group=GROUP, delay="1s")
@@ -307,7 +316,7 @@ async def test_restarted_broker_has_no_rules(shop: FaultyShop) -> None:
     await shop.send(b"after")
 
 
-async def test_without_rules_everything_is_as_if_there_had_been_none(shop: FaultyShop, till: Producer) -> None:
+async def test_after_the_last_rule_nothing_is_intercepted(shop: FaultyShop, till: Producer) -> None:
     broker = shop.brokers["broker-a"]
     handlers, hot = dict(broker.dispatcher.routes.handlers), dict(broker.dispatcher.routes.hot)
     await shop.add(code="SEND_MESSAGE", delay="10ms")

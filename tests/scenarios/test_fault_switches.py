@@ -22,7 +22,7 @@ class Shop(FaultyShop):
         assert answer.code == 0
 
     async def permission(self) -> int:
-        """Return what routes say."""
+        """Return the permission in the route."""
         await self.world.run_for(ms=1_000)
         (queues,) = (await self.admin.route(TOPIC)).queue_datas
         return queues.perm
@@ -56,7 +56,7 @@ async def test_permission_that_is_set_while_a_read_only_rule_is_there_counts_whe
     assert await shop.permission() == READ_ONLY
 
 
-async def test_broker_is_read_only_as_long_as_one_of_several_rules_says_so(shop: Shop) -> None:
+async def test_broker_is_read_only_until_the_last_such_rule_ends(shop: Shop) -> None:
     await shop.add(read_only=True)
     await shop.add(read_only=True)
     await shop.faults.remove(1)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from staticfire.client.admin.failover_watch import FailoverWatch
+from staticfire.failover.watch import FailoverWatch
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codes import ResponseCode

@@ -11,7 +11,7 @@ import click
 
 from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import GROUP, TOPIC
-from staticfire.cli.listing import asked
+from staticfire.cli.listing import with_admin
 from staticfire.cli.options import NAMESRV, all_flags, not_empty, protocol_flag, tls_flags
 from staticfire.protocol.errors import UsageError
 
@@ -145,7 +145,7 @@ class AskedCluster:
 
     def run(self, work: Work) -> None:
         """Run `work` with a connected Admin."""
-        asked(self.namesrv, self.protocol, work, self.topic, self.group)
+        with_admin(self.namesrv, self.protocol, work, self.topic, self.group)
 
 
 def _key_of_tools(_: click.Context, __: click.Parameter, namesrv: str) -> str:

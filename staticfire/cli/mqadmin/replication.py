@@ -17,7 +17,7 @@ from staticfire.protocol.requests.upkeep import CopyRuntime, GetHighAvailability
 
 if TYPE_CHECKING:
     from staticfire.client import Admin
-    from staticfire.failover.replicas import Replica
+    from staticfire.failover.replica import Replica
 
 SLAVES = "%-32s  %-16s %16s %16s %16s %16s"
 SLAVE_HEADINGS = ("#SlaveAddr", "#SlaveAckOffset", "#Diff", "#TransferSpeed(KB/s)", "#Status", "#TransferFromWhere")
@@ -92,7 +92,7 @@ def elect_master(asked: AskedCluster, broker_id: int, broker: str, cluster: str,
             raise ClientError(f"mqadmin electMaster: cluster {cluster} has no broker {broker}")
         if broker_id:
             nameservers = ";".join(admin.client.nameservers.addresses)
-            await ReplicaAdmin.asking(admin.client.pool, nameservers).failover(broker, broker_id)
+            await ReplicaAdmin.at_nameservers(admin.client.pool, nameservers).failover(broker, broker_id)
         click.echo(elected_text(cluster, broker, await _replicas(admin, broker)))
 
     asked.run(work)
@@ -101,7 +101,9 @@ def elect_master(asked: AskedCluster, broker_id: int, broker: str, cluster: str,
 async def _replicas(admin: "Admin", broker: str) -> "list[Replica]":
     from staticfire.failover.replicas import ReplicaAdmin
 
-    return await ReplicaAdmin.asking(admin.client.pool, ";".join(admin.client.nameservers.addresses)).all(broker)
+    return await ReplicaAdmin.at_nameservers(admin.client.pool, ";".join(admin.client.nameservers.addresses)).all(
+        broker
+    )
 
 
 def sync_text(broker: str, replicas: "list[Replica]") -> str:

@@ -1,6 +1,6 @@
 """What each page shows, made from responses of the control endpoint.
 
-- `asking.py`: what a page is requested with; `tables.py`: sorting, pages and filters of tables
+- `page_call.py`: one request for a page; `tables.py`: sorting, pages and filters of tables
 - `overview.py`, `topics.py`, `groups.py`, `clients.py`, `messages.py`, `letters.py`, `clock.py`, `faults.py`,
   `journal.py`
 - `waiting.py`: open transactions, popped messages, traces

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from staticfire.dashboard.views.asking import PageCall, together
+from staticfire.dashboard.views.page_call import PageCall, together
 
 DUE_SHOWN = 50
 KINDS = {"level": "retry or delay level", "timer": "its own time", "transaction": "check of a transaction"}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from staticfire.dashboard.views.asking import PageCall
+from staticfire.dashboard.views.page_call import PageCall
 
 EXAMPLES = (
     ("Refuse three sends", {"code": "SEND_MESSAGE", "answer": "SYSTEM_BUSY", "times": "3"}),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from staticfire.dashboard.views.asking import PageCall, together
+from staticfire.dashboard.views.page_call import PageCall, together
 from staticfire.dashboard.views.picture import picture_of
 from staticfire.dashboard.views.tables import ROWS, columns, pager
 from staticfire.dashboard.views.topics import sort_of
@@ -89,7 +89,7 @@ def words_of(view: dict[str, Any]) -> str:
 
 
 def name_places(members: list[dict[str, Any]]) -> dict[str, str]:
-    """Return a short name for each member: client ids have a common beginning, which tells nothing."""
+    """Return a short name for each member: the part of its client id after the host."""
     ids = [one["clientId"] for one in members]
     short = {client_id: client_id.partition("@")[2] or client_id for client_id in ids}
     return short if len(set(short.values())) == len(ids) else {client_id: client_id for client_id in ids}

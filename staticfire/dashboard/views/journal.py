@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from staticfire.dashboard.views.asking import PageCall
+from staticfire.dashboard.views.page_call import PageCall
 from staticfire.launch.places import OWN_USER
 from staticfire.protocol.names import TOOLS_GROUP
 from staticfire.protocol.requests.journal import KEY_SEEN, KINDS
@@ -14,8 +14,8 @@ LOOKS = {"joined": "done", "left": "failed", "tookOver": "moves", "sentBack": "f
 
 async def show(call: PageCall) -> dict[str, Any]:
     """Return the newest events of the wanted kinds."""
-    asked = {name: call.text(name) for name in FILTERS}
-    given = {**asked, "kind": asked["kind"] if asked["kind"] in KINDS else ""}
+    filters = {name: call.text(name) for name in FILTERS}
+    given = {**filters, "kind": filters["kind"] if filters["kind"] in KINDS else ""}
     has_tools = call.text("tools") == "1"
     found = await call.calls.get("/journal", None, max=SHOWN, **given)
     rows = [
@@ -25,7 +25,7 @@ async def show(call: PageCall) -> dict[str, Any]:
     ]
     return {
         "rows": rows,
-        "asked": asked,
+        "filters": filters,
         "kinds": KINDS,
         "has_tools": has_tools,
         "dropped": found["dropped"],

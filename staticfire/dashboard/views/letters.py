@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from staticfire.dashboard.addresses import address
-from staticfire.dashboard.views.asking import PageCall
 from staticfire.dashboard.views.messages import shown_message
+from staticfire.dashboard.views.page_call import PageCall
 from staticfire.dashboard.views.tables import ROWS, pager
 
 HOURS_MS = 3_600_000

@@ -5,7 +5,7 @@ from typing import Any
 
 from staticfire.dashboard.calls import Refused
 from staticfire.dashboard.shown import body_shown
-from staticfire.dashboard.views.asking import PageCall
+from staticfire.dashboard.views.page_call import PageCall
 
 SHOWN_MAX = 200
 MESSAGES = 50
@@ -22,7 +22,7 @@ async def search(call: PageCall) -> dict[str, Any]:
     """Return the messages of a topic, or those with a key or an id."""
     topic, key = call.text("topic"), call.text("key")
     begin, end = call.text("from"), call.text("to")
-    asked = {name: call.text(name) for name in ("topic", "key", "broker", "queue", "tags", "from", "to")}
+    form = {name: call.text(name) for name in ("topic", "key", "broker", "queue", "tags", "from", "to")}
     rows: list[dict[str, Any]] = []
     error = ""
     try:
@@ -33,10 +33,10 @@ async def search(call: PageCall) -> dict[str, Any]:
     except Refused as refused:
         error = str(refused)
     return {
-        "asked": asked,
+        "form": form,
         "rows": [shown_message(one) for one in rows],
         "error": error,
-        "is_asked": bool(topic or key),
+        "has_criteria": bool(topic or key),
     }
 
 

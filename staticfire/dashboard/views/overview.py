@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from staticfire.dashboard.shown import bytes_text
-from staticfire.dashboard.views.asking import PageCall, together
+from staticfire.dashboard.views.page_call import PageCall, together
 
 REFUSED_SHOWN = 20
 
@@ -62,7 +62,7 @@ def copy_of(replica: dict[str, Any] | None) -> SlaveProgress | None:
 
 
 def refused_of(access: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what brokers refused to whom, the newest first; the same at several brokers is one row."""
+    """Return the requests that brokers refused, the newest first; equal ones of several brokers are one row."""
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for state in access.get("brokers", {}).values():
         for one in state["refused"]:

@@ -9,7 +9,7 @@ ROWS = 50
 
 
 class TableColumn(NamedTuple):
-    """The head of a column. `link`: sorts by it, or the other way round; empty: it can't be sorted by."""
+    """The head of a column. `link`: sorts by it, or in the opposite order; empty: the table can't be sorted by it."""
 
     name: str
     title: str

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from staticfire.dashboard.views.asking import PageCall, together
 from staticfire.dashboard.views.messages import shown_message
+from staticfire.dashboard.views.page_call import PageCall, together
 from staticfire.dashboard.views.tables import ROWS, columns, pager
 
 TITLES = {"topic": "Topic", "queues": "Queues", "messages": "Messages"}

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from staticfire.dashboard.views.asking import PageCall
+from staticfire.dashboard.views.page_call import PageCall
 
 SHOWN = 200
 LOOKS = {"sent": "sent", "consumed": "done", "being consumed": "waits", "recalled": "failed"}
 
 
 async def transactions(call: PageCall) -> dict[str, Any]:
-    """Return the transactions that aren't ended, those first whose producer is asked next."""
+    """Return the transactions that aren't ended, those first that are checked next."""
     found = await call.calls.get("/waiting", kind="transaction", max=SHOWN)
     clock = await call.calls.get_if_any("/clock")
     now_ms = clock.get("messageMs")
@@ -33,9 +33,9 @@ async def popped(call: PageCall) -> dict[str, Any]:
 
 async def traces(call: PageCall) -> dict[str, Any]:
     """Return the newest events that clients trace, or those of one message, the newest first."""
-    asked = {name: call.text(name) for name in ("id", "topic")}
-    found = await call.calls.get("/traces", None, max=SHOWN, **asked)
-    return {"events": timeline(found["events"]), "exists": found["exists"], "topic": found["topic"], "asked": asked}
+    filters = {name: call.text(name) for name in ("id", "topic")}
+    found = await call.calls.get("/traces", None, max=SHOWN, **filters)
+    return {"events": timeline(found["events"]), "exists": found["exists"], "topic": found["topic"], "filters": filters}
 
 
 def timeline(events: list[dict[str, Any]]) -> list[dict[str, Any]]:

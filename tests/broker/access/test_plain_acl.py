@@ -138,7 +138,7 @@ def test_white_addresses(text: str, meant: str, not_meant: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["1.2.3", "1.2.3.256", "1.2.3.9-1", "1.2.3.{4", "a.b.c.d", "1:2:*"])
-def test_an_illegal_white_address_is_told(text: str) -> None:
+def test_an_illegal_white_address_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="white address"):
         address_test(text)
 
@@ -161,7 +161,7 @@ def test_an_illegal_white_address_is_told(text: str) -> None:
         (b"accounts: !!python/object/apply:os.system [true]", "each of `accounts`"),
     ],
 )
-def test_a_file_that_cannot_be_used_says_why_and_never_a_secret(data: bytes, words: str) -> None:
+def test_a_file_that_cannot_be_used_gives_the_reason_and_never_a_secret(data: bytes, words: str) -> None:
     with pytest.raises(UsageError) as refused:
         rules_of(data)
     assert words in str(refused.value)

@@ -7,9 +7,9 @@ from staticfire.broker.access.policies import Acl, PolicyVerdict
 from staticfire.broker.access.refusals import (
     CHARS_MAX,
     GROUPS_MAX,
-    KEPT_MAX,
     LINES_MAX,
     LINES_MS,
+    REFUSALS_MAX,
     UNKNOWN,
     AccessRefusal,
     AccessRefusals,
@@ -42,9 +42,9 @@ def test_names_of_clients_are_cut_and_shown_without_control_characters() -> None
 
 def test_only_the_newest_refusals_are_kept() -> None:
     refusals = AccessRefusals()
-    for number in range(2 * KEPT_MAX):
+    for number in range(2 * REFUSALS_MAX):
         assert refusals.note(AccessRefusal(UNKNOWN, 11, f"u{number}"), "c", ["g"], "", number) is not None
-    assert len(refusals.of_group("g")) == KEPT_MAX
+    assert len(refusals.of_group("g")) == REFUSALS_MAX
 
 
 def test_decisions_about_impossible_names_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
-"""One fault of a weather: as data, as a command line, and as Python. Pure.
+"""A planned fault: as data, as a command line, and as Python. Pure.
 
-Most faults are fault rules of a server with a position (`after`), so the server itself waits until they can hit. The
-others begin after a number of deliveries, which the brokers' journals show.
+Most faults are fault rules with a position (`after`): the server counts requests until the rule can hit. The others
+begin after a number of deliveries or sends, which the brokers' journals show.
 """
 
 import shlex
@@ -9,18 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from staticfire.protocol.durations import format_duration
+from staticfire.protocol.nouns import counted
 
 RULE, MEMBER, CLIENT = "rule", "member", "client"
-"""A fault rule; a member that joins and leaves; a fault rule about one client, whose id is known in a run only."""
+"""How a fault is carried out: by a fault rule; by a member that joins and leaves; by a fault rule about one client,
+whose id is known only during a run."""
 CLIENT_PLACE, GROUP_PLACE = "CLIENT", "GROUP"
-"""What a planned fault has in place of a client's id, and of a group whose name is a new one in each run."""
+"""Placeholders for a client's id, and for a group whose name differs from run to run."""
 
 Words = tuple[tuple[str, object], ...]
 
 
 @dataclass(frozen=True)
 class Begin:
-    """When a fault begins that is no plain rule: after this many deliveries to a group, or sends to a topic."""
+    """When a fault begins that the server can't time: after this many deliveries to a group, or sends to a topic."""
 
     count: int
     group: str = ""
@@ -28,8 +30,9 @@ class Begin:
 
     def __str__(self) -> str:
         if not self.topic:
-            return f"after {self.count:,} deliveries to {self.group or 'any group'}"
-        return f"after {self.count:,} sends to {self.topic}"
+            word = "delivery" if self.count == 1 else "deliveries"
+            return f"after {self.count:,} {word} to {self.group or 'any group'}"
+        return f"after {counted(self.count, 'send')} to {self.topic}"
 
 
 @dataclass(frozen=True)
@@ -50,12 +53,13 @@ class PlannedFault:
 
     @property
     def command(self) -> str:
-        """The fault as a command line."""
+        """The fault as a command line: its rule, its member, or both."""
+        flags = [flag for name, value in self.words for flag in _flag(name, value)]
+        commands = [f"staticfire fault add {shlex.join(flags)}"] if flags else []
         if self.how == MEMBER:
-            line = f"staticfire member {shlex.quote(self.group or GROUP_PLACE)} --stay {format_duration(self.stay_ms)}"
-        else:
-            flags = [flag for name, value in self.words for flag in _flag(name, value)]
-            line = f"staticfire fault add {shlex.join(flags)}"
+            stay = format_duration(self.stay_ms)
+            commands.append(f"staticfire member {shlex.quote(self.group or GROUP_PLACE)} --stay {stay}")
+        line = " && ".join(commands)
         notes = [] if self.begin is None else [str(self.begin)]
         if self.how == CLIENT:
             notes.append(f"{CLIENT_PLACE}: the first member of {self.group or 'a group'}")
@@ -69,15 +73,15 @@ class PlannedFault:
 
 
 def rule(kind: str, **words: object) -> PlannedFault:
-    """Return a fault that is a rule from the start of the program. Words that are None are left out."""
+    """Return a fault whose rule is added before the program starts. Words that are None are left out."""
     return PlannedFault(kind, tuple((name, value) for name, value in words.items() if value is not None))
 
 
-def numbered(strikes: Sequence[PlannedFault]) -> list[PlannedFault]:
+def numbered(faults: Sequence[PlannedFault]) -> list[PlannedFault]:
     """Return the faults with their places in the plan, from 1 on."""
     return [
         PlannedFault(one.kind, one.words, one.begin, one.how, one.group, one.stay_ms, number)
-        for number, one in enumerate(strikes, 1)
+        for number, one in enumerate(faults, 1)
     ]
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from staticfire.chaos.broken import Broken
+from staticfire.chaos.planned_fault import PlannedFault
 from staticfire.chaos.repeating import as_command, as_test
 from staticfire.chaos.session import Calm, SeedResult, WantedTrial
-from staticfire.chaos.strikes import PlannedFault
 from staticfire.chaos.usage import Usage
 from staticfire.chaos.weather import impossible
 from staticfire.protocol.nouns import counted
@@ -36,7 +36,7 @@ def flags_of(wanted: WantedTrial) -> list[str]:
     return flags + [f"--set {shlex.quote(f'{name}={value}')}" for name, value in wanted.program.settings.items()]
 
 
-class Telling:
+class TextReport:
     """Text for people."""
 
     def __init__(self, wanted: WantedTrial, say: Say) -> None:
@@ -59,10 +59,10 @@ class Telling:
         for kind in impossible(calm.usage, self._wanted.only):
             self._say(f"  {kind} can't hit anything here: the command doesn't use what it needs")
 
-    def plan(self, seed: int, strikes: Sequence[PlannedFault]) -> None:
+    def plan(self, seed: int, faults: Sequence[PlannedFault]) -> None:
         self._say(f"# seed {seed}")
-        for strike in strikes:
-            self._say(strike.command)
+        for fault in faults:
+            self._say(fault.command)
 
     def shrinking(self, faults: int) -> None:
         self._say(f"  again with {counted(faults, 'fault')}")
@@ -72,10 +72,10 @@ class Telling:
         verdict = "BROKEN" if result.broken else "kept"
         verdict = f"stopped, {verdict} so far," if result.evidence.was_stopped else verdict
         self._say(f"seed {result.seed}: {verdict} after {result.evidence.seconds:.1f} s, {faults}")
-        for struck in result.evidence.struck:
-            if not struck.hits:
-                why = struck.problem or "what it waits for didn't come"
-                self._say(f"  didn't hit: {struck.strike.command} ({why})")
+        for injected in result.evidence.injected:
+            if not injected.hits:
+                why = injected.problem or "what it waits for didn't come"
+                self._say(f"  didn't hit: {injected.fault.command} ({why})")
         if result.undecided:
             self._say(
                 f"  still open at the end: {counted(result.undecided, 'message')}; nothing is concluded from them"
@@ -88,14 +88,14 @@ class Telling:
             self._show_output(result.evidence.output)
 
     def failed(self, result: SeedResult) -> None:
-        """Tell how often a seed fails, with which faults, and how to repeat it."""
+        """Print how often a seed fails, with which faults, and how to repeat it."""
         command = self._wanted.program.command
         if result.tries > 1:
             self._say(f"  it failed {result.fails} of {result.tries} times")
         smallest = result.smallest or result.plan
         self._say(f"  {_which(result, len(smallest))}:")
-        for strike in smallest:
-            self._say(f"    {strike.command}")
+        for fault in smallest:
+            self._say(f"    {fault.command}")
         self._say(f"  repeat: {as_command(flags_of(self._wanted), result.seed, smallest, command)}")
         if result.as_in_seed is not None:
             return
@@ -129,7 +129,7 @@ class Telling:
             self._say(f"    | {line[:OUTPUT_LINE_CHARS]}" + (f" ... ({more} more characters)" if more > 0 else ""))
 
 
-class TellingJson:
+class JsonReport:
     """One JSON object for each run."""
 
     def __init__(self, wanted: WantedTrial, say: Say) -> None:
@@ -146,8 +146,8 @@ class TellingJson:
             sends=dict(calm.usage.sends), groups=groups, broken=as_json(calm.broken), problem=calm.problem,
         )  # fmt: skip
 
-    def plan(self, seed: int, strikes: Sequence[PlannedFault]) -> None:
-        self._print(run="plan", seed=seed, faults=[one.command for one in strikes])
+    def plan(self, seed: int, faults: Sequence[PlannedFault]) -> None:
+        self._print(run="plan", seed=seed, faults=[one.command for one in faults])
 
     def shrinking(self, faults: int) -> None:
         """Nothing: only results are printed."""
@@ -171,7 +171,7 @@ class TellingJson:
 
     def _fields(self, result: SeedResult) -> dict[str, Any]:
         faults = [
-            {"command": one.strike.command, "hits": one.hits, "problem": one.problem} for one in result.evidence.struck
+            {"command": one.fault.command, "hits": one.hits, "problem": one.problem} for one in result.evidence.injected
         ]
         return {
             "run": "seed", "seed": result.seed, "exitCode": result.evidence.exit_code,
@@ -193,7 +193,7 @@ def as_json(broken: Sequence[Broken]) -> list[dict[str, Any]]:
 
 
 def _which(result: SeedResult, enough: int) -> str:
-    """Say what the faults are that are listed below a failing seed."""
+    """Return a heading for the faults that are listed below a failing seed."""
     if result.as_in_seed is not None:
         return f"its faults (not reduced: seed {result.as_in_seed} broke the same promise)"
     if not result.shrink_runs:

@@ -1,7 +1,7 @@
-"""Access control of one broker: users, policies and the gate, made when the first user or setting needs them.
+"""Access control of one broker: users, policies and the gate, created when the first user or setting needs them.
 
-While nothing is judged, requests don't pass through here. As soon as something is, all connections are read part by
-part, so that each request is seen with its signature: also the next one of a connection that is open already.
+While no setting and no user requires a judgement, requests don't pass through here. From then on, the slow path decodes
+all requests, also those of open connections, because only there is a request seen together with its signature.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ log = logger("access")
 
 
 class AccessSite(msgspec.Struct):
-    """What the desk needs of its broker."""
+    """The parts of a broker that its access control uses."""
 
     clock: Clock
     files: Files
@@ -41,8 +41,8 @@ class AccessSite(msgspec.Struct):
     save: Callable[[], None]
 
 
-class AccessDesk:
-    """Keeps users and policies, and has the gate opened or shut."""
+class AccessControl:
+    """Users and policies of a broker; requests pass through its gate while anything is judged."""
 
     def __init__(self, site: AccessSite, peers: AccessPeers) -> None:
         """Raises: UsageError (a setting is invalid)."""
@@ -77,7 +77,7 @@ class AccessDesk:
             self.judge.plain = self._file.read()
         self.apply()
 
-    def look_at_file(self) -> None:
+    def read_file_again(self) -> None:
         """Use the accounts of the plain_acl.yml again, if it has changed. If it can't be read, keep those before."""
         if self._file is None:
             return
@@ -104,7 +104,7 @@ class AccessDesk:
         site = self._site
         settings = site.settings()
         names = settings.broker_name, settings.broker_cluster_name
-        return PlainAdministration(site.files, self._file.path, site.clock, names, self.look_at_file)
+        return PlainAdministration(site.files, self._file.path, site.clock, names, self.read_file_again)
 
     def apply(self) -> None:
         """Open or shut the gate, as settings, users and policies require."""
@@ -121,7 +121,7 @@ class AccessDesk:
         self._warn(settings)
         for connection in site.connections() if is_judging else ():
             connection.read_slowly()
-        self._peers.tell_followers()
+        self._peers.notify_endpoints()
         if is_judging != self._was_judging:
             self._was_judging = is_judging
             log.info("access_judged" if is_judging else "access_open", users=len(self.book.users))
@@ -177,7 +177,7 @@ class _NamedUser(msgspec.Struct, rename="camel"):
 def first_users(settings: BrokerSettings) -> list[User]:
     """Return the users that initAuthenticationUser names: one, as in RocketMQ, or a list. Raises: UsageError.
 
-    The first is a super user, the others are normal ones unless they say something else.
+    The first is a super user by default, the others are normal users.
     """
     text = settings.init_authentication_user
     if not text:
@@ -185,7 +185,7 @@ def first_users(settings: BrokerSettings) -> list[User]:
     try:
         named = msgspec.json.decode(text, type=_NamedUser | list[_NamedUser])
     except msgspec.MsgspecError:
-        # The error isn't passed on: it could contain a secret.
+        # The error of msgspec is dropped, because it could contain a secret.
         words = 'it must be like {"username":"admin","password":"..."}, or a list of such objects'
         raise UsageError(f"initAuthenticationUser: {words}") from None
     users = named if isinstance(named, list) else [named]

@@ -1,11 +1,11 @@
-"""What the output says about the calm run, and the flags of the command that repeats a run."""
+"""The output about the calm run and failing seeds, and the flags of the command that repeats a run."""
 
 from staticfire.chaos.broken import Broken
+from staticfire.chaos.injection import InjectedFault
+from staticfire.chaos.planned_fault import PlannedFault
+from staticfire.chaos.report import TextReport, flags_of
 from staticfire.chaos.running import TriedProgram
-from staticfire.chaos.session import Calm, SeedResult, Verdicts, WantedTrial, because_of_faults
-from staticfire.chaos.strikes import PlannedFault
-from staticfire.chaos.striking import Struck
-from staticfire.chaos.telling import Telling, flags_of
+from staticfire.chaos.session import Calm, RunChecks, SeedResult, WantedTrial, because_of_faults
 from staticfire.chaos.topics import WantedTopic
 from staticfire.chaos.usage import learn
 from tests.chaos.runs import delivered, event, joined, run
@@ -13,19 +13,19 @@ from tests.chaos.runs import delivered, event, joined, run
 PROGRAM = TriedProgram(("./billing",), 10, topics=(WantedTopic("orders"), WantedTopic("steps", "FIFO")))
 
 
-def told(*events: object) -> str:
-    """Return what is said about a calm run with these events."""
+def calm_text(*events: object) -> str:
+    """Return the output about a calm run with these events."""
     evidence = run(list(events))  # type: ignore[arg-type]
     lines: list[str] = []
-    telling = Telling(WantedTrial(PROGRAM), lines.append)
-    telling.calm(Calm(evidence, learn(evidence.events, (), ["broker-a"]), []))
+    report = TextReport(WantedTrial(PROGRAM), lines.append)
+    report.calm(Calm(evidence, learn(evidence.events, (), ["broker-a"]), []))
     return "\n".join(lines)
 
 
 def test_groups_that_broadcast_keep_offsets_of_the_run_before() -> None:
     broadcasting = event("joined", "", subscriptions={"orders": "*"}, messageModel="BROADCASTING")
-    assert "billing broadcasts: its members keep their offsets in files" in told(broadcasting, delivered(0, 1))
-    assert "broadcasts" not in told(joined(), delivered(0, 1))
+    assert "billing broadcasts: its members keep their offsets in files" in calm_text(broadcasting, delivered(0, 1))
+    assert "broadcasts" not in calm_text(joined(), delivered(0, 1))
 
 
 def test_flags_that_repeat_a_run_have_the_topics() -> None:
@@ -34,7 +34,7 @@ def test_flags_that_repeat_a_run_have_the_topics() -> None:
 
 def test_seed_that_was_stopped() -> None:
     lines: list[str] = []
-    Telling(WantedTrial(PROGRAM), lines.append).seed(SeedResult(3, [], run(exit_code=None, was_stopped=True), []))
+    TextReport(WantedTrial(PROGRAM), lines.append).seed(SeedResult(3, [], run(exit_code=None, was_stopped=True), []))
     assert lines == ["seed 3: stopped, kept so far, after 0.0 s, 0 of 0 faults hit"]
 
 
@@ -43,26 +43,26 @@ EXIT, DOUBLED = Broken("exit", "", "it was still running"), Broken("each", "", "
 
 def test_program_that_fails_before_any_fault_has_hit_does_not_fail_because_of_faults() -> None:
     fault = PlannedFault("busy")
-    assert because_of_faults([EXIT, DOUBLED], run(struck=[Struck(fault, hits=1)])) == [EXIT, DOUBLED]
-    missed = run(exit_code=None, struck=[Struck(fault)], output="the end")
+    assert because_of_faults([EXIT, DOUBLED], run(injected=[InjectedFault(fault, hits=1)])) == [EXIT, DOUBLED]
+    missed = run(exit_code=None, injected=[InjectedFault(fault)], output="the end")
     assert because_of_faults([EXIT, DOUBLED], missed) == [DOUBLED]
     lines: list[str] = []
-    Telling(WantedTrial(PROGRAM), lines.append).seed(SeedResult(3, [fault], missed, [], unrelated=[EXIT]))
+    TextReport(WantedTrial(PROGRAM), lines.append).seed(SeedResult(3, [fault], missed, [], unrelated=[EXIT]))
     assert "  it failed although no fault had hit anything, so faults aren't the reason:" in lines
     assert "    | the end" in lines
 
 
 def test_a_long_line_of_a_program_is_cut() -> None:
     lines: list[str] = []
-    missed = run(exit_code=None, struck=[Struck(PlannedFault("busy"))], output="x" * 65_535)
-    Telling(WantedTrial(PROGRAM), lines.append).seed(SeedResult(3, [], missed, [], unrelated=[EXIT]))
+    missed = run(exit_code=None, injected=[InjectedFault(PlannedFault("busy"))], output="x" * 65_535)
+    TextReport(WantedTrial(PROGRAM), lines.append).seed(SeedResult(3, [], missed, [], unrelated=[EXIT]))
     assert f"    | {'x' * 500} ... (65035 more characters)" in lines
 
 
 def failed(result: SeedResult) -> list[str]:
-    """Return what is said about a failing seed, without the test."""
+    """Return the output about a failing seed, without the test."""
     lines: list[str] = []
-    Telling(WantedTrial(PROGRAM), lines.append).failed(result)
+    TextReport(WantedTrial(PROGRAM), lines.append).failed(result)
     return lines[: lines.index("  as a test:")] if "  as a test:" in lines else [*lines, "no test"]
 
 
@@ -82,11 +82,11 @@ def test_second_seed_that_breaks_a_promise_has_no_test_of_its_own() -> None:
     assert lines[-2].startswith("  repeat: staticfire chaos --seed 3 --faults 1 ")
 
 
-def test_grpc_client_without_its_topics_is_told_how_to_create_them() -> None:
+def test_grpc_client_without_its_topics_gets_the_flag_that_creates_them() -> None:
     output = "TOPIC_NOT_FOUND, MESSAGE: CODE: 17  DESC: no route to topic orders at nameserver 127.0.0.1:9876"
-    _, problem = Verdicts().calm(run(exit_code=1, output=output))
+    _, problem = RunChecks().calm(run(exit_code=1, output=output))
     assert problem.endswith(
         "exit code 1. It needs a topic that doesn't exist: --topic NAME creates one before each run"
     )
-    _, problem = Verdicts().calm(run(exit_code=1, output="assert 1 == 2"))
+    _, problem = RunChecks().calm(run(exit_code=1, output="assert 1 == 2"))
     assert problem.endswith("exit code 1")

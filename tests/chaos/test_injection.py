@@ -1,12 +1,12 @@
-"""The numbers of rules that are added while the nameserver can't be asked for the next one."""
+"""The numbers of rules that are added while no nameserver responds to a request for the next one."""
 
 import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+from staticfire.chaos.injection import FaultInjection
 from staticfire.chaos.journals import JournalTails
-from staticfire.chaos.strikes import Begin, PlannedFault, numbered
-from staticfire.chaos.striking import Striking
+from staticfire.chaos.planned_fault import Begin, PlannedFault, numbered
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.pool import ConnectionPool
@@ -20,7 +20,7 @@ class RulesWithoutNameserver:
 
     async def add(self, **_: object) -> Any:
         number = len(self.numbers) + 1
-        await asyncio.sleep(0)  # The brokers are asked.
+        await asyncio.sleep(0)  # The brokers respond.
         if number in self.numbers:
             raise UsageError(f"rule {number} already exists")
         self.numbers.append(number)
@@ -32,13 +32,13 @@ async def test_faults_that_begin_at_the_same_moment_get_different_numbers() -> N
     cluster: Any = SimpleNamespace(faults=rules)
     machine = live_machine()
     pool = ConnectionPool(machine)
-    strikes = numbered([PlannedFault("slow", (("code", "SEND_MESSAGE"),), Begin(-1)) for _ in range(3)])
-    striking = Striking(cluster, JournalTails(pool, {}), strikes)
-    await striking.watch()
+    faults = numbered([PlannedFault("slow", (("code", "SEND_MESSAGE"),), Begin(-1)) for _ in range(3)])
+    injection = FaultInjection(cluster, JournalTails(pool, {}), faults)
+    await injection.watch()
     async with asyncio.timeout(60):
-        while not all(one.until_ms for one in striking.struck):  # noqa: ASYNC110
+        while not all(one.until_ms for one in injection.injected):  # noqa: ASYNC110
             await asyncio.sleep(0)
     await pool.close()
     await machine.workers.close()
-    assert [one.problem for one in striking.struck] == ["", "", ""]
+    assert [one.problem for one in injection.injected] == ["", "", ""]
     assert sorted(rules.numbers) == [1, 2, 3]

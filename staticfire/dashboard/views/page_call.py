@@ -1,4 +1,4 @@
-"""What a page is requested with."""
+"""A request for a page: its address, and the calls that it may make."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping

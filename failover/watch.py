@@ -1,11 +1,11 @@
-"""Failover by itself: when a master is gone, the slave with most of the log takes over.
+"""Failover without a person: when a master is gone, the slave with most of the log takes over.
 
-RocketMQ: the controller. A master is gone if the nameserver has no route to it, which is so a moment after its
-connection breaks; or if it doesn't answer for SILENT_MS, because it is frozen or unreachable. A failover by a person is
-left alone: while a broker changes its role, it answers late, and then as a master.
+RocketMQ: the controller. A master is gone if the nameserver has had no route to it for GONE_MS after its connection
+broke, or if it doesn't answer for SILENT_MS, because it is frozen or unreachable. During a failover by a person nothing
+is done: a broker that changes its role answers late, and then as a master.
 
-A nameserver that was restarted, or frozen, has no route to a living master for a while. So the last known master is
-asked itself before a slave takes over.
+A nameserver that was restarted, or frozen, has no route to a living master for a while. So the last known master gets
+a request before a slave takes over.
 
 If sends wait for copies, a slave takes over only if one of those that answer must have each acknowledged message: of n
 machines, k of which have each message, at least n - k + 1. A slave counts if it had everything at some time since its
@@ -14,7 +14,8 @@ start; its disk may be a new one, or have lost the end. Otherwise the watch wait
 
 from collections.abc import Awaitable, Callable
 
-from staticfire.failover.replicas import Replica, ReplicaAdmin
+from staticfire.failover.replica import Replica
+from staticfire.failover.replicas import ReplicaAdmin
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError
 from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.times import UptimeMs
@@ -23,7 +24,7 @@ from staticfire.runtime.log import logger
 log = logger("replication")
 
 POLL_MS = 100
-# A master that restarts, or hands over, is without a route for less than this.
+# A master that restarts, or hands over to a slave, has no route for less than this.
 GONE_MS = 200
 SILENT_MS = 10_000
 

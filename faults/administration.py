@@ -32,7 +32,7 @@ from staticfire.runtime.log import logger
 log = logger("faults")
 
 
-class FaultDesk:
+class FaultAdministration:
     """Adds, shows and removes rules."""
 
     def __init__(self, site: FaultSite) -> None:

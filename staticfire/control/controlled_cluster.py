@@ -43,7 +43,7 @@ class ControlledCluster:
 
     @property
     def replicas(self) -> ReplicaAdmin:
-        return ReplicaAdmin.asking(self.pool, self.view.namesrv)
+        return ReplicaAdmin.at_nameservers(self.pool, self.view.namesrv)
 
     async def masters(self) -> dict[str, str]:
         """Return the addresses of the brokers that accept changes. Raises: ClientError, NetworkError."""
