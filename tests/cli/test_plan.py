@@ -99,7 +99,7 @@ def test_number_of_brokers_has_limits() -> None:
     ],
 )
 def test_copies_that_no_machine_can_have_are_announced(replicas: int, settings: dict[str, str], words: str) -> None:
-    [broker] = planned(10911, **{"brokerRole": "SYNC_MASTER", **settings}).brokers
+    [broker] = planned(10911, environment={}, **{"brokerRole": "SYNC_MASTER", **settings}).brokers
     said = missing_copies(broker, replicas)
     assert said.startswith(words)
     assert bool(said) is bool(words)
