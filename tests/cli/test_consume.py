@@ -27,7 +27,7 @@ def send(cluster: Cluster, topic: str, *bodies: str, flags: tuple[str, ...] = ()
 
 def consume(cluster: Cluster, *arguments: str, exit_code: int = 0, **more: str) -> list[dict[str, Any]]:
     """Consume as JSON until the command ends."""
-    done = call("consume", "-n", cluster.namesrv, "--json", "--timeout", "20s", *arguments, **more)
+    done = call("consume", "-n", cluster.namesrv, "--json", "--timeout", "90s", *arguments, **more)
     assert done.returncode == exit_code, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

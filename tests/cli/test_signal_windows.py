@@ -25,8 +25,8 @@ STARTING: list[Step] = [
     ("ProcessCluster.start", "return"),
 ]
 BESIDE_THE_COMMAND: list[Step] = [
-    ("Popen._execute_child", "return"),
     ("with_control", "call"),
+    ("Popen._execute_child", "return"),
     ("ControlPort.__aenter__", "call"),
     ("until_exit", "call"),
     ("SignalInbox.take", "call"),
@@ -67,7 +67,7 @@ def signalled(folder: Path, step: Step, number: int, *arguments: str, wait_for: 
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("step", STARTING, ids="-".join)
+@pytest.mark.parametrize("step", first_and_slow(STARTING), ids="-".join)
 def test_signal_before_the_command_is_there_ends_run_with_its_number(step: Step, tmp_path: Path) -> None:
     assert signalled(tmp_path, step, signal.SIGTERM, "run", "echo", "ran") == (128 + signal.SIGTERM, "")
     assert list(tmp_path.iterdir()) == []
@@ -76,8 +76,8 @@ def test_signal_before_the_command_is_there_ends_run_with_its_number(step: Step,
 @pytest.mark.parametrize(
     ("step", "number"),
     [
-        *((step, signal.SIGTERM) for step in BESIDE_THE_COMMAND),
-        *((("with_control", "call"), number) for number in (signal.SIGINT, signal.SIGHUP)),
+        *((BESIDE_THE_COMMAND[0], number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)),
+        *(pytest.param(step, signal.SIGTERM, marks=pytest.mark.slow) for step in BESIDE_THE_COMMAND[1:]),
     ],
 )
 def test_signal_beside_the_command_is_the_commands(step: Step, number: signal.Signals, tmp_path: Path) -> None:

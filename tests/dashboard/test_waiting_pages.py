@@ -4,6 +4,7 @@ import re
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from threading import Event
 from typing import Any
 
 import pytest
@@ -105,7 +106,7 @@ def test_popped_messages_until_they_are_acknowledged(cluster: Cluster, control: 
 
 def test_traces_of_all_messages_and_of_one(control: str) -> None:
     while len(get(f"{control}/traces")[1]["events"]) < 7:
-        pass  # Clients send them from time to time.
+        Event().wait(0.05)  # Clients send them from time to time.
     events = get(f"{control}/traces?max=1000")[1]["events"]
     assert {one["what"] for one in events} == {"sent", "transaction: UNKNOWN"}
     assert {one["topic"] for one in events} == {"orders", "refunds"}
