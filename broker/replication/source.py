@@ -277,8 +277,8 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         store, bytes_max = self._store, max(1, min(request.bytes_max, PIECE_BYTES_MAX))
         with store.log_view(position, bytes_max) as body:
             size = len(body)
-            follower.sent_position = max(follower.sent_position, position + size)
             send_long(call, answer, body, lambda at: store.log_window(position + at, size - at))
+        follower.sent_position = max(follower.sent_position, position + size)
 
     def written(self) -> None:
         """Answer the requests that wait, at once or after GATHER_MS: there is something new."""
