@@ -164,7 +164,7 @@ async def test_delayed_messages_are_delivered_once_by_the_new_master(pair: Repli
 
 
 async def test_message_time_is_that_of_the_master_after_two_failovers(pair: ReplicaSet, world: SimulatedWorld) -> None:
-    """A slave that was a master doesn't follow the clock any more: it would answer and deliver in its master's place."""
+    """A slave that was a master doesn't follow the clock any more: it would deliver in its master's place."""
     await pair.send(b"delivered", DELAY="1")
     await world.run_for(seconds=3)
     for _ in range(2):
