@@ -78,6 +78,7 @@ class BrokerHandlers:
     def _clock(self, request: RegisterBroker, reading: ClockReading | None, connection: Connection) -> str | None:
         """Add the broker to the clock if it follows one; return the clock reading that it must show."""
         if reading is None or request.broker_id != MASTER_ID:
+            self._state.clock.left(connection)  # A master that has become a slave delivers nothing any more.
             return None
         return self._state.clock.joined(connection, request.broker_name, reading).text()
 
