@@ -1,4 +1,4 @@
-"""The output of `staticfire chaos`: text for people, or with `--json` one object per run. Pure, except for its output."""
+"""The output of `staticfire chaos`: text for people, or with `--json` one object per run. Pure, but for its output."""
 
 import json
 from collections.abc import Callable, Sequence
