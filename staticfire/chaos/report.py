@@ -1,4 +1,4 @@
-"""The output of `staticfire chaos`: text for people, or with `--json` one object per run. Pure: it calls a function that prints."""
+"""The output of `staticfire chaos`: text for people, or with `--json` one object per run. A function prints it."""
 
 import json
 from collections.abc import Callable, Sequence
