@@ -1,4 +1,4 @@
-"""The output of `staticfire chaos`: text for people, or with `--json` one object per run. Pure, but for its output."""
+"""The output of `staticfire chaos`: text for people, or with `--json` one object per run. A function prints it."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,8 +13,6 @@ from staticfire.chaos.weather import impossible
 from staticfire.protocol.nouns import counted
 
 OUTPUT_LINES = 20
-# Longer lines of a program are cut: a single one may fill the screen.
-OUTPUT_LINE_CHARS = 500
 OFFSET_FILES = (
     "its members keep their offsets in files (.rocketmq_offsets), which outlive a run. Let the command remove them "
     "first, or each run begins at the offsets of the one before"
@@ -125,8 +123,7 @@ class TextReport:
         if lines:
             self._say("  the end of its output:")
         for line in lines:
-            more = len(line) - OUTPUT_LINE_CHARS
-            self._say(f"    | {line[:OUTPUT_LINE_CHARS]}" + (f" ... ({more} more characters)" if more > 0 else ""))
+            self._say(f"    | {line}")
 
 
 class JsonReport:
