@@ -1,5 +1,7 @@
 """Message time of a set whose master has changed."""
 
+from typing import Any
+
 import pytest
 
 from staticfire.protocol.requests.clock import Clock
@@ -17,9 +19,10 @@ async def test_message_time_is_that_of_the_master_after_two_failovers(world: Sim
     for _ in range(2):
         await pair.failover()
         await world.run_for(seconds=2)
-    assert (await pair.pool.ask(NAMESRV, Clock("freeze"))).next_due_ms == -1
+    frozen: Any = await pair.pool.ask(NAMESRV, Clock("freeze"))
+    assert frozen.next_due_ms == -1
     await pair.send(b"late", DELAY="5")
-    advanced = await pair.pool.ask(NAMESRV, Clock("advance", by_ms=120_000), 60_000)
+    advanced: Any = await pair.pool.ask(NAMESRV, Clock("advance", by_ms=120_000), 60_000)
     assert (advanced.code, advanced.delivered) == (0, 1)
     assert await pair.bodies(MASTER) == [b"delivered", b"late"]
     await pair.close()
