@@ -10,7 +10,6 @@ from staticfire.failover.watch import FailoverWatch
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.brokers import GetMemberGroup
-from staticfire.protocol.requests.clock import Clock
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
 from staticfire.protocol.requests.replication import ChangeRole
 from staticfire.protocol.requests.transactions import EndTransaction
@@ -161,20 +160,6 @@ async def test_delayed_messages_are_delivered_once_by_the_new_master(pair: Repli
     await pair.failover()
     await world.run_for(seconds=30)
     assert len(await pair.bodies(MASTER)) == 13
-
-
-async def test_message_time_is_that_of_the_master_after_two_failovers(pair: ReplicaSet, world: SimulatedWorld) -> None:
-    """A slave that was a master doesn't follow the clock any more: it would deliver in its master's place."""
-    await pair.send(b"delivered", DELAY="1")
-    await world.run_for(seconds=3)
-    for _ in range(2):
-        await pair.failover()
-        await world.run_for(seconds=2)
-    assert (await pair.pool.ask(NAMESRV, Clock("freeze"))).next_due_ms == -1
-    await pair.send(b"late", DELAY="5")
-    advanced = await pair.pool.ask(NAMESRV, Clock("advance", by_ms=120_000), 60_000)
-    assert (advanced.code, advanced.delivered) == (0, 1)
-    assert (await pair.bodies(MASTER))[10:] == [b"delivered", b"late"]
 
 
 async def test_offsets_are_those_of_the_old_master(pair: ReplicaSet) -> None:
