@@ -4,21 +4,18 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-import msgspec
 import pytest
 
-from staticfire.broker.replication import member, role_change, source
-from staticfire.broker.replication.copy_fence import CopyFence
+from staticfire.broker.replication import member
 from staticfire.broker.replication.epochs import cut
 from staticfire.broker.replication.follower import ReplicationFollower
-from staticfire.broker.replication.lineage import Lineage
 from staticfire.broker.replication.member import ReplicationMember
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
 from staticfire.failover import decisions
 from staticfire.failover.replica import Replica
 from staticfire.failover.watch import _Set
-from staticfire.protocol.requests.replication import ChangeRole, Epoch, Joined
+from staticfire.protocol.requests.replication import Epoch, Joined
 from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
 from staticfire.simulation.workload.loading import WorkloadMaker
 
@@ -37,24 +34,11 @@ def _epoch_given_twice(patch: Patch) -> None:
     patch.setattr(member, "begun", begun)
 
 
-def _tails_kept(patch: Patch) -> None:
-    patch.setattr(source, "common_end", lambda _, __, ___, end: end)
-
-
 def _empty_master_begins(patch: Patch) -> None:
     async def never(_: ReplicationMember, __: int = -1) -> bool:
         return False
 
     patch.setattr(ReplicationMember, "is_replaced", never)
-
-
-def _epoch_for_two_slaves(patch: Patch) -> None:
-    check = role_change.check_change
-
-    def checked(request: ChangeRole, lineage: Lineage, name: str) -> None:
-        check(request, msgspec.structs.replace(lineage, least_epoch=0), name)
-
-    patch.setattr(member, "check_change", checked)
 
 
 def _tail_not_cut(patch: Patch) -> None:
@@ -78,20 +62,6 @@ def _least_of_the_log(patch: Patch) -> None:
     patch.setattr(decisions, "progress_of", least)
 
 
-def _fence_only_remembers(patch: Patch) -> None:
-    begin = CopyFence.begin
-
-    def begun(self: CopyFence, fence_ms: int, least_epoch: int) -> None:
-        if not fence_ms:
-            begin(self, 0, least_epoch)
-
-    patch.setattr(CopyFence, "begin", begun)
-
-
-def _new_disk_counts(patch: Patch) -> None:
-    patch.setattr(ReplicationFollower, "is_whole", property(lambda _: True, lambda *_: None), raising=False)
-
-
 def replicated_workload(may: Sequence[str], replicas: int = 1, **settings: Any) -> WorkloadMaker:
     """Return what makes workloads of one broker with slaves, and these faults."""
 
@@ -111,28 +81,18 @@ def replicated_workload(may: Sequence[str], replicas: int = 1, **settings: Any) 
 REPLICA_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "sends don't wait for copies": _copies_not_awaited,
     "an epoch is given twice": _epoch_given_twice,
-    "what the new master doesn't have is kept": _tails_kept,
     "offsets aren't copied": lambda patch: patch.setattr(StateCopy, "_take_offsets", lambda *_: None),
     "any slave may take over": lambda patch: patch.setattr(_Set, "whole_needed", lambda _: 0),
     "a master with a new disk begins again": _empty_master_begins,
-    "an epoch is given to two slaves": _epoch_for_two_slaves,
     "a slave removes nothing of its log": _tail_not_cut,
     "the slave with the least of the log takes over": _least_of_the_log,
-    "a slave with a new disk counts as if it had everything": _new_disk_counts,
-    "slaves copy while another one takes over": _fence_only_remembers,
 }
 LEANS_OF_REPLICAS: dict[str, WorkloadMaker] = {
     "sends don't wait for copies": replicated_workload(("hold copy", "kill master", "lose disk"), **SYNC),
     "an epoch is given twice": replicated_workload(("kill master", "fail over")),
-    "what the new master doesn't have is kept": replicated_workload(("elect lagging",)),
     "offsets aren't copied": replicated_workload(("kill master",)),
-    "any slave may take over": replicated_workload(("hold copy", "kill master", "lose disk"), 2, **SYNC),
+    "any slave may take over": replicated_workload(("hold copy", "kill broker", "lose disk"), 2, **SYNC),
     "a master with a new disk begins again": replicated_workload(("lose disk",), **SYNC),
-    "an epoch is given to two slaves": replicated_workload(("fail over", "freeze master", "cut replicas"), 2),
     "a slave removes nothing of its log": replicated_workload(("elect lagging",)),
-    "the slave with the least of the log takes over": replicated_workload(("hold copy", "kill master"), 2, **SYNC),
-    "a slave with a new disk counts as if it had everything": replicated_workload(
-        ("lose disk", "freeze master"), 2, **SYNC
-    ),
-    "slaves copy while another one takes over": replicated_workload(("freeze master", "cut replicas"), 2, **SYNC),
+    "the slave with the least of the log takes over": replicated_workload(("hold copy", "kill broker"), 2, **SYNC),
 }

@@ -9,6 +9,7 @@ from staticfire.failover.watch import FailoverWatch
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.brokers import GetMemberGroup
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.replica_set import MASTER, NAMESRV, SECOND, SLAVE, ReplicaSet, address_of
@@ -320,3 +321,15 @@ async def test_a_slave_keeps_the_part_that_its_synchronous_master_lost_while_it_
     assert "has other messages than its master, which lost a part of its log" in (await pair.state(SLAVE)).problem
     assert len(await pair.bodies(SLAVE)) == 20
     await pair.close()
+
+
+async def test_a_slave_with_a_new_disk_doesnt_count_before_it_has_had_everything(world: SimulatedWorld) -> None:
+    """With it, two of three machines would answer, and neither needs to have what the master and a third one had."""
+    trio = await filled(ReplicaSet(world, **SYNC), slaves=2)
+    lose_disk(trio, SECOND)
+    await trio.start(SECOND, replication_hold=True)
+    world.kill(MASTER)
+    await world.run_for(100)
+    with pytest.raises(ClientError, match="1 of its slaves answer and had everything, and 2 must"):
+        await trio.admin.failover(MASTER, accepts_loss=True, whole_needed=2)
+    await trio.close()

@@ -158,3 +158,16 @@ async def test_when_a_slave_is_not_in_sync_any_more_is_a_setting(world: Simulate
     await pair.until_caught_up()
     assert (await timed(pair, world))[0] == 0
     await pair.close()
+
+
+async def test_a_slave_stores_and_confirms_nothing_while_another_one_takes_over(world: SimulatedWorld) -> None:
+    """Its master may be alive, and would acknowledge what the new one lacks."""
+    pair = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2, slave_timeout=500).open()
+    await pair.fill(1)
+    await pair.control(SLAVE, fence_ms=5_000)
+    assert (await pair.send(b"late")).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    assert await pair.bodies(SLAVE) == [b"0"]
+    await pair.control(SLAVE, fence_ms=0)
+    await pair.until_caught_up()
+    assert await pair.bodies(SLAVE) == [b"0", b"late"]
+    await pair.close()
