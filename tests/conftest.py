@@ -8,7 +8,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # Tests share two cores with other programs, so a slow example means nothing for the code.
-settings.register_profile("staticfire", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+# Each run tries other examples, so fewer of them at a time find the same in the end.
+settings.register_profile(
+    "staticfire", max_examples=60, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("staticfire")
 
 # Under nohup, and in the background of a script, these signals are ignored, by this process and its children. Then

@@ -11,7 +11,7 @@ from tests.integration.fuzzing import ask
 from tests.integration.stand import Sender, acknowledged, read_topic
 
 KILLS = 3
-ACKNOWLEDGED_PER_KILL = 1500
+ACKNOWLEDGED_PER_KILL = 800
 
 
 async def send_and_kill(cluster: Cluster, senders: dict[Sender, int]) -> None:

@@ -35,7 +35,7 @@ from tests.simulation.replicated import workload as replicated_workload
 
 pytestmark = [pytest.mark.row("P7"), pytest.mark.row("S3")]
 
-SEEDS = range(300)
+SEEDS = range(150)
 SYNC: dict[str, Any] = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 500}
 
 
