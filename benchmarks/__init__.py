@@ -12,6 +12,6 @@
 - `curves/`: the cost of more topics, connections, messages; `recorded/`: the source of docs/performance.md
 - `request_paths.py`: how many functions and files a request passes (`make roads`)
 - `dashboard.py`: pages of the dashboard, and what open browsers cost
-- `replication.py`: what slaves cost, and how long a failover takes
+- `replication.py`: what slaves cost, and how long a failover takes; `copy_lag.py`: how late a slave is
 - `soak.py`: checks that nothing grows in a long run
 """

@@ -107,7 +107,7 @@ def load_at_pace(running: Cluster, seconds: float) -> Figures:
 def measure_lag(running: Cluster, seconds: float) -> tuple[float, list[float]]:
     """Return the sends per second, and the lags of the slave meanwhile."""
     broker = running.broker("broker-a")
-    command = [sys.executable, "-m", "benchmarks.parts.copy_lag", broker.address, broker.replica(1).address]
+    command = [sys.executable, "-m", "benchmarks.copy_lag", broker.address, broker.replica(1).address]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as watcher:
         assert watcher.stdout is not None
         watcher.stdout.readline()

@@ -1,4 +1,4 @@
-"""Watch how late a slave is, in a process of its own: `python -m benchmarks.parts.copy_lag MASTER SLAVE`.
+"""Watch how late a slave is, in a process of its own: `python -m benchmarks.copy_lag MASTER SLAVE`.
 
 It prints a line when it begins, and the lags in milliseconds as JSON when its standard input ends. A lag is the time
 from a response of the master until the slave has what the master had then. In the process of a load, the watcher would
