@@ -1,4 +1,4 @@
-"""The output of `staticfire chaos`: text for people, or with `--json` one object per run. A function prints it."""
+"""The output of `staticfire chaos`: text for people, or with `--json` one object per run. Pure, but for its output."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,6 +13,8 @@ from staticfire.chaos.weather import impossible
 from staticfire.protocol.nouns import counted
 
 OUTPUT_LINES = 20
+# Longer lines of a program are cut: a single one may fill the screen.
+OUTPUT_LINE_CHARS = 500
 OFFSET_FILES = (
     "its members keep their offsets in files (.rocketmq_offsets), which outlive a run. Let the command remove them "
     "first, or each run begins at the offsets of the one before"
@@ -123,7 +125,8 @@ class TextReport:
         if lines:
             self._say("  the end of its output:")
         for line in lines:
-            self._say(f"    | {line}")
+            more = len(line) - OUTPUT_LINE_CHARS
+            self._say(f"    | {line[:OUTPUT_LINE_CHARS]}" + (f" ... ({more} more characters)" if more > 0 else ""))
 
 
 class JsonReport:
