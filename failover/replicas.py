@@ -25,6 +25,7 @@ from staticfire.failover.replica import Replica
 from staticfire.failover.routes import ReadSets, sets_at
 from staticfire.protocol.command import SUCCESS, Request
 from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, UsageError, broker_answer
+from staticfire.protocol.numbers import INT64_MAX
 from staticfire.protocol.requests.replication import (
     SLAVE,
     ChangeRole,
@@ -45,8 +46,6 @@ CATCH_UP_MS = 3_000
 FENCE_MS = 15_000
 POLL_MS = 20
 ROUTE_WAIT_MS = 5_000
-# The largest number that a request can contain.
-LOSING_MAX = 2**63 - 1
 
 
 class Failover(msgspec.Struct, rename="camel"):
@@ -162,8 +161,8 @@ class ReplicaAdmin:
         """
         if losing is not None and losing < 0:
             raise UsageError(f"losing={losing}: the number of lost messages can't be below 0")
-        if losing is not None and losing > LOSING_MAX:
-            raise UsageError(f"losing={losing}: the number of lost messages can't be above {LOSING_MAX}")
+        if losing is not None and losing > INT64_MAX:
+            raise UsageError(f"losing={losing}: the number of lost messages can't be above {INT64_MAX}")
         replicas = await self.all(broker)
         master = next((one for one in replicas if one.broker_id == MASTER_ID), None)
         if master is not None and master.state is not None and not master.state.waits_for_failover:
@@ -221,16 +220,14 @@ class ReplicaAdmin:
         fenced = await self._request(master.address, ControlReplication(fence_ms=FENCE_MS), TIMEOUT_MS)
         state = await self._state(target.address)
         is_moving = not state.is_held and not state.lag_ms
-        stored = stored_position(fenced, target)
-        waited_ms = 0
+        now, waited_ms = fenced, 0
         # The slave's own end doesn't count: its log may end with records that the master doesn't have.
-        has_all = stored >= fenced.end_position and not lacks_deletions(fenced, target)
-        while (is_moving or stored < 0) and not has_all and waited_ms < CATCH_UP_MS:
+        while (stored := stored_position(now, target)) < fenced.end_position or lacks_deletions(now, target):
+            if waited_ms >= CATCH_UP_MS or not (is_moving or stored < 0):
+                break
             await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
             waited_ms += POLL_MS
             now = await self._state(master.address)
-            stored = stored_position(now, target)
-            has_all = stored >= fenced.end_position and not lacks_deletions(now, target)
         if stored >= fenced.end_position:
             await self.copy_state(target.address)
             return 0

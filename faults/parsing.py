@@ -30,13 +30,13 @@ from staticfire.faults.matching import names
 from staticfire.protocol.codes import LanguageCode, ResponseCode
 from staticfire.protocol.durations import DURATION_FORMS, DURATION_MS_MAX, ms_of, parse_duration, parse_moment
 from staticfire.protocol.errors import UsageError
+from staticfire.protocol.numbers import INT64_MAX
 from staticfire.protocol.requests.faults import FaultRule
 from staticfire.runtime.addresses import format_address, parse_address, plain_host
 
 READ_ONLY_REMARK = "sending messages to this broker is forbidden"
 # In bytes per second.
 BANDWIDTH_MAX = 1 << 40
-NUMBER_MAX = (1 << 63) - 1
 SEED_MAX = 1 << 31
 
 
@@ -281,9 +281,9 @@ def _chance(words: Mapping[str, object]) -> dict[str, Any]:
     if "seed" in words:
         fields["seed"] = _whole("seed", words["seed"], SEED_MAX)
     if "after" in words:
-        fields["after"] = _whole("after", words["after"], NUMBER_MAX)
+        fields["after"] = _whole("after", words["after"], INT64_MAX)
     if "times" in words:
-        fields["times"] = _whole("times", words["times"], NUMBER_MAX, least=1)
+        fields["times"] = _whole("times", words["times"], INT64_MAX, least=1)
     for word in ("from", "until"):
         if word in words:
             fields[f"{word}_ms"] = _moment_ms(word, words[word])

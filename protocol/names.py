@@ -81,6 +81,11 @@ _LEGAL = re.compile(r"[%|a-zA-Z0-9_-]+")
 _LEGAL_IN_WORDS = "^[%|a-zA-Z0-9_-]+$"
 
 
+def has_legal_characters(name: str) -> bool:
+    """Return whether a name of a topic or a group has at least one character, and only legal ones."""
+    return _LEGAL.fullmatch(name) is not None
+
+
 def topic_fault(topic: str | None) -> str | None:
     """Return why a broker refuses a topic's name, or None if the name is legal."""
     if topic is None or not topic.strip():

@@ -89,10 +89,9 @@ class AccessBook:
         if verdict is None:
             acl = self.acls.get(name) or _NO_POLICIES
             verdict = acl.decide(resource, actions, source)
+            # No topic has a longer name. A client could fill the memory with such names.
             if len(resource.name) > NAME_CHARS_MAX:
-                return (
-                    verdict  # Not remembered: no topic has such a name, and a client could fill the memory with them.
-                )
+                return verdict
             if len(self._decisions) >= DECISIONS_MAX:
                 self._decisions.clear()
             self._decisions[key] = verdict

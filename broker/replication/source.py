@@ -178,7 +178,7 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
             more = joining.end_position - self._store.max_position
             words = f"the slave has {more} bytes more than its master, which lost the end of its log"
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, f"{words}: {ADVICE}")
-        if self._answers_at_once and newest(joining.epochs) == newest(lineage.epochs):
+        if self._answers_at_once:
             common = common_end(lineage.epochs, self._store.max_position, joining.epochs, joining.end_position)
             if common < joining.end_position:
                 _refuse_diverged(joining, lineage)

@@ -5,7 +5,6 @@ Each broker keeps its own users, as in RocketMQ; all get the same here, one afte
 """
 
 import ipaddress
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from staticfire.client.admin.admin import Admin
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import UsageError, broker_answer
-from staticfire.protocol.names import user_fault
+from staticfire.protocol.names import has_legal_characters, user_fault
 from staticfire.protocol.requests.access import (
     AccessState,
     AclInfo,
@@ -38,8 +37,6 @@ ACTIONS = ("All", "Pub", "Sub", "Create", "Update", "Delete", "Get", "List")
 KINDS = ("Cluster", "Namespace", "Topic", "Group")
 _ACTIONS = {name.lower(): name for name in ACTIONS}
 _KINDS = {name.lower(): name for name in KINDS}
-# What brokers accept as the name of a topic or a group; an asterisk may follow.
-_NAMES = re.compile(r"[%|a-zA-Z0-9_-]*\*?")
 
 
 class PolicyLine(NamedTuple):
@@ -175,7 +172,7 @@ class AccessAdmin:
         Raises: as set_policy.
         """
         name, resource = wanted.user, wanted.resource
-        lines = [line for user in await self.users() if user.name == name for line in user.policies]
+        lines = await self._policies_of(name)
         same = (line for line in lines if (line.resource, line.is_default) == (resource, wanted.is_default))
         before = next(same, None)
         if before is not None and (before.decision, before.sources) == (wanted.decision, wanted.sources):
@@ -186,7 +183,7 @@ class AccessAdmin:
 
     async def remove_policy(self, name: str, resource: str, is_default: bool = False) -> None:
         """Remove what the policies of a user say about a resource. Raises: UsageError (nothing), BrokerAnswer."""
-        lines = [line for user in await self.users() if user.name == name for line in user.policies]
+        lines = await self._policies_of(name)
         if not any(line.resource == resource and line.is_default == is_default for line in lines):
             known = ", ".join(line.resource for line in lines) or "none"
             raise UsageError(f"user {name} has no policy about {resource}; it has: {known}")
@@ -205,6 +202,9 @@ class AccessAdmin:
             if answer.code == SUCCESS and answer.body is not None:
                 found[broker] = answer.body
         return found
+
+    async def _policies_of(self, name: str) -> list[PolicyLine]:
+        return [line for user in await self.users() if user.name == name for line in user.policies]
 
     async def _check_known(self, name: str) -> None:
         users = await self.users()
@@ -237,7 +237,8 @@ def _lines(user: str, acl: AclInfo) -> list[PolicyLine]:
 
 def _check_name(resource: str) -> None:
     kind, _, name = resource.partition(":")
-    if kind in ("Topic", "Group") and _NAMES.fullmatch(name) is None:
+    beginning = name.removesuffix("*")
+    if kind in ("Topic", "Group") and beginning and not has_legal_characters(beginning):
         raise UsageError(
             f"{resource!r} can't be the name of a {kind.lower()}: names have letters, digits, %, |, - and _; here "
             "they may end in *"

@@ -8,11 +8,9 @@ import click
 
 from staticfire.launch.plan import NAMESRV_PORT
 from staticfire.protocol.errors import UsageError
+from staticfire.runtime.ranges import INT64_MAX
 
 Command = Callable[..., Any]
-
-# The largest number that a request can contain.
-WHOLE_MAX = 2**63 - 1
 
 
 class Assignments(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
@@ -40,8 +38,8 @@ class Whole(click.IntRange):
         is_below = self.min is not None and number < self.min
         if is_below or (self.max is not None and number > self.max):
             self.fail(f"{value} is not a whole number{self._words()}", param, ctx)
-        if number > WHOLE_MAX:
-            self.fail(f"{value} is over the limit of {WHOLE_MAX}", param, ctx)
+        if number > INT64_MAX:
+            self.fail(f"{value} is over the limit of {INT64_MAX}", param, ctx)
         return number
 
     def _describe_range(self) -> str:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from staticfire.runtime.machine import Machine
 
 GROUP = "STATICFIRE_SEND"
-STORED_SAFELY = "SEND_OK"
 _UNSAFE = {
     "FLUSH_SLAVE_TIMEOUT": "too few slaves confirmed in time; `staticfire replication` shows them",
     "SLAVE_NOT_AVAILABLE": "no slave was there to copy; `staticfire replication` shows them",
@@ -86,7 +85,7 @@ class _Report:
             self.failures.append(outcome)
             return
         self.sent += 1
-        if outcome.status.value != STORED_SAFELY:
+        if outcome.status.value in _UNSAFE:
             self._unsafe[outcome.status.value] += 1
         if self._as_json:
             click.echo(json.dumps(sent_fields(outcome)))

@@ -36,15 +36,15 @@ class RunningDeadLetters:
 
     async def count(self) -> int:
         """Return the number of dead letters."""
-        return await self._with_admin(lambda queue: queue.count())
+        return await self._with_dead_letters(lambda queue: queue.count())
 
     async def letters(self, limit: int = 1_000, newest: bool = False) -> "list[DeadLetter]":
         """Return the oldest letters, or the newest, in the order in which they died."""
-        return await self._with_admin(lambda queue: queue.letters(limit, newest))
+        return await self._with_dead_letters(lambda queue: queue.letters(limit, newest))
 
     async def find(self, letter_id: str) -> "DeadLetter":
         """Return the letter with an id: its position, or the id of its message. Raises: ClientError (not found)."""
-        return await self._with_admin(lambda queue: queue.find(letter_id))
+        return await self._with_dead_letters(lambda queue: queue.find(letter_id))
 
     async def resend(
         self, ids: Sequence[str] = (), *, to: str | None = None, only_group: bool = False, again: bool = False
@@ -53,7 +53,7 @@ class RunningDeadLetters:
 
         Raises: as `DeadLetterQueue.resend`.
         """
-        return await self._with_admin(lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again))
+        return await self._with_dead_letters(lambda queue: queue.resend(ids, to=to, only_group=only_group, again=again))
 
     async def follow(self, hook: "Callable[[DeadLetter], object]", from_start: bool) -> None:
         """Call a hook in a thread with each message that dies. An exception of the hook is logged."""
@@ -70,7 +70,7 @@ class RunningDeadLetters:
                 log.error("hook_ended", group=self._group, error=repr(error))
                 raise
 
-    async def _with_admin(self, call: "Callable[[DeadLetterQueue], Awaitable[T]]") -> T:
+    async def _with_dead_letters(self, call: "Callable[[DeadLetterQueue], Awaitable[T]]") -> T:
         from staticfire.client import DeadLetterQueue
 
         async with DeadLetterQueue(self._group, self._cluster.cluster.namesrv) as queue:

@@ -173,7 +173,7 @@ class ProcessCluster:
             self.folder.remove()
         words = [f"{child.name} didn't stop in time and was killed" for child in late]
         # Two processes may refuse the same folder. The first one's reason is enough.
-        failed = [child for child in running if child.stopping and child.exit_code not in (None, 0, EXIT_USAGE)]
+        failed = (child for child in running if child.stopping and child.exit_code != EXIT_USAGE)
         return words + [child.how_it_ended() for child in failed if (child.exit_code or 0) > 0]
 
     def on_death(self, tell: Callable[[Child], None]) -> None:

@@ -1,6 +1,7 @@
 """Our clients with access keys: what works, what is refused, and how explain describes it."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -26,6 +27,20 @@ from tests.scenarios.test_access import judging
 
 pytestmark = pytest.mark.row("G7")
 
+ROOT = ClientSettings(access_key="root", secret_key="r00t")
+SHOP = ClientSettings(access_key="shop", secret_key="s3cret")
+
+
+@asynccontextmanager
+async def with_a_user(world: SimulatedWorld, brokers: int = 1) -> AsyncIterator[tuple[Admin, AccessAdmin]]:
+    """A cluster that judges requests, and has a user shop without policies."""
+    asker = await judging(world, brokers=brokers)
+    async with Admin(NAMESERVER, ROOT, world.machine("admin", "10.0.0.8")) as admin:
+        access = AccessAdmin(admin)
+        await access.add_user("shop", "s3cret")
+        yield admin, access
+    await asker.close()
+
 
 async def lost_rights_are_explained(world: SimulatedWorld, admin: Admin, access: AccessAdmin) -> None:
     """Take the rights of a running consumer away, one after the other."""
@@ -44,12 +59,8 @@ async def lost_rights_are_explained(world: SimulatedWorld, admin: Admin, access:
 
 
 async def test_clients_work_and_a_refused_consumer_is_explained(world: SimulatedWorld) -> None:
-    asker = await judging(world, brokers=2)
     client = ClientSettings(access_key="shop", secret_key="s3cret", heartbeat_broker_interval_ms=1_000)
-    rooted = ClientSettings(access_key="root", secret_key="r00t")
-    async with Admin(NAMESERVER, rooted, world.machine("admin", "10.0.0.8")) as admin:
-        access = AccessAdmin(admin)
-        await access.add_user("shop", "s3cret")
+    async with with_a_user(world, brokers=2) as (admin, access):
         with pytest.raises(UsageError, match="exists"):
             await access.add_user("shop", "s3cret")
         await admin.create_topic("orders", 2)
@@ -82,21 +93,15 @@ async def test_clients_work_and_a_refused_consumer_is_explained(world: Simulated
             assert {member.access_key for member in (await admin.group("billing")).members} == {"shop"}
             await lost_rights_are_explained(world, admin, access)
         assert [(one.name, one.brokers) for one in await access.users()][1] == ("shop", ["broker-a", "broker-b"])
-    await asker.close()
 
 
 async def test_a_new_group_that_may_not_ask_for_the_ends_of_queues_is_explained(world: SimulatedWorld) -> None:
     """These requests need `Get`, and name no group."""
-    asker = await judging(world)
-    client = ClientSettings(access_key="shop", secret_key="s3cret")
-    rooted = ClientSettings(access_key="root", secret_key="r00t")
-    async with Admin(NAMESERVER, rooted, world.machine("admin", "10.0.0.8")) as admin:
-        access = AccessAdmin(admin)
-        await access.add_user("shop", "s3cret")
+    async with with_a_user(world) as (admin, access):
         await access.add_policy(PolicyLine("shop", "Allow", "Topic:orders", ["Sub"], []))
         await access.add_policy(PolicyLine("shop", "Allow", "Group:billing", ["Sub"], []))
         await admin.create_topic("orders", 1)
-        settings = PushSettings(client=client, consume_from_where=ConsumeFromWhere.LAST_OFFSET, skip_young_history=True)
+        settings = PushSettings(client=SHOP, consume_from_where=ConsumeFromWhere.LAST_OFFSET, skip_young_history=True)
         consumer = PushConsumer("billing", NAMESERVER, settings, world.machine("app"))
         consumer.subscribe("orders")
         consumer.listener(lambda _messages, _context: ConsumeStatus.CONSUME_SUCCESS)
@@ -111,15 +116,10 @@ async def test_a_new_group_that_may_not_ask_for_the_ends_of_queues_is_explained(
             await world.run_for(seconds=90)
             found = (await explain_group(admin, "billing")).findings
             assert all(one.kind != "REFUSED_ACCESS" for one in found)
-    await asker.close()
 
 
 async def test_an_allowed_action_is_added_and_another_decision_replaces(world: SimulatedWorld) -> None:
-    asker = await judging(world)
-    rooted = ClientSettings(access_key="root", secret_key="r00t")
-    async with Admin(NAMESERVER, rooted, world.machine("admin", "10.0.0.8")) as admin:
-        access = AccessAdmin(admin)
-        await access.add_user("shop", "s3cret")
+    async with with_a_user(world) as (_, access):
         wanted = PolicyLine("shop", "Allow", "Topic:orders", ["Pub"], [])
         assert await access.add_policy(wanted) == (wanted, None)
         both, replaced = await access.add_policy(wanted._replace(actions=["Sub"]))
@@ -135,7 +135,6 @@ async def test_an_allowed_action_is_added_and_another_decision_replaces(world: S
         for name in ("Topic:*x", "Topic:a b", "Group:a**"):
             with pytest.raises(UsageError, match="names have letters, digits"):
                 await access.set_policy("shop", "Deny", name, ["Sub"])
-    await asker.close()
 
 
 @pytest.mark.parametrize(
@@ -146,16 +145,11 @@ async def test_an_allowed_action_is_added_and_another_decision_replaces(world: S
 async def test_a_missing_or_wrong_namespace_is_explained(
     world: SimulatedWorld, granted: str, used: str, similar: str
 ) -> None:
-    asker = await judging(world)
-    rooted = ClientSettings(access_key="root", secret_key="r00t")
-    client = ClientSettings(access_key="shop", secret_key="s3cret")
-    async with Admin(NAMESERVER, rooted, world.machine("admin", "10.0.0.8")) as admin:
-        access = AccessAdmin(admin)
-        await access.add_user("shop", "s3cret")
+    async with with_a_user(world) as (admin, access):
         await access.set_policy("shop", "Allow", f"Topic:{granted}*" if granted else "Topic:orders", ["Pub", "Sub"])
         await access.set_policy("shop", "Allow", f"Group:{granted}billing", ["Sub"])
         await admin.create_topic(f"{used}orders", 1)
-        consumer = PushConsumer(f"{used}billing", NAMESERVER, PushSettings(client=client), world.machine("app"))
+        consumer = PushConsumer(f"{used}billing", NAMESERVER, PushSettings(client=SHOP), world.machine("app"))
         consumer.subscribe(f"{used}orders")
         consumer.listener(lambda _messages, _context: ConsumeStatus.CONSUME_SUCCESS)
         async with consumer:
@@ -164,14 +158,13 @@ async def test_a_missing_or_wrong_namespace_is_explained(
         words = f"user shop may not Sub on Group:{used}billing, but on Group:{similar}billing"
         assert finding.words == f"{used}billing's heartbeats are refused: {words}"
         assert "namespace" in finding.way_out
-        settings = ProducerSettings(client=client)
+        settings = ProducerSettings(client=SHOP)
         async with Producer("pg", NAMESERVER, settings, world.machine("app")) as producer:
             with pytest.raises(BrokerAnswer, match=f"Topic:{used}orders"):
                 await producer.send(Message(f"{used}orders", b"x"))
         assert {
             one.similar for one in (await access.states())["broker-a"].refused if one.request.startswith("SEND")
         } == {f"Topic:{similar}orders"}
-    await asker.close()
 
 
 async def test_a_first_user_that_would_lock_its_maker_out_is_refused(world: SimulatedWorld) -> None:
@@ -188,8 +181,7 @@ async def test_a_refused_program_that_names_no_group_is_a_note_for_a_group_witho
     """RocketMQ's own proxy creates a topic when it starts, without a key unless enableAclRpcHookForClusterMode=true."""
     asker = await judging(world)
     assert (await asker.ask(UpdateTopic("DefaultHeartBeatSyncerTopic", 1, 1, 6), None)).code == 16
-    rooted = ClientSettings(access_key="root", secret_key="r00t")
-    async with Admin(NAMESERVER, rooted, world.machine("admin", "10.0.0.8")) as admin:
+    async with Admin(NAMESERVER, ROOT, world.machine("admin", "10.0.0.8")) as admin:
         findings = (await explain_group(admin, "billing")).findings
     [note] = [one for one in findings if one.kind == "REFUSED_ACCESS"]
     assert note.words == "UPDATE_AND_CREATE_TOPIC of 10.0.0.9 is refused: no access key was sent"
