@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from staticfire.launch.places import WantedCluster
 from staticfire.launch.plan import CONTROL_PORT
+from staticfire.launch.processes import ProcessCluster
+from staticfire.protocol.errors import UsageError
 from staticfire.runtime.ports import NEXT_PORTS
 from tests.cli.commands import FREE_PORTS, TIMEOUT_S, Up, call, command, environment, get, one_line
 
@@ -111,6 +114,21 @@ def test_the_usual_control_port_is_left_to_another_program() -> None:
     assert err.splitlines() == [f"{said} (choose another port with --control-port)"]
     assert refused.returncode == 2
     assert f"port {CONTROL_PORT} is in use" in one_line(refused.stderr)
+
+
+def test_a_second_process_that_refuses_the_folder_is_not_reported_again(tmp_path: Path) -> None:
+    wanted = WantedCluster(namesrv_port=0, broker_port=0, directory=str(tmp_path))
+    first, second = ProcessCluster.prepare(wanted), ProcessCluster.prepare(wanted)
+    try:
+        first.start()
+        with pytest.raises(UsageError, match="is in use by"):
+            second.start()
+        for child in (second.children[name] for name in second.names):
+            if child.exit_code is None:  # It has ended by itself, too, before it is stopped.
+                os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert second.stop() == []
+    finally:
+        first.stop()
 
 
 def test_folder_of_another_cluster_is_one_line(tmp_path: Path) -> None:
