@@ -114,10 +114,11 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _commit() -> str:
-    """Return the commit, with a + if files differ from it."""
+    """Return the commit, with a + if files differ from it; lines that aren't committed yet don't count."""
     root = HISTORY.parent
 
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False).stdout.strip()
 
-    return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ":(top)", f":(exclude){HISTORY.name}")
+    return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
