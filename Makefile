@@ -268,7 +268,7 @@ test-java: $(READY) ## the Maven module in java/, and its examples in JUnit and 
 .PHONY: test-examples
 test-examples: $(READY) ## examples/testing in JUnit with Testcontainers, Go, Node, and as a CI job's service (needs a JDK, Maven, Go, Node)
 	@bash tools/docker_engine.sh
-	$(BIN)/pytest -m foreign tests/examples $(ARGS)
+	$(BIN)/pytest -n 3 --dist worksteal -m foreign tests/examples $(ARGS)
 
 # In an environment of its own: neither the program nor its tests need these.
 RELEASE := .venv/.release

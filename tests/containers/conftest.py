@@ -1,5 +1,6 @@
 """The image, built once, and the project of docker-compose.yml, brought up once for a file's tests."""
 
+import fcntl
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -14,15 +15,17 @@ BUILD_TIMEOUT_S = 600
 
 
 @pytest.fixture(scope="session")
-def image() -> str:
-    """The image of this checkout, in place of the one of the last time."""
-    last = docker("images", "--quiet", IMAGE).strip()
-    subprocess.run(
-        ["docker", "build", "--quiet", "--network", "host", "--tag", IMAGE, str(ROOT)],
-        check=True, timeout=BUILD_TIMEOUT_S, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
-    if last and docker("images", "--quiet", IMAGE).strip() != last:
-        docker("rmi", last, check=False)
+def image(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The image of this checkout, in place of the one of the last time. Workers of a run build it one after another."""
+    with (tmp_path_factory.getbasetemp().parent / "image.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        last = docker("images", "--quiet", IMAGE).strip()
+        subprocess.run(
+            ["docker", "build", "--quiet", "--network", "host", "--tag", IMAGE, str(ROOT)],
+            check=True, timeout=BUILD_TIMEOUT_S, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        if last and docker("images", "--quiet", IMAGE).strip() != last:
+            docker("rmi", last, check=False)
     return IMAGE
 
 

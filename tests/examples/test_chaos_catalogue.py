@@ -4,15 +4,15 @@ Each program is tried with the kinds of faults that the catalogue names. `python
 over many seeds.
 """
 
+import functools
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -66,31 +66,47 @@ def test_each_mistake_is_found_and_its_fixed_program_is_right(name: str) -> None
     is_found_and_fixed(name, python(name))
 
 
+class Build(NamedTuple):
+    """How the programs of a language are built in a folder, and what runs one of them."""
+
+    folder: str
+    command: Sequence[str]
+    built: str
+    runner: Sequence[str] = ()
+
+
+GO = ("go", "build", "-mod=readonly", "-o", "shop", ".")
+MAVEN = ("mvn", "-q", "-B", "package")
+BUILDS = {
+    "go": Build("go", GO, "shop"),
+    "java": Build("java", MAVEN, "target/shop.jar", ("java", "-jar")),
+    "go by gRPC": Build("grpc/go", GO, "shop"),
+    "java by gRPC": Build("grpc/java", MAVEN, "target/grpc-shop.jar", ("java", "-jar")),
+}
+
+
 @pytest.fixture(scope="module")
-def shops(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """The programs in Go and Java, built in copies of their folders."""
-    folder = Path(shutil.copytree(HERE, tmp_path_factory.mktemp("chaos") / "chaos", dirs_exist_ok=True))
-    go, java = ["go", "build", "-mod=readonly", "-o", "shop", "."], ["mvn", "-q", "-B", "package"]
-    for where, build in (("go", go), ("java", java), ("grpc/go", go), ("grpc/java", java)):
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[str]]:
+    """Build the programs of a language in a copy of their folder when they are first needed; return what runs one."""
+    copy = Path(shutil.copytree(HERE, tmp_path_factory.mktemp("chaos") / "chaos", dirs_exist_ok=True))
+
+    @functools.cache
+    def build(language: str) -> list[str]:
+        folder, command, built, runner = BUILDS[language]
         done = subprocess.run(
-            build, cwd=folder / where, capture_output=True, text=True, timeout=BRING_TIMEOUT_S, env={**os.environ},
-            check=False,
-        )  # fmt: skip
+            command, cwd=copy / folder, capture_output=True, text=True, timeout=BRING_TIMEOUT_S, check=False
+        )
         assert done.returncode == 0, done.stdout + done.stderr
-    jars = folder / "java" / "target" / "shop.jar", folder / "grpc" / "java" / "target" / "grpc-shop.jar"
-    return {
-        "go": [str(folder / "go" / "shop")],
-        "java": ["java", "-jar", str(jars[0])],
-        "go by gRPC": [str(folder / "grpc" / "go" / "shop")],
-        "java by gRPC": ["java", "-jar", str(jars[1])],
-    }
+        return [*runner, str(copy / folder / built)]
+
+    return build
 
 
 @pytest.mark.foreign
 @pytest.mark.parametrize("language", ["go", "java"])
 @pytest.mark.parametrize("name", FOREIGN)
-def test_mistake_is_found_in_other_languages(shops: dict[str, list[str]], language: str, name: str) -> None:
-    is_found_and_fixed(name, [*shops[language], name])
+def test_mistake_is_found_in_other_languages(built: Callable[[str], list[str]], language: str, name: str) -> None:
+    is_found_and_fixed(name, [*built(language), name])
 
 
 @pytest.mark.foreign
@@ -103,8 +119,8 @@ def test_mistake_is_found_in_a_grpc_client(flags: list[str]) -> None:
 
 @pytest.mark.foreign
 @pytest.mark.parametrize("language", ["go by gRPC", "java by gRPC"])
-def test_mistake_is_found_in_a_grpc_client_in_other_languages(shops: dict[str, list[str]], language: str) -> None:
-    is_found_and_fixed("not_idempotent", shops[language], ["orders", "invoices"])
+def test_mistake_is_found_in_a_grpc_client_in_other_languages(built: Callable[[str], list[str]], language: str) -> None:
+    is_found_and_fixed("not_idempotent", built(language), ["orders", "invoices"])
 
 
 @pytest.mark.foreign
