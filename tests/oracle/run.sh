@@ -10,19 +10,17 @@ for tool in java mvn; do
 done
 folder=$(mktemp -d)
 judging=$folder/judging # A second one, which checks signatures and policies.
-pair=$folder/pair # A third one, with a slave, which copies topics once a minute: it starts first, and is compared late.
+pair=$folder/pair # A third one, with a slave, which copies topics once a minute: it is compared late.
 trap 'for one in "$pair" "$judging" "$folder"; do bash tools/oracle.sh stop "$one" >/dev/null 2>&1; done; rm -rf "$folder"' EXIT
 export NAMESRV_PORT=${NAMESRV_PORT:-18876} BROKER_PORT=${BROKER_PORT:-18911} PROXY_PORT=${PROXY_PORT:-18981}
 nameserver=127.0.0.1:$NAMESRV_PORT broker=127.0.0.1:$BROKER_PORT proxy=127.0.0.1:$PROXY_PORT
-judging_nameserver_port=$((NAMESRV_PORT + 100)) judging_broker_port=$((BROKER_PORT + 100))
 pair_nameserver_port=$((NAMESRV_PORT + 200)) pair_broker_port=$((BROKER_PORT + 200))
 said_last=25 # Lines of a failed part.
-failed=()
 
 part() { # name, command...
   local name=$1 began=$SECONDS
   shift
-  if ! "$@" 2>&1 | tee "$folder/$name.log"; then failed+=("$name"); fi
+  if ! "$@" 2>&1 | tee "$folder/$name.log"; then echo "$name" >>"$folder/failed"; fi
   printf 'oracle: %s took %d s\n' "$name" $((SECONDS - began))
 }
 patient() { # nameserver, broker; on a busy machine, RocketMQ refuses sends that have waited for 200 ms
@@ -31,29 +29,41 @@ patient() { # nameserver, broker; on a busy machine, RocketMQ refuses sends that
 compared() { # module of tests.oracle, arguments
   part "$1" .venv/bin/python -m "tests.oracle.$1" "${@:2}"
 }
+prepare_pair() {
+  export NAMESRV_PORT=$pair_nameserver_port BROKER_PORT=$pair_broker_port
+  BROKER_CONF=tests/oracle/replicas/broker.conf HEAP=512m SLAVE=1 bash tools/oracle.sh start "$pair" &&
+    .venv/bin/python -m tests.oracle.replicas prepare "127.0.0.1:$pair_nameserver_port" "$pair" "$$-"
+}
+compare_pair() {
+  patient "127.0.0.1:$pair_nameserver_port" "127.0.0.1:$pair_broker_port" &&
+    .venv/bin/python -m tests.oracle.replicas compare "127.0.0.1:$pair_nameserver_port" "$pair" "$$-"
+}
+compare_access() {
+  export NAMESRV_PORT=$((NAMESRV_PORT + 100)) BROKER_PORT=$((BROKER_PORT + 100))
+  BROKER_CONF=tests/oracle/access.conf HEAP=512m bash tools/oracle.sh start "$judging" &&
+    .venv/bin/python -m tests.oracle.access "127.0.0.1:$BROKER_PORT" "127.0.0.1:$NAMESRV_PORT"
+}
 
-NAMESRV_PORT=$pair_nameserver_port BROKER_PORT=$pair_broker_port BROKER_CONF=tests/oracle/replicas/broker.conf HEAP=512m SLAVE=1 \
-  bash tools/oracle.sh start "$pair"
-part prepare .venv/bin/python -m tests.oracle.replicas prepare "127.0.0.1:$pair_nameserver_port" "$pair" "$$-"
+part prepare prepare_pair &
 PROXY=1 bash tools/oracle.sh start "$folder"
+wait
 part requests .venv/bin/python -m tests.oracle "$nameserver"
+# Both wait most of the time, and each has a RocketMQ of its own.
+part replicas compare_pair &
+part access compare_access &
 compared replica_routes "$nameserver"
 patient "$nameserver" "$broker"
 compared own_client "$nameserver"
-patient "127.0.0.1:$pair_nameserver_port" "127.0.0.1:$pair_broker_port"
-compared replicas compare "127.0.0.1:$pair_nameserver_port" "$pair" "$$-"
 bash tools/oracle.sh admin updateBrokerConfig -n "$nameserver" -b "$broker" -k recallMessageEnable -v true
 compared grpc "$nameserver" "$proxy"
 compared own_copy "$nameserver"
 compared own_tls "$nameserver"
 compared own_dashboard "$nameserver"
-NAMESRV_PORT=$judging_nameserver_port BROKER_PORT=$judging_broker_port BROKER_CONF=tests/oracle/access.conf HEAP=512m \
-  bash tools/oracle.sh start "$judging"
-NAMESRV_PORT=$judging_nameserver_port BROKER_PORT=$judging_broker_port \
-  compared access "127.0.0.1:$judging_broker_port" "127.0.0.1:$judging_nameserver_port"
 part fixture .venv/bin/pytest -q -rs --rocketmq-target "$nameserver" examples/testing tests/oracle/fixture_tests.py
+wait
 
-((${#failed[@]} == 0)) && exit
+[[ -e $folder/failed ]] || exit 0
+mapfile -t failed <"$folder/failed"
 for name in "${failed[@]}"; do
   printf '\n=== %s FAILED; it said last, logged lines left out:\n' "$name"
   grep -v '^timestamp=' "$folder/$name.log" | tail -n "$said_last"
