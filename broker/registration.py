@@ -65,6 +65,8 @@ class Registration:
         self._registered: dict[str, asyncio.Event] = {}
         self._announced: dict[str, asyncio.Event] = {}
         """Set while a nameserver has received every change, or could not be reached."""
+        self._failing: set[str] = set()
+        """The nameservers at which the last registration failed. The next one waits, although connections end."""
         self._full_wanted = 0
         """Counts the changes that need a full registration. If it has changed during one, another one is needed."""
         self._is_leaving = False
@@ -118,7 +120,8 @@ class Registration:
         """
         if address in self._registered and not self._is_leaving:
             self._registered[address].clear()
-            self._changed[address].set()
+            if address not in self._failing:
+                self._changed[address].set()
 
     async def keep_registered(self, address: str) -> None:
         """Register all topics, then each change, and all topics again after the period; repeat forever."""
@@ -133,11 +136,14 @@ class Registration:
                 await self._register(address, None if whole else names)
             except (NetworkError, BrokerAnswer, ProtocolError) as error:
                 log.warning("registration_failed", nameserver=address, error=str(error), retry_ms=retry_ms)
+                self._failing.add(address)
                 self._registered[address].clear()
                 self._announced[address].set()
+                self._changed[address].clear()  # set by the end of this connection; the next attempt registers all
                 await _wait(self._changed[address], retry_ms)
                 retry_ms = min(retry_ms * 2, RETRY_MS_MAX)
                 continue
+            self._failing.discard(address)
             retry_ms = RETRY_MS
             if whole and full_wanted == self._full_wanted:
                 full_at_ms = uptime_ms() + max(1, self._state.settings.register_name_server_period)

@@ -98,6 +98,10 @@ def message_fault(message: Message) -> str | None:
     """Return why no producer can send a message, or None if it can be sent."""
     if fault := _type_fault("the body", message.body, bytes):
         return fault
+    for name in ("delay_level", "delay_ms", "deliver_ms"):
+        value = getattr(message, name)
+        if value is not None and (fault := _type_fault(name, value, int)):
+            return fault
     if message.delay_level < 0:
         return f"the delay level is {message.delay_level}, which is less than 0"
     if not -_FLAG_MAX - 1 <= message.flag <= _FLAG_MAX:
@@ -108,6 +112,11 @@ def message_fault(message: Message) -> str | None:
     if message.properties and (fault := _properties_fault(message.properties)):
         return fault
     return _texts_fault(message)
+
+
+def not_a_message(value: object) -> ClientError:
+    """Return the error for something else that a program sends."""
+    return ClientError(f"a producer sends Message objects, not {value!r:.100}: write Message(topic, body)")
 
 
 def _texts_fault(message: Message) -> str | None:

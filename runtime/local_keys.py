@@ -51,8 +51,12 @@ def write_key(port: int, key: str, needs_tls: bool = False) -> str:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError:
         return ""
-    with os.fdopen(descriptor, "w") as file:
-        file.write(f"{key}\n{ONLY_TLS}" if needs_tls else key)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{key}\n{ONLY_TLS}" if needs_tls else key)
+    except OSError:  # The disk is full. Half a key must not stay.
+        remove_key(path)
+        return ""
     return path
 
 

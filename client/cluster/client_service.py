@@ -37,6 +37,8 @@ class ClientService(Service):
         super().__init__()
         if client is None and not namesrv:
             raise ClientError('no nameserver: write namesrv="host:port", for example "127.0.0.1:9876"')
+        if isinstance(namesrv, int):
+            raise ClientError(f'namesrv={namesrv} is not an address; write namesrv="127.0.0.1:{namesrv}"')
         self.is_client_shared = client is not None
         self.client = client or ClusterClient(namesrv or "", settings, machine)
         self._faces: list[EnteredFace] = []

@@ -15,7 +15,7 @@ from staticfire.client.produce.pending_send import NO_QUEUE, SEND_OVERHEAD_BYTES
 from staticfire.client.produce.send_result import SendResult
 from staticfire.client.produce.sender import Sender
 from staticfire.protocol.errors import ClientError
-from staticfire.protocol.messages import GOES_ALONE, Message, encode_message_properties
+from staticfire.protocol.messages import GOES_ALONE, Message, encode_message_properties, not_a_message
 from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.requests.send import ManyMessage
 
@@ -61,8 +61,11 @@ class ManySending:
         results = self._results
         index = len(results)
         results.append(None)
-        choice = self._choices.get(message.topic)
-        body = message.body
+        try:
+            choice = self._choices.get(message.topic)
+            body = message.body
+        except AttributeError:
+            raise not_a_message(message) from None
         size = len(body)
         try:
             if choice is None or not 0 < size <= self._plain_bytes_max or message.system_properties or self._avoided:

@@ -7,6 +7,7 @@ import msgspec
 
 from staticfire.client.cluster.queues import MessageQueue
 from staticfire.client.produce.send_result import SendResult
+from staticfire.protocol.errors import StaticfireError
 from staticfire.protocol.requests.send import ManyMessage
 from staticfire.protocol.times import UptimeMs
 
@@ -40,8 +41,8 @@ class PendingSend(msgspec.Struct, gc=False, eq=False):
     """Whether the body is a batch body."""
     poor_result: SendResult | None = None
     """The result of an attempt that stored the message less safely than promised, while another attempt is made."""
-    failures: list[str] | None = None
-    """The errors of the attempts so far."""
+    failures: list[tuple[str, StaticfireError]] | None = None
+    """The broker and the error of each attempt so far."""
     bundle: "Bundle | None" = None
     """The messages of a bundle, if this isn't a single message."""
 

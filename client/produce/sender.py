@@ -17,12 +17,14 @@ from staticfire.client.produce.pending_send import NO_QUEUE, SEND_OVERHEAD_BYTES
 from staticfire.client.produce.send_requests import Outcome
 from staticfire.client.produce.send_result import SendResult
 from staticfire.protocol.errors import (
+    AnswerTimeout,
     BrokerAnswer,
     ConnectFailed,
+    ConnectionLost,
     NetworkError,
     StaticfireError,
 )
-from staticfire.protocol.messages import GOES_ALONE, Message, encode_message_properties
+from staticfire.protocol.messages import GOES_ALONE, Message, encode_message_properties, not_a_message
 from staticfire.protocol.names import is_retry_topic
 from staticfire.protocol.properties import TRAN_MSG
 from staticfire.protocol.requests.send import ManyMessage
@@ -62,8 +64,11 @@ class Sender:
 
         Hot: only plain messages are handled here and in `encode_message_properties`; all others take the slow path.
         """
-        choice = self._choices.get(message.topic)
-        body = message.body
+        try:
+            choice = self._choices.get(message.topic)
+            body = message.body
+        except AttributeError:
+            raise not_a_message(message) from None
         size = len(body)
         if (
             choice is None
@@ -232,7 +237,7 @@ class Sender:
 
     def _note(self, pending: PendingSend, error: StaticfireError) -> None:
         broker_name = pending.queue.broker_name
-        pending.failures = [*(pending.failures or ()), f"{broker_name}: {error}"]
+        pending.failures = [*(pending.failures or ()), (broker_name, error)]
         # A broker that rejects every send has become a slave.
         if isinstance(error, NetworkError) or (isinstance(error, BrokerAnswer) and REJECTED in error.remark):
             self._client.refresh_routes()
@@ -262,9 +267,11 @@ def final_error(pending: PendingSend, error: StaticfireError, spent_ms: int) -> 
     failures = pending.failures or []
     if len(failures) == 1 and isinstance(error, BrokerAnswer):
         return error
+    is_unknown = any(isinstance(failure, (ConnectionLost, AnswerTimeout)) for _, failure in failures)
     words = (
-        f"message {pending.message_id.partition(',')[0]} for {pending.queue.topic} was not sent, attempts: "
-        f"{len(failures)} in {spent_ms} ms: {'; '.join(failures)}"
+        f"message {pending.message_id.partition(',')[0]} for {pending.queue.topic} "
+        f"{'was not confirmed and may be stored' if is_unknown else 'was not sent'}, attempts: "
+        f"{len(failures)} in {spent_ms} ms: {'; '.join(f'{broker}: {failure}' for broker, failure in failures)}"
     )
     return copy_of(error, words)
 

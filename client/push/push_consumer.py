@@ -128,6 +128,8 @@ class PushConsumer(ClientService):
     def _set_listener(self, listener: Listener | OrderedListener, is_ordered: bool) -> None:
         if self._working is not None:
             raise ClientError(f"consumer {self.group} has started: set its listener before the start")
+        if not callable(listener):
+            raise ClientError(f"the listener of {self.group} is not a function: {listener!r:.100}")
         self._listener, self._is_ordered = listener, is_ordered
 
     @property

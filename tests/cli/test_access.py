@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import resource
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -260,6 +261,17 @@ def test_a_key_file_counts_only_if_no_other_user_can_write_it(tmp_path: Path, mo
     assert read_key("127.0.0.1:4711") is None
     assert write_key(4711, own.text) == ""
     remove_key(path)
+
+
+def test_a_full_disk_has_no_key_file_and_no_half_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        assert write_key(4711, "staticfire:0123456789") == ""
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["admin", "admin:", ":secret", " : "])

@@ -3,7 +3,7 @@
 import asyncio
 import zlib
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -280,6 +280,19 @@ async def test_what_can_not_be_sent_is_refused_before_it_leaves(
                 await producer.send(message)
             await producer.send(Message("orders", b"fine"))
     assert cluster.bodies == [b"fine"] * 2
+
+
+@pytest.mark.parametrize("thing", ["orders", b"12.50", {"topic": "orders"}])
+async def test_what_is_no_message_is_refused_with_the_way_to_make_one(world: SimulatedWorld, thing: Any) -> None:
+    cluster = await fake_cluster(world)
+    async with Producer("shop", NAMESRV, machine=cluster.machine) as producer:
+        for send in (producer.send(thing), producer.send_many([thing])):
+            with pytest.raises(
+                ClientError, match=r"a producer sends Message objects, not .*: write Message\(topic, body\)"
+            ):
+                await send
+        await producer.send(Message("orders", b"fine"))
+    assert cluster.bodies == [b"fine"]
 
 
 async def test_a_message_can_be_sent_twice_with_two_ids(world: SimulatedWorld) -> None:

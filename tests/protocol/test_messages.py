@@ -1,5 +1,6 @@
 """What programs send and receive."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -89,6 +90,9 @@ def test_the_client_may_set_what_programs_may_not() -> None:
         ({"keys": [42]}, "a key is int"),
         ({"flag": 2**31}, "32 bits"),
         ({"delay_level": -1}, "less than 0"),
+        ({"delay_level": "3"}, "delay_level is str, not int"),
+        ({"delay_ms": 1.5}, "delay_ms is float, not int"),
+        ({"deliver_ms": timedelta(1)}, "deliver_ms is timedelta, not int"),
         ({"delay_level": 3, "delay_ms": 1}, "use only one of delay_level"),
         ({"properties": {"TAGS": "a"}}, "TAGS is reserved for RocketMQ"),
         ({"properties": {"colour": 1}}, "colour is int"),

@@ -1,5 +1,6 @@
 """Two nameservers: either may go, hang, start anew or know less than the other, and producers and consumers go on."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,12 +12,22 @@ from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.requests.routes import GetRoute
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import TOPIC, Shop
+from tests.scenarios.logged import LogLine
 
 pytestmark = pytest.mark.row("H1")
 
 FIRST, SECOND = "10.0.0.1:9876", "10.0.0.2:9876"
 BOTH = f"{FIRST};{SECOND}"
 NAMES = {FIRST: "namesrv", SECOND: "namesrv-2"}
+
+
+class EndsAtOnce(asyncio.Protocol):
+    """Accepts a connection and closes it."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()
+
+
 GOING = pytest.mark.parametrize("how", ["kill", "freeze"])
 EITHER = pytest.mark.parametrize("address", [FIRST, SECOND])
 
@@ -177,3 +188,21 @@ async def test_both_gone_stop_no_send_and_no_consumer(world: SimulatedWorld, sho
         await shop.send(b"%d" % number)
         await world.run_for(seconds=2)
     await shop.until_heard(51)
+
+
+async def test_one_that_accepts_connections_and_ends_them_is_tried_once_a_second(
+    world: SimulatedWorld, shop: Shop, logged: list[LogLine]
+) -> None:
+    """As the published port of a container whose nameserver doesn't run yet."""
+    world.kill(NAMES[SECOND])
+    await world.machine(NAMES[SECOND], host="10.0.0.2").network.listen(EndsAtOnce, "10.0.0.2", 9876)
+    await world.run_for(seconds=10)
+    logged.clear()
+    await world.run_for(seconds=10)
+    failures = [line for line in logged if line.event == "registration_failed"]
+    assert 2 * 8 <= len(failures) <= 2 * 11, len(failures)
+
+    world.kill(NAMES[SECOND])
+    await shop.start_nameserver(NAMES[SECOND])
+    await world.run_for(seconds=3)
+    assert await brokers_at(shop, SECOND) == ["broker-a", "broker-b"]

@@ -332,6 +332,10 @@ async def test_what_is_missing_is_said_at_the_start(world: SimulatedWorld, shop:
         await PushConsumer(GROUP, NAMESRV, machine=machine).__aenter__()
     lonely = PushConsumer(GROUP, "10.0.9.9:9876", machine=machine)
     lonely.subscribe(TOPIC)
+    with pytest.raises(ClientError, match="the listener of billing is not a function: 'bill'"):
+        lonely.listener("bill")  # type: ignore[type-var]
+    with pytest.raises(ClientError, match=r'namesrv=9876 is not an address; write namesrv="127\.0\.0\.1:9876"'):
+        PushConsumer(GROUP, 9876, machine=machine)  # type: ignore[arg-type]
     lonely.listener(lambda messages, context: None)
     with pytest.raises(ConnectFailed, match="no nameserver responds"):
         await lonely.__aenter__()
