@@ -58,6 +58,13 @@ def test_all_of_it_is_a_setting() -> None:
     assert reason(NOON_MS, 0, 99, 2 * GIB, clean_file_forcibly_enable=False) is None
 
 
+def test_what_is_old_goes_at_any_hour_as_soon_as_young_messages_may_go() -> None:
+    settings = {"disk_max_used_space_ratio": 80, "disk_space_clean_forcibly_ratio": 30}
+    assert reason(NOON_MS, 80, 31, **settings) == "age"
+    assert reason(NOON_MS, 80, 30, **settings) is None
+    assert reason(NOON_MS, 80, 31, **settings, clean_file_forcibly_enable=False) is None
+
+
 def test_who_asks_for_it_needs_no_hour() -> None:
     policy, segment = RetentionPolicy(BrokerSettings()), OldSegment(4096, MessageMs(NOON_MS - 72 * HOUR_MS))
     assert policy.reason_to_remove(segment, 4096, NOON_MS, 10, NOON_MS) is Reason.AGE

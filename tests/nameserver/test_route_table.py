@@ -7,6 +7,7 @@ import pytest
 from staticfire.nameserver.min_broker_ids import MinIdChange
 from staticfire.nameserver.route_table import BrokerEntry, Registered, RouteTable
 from staticfire.protocol.requests.routes import QueueData
+from staticfire.protocol.requests.static_topics import MappingInfo
 from staticfire.protocol.requests.topics import DataVersion, TopicConfig
 from staticfire.protocol.times import UptimeMs
 
@@ -298,6 +299,14 @@ def test_write_permission_is_given_as_read_and_write(brokers: Brokers) -> None:
     assert brokers.table.add_write_permission("a") == 2
     assert (brokers.perm("orders"), brokers.perm("bills")) == (6, 6)
     assert brokers.table.add_write_permission("unknown") == 0
+
+
+@pytest.mark.parametrize("cluster", [None, "C"])
+def test_a_deleted_topic_has_no_mapping_left(brokers: Brokers, cluster: str | None) -> None:
+    brokers.register("a", "10.0.0.1:10911", cluster="C")
+    brokers.table.map_queues("a", ["orders"], {"orders": MappingInfo("orders", "a", 1)})
+    brokers.table.delete_topic("orders", cluster)
+    assert brokers.table.mappings == {}
 
 
 def test_a_topic_is_deleted_everywhere_or_in_one_cluster(brokers: Brokers) -> None:

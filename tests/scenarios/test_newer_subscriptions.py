@@ -124,3 +124,28 @@ def test_it_is_on_in_a_stand_and_off_in_a_broker_by_itself() -> None:
     assert is_on({}, {})
     assert not is_on({"answerNewerSubscriptionUnfiltered": "false"}, {})
     assert not is_on({}, {"STATICFIRE_ANSWER_NEWER_SUBSCRIPTION_UNFILTERED": "no"})
+
+
+async def test_a_held_pull_begins_anew_where_it_began_when_its_group_wants_more(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    """Clients that change their subscription don't pull again by themselves what the broker has passed over."""
+    pool = ConnectionPool(world.machine("member"), codec_byte=0)
+    connection = await pool.connection(ADDRESS)
+
+    async def subscribe(expression: str, version: int) -> None:
+        wanted = SubscriptionData("orders", expression, sub_version=version)
+        data = ConsumerData("billing", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_FIRST_OFFSET", [wanted])
+        await connection.ask(Heartbeat(body=HeartbeatData(client_id="c", consumer_data_set=[data])), 3_000)
+
+    await subscribe("a", 1)
+    request = PullMessage("billing", "orders", 0, 2, 32, FLAG_SUSPEND, 0, 15_000, None, 1, "TAG")
+    pull = asyncio.ensure_future(connection.ask(request, 30_000))
+    await world.run_for(100)
+    await stand.send("orders", b"passed over", TAGS="c")
+    await world.run_for(100)
+    assert not pull.done()
+    await subscribe("a || c", 2)
+    answer = await pull
+    assert [record.body for record in answer.body.records] == [b"passed over"]
+    await pool.close()

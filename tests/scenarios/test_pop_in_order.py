@@ -92,6 +92,18 @@ async def test_the_same_attempt_gets_the_same_again(world: SimulatedWorld, stand
     assert await popper.committed() == 3
 
 
+async def test_a_handle_of_an_earlier_attempt_hides_nothing(
+    world: SimulatedWorld, stand: BrokerStand, popper: Popper
+) -> None:
+    await send(stand, 1)
+    earlier = handles(await take(popper))[0]
+    await world.run_for(INVISIBLE_MS + 100)
+    await take(popper)
+    assert (await popper.change(0, earlier, 10 * INVISIBLE_MS)).code == 0
+    await world.run_for(INVISIBLE_MS + 100)
+    assert offsets(await take(popper)) == [0]
+
+
 async def test_without_a_state_an_acknowledgement_moves_the_group(stand: BrokerStand, popper: Popper) -> None:
     await send(stand, 3)
     assert (await popper.ack(1, "0 1 1 999 0 broker-a 0 1")).code == 0

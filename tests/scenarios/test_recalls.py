@@ -2,10 +2,12 @@
 
 import errno
 import os
+from itertools import count
 from typing import Any
 
 import pytest
 
+from staticfire.broker.timers.forms import hash_of
 from staticfire.protocol.names import WHEEL_TIMER_TOPIC
 from staticfire.protocol.recall_handle import RecallHandle, decode_handle, encode_handle
 from staticfire.protocol.requests.send import SendMessage
@@ -119,6 +121,27 @@ async def test_a_forged_recall_does_no_harm(world: SimulatedWorld, stand: Broker
     assert refused.code == ILLEGAL
     await world.run_for(seconds=6)
     assert await stand.bodies("orders") == [b"x"]
+
+
+async def test_a_recall_in_another_topic_that_the_index_cant_tell_apart(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    """The index has some bits of the topic and the id; the message itself has both."""
+    due_ms = stand.message_ms // 1000 * 1000 + 5_000
+    alike = next(topic for topic in map("t{}".format, count()) if hash_of(topic, "U1") == hash_of("orders", "U1"))
+    await stand.send("orders", b"x", UNIQ_KEY="U1", TIMER_DELIVER_MS=str(due_ms))
+    await stand.put_topic(alike)
+    handle = RecallHandle(alike, NAME, (due_ms - 1) // 1000 * 1000 + 1, "U1")
+    assert (await stand.recall(encode_handle(handle), alike)).code == OK
+    await world.run_for(seconds=6)
+    assert await stand.bodies("orders") == [b"x"]
+
+
+async def test_a_slave_recalls_nothing(stand: BrokerStand) -> None:
+    await stand.put_topic("orders")
+    await stand.restart(broker_id=1)
+    answer = await stand.recall(encode_handle(RecallHandle("orders", NAME, stand.message_ms + 5_001, "U1")))
+    assert (answer.code, answer.remark) == (11, "recall failed, broker service not available")
 
 
 def same_id_twice(stand: BrokerStand) -> tuple[dict[str, Any], str]:

@@ -84,6 +84,8 @@ async def test_a_request_is_answered(world: SimulatedWorld, asks: ClientSettings
     assert reply.properties.items() >= {
         MSG_TYPE: "reply", REPLY_TO_CLIENT: client_id, TTL: "30000", "answered-by": "server",
     }.items()  # fmt: skip
+    assert reply.born_host.startswith("10.0.3.1:")
+    assert reply.store_host in {f"10.0.1.{number}:10911" for number in (1, 2)}
     assert reply.get(CORRELATION_ID) == asked[0].get(CORRELATION_ID)
     assert reply.get(PUSH_REPLY_TIME)
     assert reply.get(ARRIVE_TIME)

@@ -118,6 +118,15 @@ async def test_a_reset_waits_on_after_its_broker_was_killed(world: SimulatedWorl
     assert (await pull(stand, 0)).code == 0
 
 
+async def test_a_reset_that_has_ended_stays_over_after_a_kill(world: SimulatedWorld, stand: BrokerStand) -> None:
+    await reset(stand, timestamp=0)
+    await world.run_for(seconds=6)
+    assert ((await pull(stand, 5)).remark, (await pull(stand, 0)).code) == ("OFFSET_RESET", 0)
+    await world.run_for(seconds=6)
+    await stand.kill_and_start()
+    assert (await pull(stand, 2)).code == 0
+
+
 async def test_a_held_pull_is_answered_at_once_and_those_of_others_wait_on(
     world: SimulatedWorld, stand: BrokerStand
 ) -> None:

@@ -11,6 +11,7 @@ from staticfire.protocol.requests.queries import QueryMessage
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.broker_stand import NAME, BrokerStand
+from tests.scenarios.logged import LogLine
 from tests.scenarios.stand import Stand
 
 KIB, TIB = 1 << 10, 1 << 40
@@ -108,6 +109,16 @@ async def test_a_disk_above_90_percent_takes_no_message_until_there_is_room(
     await world.run_for(seconds=11)
     await send_many(stand, 1)
     assert len(await stand.stored("orders")) == 2
+
+
+async def test_each_change_between_full_and_not_is_logged_once(
+    world: SimulatedWorld, stand: BrokerStand, logged: list[LogLine]
+) -> None:
+    for others_bytes in (TIB * 95 // 100, 0) * 2:
+        world.disk(NAME).others_bytes = others_bytes
+        await world.run_for(seconds=31)
+    told = [(line.level, line.event) for line in logged if line.event in ("disk_full", "disk_has_room")]
+    assert told == [("error", "disk_full"), ("warning", "disk_has_room")] * 2
 
 
 async def test_a_laptop_with_a_full_disk_needs_one_setting(world: SimulatedWorld, stand: BrokerStand) -> None:

@@ -134,6 +134,17 @@ async def test_retries_are_spread_over_the_groups_retry_queues(world: SimulatedW
     assert min(counts) > 5
 
 
+@pytest.mark.row("A3", "A4")
+async def test_no_retry_goes_to_a_queue_that_members_dont_read(world: SimulatedWorld, stand: BrokerStand) -> None:
+    """The group has more retry queues now than its retry topic had when it was created."""
+    await stand.put_group("billing", retry_queue_nums=8)
+    await stand.put_topic(RETRY, queues=1)
+    for _ in range(10):
+        await stand.send_back(await sent(stand), delay_level=1)
+    await world.run_for(seconds=2)
+    assert len(await stand.stored(RETRY)) == 10
+
+
 @pytest.mark.row("A5")
 @pytest.mark.parametrize(("dlq_perm", "readable"), [(6, True), (2, False)])
 async def test_the_permission_of_dead_letters_is_a_setting(stand: BrokerStand, dlq_perm: int, readable: bool) -> None:

@@ -110,6 +110,12 @@ async def test_the_broker_suggests_which_replica_to_read(pair: ReplicaSet, world
     assert (await pair.pull(MASTER, 0)).suggest_which_broker_id == 0
 
 
+@pytest.mark.parametrize("pair", [{"access_message_in_memory_max_ratio": 10}], indirect=True)
+async def test_a_slave_keeps_a_tenth_of_its_memory_less_for_messages(pair: ReplicaSet) -> None:
+    assert (await pair.pull(MASTER, 0)).suggest_which_broker_id == 0
+    assert (await pair.pull(SLAVE, 0)).suggest_which_broker_id == 1
+
+
 async def test_a_consumer_that_is_near_the_end_stays_at_the_master(pair: ReplicaSet) -> None:
     assert (await pair.pull(MASTER, 0)).suggest_which_broker_id == 0
 

@@ -7,9 +7,21 @@ import pytest
 import pytest_asyncio
 
 from staticfire.broker.transactions.checks import RETURN_MS_MAX
-from staticfire.client import ClientSettings, Message, ProducerHook, ReceivedMessage, SendCall
+from staticfire.client import (
+    ClientSettings,
+    Message,
+    ProducerHook,
+    ReceivedMessage,
+    SendCall,
+    TransactionProducer,
+    TransactionState,
+)
+from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
+from staticfire.protocol.properties import format_properties
+from staticfire.protocol.requests.send import SendMessage
 from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.scenarios.logged import LogLine
+from tests.scenarios.test_client import NAMESRV
 from tests.scenarios.test_transactions import COMMIT, HOUR_MS, ROLLBACK, TOPIC, UNKNOWN, Stand, ending
 
 pytestmark = pytest.mark.row("F5")
@@ -94,6 +106,37 @@ async def test_an_advance_waits_a_moment_only_for_producers_that_stay_away(world
     began_ms = world.uptime_ms
     await stand.advance(HOUR_MS)
     assert world.uptime_ms - began_ms < RETURN_MS_MAX + 1_500
+
+
+async def test_a_half_message_that_is_older_than_messages_are_kept_is_set_aside_at_once(stand: Stand) -> None:
+    """Its age counts from when it was created: its program may have sent it long after."""
+    properties = format_properties({"TRAN_MSG": "true", "PGROUP": "shop", "UNIQ_KEY": "U1"}).decode()
+    born_ms = stand.world.machine("tools", host="10.0.2.9").clock.wall_ms() - 73 * HOUR_MS
+    half = SendMessage("shop", TOPIC, "TBW102", 4, 0, 4, born_ms, 0, properties, body=b"old")
+    async with stand.producer() as producer:
+        await producer.send(Message(TOPIC, b"hello"))
+        assert (await stand.pool.ask("10.0.1.1:10911", half)).code == 0
+        await stand.advance(60_000)
+    assert stand.asked == []
+    assert await stand.stored(CHECK_MAX_TIME_TOPIC) == [b"old"]
+
+
+async def test_the_producers_of_a_group_are_asked_in_turn(world: SimulatedWorld, stand: Stand) -> None:
+    asked: list[str] = []
+
+    def producer(name: str) -> TransactionProducer:
+        def check(_: ReceivedMessage) -> TransactionState:
+            asked.append(name)
+            return UNKNOWN
+
+        return TransactionProducer("shop", NAMESRV, machine=world.machine(name, host="10.0.2.1"), check=check)
+
+    async with producer("one") as one, producer("two") as two:
+        await two.send(Message(TOPIC, b"hello"))
+        for _ in range(4):
+            await one.send_in_transaction(Message(TOPIC, b"x"), ending(UNKNOWN))
+        await stand.advance(10_000)
+    assert sorted(asked) == ["one", "one", "two", "two"]
 
 
 async def test_a_broker_that_never_comes_back_is_looked_for_no_more(world: SimulatedWorld, stand: Stand) -> None:

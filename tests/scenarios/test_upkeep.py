@@ -17,7 +17,8 @@ from staticfire.protocol.requests.groups import (
 )
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
 from staticfire.protocol.requests.pull import PullMessage
-from staticfire.protocol.requests.topics import GetAllTopicConfigs
+from staticfire.protocol.requests.statistics import GetConsumeStats
+from staticfire.protocol.requests.topics import GetAllTopicConfigs, UpdateTopic
 from staticfire.protocol.requests.upkeep import (
     CleanQueues,
     CleanTopics,
@@ -70,6 +71,25 @@ async def test_a_deleted_group_loses_its_offsets_when_that_is_wanted(stand: Brok
     await stand.kill_and_start()
     assert "billing" not in (await stand.ask(GetAllGroups())).body.subscription_group_table
     assert (await stand.ask(GetAllOffsets())).body.offset_table == {}
+
+
+async def test_a_group_that_is_created_again_has_pulled_nothing(stand: BrokerStand) -> None:
+    for body in (b"a", b"b", b"c"):
+        await stand.send("orders", body)
+    await stand.pull("billing", "orders", 0)
+    assert (await stand.ask(DeleteGroup("billing", True))).code == 0
+    await stand.put_group("billing")
+    await stand.ask(UpdateConsumerOffset("billing", "orders", 0, 1))
+    progress = (await stand.ask(GetConsumeStats("billing", "orders"))).body.offset_table
+    assert {one.pull_offset for queue, one in progress.items() if queue.queue_id == 0} == {1}
+
+
+async def test_a_queue_that_is_only_read_takes_messages_and_one_that_isnt_there_doesnt(stand: BrokerStand) -> None:
+    """A topic whose write queues were reduced: clients with the old route still send to the others."""
+    assert (await stand.ask(UpdateTopic("shrinking", 4, 2, 6))).code == 0
+    sent = [await stand.send("shrinking", b"x", queue_id) for queue_id in range(5)]
+    assert [answer.code for answer in sent] == [0, 0, 0, 0, ResponseCode.INVALID_PARAMETER]
+    assert (sent[4].remark or "").startswith("request queueId[4] is illegal, ")
 
 
 async def test_a_group_can_be_forbidden_a_topic(stand: BrokerStand) -> None:
