@@ -55,6 +55,10 @@ class StateCopy:
         state.users, _ = self._access.users_for(request.users_version)
         return CopyStateAnswer(body=state)
 
+    def has_topics(self, request: CopyState) -> bool:
+        """Return whether a slave that requests the state has the topics already."""
+        return request.topics_version == version_text(self._tables.topics.version)
+
     def wanted(self) -> CopyState:
         """Return the request for what this slave doesn't have."""
         tables = self._tables
