@@ -63,6 +63,6 @@ class StateRounds:
         answer = await self._pool.ask(address, self._state_copy.wanted())
         if not isinstance(answer, CopyStateAnswer) or answer.code or answer.body is None:
             raise BrokerAnswer(answer.code, answer.remark or "the master sends no state")
-        self._state_copy.take(answer.body)
+        await self._state_copy.take(answer.body)
         self.copied_ms = self._state.machine.clock.uptime_ms()
         return bool(answer.body.topics)

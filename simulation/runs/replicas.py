@@ -22,6 +22,7 @@ from staticfire.simulation.checkers.events import (
     ProcessEnded,
     ReplicaLog,
     ReplicasSeen,
+    TopicsSeen,
 )
 from staticfire.simulation.checkers.losses import FAILED_OVER, GONE, LOST_MORE
 from staticfire.simulation.workload.description import Brokers
@@ -125,7 +126,8 @@ class ReplicaSets:
             states = self._states(name)
             masters = {machine: state for machine, state in states.items() if state.is_serving}
             for machine, state in masters.items():
-                self._record.note(MasterSeen(self._world.uptime_ms, name, machine, newest(state.epochs), state.set_id))
+                now_ms, epoch = self._world.uptime_ms, newest(state.epochs)
+                self._record.note(MasterSeen(now_ms, name, machine, epoch, state.set_id, state.end_position))
             self._note_serving(name, masters)
             self._note_health(name, states, masters)
 
@@ -247,6 +249,14 @@ class ReplicaSets:
                     break
                 await self._world.run_for(LOOK_MS)
             self._record.note(ReplicasSeen(self._world.uptime_ms, name, logs))
+
+    def note_topics(self, prefix: str) -> None:
+        """Record the topics whose names begin so, as the masters have them."""
+        for name in self._brokers.names:
+            if machine := self.serving(name):
+                topics = self._running[machine].tables.topics.topics
+                queues = {one: topic.write_queue_nums for one, topic in topics.items() if one.startswith(prefix)}
+                self._record.note(TopicsSeen(self._world.uptime_ms, name, queues))
 
     def _logs(self, name: str) -> dict[str, ReplicaLog]:
         states = self._states(name)
