@@ -67,8 +67,9 @@ class ReplicaSets:
         self._last: dict[str, Serving] = {}
         self._spoiled: dict[str, set[str]] = {name: set() for name in brokers.names}
         """Machines that have lost data, and didn't get it back yet."""
-        self._outdated: dict[str, dict[str, int]] = {}
-        """Machines of a broker that take themselves for its master although another one serves."""
+        self._outdated: dict[str, dict[str, tuple[int, int]]] = {}
+        """Machines of a broker that take themselves for its master although another one serves: in which epoch, and
+        where their logs ended at first. One that has lost the end of its log begins before the others' place."""
         self._is_losing: set[str] = set()
         """Brokers that an administrator lets lose messages."""
         self._unwell: set[str] = set()
@@ -146,12 +147,18 @@ class ReplicaSets:
                 del self._serving[name]
                 self._record.note(ProcessEnded(now_ms, name, GONE))
             return
-        outdated = {one: newest(state.epochs) for one, state in masters.items() if one != machine}
-        ended = [epoch for one, epoch in self._outdated.get(name, {}).items() if one not in outdated]
+        known = self._outdated.get(name, {})
+        outdated = {
+            one: known.get(one) or (newest(state.epochs), state.end_position)
+            for one, state in masters.items()
+            if one != machine
+        }
+        ended = [place for one, place in known.items() if one not in outdated]
         self._outdated[name] = outdated
         found = Serving(machine, self._lives[machine], newest(masters[machine].epochs))
         if before == found and ended:  # What it has acknowledged since it was replaced is gone.
-            self._begins(name, FAILED_OVER, _first_position_after(masters[machine], min(ended)))
+            kept = _first_position_after(masters[machine], min(epoch for epoch, _ in ended))
+            self._begins(name, FAILED_OVER, min(kept, *(end for _, end in ended)))
             return
         if before is not None and (before == found or (before.epoch == 0 and before[:2] == found[:2])):
             self._serving[name] = self._last[name] = found
