@@ -194,6 +194,21 @@ def test_members_that_pulled_while_there_was_no_master_may_set_the_group_back(
     assert bool(said(HeldUntilItsTime(SYNC), events)) is is_said
 
 
+@pytest.mark.parametrize(
+    ("lost_ms", "pulled_ms", "is_said"),
+    [(1_000, 3_000, False), (4_500, 3_000, True), (1_000, 0, True)],
+    ids=["the mode of the group is lost", "it is lost later", "pulled before"],
+)
+def test_members_pull_when_a_broker_has_lost_the_mode_of_their_group(
+    lost_ms: int, pulled_ms: int, is_said: bool
+) -> None:
+    pulled = CallBegan(pulled_ms, 9, "billing", "billing-1", PLACE, (Seen("web/9", 9, 0, False),))
+    lost = ProcessEnded(lost_ms, "broker-b", "lost more", 0)
+    calls = [popped(1, 5_000, 5_000, "billing-2"), popped(2, 5_010, 5_010)]
+    events = sorted([*BEGINNING, lost, pulled, *calls], key=lambda event: event.at_ms)
+    assert bool(said(HeldUntilItsTime(SYNC), events)) is is_said
+
+
 def test_a_message_that_lies_there_twice_is_two_messages() -> None:
     events = [popped(1, 1_010, 1_000), popped(2, 1_020, 1_010, "billing-2")]
     found = [MessageFound(9_000, "web/1", PLACE, 0), MessageFound(9_000, "web/1", PLACE, 1)]
