@@ -120,6 +120,8 @@ class BrokerCore(Service):
         self._begin_journal(port)
         self.registration.start(port)
         is_replaced = await self._replication.start(self._is_first, self._is_damaged, self._hole_position)
+        if self._hole_position >= 0:
+            self._state.store.forget_hole()
         if not is_replaced:
             for address in self.registration.nameservers:
                 self.spawn(self.registration.keep_registered(address), f"registration {address}")

@@ -67,6 +67,11 @@ def not_joined(target: Replica, state: ReplicationState) -> str:
     return f"{target.name} doesn't copy its master: {reason}; wait, or let another slave take over"
 
 
+def not_copied(target: Replica) -> str:
+    words = f"{target.name} has the whole log, but not the topics, groups and offsets of its master"
+    return f"{words}: try again, or accept the loss of the newest with --losing 0"
+
+
 def _held(replica: Replica) -> str:
     return f"its copy is held: `staticfire replication release {replica.name}`"
 

@@ -16,6 +16,7 @@ from staticfire.failover.decisions import (
     missing_without_master,
     new_master,
     next_epoch,
+    not_copied,
     not_joined,
     require_whole,
     stored_position,
@@ -229,9 +230,11 @@ class ReplicaAdmin:
             waited_ms += POLL_MS
             now = await self._state(master.address)
         if stored >= fenced.end_position:
-            await self.copy_state(target.address)
-            return 0
-        if stored < 0:
+            has_all = await self.copy_state(target.address) and not lacks_deletions(now, target)
+            if has_all or losing is not None:
+                return 0
+            missing, words = -1, not_copied(target)
+        elif stored < 0:
             missing, words = -1, not_joined(target, await self._state(target.address))
         else:
             missing = (await self._state(master.address, stored)).records_after
@@ -241,14 +244,14 @@ class ReplicaAdmin:
             raise ClientError(words)
         return missing
 
-    async def copy_state(self, address: str) -> None:
-        """Let a slave copy topics, groups and offsets now, and wait for it, but not long."""
+    async def copy_state(self, address: str) -> bool:
+        """Let a slave copy topics, groups and offsets now; return whether it has done so within a short time."""
         await self._request(address, ControlReplication(copy_state=True), TIMEOUT_MS)
-        for waited_ms in range(POLL_MS, CATCH_UP_MS, POLL_MS):
+        for _ in range(POLL_MS, CATCH_UP_MS, POLL_MS):
             await asyncio.sleep(POLL_MS / 1000)  # house: polls brokers that can't report it
-            age_ms = (await self._state(address)).state_age_ms
-            if 0 <= age_ms <= waited_ms + POLL_MS:
-                return
+            if not (await self._state(address)).lacks_state:
+                return True
+        return False
 
     async def _take_role(self, address: str, request: ChangeRole) -> int:
         answer = await self._pool.ask(address, request, ROLE_TIMEOUT_MS)

@@ -92,6 +92,7 @@ class TopicHandlers:
         if self._topics.put(self._checked(wanted, request.attributes)):
             await self._config_files.saved(TOPICS_FILE)
             await self._registration.announced()
+            await self._topics.copied()
         return Answer()
 
     async def update_static(self, call: Call) -> Answer:
@@ -112,6 +113,7 @@ class TopicHandlers:
         if has_moved or has_changed:
             await self._config_files.saved(TOPICS_FILE, MAPPINGS_FILE)
             await self._registration.announced()
+            await self._topics.copied()
         return Answer()
 
     async def update_all(self, call: Call) -> Answer:
@@ -128,10 +130,12 @@ class TopicHandlers:
         if changed:
             await self._config_files.saved(TOPICS_FILE)
             await self._registration.announced()
+            await self._topics.copied()
         return Answer()
 
     def _checked(self, wanted: TopicConfig, changes: str | None) -> TopicConfig:
         """Return a topic's configuration with its attributes, after RocketMQ's checks. Raises: BrokerAnswer."""
+        self._topics.require_changeable()
         self._check_name(wanted.topic_name)
         check_numbers(wanted)
         filter_type = wanted.topic_filter_type
@@ -154,6 +158,7 @@ class TopicHandlers:
             troubles = [self._forget(name) for name in [*self._pop_retry_topics(request.topic), request.topic]]
             self._config_files.changed(OFFSETS_FILE)
             await self._config_files.saved(TOPICS_FILE)
+            await self._topics.copied()
             for trouble in troubles:
                 if trouble is not None:
                     raise trouble

@@ -97,6 +97,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self._pieces: deque[_Piece] = deque()
         self._bytes_max = COPY_BYTES_MAX
         self._sent_end = 0
+        self._topics_seen = 0
         self.fence = CopyFence(state.machine.clock.uptime_ms, lineage.least_epoch)
         self._noted = ("", -1)
         """The last problem in the log, and where the log ended then."""
@@ -242,6 +243,9 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
 
     def _note_end(self, answer: CopyAnswer) -> None:
         self.master_end, self.last_read_ms = answer.end_position, self._state.machine.clock.wall_ms()
+        if answer.topics != self._topics_seen:
+            self._topics_seen = answer.topics
+            self.state_rounds.begin_now()
 
     def _take(self, answer: CopyAnswer) -> None:
         """Store what a response contains, now or later. Raises: StorageError, OSError."""
@@ -344,7 +348,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         stored = min(self._store.max_position, self._sent_end)
         return CopyLog(
             self._state.settings.broker_id, newest(joined.epochs), self._end_of_received(), stored,
-            self._bytes_max, wait_ms, joined.deletions,
+            self._bytes_max, wait_ms, joined.deletions, self._topics_seen,
         )  # fmt: skip
 
     def _end_of_received(self) -> int:

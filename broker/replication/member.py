@@ -16,7 +16,6 @@ Behaviour
 - A change of roles is refused if its epoch isn't newer than this broker's.
 """
 
-import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,10 +33,12 @@ from staticfire.broker.replication.lineage import (
     write_lineage,
 )
 from staticfire.broker.replication.losing import count_messages, end_without
+from staticfire.broker.replication.master_fence import FENCE_MS_MAX, HANDING_OVER, MasterFence
 from staticfire.broker.replication.role_change import ASYNC_MASTER, check_change, role_change
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.successor import find_successor, known_members, other_id, reason_to_wait
+from staticfire.broker.replication.topic_copies import TopicCopies
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
@@ -63,11 +64,9 @@ log = logger("replication")
 SUCCESSOR_MS = 1_000
 # A nameserver that has just started knows all slaves after this time: they register each 30 s.
 KNOWN_MS = 35_000
-HANDING_OVER, UNSURE = "handing over", "unsure"
+UNSURE = "unsure"
 SET_ID_BITS = 64
 LAG_MS_MAX = 3_600_000
-# A master that refuses messages accepts them again after this time, if what requested it died meanwhile.
-FENCE_MS_MAX = 30_000
 
 
 class ReplicationMember:  # house: the API of the package, and the decisions of a start, which share its state
@@ -79,13 +78,15 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         self._store = state.store
         settings = state.settings
         self._lineage = read_lineage(state.machine.files, settings.store_path_root_dir)
+        self._topic_copies = TopicCopies(state, around.tables.topics)
         self.source = ReplicationSource(
-            state, self._begun_lineage, lambda: bool(self._lineage.set_id), self._confirmed, around.events
-        )
+            state, self._begun_lineage, lambda: bool(self._lineage.set_id), self._confirmed,
+            self._topic_copies.changed, around.events,
+        )  # fmt: skip
         self._waiting: SendsAwaitingCopies | None = None
         self.follower: ReplicationFollower | None = None
         self._state_copy = StateCopy(around.tables, around.assignments, around.access)
-        self._unfence: asyncio.TimerHandle | None = None
+        self._fence = MasterFence(state.store, around.tables.topics, self.source.answer_waiting)
         self._is_started = False
         self._instance = f"{state.machine.identity.random.getrandbits(SET_ID_BITS):016x}"
         self._waits_for_failover = False
@@ -105,7 +106,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         self.handlers: dict[int, Handler] = {
             RequestCode.JOIN_REPLICATION: self._of_master(self._join),
             RequestCode.COPY_LOG: self._of_master(self.source.copy),
-            RequestCode.COPY_STATE: self._of_master(self._state_copy.give),
+            RequestCode.COPY_STATE: self._of_master(self._give_state),
             RequestCode.GET_REPLICATION: self.get,
             RequestCode.CONTROL_REPLICATION: self.control,
             RequestCode.CHANGE_ROLE: self.change_role,
@@ -135,6 +136,11 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             raise BrokerAnswer(ResponseCode.SYSTEM_BUSY, words)
         return self.source.join(call)
 
+    def _give_state(self, call: Call) -> Answer:
+        answer = self._state_copy.give(call)
+        self._topic_copies.noted(self.source, call.connection, self._state_copy.has_topics(call.request))
+        return answer
+
     # -- start and stop ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -150,6 +156,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         spawn(self.source.expiry_loop(), "copies")
         spawn(self._successor_loop(), "successor")
         if self._waiting is not None:
+            self._around.tables.topics.use_copies(lambda: self._topic_copies.wait(self.source))
             self._store.use_copies(self._waiting.add)
             spawn(self._waiting.expiry_loop(), "copies_waited_for")
 
@@ -213,6 +220,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         """Answer all that wait: the broker stops."""
         self._store.use_copies(None)
         self.source.answer_held()
+        self._topic_copies.give_up()
         if self._waiting is not None:
             self._waiting.give_up()
 
@@ -230,6 +238,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             self._waiting.waive(start, end)
 
     def _confirmed(self) -> None:
+        self._topic_copies.look()
         if self._waiting is not None:
             self._waiting.confirmed()
 
@@ -318,6 +327,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             described.is_held, described.lag_ms = settings.replication_hold, settings.replication_lag_ms
             if (copied_ms := follower.state_rounds.copied_ms) >= 0:
                 described.state_age_ms = state.machine.clock.uptime_ms() - copied_ms
+            described.lacks_state = follower.state_rounds.is_wanted
         return described
 
     def ha_status(self) -> Answer:
@@ -330,7 +340,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         request: ControlReplication = call.request
         if request.fence_ms >= 0:
             if self.follower is None:
-                self._fence(request.fence_ms)
+                self._fence.begin(request.fence_ms)
             else:
                 self.follower.begin_fence(min(request.fence_ms, FENCE_MS_MAX), request.least_epoch)
         if request.hold is not None or request.lag_ms is not None or request.copy_state:
@@ -355,23 +365,6 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             state.use(replace(settings, replication_hold=hold, replication_lag_ms=lag_ms))
         if request.copy_state:
             follower.state_rounds.begin_now()
-
-    def _fence(self, fence_ms: int) -> None:
-        """Refuse messages for a time, or accept them again."""
-        if self._unfence is not None:
-            self._unfence.cancel()
-            self._unfence = None
-        self._store.refuse(None, HANDING_OVER)
-        self._store.keep_queues(None)
-        if fence_ms:
-            words = "this master hands over to a slave: send again"
-            self._store.refuse(StorageError(words), HANDING_OVER)
-            # The slave wouldn't learn of another deletion. Those from before are copied, like the log.
-            words = "this master hands over to a slave: try again"
-            self._store.keep_queues(BrokerAnswer(ResponseCode.SYSTEM_BUSY, words))
-            self.source.answer_waiting()
-            loop = asyncio.get_running_loop()
-            self._unfence = loop.call_later(min(fence_ms, FENCE_MS_MAX) / 1000, self._fence, 0)
 
     def change_role(self, call: Call) -> None:
         """Become the master of this set, or a slave; answered when that is done. Raises: BrokerAnswer, StorageError."""

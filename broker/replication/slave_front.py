@@ -5,6 +5,7 @@ Behaviour
 - Pulls, unless slaveReadEnable: the same.
 - With enableSlaveActingMaster: sends get SERVICE_NOT_AVAILABLE instead, as from a master that can store nothing, and
   returned messages SYSTEM_ERROR. Nothing that is due is sent to another broker (RocketMQ's escape).
+- Resets of the broker, snapshots: SYSTEM_BUSY, and what to do.
 - Recalls: SLAVE_NOT_AVAILABLE. The end of a transaction, a reset of offsets: see their handlers.
 
 Different from RocketMQ
@@ -37,10 +38,9 @@ SENDS = (
     RequestCode.ACK_MESSAGE,
     RequestCode.BATCH_ACK_MESSAGE,
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
-    RequestCode.RESET,
-    RequestCode.SAVE_SNAPSHOT,
-    RequestCode.RESTORE_SNAPSHOT,
 )
+OF_MASTER = (RequestCode.RESET, RequestCode.SAVE_SNAPSHOT, RequestCode.RESTORE_SNAPSHOT)
+"""staticfire's own requests, which nobody knows from RocketMQ."""
 ACTING_REFUSES = (
     RequestCode.SEND_MESSAGE,
     RequestCode.SEND_MESSAGE_V2,
@@ -49,6 +49,7 @@ ACTING_REFUSES = (
 )
 PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 NO_APPENDS = "slave"
+ONLY_MASTER = "this broker is a slave: only a master is reset, saved or restored; during a failover, try again after it"
 
 
 class SlaveFront:
@@ -63,6 +64,8 @@ class SlaveFront:
         assert is_slave(self._state.settings)
         for code in SENDS:
             self._dispatcher.precede(code, lambda _: _reject)
+        for code in OF_MASTER:
+            self._dispatcher.precede(code, lambda _: _only_master)
         if self._state.settings.enable_slave_acting_master:
             for code in ACTING_REFUSES:
                 self._dispatcher.precede(code, lambda _: self._not_available)
@@ -93,6 +96,10 @@ class SlaveFront:
             return handler(call) if state.settings.slave_read_enable else _reject(call)
 
         return handle
+
+
+def _only_master(_: Call) -> Answer:
+    return refusal(ResponseCode.SYSTEM_BUSY, ONLY_MASTER)
 
 
 def _reject(_: Call) -> Answer:

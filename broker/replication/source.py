@@ -77,11 +77,12 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         lineage: Callable[[], Lineage],
         has_lineage: Callable[[], bool],
         on_confirmed: Callable[[], None],
+        topics_changed: Callable[[], int],
         events: "EventJournal | None" = None,
     ) -> None:
         """`lineage` returns that of this master, begun if there was none; `has_lineage`: whether there is one.
 
-        `on_confirmed`: a slave has stored more.
+        `on_confirmed`: a slave has stored more. `topics_changed`: returns a number that changes when topics do.
         """
         self._state = state
         self._store = state.store
@@ -89,6 +90,7 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         self._lineage = lineage
         self._has_lineage = has_lineage
         self._on_confirmed = on_confirmed
+        self._topics_changed = topics_changed
         self._events = events
         self.followers = Followers()
         self._connections: dict[int, Connection] = {}
@@ -238,7 +240,8 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         position, end = request.log_position, self._store.max_position
         is_new = position < end
         is_short = is_new and not self._answers_at_once and end - position < GATHER_BYTES
-        if (is_new and not is_short) or request.wait_ms <= 0 or request.deletions != self._count_deletions():
+        has_news = request.deletions != self._count_deletions() or request.topics != self._topics_changed()
+        if (is_new and not is_short) or request.wait_ms <= 0 or has_news:
             self._send_piece(call, follower)
             return None
         due_ms = UptimeMs(self._uptime_ms() + min(request.wait_ms, WAIT_MS_MAX))
@@ -270,7 +273,7 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         """Send what follows, perhaps nothing. Raises: StorageError, OSError."""
         request: CopyLog = call.request
         position, end = request.log_position, self._store.max_position
-        answer = CopyAnswer(position, end, self._count_deletions())
+        answer = CopyAnswer(position, end, self._count_deletions(), self._topics_changed())
         if position >= end or call.oneway:
             call.answer(answer)
             return
@@ -295,7 +298,7 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
             self._gathering = asyncio.get_running_loop().call_later(GATHER_MS / 1000, self.answer_waiting)
 
     def answer_waiting(self) -> None:
-        """Answer the requests that wait, now. Deletions of topics, which aren't in the log, wake none."""
+        """Answer the requests that wait, now. Changes of topics, which aren't in the log, wake none by themselves."""
         if self._gathering is not None:
             self._gathering.cancel()
             self._gathering = None
@@ -353,6 +356,10 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
             if self._events is not None:
                 self._events.slave_left(broker_id, follower.stored_position)
             self._on_confirmed()
+
+    def id_at(self, connection: Connection) -> int:
+        """Return the id of the slave at the other end of a connection; -1 if there is none."""
+        return next((broker_id for broker_id, its in self._connections.items() if its is connection), -1)
 
     def in_sync_count(self) -> int:
         """Return the number of replicas in sync, this master included."""

@@ -9,7 +9,7 @@ RocketMQ doesn't copy them.
 
 import msgspec
 
-from staticfire.broker.config_files import GROUPS_FILE
+from staticfire.broker.config_files import GROUPS_FILE, TOPICS_FILE
 from staticfire.broker.groups.offsets import OffsetTable
 from staticfire.broker.handlers.access import AccessHandlers
 from staticfire.broker.handlers.assignment import AssignmentHandlers
@@ -55,14 +55,21 @@ class StateCopy:
         state.users, _ = self._access.users_for(request.users_version)
         return CopyStateAnswer(body=state)
 
+    def has_topics(self, request: CopyState) -> bool:
+        """Return whether a slave that requests the state has the topics already."""
+        return request.topics_version == version_text(self._tables.topics.version)
+
     def wanted(self) -> CopyState:
         """Return the request for what this slave doesn't have."""
         tables = self._tables
         topics, groups = version_text(tables.topics.version), version_text(tables.groups.configs.version)
         return CopyState(topics, groups, self._access.users_for("")[1])
 
-    def take(self, state: CopiedState) -> None:
-        """Take over the state of the master. Raises: StorageError (it can't be understood)."""
+    async def take(self, state: CopiedState) -> None:
+        """Take over the state of the master; topics are on the disk afterwards.
+
+        Raises: StorageError (it can't be understood, or written).
+        """
         tables = self._tables
         try:
             if state.users:  # First, because what follows must not be read by others.
@@ -79,6 +86,8 @@ class StateCopy:
                 self._assignments.take_modes(state.modes.encode())
         except (msgspec.MsgspecError, ValueError, BrokerAnswer) as error:
             raise StorageError(f"the state of the master can't be understood: {error}") from error
+        if state.topics:
+            await tables.config_files.saved(TOPICS_FILE)
 
     def _take_offsets(self, table: dict[str, dict[int, int]]) -> None:
         offsets = self._tables.groups.offsets

@@ -30,20 +30,26 @@ class StateRounds:
         self._wanted = asyncio.Event()
         self.copied_ms = -1
         """The uptime at the end of the last round."""
+        self.is_wanted = False
+        """Whether a round was requested, and none that began later has ended."""
 
     def begin_now(self) -> None:
         """Begin a round at once."""
+        self.is_wanted = True
         self._wanted.set()
 
     async def loop(self) -> None:
         """Copy again and again."""
         while True:
+            self._wanted.clear()
             if master := self._copied_master():
                 try:
-                    await self._copy(master)
+                    while await self._copy(master):
+                        pass  # The next request shows the master that its topics are here.
+                    self.is_wanted = self._wanted.is_set()
                 except (NetworkError, BrokerAnswer, ProtocolError, StorageError) as error:
                     log.info("state_not_copied", master=master, reason=str(error))
-                period_ms = self._state.settings.slave_sync_period
+                period_ms = RETRY_MS if self.is_wanted else self._state.settings.slave_sync_period
             else:
                 period_ms = min(RETRY_MS, self._state.settings.slave_sync_period)
             try:
@@ -51,11 +57,12 @@ class StateRounds:
                     await self._wanted.wait()
             except TimeoutError:
                 pass
-            self._wanted.clear()
 
-    async def _copy(self, address: str) -> None:
+    async def _copy(self, address: str) -> bool:
+        """Copy once; return whether topics have changed."""
         answer = await self._pool.ask(address, self._state_copy.wanted())
         if not isinstance(answer, CopyStateAnswer) or answer.code or answer.body is None:
             raise BrokerAnswer(answer.code, answer.remark or "the master sends no state")
-        self._state_copy.take(answer.body)
+        await self._state_copy.take(answer.body)
         self.copied_ms = self._state.machine.clock.uptime_ms()
+        return bool(answer.body.topics)

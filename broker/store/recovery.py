@@ -70,7 +70,10 @@ class RecoveryReport(msgspec.Struct, frozen=True):
     problems: tuple[str, ...]
     took_ms: int = 0
     hole_position: int = -1
-    """Where the first damaged part was, if whole records after it were kept; -1: there is none."""
+    """Where the first damaged part was, if whole records after it were kept; -1: there is none.
+
+    Also after another start that was killed before `MessageStore.forget_hole`.
+    """
 
     @property
     def is_damaged(self) -> bool:
@@ -80,7 +83,7 @@ class RecoveryReport(msgspec.Struct, frozen=True):
     @property
     def may_lack_records(self) -> bool:
         """Whether the log may lack something before its end. If only queues were missing, it doesn't."""
-        return self.is_damaged or any(problem != NO_QUEUES for problem in self.problems)
+        return self.is_damaged or self.hole_position >= 0 or any(problem != NO_QUEUES for problem in self.problems)
 
 
 class Recovery:
@@ -112,7 +115,6 @@ class Recovery:
         self._kept_aside: list[str] = []
         self._cut_bytes = self._lost_records = 0
         self._cut_reason = ""
-        self._hole_position = -1
 
     def run(self) -> RecoveryReport:
         """Make log and queues agree. Raises: OSError, StorageError (LogDamaged: nothing was changed)."""
@@ -156,7 +158,7 @@ class Recovery:
             lost_files=len(known.lost_files),
             short_queues=short_queues,
             problems=tuple(found.problems),
-            hole_position=self._hole_position,
+            hole_position=self._state.read_hole(),
         )
 
     def _check_and_decide(self, known: LeftBehind) -> tuple[EnteredRecords, LogScan, Survey, bool]:
@@ -169,8 +171,8 @@ class Recovery:
         if survey.damages and is_explained and self._ends_at_a_hole(known, survey):
             found.problems.append(_explain_end(survey))
         elif survey.damages:
+            self._state.write_hole(survey.damages[0].position)
             self._salvage(survey)
-            self._hole_position = survey.damages[0].position
             if is_explained:
                 found.problems += [_explain(damage) for damage in survey.damages]
                 found, scan, again = self._enter_behind(scan.position, found, known.claimed)

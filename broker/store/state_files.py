@@ -3,6 +3,7 @@
     <folder>/checkpoint       how far log and queues are safe: where recovery begins
     <folder>/deletedTopics    topic -> where the log ended when its queues were removed: older records are ignored
     <folder>/logStart         where the log begins; exists once segments were removed
+    <folder>/hole             where a recovery has blanked out a lost part of the log; exists until the broker knows it
     <folder>/abort            exists while the store is open (RocketMQ: abort); contains the machine's boot id
     <folder>/queueEnds        end offsets of queues: queue_ends.py
 
@@ -64,7 +65,7 @@ class InUse(NamedTuple):
 _in_use_decoder = msgspec.json.Decoder(InUse)
 _checkpoint_decoder = msgspec.json.Decoder(Checkpoint)
 _deleted_decoder = msgspec.json.Decoder(dict[str, LogPosition])
-_log_start_decoder = msgspec.json.Decoder(LogPosition)
+_position_decoder = msgspec.json.Decoder(LogPosition)
 _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
@@ -77,6 +78,7 @@ class StateFiles:
         self._checkpoint = f"{folder}/checkpoint"
         self._deleted = f"{folder}/deletedTopics"
         self._log_start = f"{folder}/logStart"
+        self._hole = f"{folder}/hole"
         self._abort = f"{folder}/abort"
         self.deleted_topics: dict[str, int] = {}
         """The table that was last read, or last written."""
@@ -137,7 +139,7 @@ class StateFiles:
     def read_log_start(self) -> int | None:
         """Return where the log begins; -1 if no segment was removed yet, None if unknown. Raises: OSError."""
         try:
-            return _log_start_decoder.decode(self._read(self._log_start))
+            return _position_decoder.decode(self._read(self._log_start))
         except FileNotFoundError:
             return -1
         except _UNREADABLE:
@@ -146,6 +148,24 @@ class StateFiles:
     def write_log_start(self, position: int) -> None:
         """Save where the log is about to begin. Blocks. Raises: OSError."""
         self._files.replace(self._log_start, seal(msgspec.json.encode(position)))
+
+    def read_hole(self) -> int:
+        """Return where the log lost a part that was blanked out, and the broker may not know it; -1: nowhere."""
+        try:
+            return _position_decoder.decode(self._read(self._hole))
+        except FileNotFoundError:
+            return -1
+        except _UNREADABLE:
+            return 0  # Anywhere.
+
+    def write_hole(self, position: int) -> None:
+        """Save where a part of the log is about to be blanked out. Blocks. Raises: OSError."""
+        known = self.read_hole()
+        self._files.replace(self._hole, seal(msgspec.json.encode(position if known < 0 else min(known, position))))
+
+    def forget_hole(self) -> None:
+        """Forget it: the broker knows it. Blocks. Raises: OSError."""
+        self._files.remove(self._hole)
 
     def _read(self, path: str) -> bytes:
         """Return the content of a file. Raises: FileNotFoundError, OSError, ValueError (it was changed or cut)."""

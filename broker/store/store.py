@@ -184,6 +184,10 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
             reason = f"its files had lost entries; {rebuilt.lost.get((topic, queue_id), 0)} could not be restored"
             self.findings.rebuilt(Finding(REBUILT_QUEUE, -1, reason, topic, queue_id, end))
 
+    def forget_hole(self) -> None:
+        """Forget where the log lost a part (`RecoveryReport.hole_position`). Raises: OSError."""
+        self._state.forget_hole()
+
     def delete_queues(self, *topics: str) -> None:
         """Remove the queues of topics; their records are kept in the log.
 

@@ -92,6 +92,8 @@ class CopyAnswer(Answer, rename="camel"):
     """The end of the master's log."""
     deletions: Int32 = 0
     """Changes when topics are deleted. Then the slave joins again, to learn them."""
+    topics: Int32 = 0
+    """Changes when topics of a master change whose sends wait for slaves. Then the slave copies them at once."""
 
 
 @request(RequestCode.COPY_LOG, answer=CopyAnswer)
@@ -105,6 +107,8 @@ class CopyLog(Request, rename="camel"):
     bytes_max: Int32 = COPY_BYTES_MAX
     wait_ms: Int32 = 0
     deletions: Int32 = 0
+    topics: Int32 = 0
+    """The last `CopyAnswer.topics`."""
 
 
 class CopiedState(msgspec.Struct, rename="camel", gc=False):
@@ -174,6 +178,8 @@ class ReplicationState(msgspec.Struct, rename="camel", gc=False):
     """Why a slave doesn't copy; empty if it does."""
     state_age_ms: int = -1
     """Time since the slave last copied topics, groups and offsets; -1: never."""
+    lacks_state: bool = False
+    """The slave must copy topics, groups and offsets at once, and hasn't done so yet."""
     records_after: int = -1
     """The number of messages from the requested position on; -1: not requested."""
     least_epoch: int = 0

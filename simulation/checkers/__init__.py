@@ -15,7 +15,7 @@
 - `broadcast.py`: groups in which each member gets all messages
 - `exchanges.py`: recalled messages, requests and their replies
 - `administration.py`: what administrators forbid and reset
-- `replicas.py`: masters and slaves; `losses.py`: which ends take acknowledged messages
+- `replicas.py`, `replica_topics.py`: masters and slaves; `losses.py`: which ends take acknowledged messages
 - `ending.py`: rest, tables, unnoticed errors
 
 Checkers are independent of virtual time: for the events of a real cluster they give the same results.
@@ -45,6 +45,7 @@ from staticfire.simulation.checkers.order import InOrder, LocksHeld, OneOwner, O
 from staticfire.simulation.checkers.placing import AskedOften, InItsQueue
 from staticfire.simulation.checkers.popping import AcknowledgedForGood, HeldUntilItsTime
 from staticfire.simulation.checkers.reaching import ReachesAll
+from staticfire.simulation.checkers.replica_topics import TopicsKept
 from staticfire.simulation.checkers.replicas import OffsetsCopied, OneMaster, QuorumKept, ReplicasEqual
 from staticfire.simulation.checkers.returning import RetriedInTime, ReturnsInTime
 
@@ -86,6 +87,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     OneMaster,
     ReplicasEqual,
     OffsetsCopied,
+    TopicsKept,
     Settles,
     TablesComeBack,
     NothingUnnoticed,

@@ -196,6 +196,8 @@ class MasterSeen(RunEvent, frozen=True):
     """0: it never had a slave."""
     set_id: str = ""
     """Of the log: a broker all of whose machines lost their disks begins another one, with the first epoch."""
+    end: int = -1
+    """Where the log ends; -1: unknown."""
 
 
 class ReplicaLog(NamedTuple):
@@ -215,6 +217,25 @@ class ReplicasSeen(RunEvent, frozen=True):
 
     broker: str
     logs: dict[str, ReplicaLog]
+
+
+class TopicChanged(RunEvent, frozen=True):
+    """An administrator has created, changed or deleted a topic of a broker with slaves."""
+
+    broker: str
+    topic: str
+    queues: int
+    """0: it is deleted."""
+    began_ms: int
+    is_acknowledged: bool
+    """If not, the topic may be as it was before, or as requested."""
+
+
+class TopicsSeen(RunEvent, frozen=True):
+    """At the end, the topics of a broker with slaves that administrators changed, and the numbers of their queues."""
+
+    broker: str
+    queues: dict[str, int]
 
 
 class OffsetSeen(RunEvent, frozen=True):

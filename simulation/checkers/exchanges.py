@@ -8,6 +8,7 @@ from staticfire.simulation.checkers.events import (
     MessageFound,
     ProcessBegan,
     ProcessEnded,
+    RecallBegan,
     RecallEnded,
     ReplyReceived,
     RunEvent,
@@ -15,7 +16,7 @@ from staticfire.simulation.checkers.events import (
     SendBegan,
     SendFailed,
 )
-from staticfire.simulation.checkers.losses import takes_acknowledged
+from staticfire.simulation.checkers.losses import FAILED_OVER, takes_acknowledged
 from staticfire.simulation.checkers.unrest import TroubledTimes
 from staticfire.simulation.workload.description import Workload
 
@@ -23,6 +24,8 @@ from staticfire.simulation.workload.description import Workload
 SLOW_SYNC_MS = 2_500
 # RocketMQ: syncFlushTimeout, after which a response doesn't wait for the disk any longer.
 SYNC_TIMEOUT_MS = 5_000
+# RocketMQ: slaveTimeout, after which a response doesn't wait for slaves any longer.
+SLAVE_TIMEOUT_MS = 3_000
 
 
 class RecallsKept(Checker):
@@ -30,13 +33,14 @@ class RecallsKept(Checker):
 
     A message that was sent twice, because of a fault during the send, has two handles, and its producer has only one of
     them. With ASYNC_FLUSH, a power loss may destroy recalls that were just stored. With SYNC_FLUSH, a broker that gives
-    up its disk confirms the recalls that wait for a sync: the response has no code for a late disk.
+    up its disk confirms the recalls that wait for a sync: the response has no code for a late disk. Nor has it one for
+    slaves that don't answer: a recall that was confirmed after slaveTimeout may be lost in a failover.
     """
 
     promise = "a recalled message is never delivered"
     hears = (
-        SendBegan, SendAcknowledged, RecallEnded, CallBegan, MessageFound, FaultBegan, FaultEnded, ProcessBegan,
-        ProcessEnded,
+        SendBegan, SendAcknowledged, RecallBegan, RecallEnded, CallBegan, MessageFound, FaultBegan, FaultEnded,
+        ProcessBegan, ProcessEnded,
     )  # fmt: skip
 
     def __init__(self, workload: Workload) -> None:
@@ -49,6 +53,10 @@ class RecallsKept(Checker):
         """When a broker last lost what it hadn't synced."""
         self._gave_up_ms: dict[str, list[int]] = {}
         """When a broker gave up its disk, with SYNC_FLUSH."""
+        self._recall_began_ms: dict[str, int] = {}
+        self._not_copied: set[str] = set()
+        """Messages whose recall was confirmed although too few slaves may have it."""
+        self._failed_over_ms: dict[str, int] = {}
         self._times = TroubledTimes()
 
     def see(self, event: RunEvent) -> None:
@@ -57,8 +65,14 @@ class RecallsKept(Checker):
                 self._began_ms[name] = at_ms
             case SendAcknowledged(name=name):
                 self._sent[name] = event
+            case RecallBegan(at_ms=at_ms, name=name):
+                self._recall_began_ms[name] = at_ms
             case RecallEnded(at_ms=at_ms, name=name, outcome="recalled"):
                 self._recalled[name] = at_ms
+                brokers = self.workload.brokers
+                timeout_ms = int(brokers.settings.get("slave_timeout", SLAVE_TIMEOUT_MS))
+                if brokers.copies_awaited > 1 and at_ms - self._recall_began_ms.get(name, at_ms) >= timeout_ms:
+                    self._not_copied.add(name)
             case CallBegan(at_ms=at_ms, group=group, messages=messages):
                 for seen in messages:
                     self._delivered.setdefault(seen.name, (at_ms, f"was delivered to {group}"))
@@ -66,6 +80,8 @@ class RecallsKept(Checker):
                 self._delivered.setdefault(name, (at_ms, f"is stored in {topic}"))
             case ProcessEnded(at_ms=at_ms, who=who, how=how):
                 self._times.see(event)
+                if how == FAILED_OVER:
+                    self._failed_over_ms[who] = at_ms
                 if takes_acknowledged(event, self.workload.brokers):
                     self._rewound_ms[who] = at_ms
                 elif how == "crashed":
@@ -76,14 +92,16 @@ class RecallsKept(Checker):
     def finish(self) -> None:
         for name, recalled_ms in self._recalled.items():
             sent, delivered = self._sent.get(name), self._delivered.get(name)
-            if sent is None or delivered is None or self._may_be_lost(sent.place[0], recalled_ms):
+            if sent is None or delivered is None or self._may_be_lost(name, sent.place[0], recalled_ms):
                 continue
             if self._times.during(self._began_ms[name] - SLOW_SYNC_MS, sent.at_ms) is None:
                 at_ms, words = delivered
                 self.broken(at_ms, f"{name} was recalled at {recalled_ms} ms, and {words}")
 
-    def _may_be_lost(self, broker: str, recalled_ms: int) -> bool:
-        """Return whether a recall that was confirmed then may not be on its broker's disk."""
+    def _may_be_lost(self, name: str, broker: str, recalled_ms: int) -> bool:
+        """Return whether a recall that was confirmed then may be on no disk of its broker, or of the next master."""
+        if name in self._not_copied and self._failed_over_ms.get(broker, -1) >= recalled_ms:
+            return True
         gave_up_ms = self._gave_up_ms.get(broker, ())
         is_late = any(recalled_ms <= at_ms <= recalled_ms + SYNC_TIMEOUT_MS for at_ms in gave_up_ms)
         return is_late or self._rewound_ms.get(broker, -1) >= recalled_ms

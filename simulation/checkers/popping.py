@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
+from math import inf
 from typing import NamedTuple
 
 from staticfire.simulation.checkers.checker import Checker
@@ -17,7 +18,7 @@ from staticfire.simulation.checkers.events import (
     RunEvent,
     Seen,
 )
-from staticfire.simulation.checkers.losses import FAILED_OVER
+from staticfire.simulation.checkers.losses import FAILED_OVER, GONE, LOST_MORE
 from staticfire.simulation.checkers.returning import ROUTE_MS
 from staticfire.simulation.checkers.unrest import TroubledTimes
 from staticfire.simulation.workload.description import Workload
@@ -102,6 +103,10 @@ class HeldUntilItsTime(PoppedMessages):
     For a message that has failed, and for those of a member that leaves, another time counts: the first is delayed, the
     others are put back. What was popped during a fault of its broker or its member, or before it, is excused: the
     broker may have forgotten it.
+
+    While a broker has no master, members can't pop, and pull from its slaves instead, as RocketMQ's do. Each of them
+    pops again when it has another route, and first commits where it was: behind what others have popped meanwhile. The
+    same happens if a broker has lost all copies of its data, also the mode of the group, until that is set again.
     """
 
     promise = "a popped message is delivered to no other member before its invisible time ends"
@@ -112,13 +117,23 @@ class HeldUntilItsTime(PoppedMessages):
         self._troubled_until_ms: dict[str, float] = {}
         self._open: Counter[str] = Counter()
         """The faults that continue, by machine."""
+        self._gone_ms: dict[str, int] = {}
+        self._lost_all_ms: float = inf
+        """When a broker lost all copies first."""
+        self._failed_over_ms: dict[str, int] = {}
+        self._pulled_ms: dict[tuple[str, str], int] = {}
+        """When a group that pops was last called with a message that it had pulled from a broker."""
 
     def came(self, call: CallBegan, seen: Seen) -> None:
         key = _key(call, seen)
         before = self._held.get(key)
         if before is None or seen.popped_ms > before.seen.popped_ms:  # Responses may arrive out of order.
             self._held[key] = _Popped(call.member, call.place[0], seen)
-            if before is not None and seen.popped_ms < before.seen.until_ms and not self._is_excused(before):
+            if (
+                before is not None
+                and seen.popped_ms < before.seen.until_ms
+                and not self._is_excused(call.group, before)
+            ):
                 words = (
                     f"{seen.name} was delivered to {call.member} at {seen.popped_ms} ms, and {before.member} had it "
                     f"in {call.group} until {before.seen.until_ms} ms"
@@ -138,12 +153,24 @@ class HeldUntilItsTime(PoppedMessages):
                 self._troubled_until_ms[who] = at_ms
             case ProcessBegan(at_ms, who) | ProcessEnded(at_ms, who):
                 self._troubled_until_ms[who] = at_ms
+                if isinstance(event, ProcessEnded) and event.how == LOST_MORE:
+                    self._lost_all_ms = min(self._lost_all_ms, at_ms)
+                if isinstance(event, ProcessEnded) and event.how in (GONE, FAILED_OVER):
+                    (self._gone_ms if event.how == GONE else self._failed_over_ms)[who] = at_ms
+            case CallBegan(at_ms=at_ms, group=group, place=(broker, _, _)):
+                self._pulled_ms[group, broker] = at_ms
             case _:
                 pass
 
-    def _is_excused(self, taken: _Popped) -> bool:
-        return any(
-            self._open[who] > 0 or self._troubled_until_ms.get(who, -1) >= taken.seen.popped_ms
+    def _is_excused(self, group: str, taken: _Popped) -> bool:
+        popped_ms, gone_ms = taken.seen.popped_ms, self._gone_ms.get(taken.broker)
+        failed_over_ms = self._failed_over_ms.get(taken.broker, -ROUTE_MS)
+        pulled_ms = self._pulled_ms.get((group, taken.broker), -1)
+        if self._lost_all_ms <= pulled_ms and popped_ms <= pulled_ms + ROUTE_MS:
+            return True
+        was_pulled = gone_ms is not None and pulled_ms >= gone_ms
+        return (was_pulled and popped_ms <= failed_over_ms + ROUTE_MS) or any(
+            self._open[who] > 0 or self._troubled_until_ms.get(who, -1) >= popped_ms
             for who in (taken.member, taken.broker)
         )
 

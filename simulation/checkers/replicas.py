@@ -75,7 +75,8 @@ class QuorumKept(Checker):
 class OneMaster(Checker):
     """In each epoch of a broker one machine accepts messages: whoever takes over begins a newer one.
 
-    Another log, with an epoch that there was already, is begun only after as many machines as have a message lost data.
+    Another log, with an epoch that there was already, is begun only after as many machines as have a message lost data,
+    or if the one before had no message: a master with an empty disk can't know that there was one.
     """
 
     promise = "in each epoch, one machine of a broker is the master"
@@ -86,18 +87,22 @@ class OneMaster(Checker):
         self._masters: dict[tuple[str, int], MasterSeen] = {}
         """The first one that was seen, by broker and epoch."""
         self._lost_ms: dict[str, int] = {}
+        self._is_empty: dict[tuple[str, str], bool] = {}
+        """Whether a log, by broker and id, had no message when it was seen last."""
 
     def see(self, event: RunEvent) -> None:
         match event:
             case ProcessEnded(at_ms=at_ms, who=who, how=how) if how == LOST_MORE:
                 self._lost_ms[who] = at_ms
             case MasterSeen(broker=broker, epoch=epoch) if epoch:
+                self._is_empty[broker, event.set_id] = event.end == 0
                 self._compare(event, self._masters.setdefault((broker, epoch), event))
             case _:
                 pass
 
     def _compare(self, event: MasterSeen, first: MasterSeen) -> None:
-        if event.set_id != first.set_id and self._lost_ms.get(event.broker, -1) >= first.at_ms:
+        may_begin = self._lost_ms.get(event.broker, -1) >= first.at_ms or self._is_empty[event.broker, first.set_id]
+        if event.set_id != first.set_id and may_begin:
             self._masters[event.broker, event.epoch] = event
         elif (event.machine, event.set_id) != (first.machine, first.set_id):
             words = f"{event.machine} is the master of {event.broker} in epoch {event.epoch}"

@@ -25,6 +25,7 @@ from staticfire.simulation.runs.planning import plan_strikes
 from staticfire.simulation.runs.record import RunRecord
 from staticfire.simulation.runs.seeds import made_for
 from staticfire.simulation.runs.striking import Striker
+from staticfire.simulation.runs.striking_sets import SIDE
 from staticfire.simulation.workload.description import Workload
 from staticfire.simulation.workload.loading import WorkloadMaker
 from staticfire.simulation.workload.strikes import Strike
@@ -184,6 +185,7 @@ class _Run:
             observer.note_tables()
         if cluster.replicas is not None:
             await cluster.replicas.note_logs()
+            cluster.replicas.note_topics(SIDE)
         observer.note_messages()
         self._note_vain(cluster)
 

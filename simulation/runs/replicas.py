@@ -22,6 +22,7 @@ from staticfire.simulation.checkers.events import (
     ProcessEnded,
     ReplicaLog,
     ReplicasSeen,
+    TopicsSeen,
 )
 from staticfire.simulation.checkers.losses import FAILED_OVER, GONE, LOST_MORE
 from staticfire.simulation.workload.description import Brokers
@@ -66,8 +67,9 @@ class ReplicaSets:
         self._last: dict[str, Serving] = {}
         self._spoiled: dict[str, set[str]] = {name: set() for name in brokers.names}
         """Machines that have lost data, and didn't get it back yet."""
-        self._outdated: dict[str, dict[str, int]] = {}
-        """Machines of a broker that take themselves for its master although another one serves."""
+        self._outdated: dict[str, dict[str, tuple[int, int]]] = {}
+        """Machines of a broker that take themselves for its master although another one serves: in which epoch, and
+        where their logs ended at first. One that has lost the end of its log begins before the others' place."""
         self._is_losing: set[str] = set()
         """Brokers that an administrator lets lose messages."""
         self._unwell: set[str] = set()
@@ -125,7 +127,8 @@ class ReplicaSets:
             states = self._states(name)
             masters = {machine: state for machine, state in states.items() if state.is_serving}
             for machine, state in masters.items():
-                self._record.note(MasterSeen(self._world.uptime_ms, name, machine, newest(state.epochs), state.set_id))
+                now_ms, epoch = self._world.uptime_ms, newest(state.epochs)
+                self._record.note(MasterSeen(now_ms, name, machine, epoch, state.set_id, state.end_position))
             self._note_serving(name, masters)
             self._note_health(name, states, masters)
 
@@ -144,12 +147,18 @@ class ReplicaSets:
                 del self._serving[name]
                 self._record.note(ProcessEnded(now_ms, name, GONE))
             return
-        outdated = {one: newest(state.epochs) for one, state in masters.items() if one != machine}
-        ended = [epoch for one, epoch in self._outdated.get(name, {}).items() if one not in outdated]
+        known = self._outdated.get(name, {})
+        outdated = {
+            one: known.get(one) or (newest(state.epochs), state.end_position)
+            for one, state in masters.items()
+            if one != machine
+        }
+        ended = [place for one, place in known.items() if one not in outdated]
         self._outdated[name] = outdated
         found = Serving(machine, self._lives[machine], newest(masters[machine].epochs))
         if before == found and ended:  # What it has acknowledged since it was replaced is gone.
-            self._begins(name, FAILED_OVER, _first_position_after(masters[machine], min(ended)))
+            kept = _first_position_after(masters[machine], min(epoch for epoch, _ in ended))
+            self._begins(name, FAILED_OVER, min(kept, *(end for _, end in ended)))
             return
         if before is not None and (before == found or (before.epoch == 0 and before[:2] == found[:2])):
             self._serving[name] = self._last[name] = found
@@ -247,6 +256,14 @@ class ReplicaSets:
                     break
                 await self._world.run_for(LOOK_MS)
             self._record.note(ReplicasSeen(self._world.uptime_ms, name, logs))
+
+    def note_topics(self, prefix: str) -> None:
+        """Record the topics whose names begin so, as the masters have them."""
+        for name in self._brokers.names:
+            if machine := self.serving(name):
+                topics = self._running[machine].tables.topics.topics
+                queues = {one: topic.write_queue_nums for one, topic in topics.items() if one.startswith(prefix)}
+                self._record.note(TopicsSeen(self._world.uptime_ms, name, queues))
 
     def _logs(self, name: str) -> dict[str, ReplicaLog]:
         states = self._states(name)

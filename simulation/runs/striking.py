@@ -8,7 +8,15 @@ from staticfire.simulation.runs.administering import Administrator
 from staticfire.simulation.runs.cluster import OBSERVER, RunCluster
 from staticfire.simulation.runs.disk_trouble import SYNCS, WRITES
 from staticfire.simulation.runs.striking_replicas import ReplicaStriker
-from staticfire.simulation.workload.strikes import ADMINISTRATION, FOR_GOOD, LASTING, REPLICA_STRIKES, Strike
+from staticfire.simulation.runs.striking_sets import SetStriker
+from staticfire.simulation.workload.strikes import (
+    ADMINISTRATION,
+    FOR_GOOD,
+    LASTING,
+    REPLICA_STRIKES,
+    SET_STRIKES,
+    Strike,
+)
 from staticfire.simulation.world.chance import source_of_chance
 from staticfire.simulation.world.link import LinkQuality
 
@@ -122,6 +130,8 @@ class Striker:
             return await self._administrator.begin(strike)
         if kind in REPLICA_STRIKES:
             return await self._on_replicas().begin(strike)
+        if kind in SET_STRIKES:
+            return await SetStriker(self._cluster, self._on_replicas()).begin(strike)
         if kind in QUALITIES:
             return self._strike_network(strike)
         match kind.split()[0]:

@@ -35,7 +35,7 @@ class ReplicaStriker:
     def __init__(self, cluster: RunCluster, replicas: ReplicaSets, admin: ReplicaAdmin) -> None:
         self._cluster = cluster
         self._world = cluster.world
-        self._replicas = replicas
+        self.replicas = replicas
         self._admin = admin
 
     async def begin(self, strike: Strike) -> End:
@@ -43,17 +43,17 @@ class ReplicaStriker:
         name, chance = strike.target, source_of_chance(self._world.seed, "replicas", strike.detail)
         match strike.kind:
             case "lose disk":
-                return self._lose_disk(name)
+                return self.lose_disk(name)
             case "kill master" | "freeze master":
-                return self._strike_master(strike)
+                return self.strike_master(strike)
             case "fail over":
-                await self._fail_over(name)
-                return _nothing
+                await self.fail_over(name)
+                return nothing
             case "cut replicas":
-                return self._cut(name, chance)
+                return self.cut(name, chance)
             case "hold copy":
-                machine, _ = await self._hold(name, chance)
-                return lambda: self._release(machine)
+                machine, _ = await self.hold(name, chance)
+                return lambda: self.release(machine)
             case "elect lagging":
                 return await self._elect_lagging(name, chance, strike.lasts_ms)
             case _:
@@ -67,13 +67,13 @@ class ReplicaStriker:
         for name in self._cluster.workload.brokers.names:
             for tries in range(TRIES_MAX):
                 await self._world.run_for(NOTICED_MS)
-                if self._replicas.serving(name):
+                if self.replicas.serving(name):
                     break
                 accepts_loss = tries >= WAITS
-                self._replicas.lets_lose(name, accepts_loss)
-                if await self._fail_over(name, accepts_loss=accepts_loss) is not None:
+                self.replicas.lets_lose(name, accepts_loss)
+                if await self.fail_over(name, accepts_loss=accepts_loss) is not None:
                     break
-                self._replicas.lets_lose(name, False)
+                self.replicas.lets_lose(name, False)
 
     async def settle_disputes(self) -> None:
         """Decide for the slave if it and its master don't agree on which of them has the right log.
@@ -84,37 +84,39 @@ class ReplicaStriker:
         """
         for name in self._cluster.workload.brokers.names:
             for _ in range(WAITS):
-                if not self._replicas.disputes(name):
+                if not self.replicas.disputes(name):
                     break
                 await self._world.run_for(NOTICED_MS)
             else:
                 await self._decide(name)
 
     async def _decide(self, name: str) -> None:
-        machine, cluster = self._replicas.serving(name), self._cluster
+        machine, cluster = self.replicas.serving(name), self._cluster
         cluster.record.note(FaultBegan(cluster.now_ms, DECIDES, name))
         cluster.record.states["an administrator decided which log is the right one"] += 1
-        kept = self._replicas.same_until(name)
+        kept = self.replicas.same_until(name)
         cluster.kill(machine)
         for _ in range(TRIES_MAX):
-            if await self._fail_over(name, accepts_loss=True) is not None:
+            if await self.fail_over(name, accepts_loss=True) is not None:
                 break
             await self._world.run_for(PAUSE_MS)
-        self._replicas.lost_more(name, kept)
+        self.replicas.lost_more(name, kept)
         self._world.disk(machine).replace_all()
         await cluster.start(machine)
         cluster.record.note(FaultEnded(cluster.now_ms, DECIDES, name))
 
-    def _lose_disk(self, machine: str) -> End:
+    def lose_disk(self, machine: str) -> End:
+        """Let a machine lose power and its disk; return what starts it again."""
         self._cluster.kill(machine, power_loss=True)
         self._world.disk(machine).replace_all()
-        self._replicas.lost_data(machine)
+        self.replicas.lost_data(machine)
         return lambda: self._cluster.start(machine)
 
-    def _strike_master(self, strike: Strike) -> End:
-        machine = self._replicas.serving(strike.target)
+    def strike_master(self, strike: Strike) -> End:
+        """Kill or freeze the master; return what ends that."""
+        machine = self.replicas.serving(strike.target)
         if machine not in self._cluster.up:
-            return _nothing
+            return nothing
         if strike.kind == "kill master":
             self._cluster.kill(machine)
             return lambda: self._cluster.start(machine)
@@ -125,7 +127,8 @@ class ReplicaStriker:
 
         return thaw
 
-    def _cut(self, name: str, chance: Random) -> End:
+    def cut(self, name: str, chance: Random) -> End:
+        """Cut two random machines of a broker from each other; return what ends that."""
         one, other = chance.sample(self._cluster.workload.brokers.machines_of(name), 2)
         self._world.partition(one, other)
 
@@ -134,7 +137,7 @@ class ReplicaStriker:
 
         return heal
 
-    async def _fail_over(
+    async def fail_over(
         self, name: str, to: int | None = None, losing: int | None = None, accepts_loss: bool = False
     ) -> Failover | None:
         """Let a slave take over; return None if that was refused, or there is no answer."""
@@ -149,9 +152,9 @@ class ReplicaStriker:
             states["a failover lost messages"] += 1
         return done
 
-    async def _hold(self, name: str, chance: Random) -> tuple[str, bool]:
+    async def hold(self, name: str, chance: Random) -> tuple[str, bool]:
         """Let a random slave copy nothing. Return its machine, empty if there is none, and whether it has answered."""
-        slaves = self._replicas.slaves(name)
+        slaves = self.replicas.slaves(name)
         machine = chance.choice(slaves) if slaves else ""
         return machine, bool(machine) and await self._control(machine, hold=True)
 
@@ -163,31 +166,31 @@ class ReplicaStriker:
             return False
         return True
 
-    async def _release(self, machine: str) -> None:
+    async def release(self, machine: str) -> None:
         """Let a slave copy again, also if it hasn't answered: it was frozen, and holds its copy when it continues."""
         for _ in range(TRIES_MAX if machine else 0):
-            if not self._replicas.is_slave(machine) or await self._control(machine, hold=False):
+            if not self.replicas.is_slave(machine) or await self._control(machine, hold=False):
                 return  # A master, or a new process, holds nothing.
             await self._world.run_for(PAUSE_MS)
 
     async def _elect_lagging(self, name: str, chance: Random, lasts_ms: int) -> End:
-        machine, is_held = await self._hold(name, chance)
+        machine, is_held = await self.hold(name, chance)
         if is_held:
             await asyncio.sleep(min(lasts_ms, LAGS_MS) / 1000)  # house: on virtual time
-            self._replicas.lets_lose(name, True)
+            self.replicas.lets_lose(name, True)
             if not await self._is_elected(name, machine, chance.choice(FURTHER_LOSSES)):
-                self._replicas.lets_lose(name, False)
-        return lambda: self._release(machine)
+                self.replicas.lets_lose(name, False)
+        return lambda: self.release(machine)
 
     async def _is_elected(self, name: str, machine: str, further: int) -> bool:
         """Let a slave take over, and lose what it lacks and some messages more; return whether that was done."""
-        brokers, master = self._cluster.brokers, self._replicas.serving(name)
+        brokers, master = self._cluster.brokers, self.replicas.serving(name)
         if not {machine, master} <= self._cluster.up:
             return False
         state = brokers[machine].replication_state()
         lacks = count_messages(brokers[master].state.store.records_from(state.end_position))
-        return await self._fail_over(name, state.broker_id, lacks + further) is not None
+        return await self.fail_over(name, state.broker_id, lacks + further) is not None
 
 
-async def _nothing() -> None:
+async def nothing() -> None:
     """There is nothing to end."""

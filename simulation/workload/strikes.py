@@ -89,6 +89,14 @@ STRIKES = {
         At.SET, "a slave copies nothing, and an administrator lets it take over, with the loss", is_usual=False
     ),
     "cut replicas": StrikeKind(At.SET, "the master and a slave can't reach each other", is_usual=False),
+    "change topics": StrikeKind(
+        At.SET, "topics are created, changed and deleted around a failover, a kill or a cut link", is_usual=False
+    ),
+    "save snapshot": StrikeKind(At.SET, "a snapshot is saved beside a failover", is_usual=False),
+    "hold and lose disk": StrikeKind(
+        At.SET, "a slave copies nothing, and a machine is lost with its disk", is_usual=False
+    ),
+    "freeze slave and kill master": StrikeKind(At.SET, "both at once; they are back later", is_usual=False),
     "change settings": StrikeKind(At.BROKER, "a setting is changed while it runs, and changed back", is_usual=False),
 }
 
@@ -104,7 +112,9 @@ ADMINISTRATION = (
 REPLICA_STRIKES = (
     "lose disk", "fail over", "kill master", "freeze master", "hold copy", "elect lagging", "cut replicas",
 )  # fmt: skip
-"""Faults of masters and slaves: `simulation/runs/replicas.py` carries them out."""
+"""Faults of masters and slaves: `simulation/runs/striking_replicas.py` carries them out."""
+SET_STRIKES = ("change topics", "save snapshot", "hold and lose disk", "freeze slave and kill master")
+"""Several things at once that happen to a master and its slaves: `simulation/runs/striking_sets.py`."""
 
 FOR_GOOD = " for good"
 LASTING = tuple(name for name in STRIKES if name.endswith(FOR_GOOD))

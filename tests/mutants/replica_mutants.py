@@ -12,6 +12,7 @@ from staticfire.broker.replication.follower import ReplicationFollower
 from staticfire.broker.replication.member import ReplicationMember
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
+from staticfire.broker.topics import TopicTable
 from staticfire.failover import decisions
 from staticfire.failover.replica import Replica
 from staticfire.failover.watch import _Set
@@ -62,7 +63,7 @@ def _least_of_the_log(patch: Patch) -> None:
     patch.setattr(decisions, "progress_of", least)
 
 
-def replicated_workload(may: Sequence[str], replicas: int = 1, **settings: Any) -> WorkloadMaker:
+def replicated_workload(may: Sequence[str], replicas: int = 1, every_s: float = 12.0, **settings: Any) -> WorkloadMaker:
     """Return what makes workloads of one broker with slaves, and these faults."""
 
     def make(chance: Random) -> Workload:
@@ -71,11 +72,15 @@ def replicated_workload(may: Sequence[str], replicas: int = 1, **settings: Any) 
             topics=[Topic("orders", chance.choice((1, 4)))],
             producers=[Producers("orders", 8)],
             groups=[Group("billing", "orders", members=chance.choice((1, 2)))],
-            nemesis=Nemesis(may, 12.0, (1.0, 10.0)),
+            nemesis=Nemesis(may, every_s, (1.0, 10.0)),
             settles_within_seconds=400.0,
         )
 
     return make
+
+
+async def _not_copied(_: TopicTable) -> None:
+    """Answer at once."""
 
 
 REPLICA_MUTANTS: dict[str, Callable[[Patch], None]] = {
@@ -84,6 +89,7 @@ REPLICA_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "offsets aren't copied": lambda patch: patch.setattr(StateCopy, "_take_offsets", lambda *_: None),
     "any slave may take over": lambda patch: patch.setattr(_Set, "whole_needed", lambda _: 0),
     "a master with a new disk begins again": _empty_master_begins,
+    "a topic is acknowledged before a slave has it": lambda patch: patch.setattr(TopicTable, "copied", _not_copied),
     "a slave removes nothing of its log": _tail_not_cut,
     "the slave with the least of the log takes over": _least_of_the_log,
 }
@@ -91,8 +97,11 @@ LEANS_OF_REPLICAS: dict[str, WorkloadMaker] = {
     "sends don't wait for copies": replicated_workload(("hold copy", "kill master", "lose disk"), **SYNC),
     "an epoch is given twice": replicated_workload(("kill master", "fail over")),
     "offsets aren't copied": replicated_workload(("kill master",)),
-    "any slave may take over": replicated_workload(("hold copy", "kill broker", "lose disk"), 2, **SYNC),
+    "any slave may take over": replicated_workload(("hold and lose disk", "kill broker"), 2, every_s=5.0, **SYNC),
     "a master with a new disk begins again": replicated_workload(("lose disk",), **SYNC),
+    "a topic is acknowledged before a slave has it": replicated_workload(
+        ("change topics",), slave_sync_period=10_000, **SYNC
+    ),
     "a slave removes nothing of its log": replicated_workload(("elect lagging",)),
     "the slave with the least of the log takes over": replicated_workload(("hold copy", "kill broker"), 2, **SYNC),
 }

@@ -1,6 +1,8 @@
 """Machines that lost their disk, or forgot something: a new disk must not cost the others theirs."""
 
 import asyncio
+from contextlib import suppress
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -11,7 +13,9 @@ from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.brokers import GetMemberGroup
+from staticfire.simulation.runs.disk_trouble import DiskTrouble
 from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.process import ProcessKilled
 from tests.scenarios.replica_set import MASTER, NAMESRV, SECOND, SLAVE, ReplicaSet, address_of
 
 pytestmark = pytest.mark.row("P7")
@@ -296,6 +300,26 @@ async def test_a_master_that_lost_a_part_of_its_log_waits_for_the_slave_that_has
     await pair.until_caught_up(MASTER, SLAVE)
     assert len(await pair.bodies(MASTER)) == 20
     pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
+
+
+async def test_a_kill_right_after_the_repair_of_a_log_forgets_no_loss(world: SimulatedWorld) -> None:
+    """The next start finds no damage any more. The slave has what was lost, at whatever step the first start ended."""
+    pair = await filled(ReplicaSet(world, **SYNC, **UNSYNCED))
+    damage_middle(pair)
+    damaged, trouble, step, is_killed = world.disk(MASTER).image(), DiskTrouble(world, MASTER), 0, True
+    while is_killed:
+        step += 1
+        world.disk(MASTER).put_back(deepcopy(damaged))
+        trouble.end_at_step(step, lambda: world.kill(MASTER))
+        with suppress(ProcessKilled):
+            await pair.start(MASTER)
+            is_killed = False
+            world.kill(MASTER)
+        trouble.mend()
+        await pair.start(MASTER)
+        assert (await pair.state(MASTER)).waits_for_failover, f"killed before step {step} of the disk"
+        world.kill(MASTER)
     await pair.close()
 
 

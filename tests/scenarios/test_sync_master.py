@@ -171,3 +171,49 @@ async def test_a_slave_stores_and_confirms_nothing_while_another_one_takes_over(
     await pair.until_caught_up()
     assert await pair.bodies(SLAVE) == [b"0", b"late"]
     await pair.close()
+
+
+async def test_a_master_that_begins_to_wait_while_its_slave_is_away_waits_for_what_came_before_too(
+    world: SimulatedWorld,
+) -> None:
+    """It was asynchronous: the slave lacks messages, and must have them before it counts."""
+    pair = await ReplicaSet(world).open()
+    await pair.fill(messages=3)
+    world.kill(SLAVE)
+    await world.run_for(100)
+    assert (await pair.send(b"3")).code == 0  # Only this machine has it.
+    pair.settings |= {**SYNC, "in_sync_replicas": 2}
+    await pair.restart(MASTER)
+    assert (await pair.send(b"4")).code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    await pair.start(SLAVE)
+    await pair.until_caught_up()
+    assert (await pair.send(b"5")).code == 0
+    world.kill(MASTER)
+    await world.run_for(100)
+    await pair.failover()
+    assert await pair.bodies(SLAVE) == [b"%d" % number for number in range(6)]
+    await pair.close()
+
+
+async def test_a_master_that_begins_to_wait_keeps_what_a_slave_that_was_away_has(world: SimulatedWorld) -> None:
+    """The power failed while it was asynchronous, so it lost its end. From then on its messages count."""
+    pair = await ReplicaSet(world, flush_interval_commit_log=60_000).open()
+    await pair.fill(messages=3)
+    world.kill(SLAVE)
+    world.kill(MASTER, power_loss=True)
+    pair.settings |= {**SYNC, "in_sync_replicas": 2}
+    await pair.start(MASTER)
+    ended = pair.end(MASTER)
+    await pair.start(SLAVE)
+    await world.run_for(seconds=3)
+    state = await pair.state(SLAVE)
+    assert pair.end(SLAVE) > ended
+    assert "more than its master, which lost the end of its log" in state.problem
+    world.kill(MASTER)
+    await world.run_for(100)
+    await pair.failover(losing=0)
+    assert await pair.bodies(SLAVE) == [b"0", b"1", b"2"]
+    await pair.start(MASTER)
+    await pair.until_caught_up(MASTER, SLAVE)
+    pair.assert_equal(SLAVE, MASTER)
+    await pair.close()

@@ -179,6 +179,36 @@ def test_an_answer_that_came_late_is_older_than_what_came_after_it() -> None:
     assert not said(HeldUntilItsTime(SYNC), [popped(1, 8_000, 7_000, "billing-2", 1), popped(2, 8_100, 1_000)])
 
 
+@pytest.mark.parametrize(
+    ("pulled_ms", "popped_ms", "is_said"),
+    [(2_500, 4_000, False), (1_900, 4_000, True), (2_500, 34_000, True)],
+    ids=["pulled while there was no master", "pulled before", "popped when all members know the master"],
+)
+def test_members_that_pulled_while_there_was_no_master_may_set_the_group_back(
+    pulled_ms: int, popped_ms: int, is_said: bool
+) -> None:
+    pulled = CallBegan(pulled_ms, 9, "billing", "billing-1", PLACE, (Seen("web/9", 9, 0, False),))
+    ends = [ProcessEnded(2_000, "broker-a", "gone"), ProcessEnded(3_000, "broker-a", "failed over")]
+    calls = [popped(1, popped_ms, popped_ms, "billing-2"), popped(2, popped_ms + 10, popped_ms + 10)]
+    events = sorted([*BEGINNING, pulled, *ends, *calls], key=lambda event: event.at_ms)
+    assert bool(said(HeldUntilItsTime(SYNC), events)) is is_said
+
+
+@pytest.mark.parametrize(
+    ("lost_ms", "pulled_ms", "is_said"),
+    [(1_000, 3_000, False), (4_500, 3_000, True), (1_000, 0, True)],
+    ids=["the mode of the group is lost", "it is lost later", "pulled before"],
+)
+def test_members_pull_when_a_broker_has_lost_the_mode_of_their_group(
+    lost_ms: int, pulled_ms: int, is_said: bool
+) -> None:
+    pulled = CallBegan(pulled_ms, 9, "billing", "billing-1", PLACE, (Seen("web/9", 9, 0, False),))
+    lost = ProcessEnded(lost_ms, "broker-b", "lost more", 0)
+    calls = [popped(1, 5_000, 5_000, "billing-2"), popped(2, 5_010, 5_010)]
+    events = sorted([*BEGINNING, lost, pulled, *calls], key=lambda event: event.at_ms)
+    assert bool(said(HeldUntilItsTime(SYNC), events)) is is_said
+
+
 def test_a_message_that_lies_there_twice_is_two_messages() -> None:
     events = [popped(1, 1_010, 1_000), popped(2, 1_020, 1_010, "billing-2")]
     found = [MessageFound(9_000, "web/1", PLACE, 0), MessageFound(9_000, "web/1", PLACE, 1)]

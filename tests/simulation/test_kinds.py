@@ -176,6 +176,22 @@ def test_a_recall_that_waits_for_a_disk_that_fails_may_be_lost(how: str, at_ms: 
     assert said(RecallsKept(workload), *events) is is_said
 
 
+@pytest.mark.parametrize(
+    ("ended_ms", "how", "is_said"),
+    [
+        (4_300, "failed over", False),
+        (4_299, "failed over", True),
+        (4_300, "killed", True),
+    ],
+    ids=["no slave had it", "a slave had it", "the same master"],
+)
+def test_a_recall_that_no_slave_has_may_be_lost_in_a_failover(ended_ms: int, how: str, is_said: bool) -> None:
+    settings = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 300}
+    workload = Workload(ORDERS, SENDING, [Group("billing", "orders")], brokers=Brokers(1, settings, 1))
+    recall = [RecallBegan(4_000, "web/1"), RecallEnded(ended_ms, "web/1", "recalled")]
+    assert said(RecallsKept(workload), *LATER, *recall, ProcessEnded(4_500, "broker-a", how), COMES) is is_said
+
+
 ASKED = SendBegan(200_000, "web/1", "orders")
 
 

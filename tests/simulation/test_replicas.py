@@ -14,6 +14,7 @@ from staticfire.simulation.checkers.events import (
     FaultEnded,
     MasterSeen,
     MessageFound,
+    NotSettled,
     OffsetSeen,
     ProcessBegan,
     ProcessEnded,
@@ -22,14 +23,17 @@ from staticfire.simulation.checkers.events import (
     RunEvent,
     SendAcknowledged,
     SendBegan,
+    TopicChanged,
+    TopicsSeen,
 )
 from staticfire.simulation.checkers.losses import DECIDES, FAILED_OVER, GONE, LOST_MORE
+from staticfire.simulation.checkers.replica_topics import TopicsKept
 from staticfire.simulation.checkers.replicas import OffsetsCopied, OneMaster, QuorumKept, ReplicasEqual
 from staticfire.simulation.runs.play import Play, play
 from staticfire.simulation.runs.seeds import made_for
 from staticfire.simulation.runs.swarm import single_workload, swarm_workload
 from staticfire.simulation.workload import Brokers, Group, Nemesis, Producers, Topic, Workload
-from staticfire.simulation.workload.strikes import REPLICA_STRIKES, Strike
+from staticfire.simulation.workload.strikes import REPLICA_STRIKES, SET_STRIKES, Strike
 from tests.cases import first_and_slow
 from tests.simulation.replicated import workload as replicated_workload
 
@@ -61,10 +65,10 @@ def test_seeds_with_slaves_differ_in_everything_that_matters() -> None:
     assert {one.brokers.replicas for one in made} == {1, 2}
     assert {one.brokers.copies_awaited for one in made} == {1, 2}
     assert {one.brokers.fails_over for one in made} == {True, False}
-    assert {kind for one in made for kind in one.nemesis.kinds} >= set(REPLICA_STRIKES)
+    assert {kind for one in made for kind in one.nemesis.kinds} >= {*REPLICA_STRIKES, *SET_STRIKES}
 
 
-@pytest.mark.parametrize("kind", first_and_slow(REPLICA_STRIKES))
+@pytest.mark.parametrize("kind", first_and_slow((*REPLICA_STRIKES, *SET_STRIKES)))
 def test_each_fault_of_replicas_strikes_and_heals(kind: str) -> None:
     target = "broker-a-1" if kind == "lose disk" else "broker-a"
     outcome = play(workload(**SYNC), Play(3, 0.007, strikes=[Strike(8_000, kind, target, 6_000, 7)]))
@@ -151,6 +155,12 @@ def test_another_log_begins_with_an_old_epoch_only_after_all_was_lost() -> None:
     assert said(OneMaster, workload(), first, lost, other, MasterSeen(4, "broker-a", "broker-a-2", 2, "two"))
 
 
+@pytest.mark.parametrize(("end", "is_said"), [(0, False), (300, True)])
+def test_another_log_begins_with_an_old_epoch_if_the_one_before_was_empty(end: int, is_said: bool) -> None:
+    first = [MasterSeen(at_ms, "broker-a", "broker-a-0", 1, "one", end if at_ms > 1 else 0) for at_ms in (1, 2)]
+    assert bool(said(OneMaster, workload(), *first, MasterSeen(3, "broker-a", "broker-a-0", 1, "two", 0))) is is_said
+
+
 @pytest.mark.parametrize(
     ("before", "is_said"),
     [
@@ -222,3 +232,41 @@ def test_more_copies_than_machines_are_an_error() -> None:
 def test_faults_of_replicas_need_replicas() -> None:
     lone = Workload([Topic("orders")], [Producers("orders")], nemesis=Nemesis("fail over", 5.0))
     assert play(lone, Play(1, 0.005)).strikes == []
+
+
+def changed(at_ms: int, queues: int, is_acknowledged: bool = True) -> TopicChanged:
+    return TopicChanged(at_ms, "broker-a", "side-1", queues, at_ms - 100, is_acknowledged)
+
+
+FAULT = [FaultBegan(3_900, "replication", "broker-a"), FaultEnded(6_000, "replication", "broker-a")]
+
+
+@pytest.mark.parametrize(
+    ("events", "queues", "is_said"),
+    [
+        ([changed(4_000, 2)], 2, False),
+        ([changed(4_000, 2)], 0, True),
+        ([changed(3_000, 2), changed(4_000, 4)], 2, True),
+        ([changed(3_000, 2), changed(4_000, 0)], 2, True),
+        ([changed(3_000, 2), changed(4_000, 0)], 0, False),
+        ([changed(3_000, 2), changed(4_000, 4, is_acknowledged=False)], 0, False),
+        ([*FAULT, changed(4_500, 2)], 0, False),
+        ([*FAULT, changed(6_200, 2)], 0, False),
+        ([*FAULT, changed(7_000, 2)], 0, True),
+        ([changed(3_000, 2), *FAULT], 0, True),
+        ([FaultBegan(3_900, "narrow network", ""), changed(4_500, 2)], 0, False),
+        ([FaultBegan(3_900, "kill broker", "broker-b"), changed(4_500, 2)], 0, True),
+        ([changed(3_000, 2), ProcessEnded(4_000, "broker-a", FAILED_OVER, 0)], 0, True),
+        ([changed(3_000, 2), ProcessEnded(4_000, "broker-a", LOST_MORE, 0)], 0, False),
+        ([changed(3_000, 2), NotSettled(9_000, ("why",))], 0, False),
+    ],
+    ids=[
+        "kept", "lost", "queues lost", "deleted, and back", "deleted", "unknown", "a slave is away", "it was just away",
+        "it was away before", "away afterwards", "all links", "another broker", "failed over", "all disks lost",
+        "not at rest",
+    ],
+)  # fmt: skip
+def test_what_was_acknowledged_of_a_topic_remains(events: list[RunEvent], queues: int, is_said: bool) -> None:
+    seen = TopicsSeen(9_500, "broker-a", {"side-1": queues} if queues else {})
+    assert bool(said(TopicsKept, workload(**SYNC), *events, seen)) is is_said
+    assert not said(TopicsKept, workload(), *events, seen)

@@ -1,0 +1,74 @@
+"""Snapshots that are saved and restored while a slave takes over: nothing is lost, and a refusal says what to do."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from staticfire.protocol.command import Request
+from staticfire.protocol.requests.replication import ControlReplication
+from staticfire.protocol.requests.reset import Reset
+from staticfire.protocol.requests.snapshots import RestoreSnapshot, SaveSnapshot
+from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.replica_set import MASTER, SLAVE, ReplicaSet
+
+pytestmark = pytest.mark.row("P7")
+REQUESTS = [SaveSnapshot("two"), RestoreSnapshot("one"), Reset()]
+IDS = ["save", "restore", "reset"]
+
+
+async def pair_with_snapshot(world: SimulatedWorld, **settings: Any) -> ReplicaSet:
+    pair = await ReplicaSet(world, **settings).open()
+    await pair.fill(messages=3)
+    assert (await pair.ask(MASTER, SaveSnapshot("one"))).code == 0
+    await pair.until_caught_up()
+    return pair
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=IDS)
+async def test_a_slave_says_that_its_master_is_saved_and_restored(world: SimulatedWorld, request_: Request) -> None:
+    """Whoever looked for the master before a failover reaches a slave."""
+    pair = await pair_with_snapshot(world)
+    await pair.failover()
+    refused = await pair.ask(MASTER, request_)
+    words = "this broker is a slave: only a master is reset, saved or restored; during a failover, try again after it"
+    assert (refused.code, refused.remark) == (2, words)
+    await pair.close()
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=IDS)
+async def test_a_master_that_hands_over_is_neither_saved_nor_restored(world: SimulatedWorld, request_: Request) -> None:
+    """It would accept messages again, which the slave that takes over doesn't have."""
+    pair = await pair_with_snapshot(world)
+    await pair.ask(MASTER, ControlReplication(fence_ms=5_000))
+    refused = await pair.ask(MASTER, request_)
+    assert (refused.code, "hands over to a slave: try again" in (refused.remark or "")) == (2, True)
+    assert (await pair.send(b"no")).code != 0
+    await pair.ask(MASTER, ControlReplication(fence_ms=0))
+    assert (await pair.ask(MASTER, request_)).code == 0
+    await pair.close()
+
+
+@pytest.mark.parametrize("pause_ms", [0, 1, 2, 5, 10, 20])
+async def test_what_is_acknowledged_beside_a_snapshot_and_a_failover_is_there(
+    world: SimulatedWorld, pause_ms: int
+) -> None:
+    pair = await pair_with_snapshot(world)
+    acknowledged = []
+
+    async def send() -> None:
+        for number in range(40):
+            body = b"more %d" % number
+            if (await pair.send(body)).code == 0:
+                acknowledged.append(body)
+            await world.run_for(1)
+
+    async def save() -> None:
+        await world.run_for(pause_ms)
+        await pair.ask(MASTER, SaveSnapshot("two"))
+
+    await asyncio.gather(send(), save(), pair.failover())
+    await pair.until_caught_up(MASTER, SLAVE)
+    assert acknowledged == (await pair.bodies(SLAVE))[3:][: len(acknowledged)]
+    pair.assert_equal(MASTER, SLAVE)
+    await pair.close()
