@@ -3,7 +3,7 @@
 import socket
 from random import Random
 
-BELOW_EPHEMERAL = range(20_000, 32_000)
+BELOW_EPHEMERAL = range(20_000, 31_000)
 # Ports that no outgoing connection is given meanwhile.
 TRIES = 200
 

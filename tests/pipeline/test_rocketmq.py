@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from staticfire.client import Admin, ClientSettings, Message, Producer, ProducerSettings
-from staticfire.runtime.ports import listen_on, port_of
+from tests.containers.ports import free_ports
 from tests.pipeline.stand import Stream, bodies, rows
 
 pytestmark = [
@@ -24,19 +24,16 @@ PATIENT = ProducerSettings(client=CLIENT, send_msg_timeout_ms=60_000)
 ORACLE = Path(__file__).parents[2] / "tools" / "oracle.sh"
 
 
-def free_port() -> int:
-    with listen_on("127.0.0.1", 0, "") as sock:
-        return port_of(sock)
-
-
 @pytest.fixture(scope="module")
 def namesrv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("rocketmq")
-    ports = {"NAMESRV_PORT": str(free_port()), "BROKER_PORT": str(free_port())}
+    # RocketMQ's broker takes the ports two below and a thousand above, too: no outgoing connection is given these.
+    nameserver, _, broker, *_ = free_ports()
+    ports = {"NAMESRV_PORT": nameserver, "BROKER_PORT": broker}
     environment = os.environ | ports | {"HEAP": "512m"}
     try:
         subprocess.run(["bash", ORACLE, "start", folder], env=environment, check=True)
-        yield f"127.0.0.1:{ports['NAMESRV_PORT']}"
+        yield f"127.0.0.1:{nameserver}"
     finally:
         subprocess.run(["bash", ORACLE, "stop", folder], env=environment, check=True)
 
