@@ -139,7 +139,8 @@ class Registration:
                 self._failing.add(address)
                 self._registered[address].clear()
                 self._announced[address].set()
-                self._changed[address].clear()  # set by the end of this connection; the next attempt registers all
+                # The end of this connection has set it. The next attempt registers all topics in any case.
+                self._changed[address].clear()
                 await _wait(self._changed[address], retry_ms)
                 retry_ms = min(retry_ms * 2, RETRY_MS_MAX)
                 continue

@@ -90,9 +90,7 @@ class TopicHandlers:
         wanted = _wanted(request)
         self._check_mapping(wanted)
         if self._topics.put(self._checked(wanted, request.attributes)):
-            await self._config_files.saved(TOPICS_FILE)
-            await self._registration.announced()
-            await self._topics.copied()
+            await self._settled(TOPICS_FILE)
         return Answer()
 
     async def update_static(self, call: Call) -> Answer:
@@ -111,9 +109,7 @@ class TopicHandlers:
         if has_moved and not has_changed:
             self._topics.register_anew(config)
         if has_moved or has_changed:
-            await self._config_files.saved(TOPICS_FILE, MAPPINGS_FILE)
-            await self._registration.announced()
-            await self._topics.copied()
+            await self._settled(TOPICS_FILE, MAPPINGS_FILE)
         return Answer()
 
     async def update_all(self, call: Call) -> Answer:
@@ -128,10 +124,14 @@ class TopicHandlers:
         checked = [self._checked(topic, change) for topic, change in zip(wanted, changes, strict=True)]
         changed = [topic for topic in checked if self._topics.put(topic)]
         if changed:
-            await self._config_files.saved(TOPICS_FILE)
-            await self._registration.announced()
-            await self._topics.copied()
+            await self._settled(TOPICS_FILE)
         return Answer()
+
+    async def _settled(self, *files: str) -> None:
+        """Wait until a change is on the disk, at the nameservers, and at enough slaves. Raises: StorageError."""
+        await self._config_files.saved(*files)
+        await self._registration.announced()
+        await self._topics.copied()
 
     def _checked(self, wanted: TopicConfig, changes: str | None) -> TopicConfig:
         """Return a topic's configuration with its attributes, after RocketMQ's checks. Raises: BrokerAnswer."""

@@ -14,10 +14,9 @@ from staticfire.broker.state import BrokerState
 from staticfire.broker.topics import TopicTable
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
+from staticfire.runtime.ranges import INT32_MAX
 
 log = logger("replication")
-
-INT32_MAX = 2**31 - 1
 
 
 class TopicCopies:

@@ -8,8 +8,8 @@
   administrators; `disk_trouble.py`: those of a disk
 - `swarm.py`: the workload of a seed, if there is no file; `swarm_kinds.py`: additions for some seeds;
   `swarm_replicas.py`: slaves for some
-- `replicas.py`: masters and slaves; `striking_replicas.py`: their faults;
-  `striking_sets.py`: several at once
+- `replicas.py`: masters and slaves; `striking_replicas.py`: their faults; `striking_sets.py`: several at once
+- `ends.py`: what ends a fault
 - `interest.py`: counts interesting states; `shrinking.py`: reduces a failing run
 - `many.py`: many seeds on all cores; `seeds.py`: how seeds are written
 - `trace_page.py`: a run as a page (trace.html); `lessons.py`: what a failed run teaches

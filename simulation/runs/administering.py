@@ -27,6 +27,7 @@ from staticfire.simulation.checkers.events import (
     WentWrong,
 )
 from staticfire.simulation.runs.cluster import NAMESRV, OBSERVER, RunCluster
+from staticfire.simulation.runs.ends import End, nothing
 from staticfire.simulation.runs.replicas import ALL_LOST
 from staticfire.simulation.workload.strikes import Strike
 from staticfire.simulation.world.chance import source_of_chance
@@ -52,7 +53,6 @@ SETTINGS: dict[str, tuple[object, ...]] = {
 
 Act = Callable[[Admin, str], Awaitable[None]]
 """An action on the broker of this name."""
-End = Callable[[], Awaitable[None]]
 
 
 class Administrator:
@@ -106,7 +106,7 @@ class Administrator:
         self._cluster.record.note(QueuesAdded(self._cluster.now_ms, topic, self._cluster.queues[topic]))
         self._last[topic] = self._topic_act(topic)
         await self._everywhere(self._last[topic], is_sure=True)
-        return _nothing
+        return nothing
 
     async def _change_topic(self, topic: str, read_queues: int = 0, write_queues: int = 0) -> End:
         await self._everywhere(self._topic_act(topic, read_queues, write_queues))
@@ -146,7 +146,7 @@ class Administrator:
             self._cluster.record.note(OffsetsReset(now_ms, group, topic, asked_ms, asked_ms - ago_ms, offsets))
 
         await self._until_done(reset)
-        return _nothing
+        return nothing
 
     def _unconsumed_for_ms(self, group: str, topic: str) -> int:
         """Return the age of the oldest stored message that the group hasn't consumed yet."""
@@ -256,7 +256,3 @@ class Administrator:
         words = f"an administrator failed {TRIES_MAX} times: {why}"
         cluster.record.note(WentWrong(cluster.now_ms, OBSERVER, words))
         return False
-
-
-async def _nothing() -> None:
-    """There is nothing to undo."""

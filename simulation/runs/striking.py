@@ -1,12 +1,13 @@
 """Carries out the faults of a run: each begins at its time, and ends after its duration or when the run ends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from staticfire.simulation.checkers.events import FaultBegan, FaultEnded, GoneForGood
 from staticfire.simulation.runs.administering import Administrator
 from staticfire.simulation.runs.cluster import OBSERVER, RunCluster
 from staticfire.simulation.runs.disk_trouble import SYNCS, WRITES
+from staticfire.simulation.runs.ends import End
 from staticfire.simulation.runs.striking_replicas import ReplicaStriker
 from staticfire.simulation.runs.striking_sets import SetStriker
 from staticfire.simulation.workload.strikes import (
@@ -40,8 +41,6 @@ QUALITIES = {
     "reordering network": LinkQuality(delay_ms=0.1, jitter_ms=40, has_tail=True, reorders=True, fragments=True),
     "narrow network": LinkQuality(delay_ms=5, bytes_per_second=20_000, window_bytes=8_192),
 }
-
-End = Callable[[], Awaitable[None]]
 
 
 class Striker:

@@ -1,7 +1,6 @@
 """Carries out the faults of masters and slaves: lost disks, failovers, held copies, cut links between machines."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from random import Random
 
 from staticfire.broker.replication.losing import count_messages
@@ -11,11 +10,10 @@ from staticfire.protocol.requests.replication import ControlReplication
 from staticfire.simulation.checkers.events import FaultBegan, FaultEnded
 from staticfire.simulation.checkers.losses import DECIDES
 from staticfire.simulation.runs.cluster import RunCluster
+from staticfire.simulation.runs.ends import End, nothing
 from staticfire.simulation.runs.replicas import ReplicaSets
 from staticfire.simulation.workload.strikes import Strike
 from staticfire.simulation.world.chance import source_of_chance
-
-End = Callable[[], Awaitable[None]]
 
 REFUSED = (BrokerAnswer, ClientError, NetworkError, ProtocolError)
 # An administrator who lets a lagging slave take over accepts the loss of a few more messages than the slave lacks.
@@ -47,10 +45,10 @@ class ReplicaStriker:
             case "kill master" | "freeze master":
                 return self.strike_master(strike)
             case "fail over":
-                await self.fail_over(name)
+                await self._fail_over(name)
                 return nothing
             case "cut replicas":
-                return self.cut(name, chance)
+                return self._cut(name, chance)
             case "hold copy":
                 machine, _ = await self.hold(name, chance)
                 return lambda: self.release(machine)
@@ -71,7 +69,7 @@ class ReplicaStriker:
                     break
                 accepts_loss = tries >= WAITS
                 self.replicas.lets_lose(name, accepts_loss)
-                if await self.fail_over(name, accepts_loss=accepts_loss) is not None:
+                if await self._fail_over(name, accepts_loss=accepts_loss) is not None:
                     break
                 self.replicas.lets_lose(name, False)
 
@@ -97,7 +95,7 @@ class ReplicaStriker:
         kept = self.replicas.same_until(name)
         cluster.kill(machine)
         for _ in range(TRIES_MAX):
-            if await self.fail_over(name, accepts_loss=True) is not None:
+            if await self._fail_over(name, accepts_loss=True) is not None:
                 break
             await self._world.run_for(PAUSE_MS)
         self.replicas.lost_more(name, kept)
@@ -127,8 +125,7 @@ class ReplicaStriker:
 
         return thaw
 
-    def cut(self, name: str, chance: Random) -> End:
-        """Cut two random machines of a broker from each other; return what ends that."""
+    def _cut(self, name: str, chance: Random) -> End:
         one, other = chance.sample(self._cluster.workload.brokers.machines_of(name), 2)
         self._world.partition(one, other)
 
@@ -137,7 +134,7 @@ class ReplicaStriker:
 
         return heal
 
-    async def fail_over(
+    async def _fail_over(
         self, name: str, to: int | None = None, losing: int | None = None, accepts_loss: bool = False
     ) -> Failover | None:
         """Let a slave take over; return None if that was refused, or there is no answer."""
@@ -189,8 +186,4 @@ class ReplicaStriker:
             return False
         state = brokers[machine].replication_state()
         lacks = count_messages(brokers[master].state.store.records_from(state.end_position))
-        return await self.fail_over(name, state.broker_id, lacks + further) is not None
-
-
-async def nothing() -> None:
-    """There is nothing to end."""
+        return await self._fail_over(name, state.broker_id, lacks + further) is not None

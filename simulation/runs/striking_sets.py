@@ -14,7 +14,8 @@ from staticfire.protocol.requests.snapshots import SaveSnapshot
 from staticfire.protocol.requests.topics import DeleteTopic, UpdateTopic
 from staticfire.simulation.checkers.events import TopicChanged
 from staticfire.simulation.runs.cluster import NAMESRV, OBSERVER, RunCluster
-from staticfire.simulation.runs.striking_replicas import End, ReplicaStriker
+from staticfire.simulation.runs.ends import End, nothing
+from staticfire.simulation.runs.striking_replicas import ReplicaStriker
 from staticfire.simulation.workload.strikes import Strike
 from staticfire.simulation.world.chance import source_of_chance
 
@@ -63,7 +64,7 @@ class SetStriker:
         """Let something else happen to the broker, soon."""
         await self._world.run_for(chance.randrange(BESIDE_MS_MAX))
         if not kind:
-            return _nothing
+            return nothing
         return await self._striker.begin(Strike(0, kind, strike.target, strike.lasts_ms, strike.detail))
 
     # -- topics ------------------------------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ class SetStriker:
         cluster, name = self._cluster, strike.target
         held, _ = await self._striker.hold(name, chance)
         running = [one for one in cluster.workload.brokers.machines_of(name) if one in cluster.up]
-        starts = self._striker.lose_disk(chance.choice(running)) if running else _nothing
+        starts = self._striker.lose_disk(chance.choice(running)) if running else nothing
 
         async def end() -> None:
             await starts()
@@ -137,7 +138,3 @@ class SetStriker:
 
 def _message_for(topic: str) -> SendMessage:
     return SendMessage("sides", topic, "", 1, 0, 0, 0, 0, "", body=b"side")
-
-
-async def _nothing() -> None:
-    """There is nothing to end."""
