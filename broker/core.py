@@ -161,6 +161,9 @@ class BrokerCore(Service):
         if not self._is_slave:
             self.waiting.restore(tables.topics.topics[SCHEDULE_TOPIC].read_queue_nums)
             self.pops.restore()
+            tables.groups.offsets.copied_position = None
+        else:
+            tables.groups.offsets.begin_copying(tables.state.store.max_position)
         self._families.assignments.restore()
         self._families.access.restore()
         tables.config_files.restored()

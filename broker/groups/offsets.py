@@ -36,6 +36,11 @@ class OffsetTable:
         self.dirty = False
         self.saved_position: int | None = None
         """Where the log ended when the restored file was written; None if the file doesn't contain it."""
+        self.copied_position: int | None = None
+        """At a slave: the offsets are those of its master when the master's log ended here. None at a master.
+
+        What was popped later is only in the log (pop/recovery.py).
+        """
         self.left_out: list[str] = []
         """Queues whose offset in the restored file is not valid."""
 
@@ -66,6 +71,11 @@ class OffsetTable:
     def pull_offset(self, group: str, topic: str, queue_id: int) -> int:
         """Return how far a group has pulled; -1 if it never pulled."""
         return self._pulled.get((group, topic), {}).get(queue_id, -1)
+
+    def begin_copying(self, end_position: int) -> None:
+        """Begin as a slave whose log ends here: the restored offsets are those of a master, or become that."""
+        known = self.copied_position if self.copied_position is not None else self.saved_position or 0
+        self.copied_position = min(known, end_position)
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Move a group: its pulls of that queue receive this offset until the owner continues there."""
@@ -180,6 +190,8 @@ class OffsetTable:
             "offsetTable": table,
             "logPosition": log_position,
         }
+        if self.copied_position is not None:
+            saved["copiedPosition"] = self.copied_position
         if self._resets:
             saved["resetOffsetTable"] = {
                 f"{topic}@{group}": {queue_id: reset.offset for queue_id, reset in queues.items()}
@@ -191,7 +203,7 @@ class OffsetTable:
     def restore(self, data: bytes) -> None:
         """Load consumerOffset.json. Raises: msgspec.MsgspecError, ValueError (the content is not valid)."""
         saved = msgspec.json.decode(data, type=_SavedOffsets)
-        self.saved_position = saved.log_position
+        self.saved_position, self.copied_position = saved.log_position, saved.copied_position
         for key, queues in saved.offset_table.items():
             topic, separator, group = key.partition("@")
             if not separator:
@@ -208,6 +220,7 @@ class OffsetTable:
 class _SavedOffsets(msgspec.Struct, rename="camel"):
     offset_table: dict[str, dict[Int32, int]]
     log_position: LogPosition | None = None
+    copied_position: LogPosition | None = None
     reset_offset_table: dict[str, dict[Int32, Int64]] = {}
 
 

@@ -6,8 +6,11 @@ low water. A round is done when there were many more events than there are thing
 times as many events as are in flight, and no other file is needed.
 
 The offsets of groups are in consumerOffset.json, which contains the log position of its own state; pops after that
-position add the rest. After a failed fsync the log may contain an event without the messages that it is about. So
-offsets after the end of their queue are dropped: otherwise the next messages with these offsets would count as popped.
+position add the rest. The file of a slave also contains the position of its master's log to which the offsets belong:
+pops between the two positions move a group forward, but not back behind what it has committed at the slave.
+
+After a failed fsync the log may contain an event without the messages that it is about. So offsets after the end of
+their queue are dropped: otherwise the next messages with these offsets would count as popped.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -62,9 +65,11 @@ class PopRecovery:
         """Restore what is in flight, and the offsets of groups. Raises: StorageError."""
         tables = self._tables
         queue = tables.log.queue
-        known_to = tables.groups.offsets.saved_position
+        offsets = tables.groups.offsets
+        known_to = -1 if offsets.saved_position is None else offsets.saved_position
+        copied_to = known_to if offsets.copied_position is None else offsets.copied_position
         low_water = tables.log.low_water = self._low_water(queue)
-        first = max(queue.min_offset, min(low_water, self._offset_at(queue, -1 if known_to is None else known_to)))
+        first = max(queue.min_offset, min(low_water, self._offset_at(queue, min(known_to, copied_to))))
         committed: dict[GroupQueue, None] = {}
         for offset, position, events in self._records(queue, first):
             for event in events:
@@ -72,7 +77,7 @@ class PopRecovery:
                     continue
                 if offset >= low_water:
                     self._take_in(event)
-                if (known_to is None or position >= known_to) and self._commit(event):
+                if position >= min(known_to, copied_to) and self._commit(event, may_go_back=position >= known_to):
                     committed[event.place] = None
             tables.log.events += len(events)
         self._forget_lost(committed)
@@ -135,12 +140,14 @@ class PopRecovery:
         elif messages:
             tables.in_flight.put(queue, CheckPoint(event.start, event.pop_ms, messages, event.due_ms, NOBODY))
 
-    def _commit(self, event: Event) -> bool:
-        """Set the group's offset to that of the event; return whether the event has one."""
+    def _commit(self, event: Event, may_go_back: bool) -> bool:
+        """Set the group's offset to that of the event; return whether that was done."""
         if isinstance(event, Done) or event.committed == NO_OFFSET:
             return False
-        place = event.place
-        self._tables.groups.offsets.take_reset(place.group, place.topic, place.queue_id)
+        place, offsets = event.place, self._tables.groups.offsets
+        if not may_go_back and event.committed <= offsets.committed(place.group, place.topic, place.queue_id):
+            return False
+        offsets.take_reset(place.group, place.topic, place.queue_id)
         self._tables.commit(place, event.committed)
         return True
 

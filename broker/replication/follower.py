@@ -111,6 +111,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self.last_read_ms = 0
         """When the master answered last, in time since 1970; 0: never."""
         self.state_rounds = StateRounds(state, pool, state_copy, self._copied_master)
+        self._log_grew = state_copy.log_grew
         state.on_settings(self._use)
 
     async def copying(self) -> None:
@@ -370,6 +371,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         copy = self._store.copy_of_log()
         end = copy.add(piece.position, piece.data)
         self._settle()
+        self._log_grew()
         if end == piece.position:
             if len(piece.data) < piece.bytes_max or piece.bytes_max >= PIECE_BYTES_MAX:
                 # There is nothing more in this segment, or no record is as large: the master's disk is damaged, say.

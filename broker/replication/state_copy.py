@@ -5,6 +5,9 @@ Topics and groups are replaced if the master's version differs, so what was crea
 has offsets of a group in a topic, these replace all that the slave has of them, also by lower ones; the slave's others
 stay. Users and policies become those of the master, because a slave has the same messages, and may become the master.
 RocketMQ doesn't copy them.
+
+Offsets wait until the slave's log is as long as the master's was. An offset may be after popped messages, and only the
+log says which of them aren't acknowledged: a slave that took over with the offset alone would never deliver them.
 """
 
 import msgspec
@@ -37,6 +40,13 @@ class StateCopy:
         self._tables = tables
         self._assignments = assignments
         self._access = access
+        self._waiting: tuple[int, dict[str, dict[int, int]]] | None = None
+        """Offsets for which the log is too short, and how long it must be."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no offsets wait for the log."""
+        return self._waiting is None
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handler."""
@@ -47,6 +57,7 @@ class StateCopy:
         request: CopyState = call.request
         topics, groups = self._tables.topics, self._tables.groups
         state = CopiedState(offsets=_pack_offsets(groups.offsets), modes=self._assignments.packed_modes().decode())
+        state.log_position = self._tables.state.store.max_position
         topics_version, groups_version = version_text(topics.version), version_text(groups.configs.version)
         if request.topics_version != topics_version:
             state.topics, state.topics_version = topics.snapshot().decode(), topics_version
@@ -66,7 +77,7 @@ class StateCopy:
         return CopyState(topics, groups, self._access.users_for("")[1])
 
     async def take(self, state: CopiedState) -> None:
-        """Take over the state of the master; topics are on the disk afterwards.
+        """Take over the state of the master, offsets as soon as the log allows it; topics are on the disk afterwards.
 
         Raises: StorageError (it can't be understood, or written).
         """
@@ -80,8 +91,9 @@ class StateCopy:
                 tables.groups.configs.restore(state.groups.encode())
                 tables.groups.configs.add_system_groups()
                 tables.config_files.changed(GROUPS_FILE)
-            if state.offsets:
-                self._take_offsets(_offsets_decoder.decode(state.offsets))
+            if state.offsets and (self._waiting is None or self._is_log_at(state.log_position)):
+                self._waiting = state.log_position, _offsets_decoder.decode(state.offsets)
+                self.log_grew()  # Others are not taken: those that wait already are the first that can be.
             if state.modes:
                 self._assignments.take_modes(state.modes.encode())
         except (msgspec.MsgspecError, ValueError, BrokerAnswer) as error:
@@ -89,8 +101,18 @@ class StateCopy:
         if state.topics:
             await tables.config_files.saved(TOPICS_FILE)
 
-    def _take_offsets(self, table: dict[str, dict[int, int]]) -> None:
+    def log_grew(self) -> None:
+        """Take over the offsets that wait if the log is long enough now."""
+        if self._waiting is not None and self._is_log_at(self._waiting[0]):
+            self._take_offsets(*self._waiting)
+            self._waiting = None
+
+    def _is_log_at(self, position: int) -> bool:
+        return position <= self._tables.state.store.max_position
+
+    def _take_offsets(self, log_position: int, table: dict[str, dict[int, int]]) -> None:
         offsets = self._tables.groups.offsets
+        offsets.copied_position = log_position
         for key, queues in table.items():
             topic, _, group = key.partition("@")
             known = offsets.queues_of(group, topic)

@@ -30,12 +30,17 @@ class StateRounds:
         self._wanted = asyncio.Event()
         self.copied_ms = -1
         """The uptime at the end of the last round."""
-        self.is_wanted = False
+        self._is_wanted = False
         """Whether a round was requested, and none that began later has ended."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether something is missing of a round that was requested, or of a later one."""
+        return self._is_wanted or not self._state_copy.is_complete
 
     def begin_now(self) -> None:
         """Begin a round at once."""
-        self.is_wanted = True
+        self._is_wanted = True
         self._wanted.set()
 
     async def loop(self) -> None:
@@ -46,10 +51,10 @@ class StateRounds:
                 try:
                     while await self._copy(master):
                         pass  # The next request shows the master that its topics are here.
-                    self.is_wanted = self._wanted.is_set()
+                    self._is_wanted = self._wanted.is_set()
                 except (NetworkError, BrokerAnswer, ProtocolError, StorageError) as error:
                     log.info("state_not_copied", master=master, reason=str(error))
-                period_ms = RETRY_MS if self.is_wanted else self._state.settings.slave_sync_period
+                period_ms = RETRY_MS if self._is_wanted else self._state.settings.slave_sync_period
             else:
                 period_ms = min(RETRY_MS, self._state.settings.slave_sync_period)
             try:

@@ -122,6 +122,8 @@ class CopiedState(msgspec.Struct, rename="camel", gc=False):
     modes: str = ""
     users: str = ""
     """Users and policies. Empty, too, if the master never had any."""
+    log_position: Int64 = 0
+    """Where the master's log ended at that time: the offsets belong to a log of at least this length."""
 
 
 class CopyStateAnswer(Answer, rename="camel"):
