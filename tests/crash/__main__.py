@@ -5,7 +5,6 @@ prints the last lines of its broker's log; `--logs` prints all lines of all seed
 """
 
 import argparse
-import os
 import sys
 import time
 import traceback
@@ -13,6 +12,7 @@ from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 
 from staticfire.runtime.log import logged_to
+from staticfire.simulation.runs.many import cores
 from tests.crash.lives import play
 
 SEEDS = 1_000
@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"how many ({SEEDS})")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=0, help="begin no new seed after that; 0: all")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=cores())
     parser.add_argument("--logs", action="store_true", help="print what the brokers log, too")
     arguments = parser.parse_args()
     begin_s = time.monotonic()

@@ -2,10 +2,10 @@
 
 import argparse
 import multiprocessing
-import os
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
+from staticfire.simulation.runs.many import cores
 from tests.mutants.finding import SEEDS_MAX, find, is_still_found, keep, known
 from tests.mutants.mutants import MUTANTS
 
@@ -48,7 +48,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants")
     parser.add_argument("mutants", nargs="*", help="some of them, by a part of their names; all when none is given")
     parser.add_argument("--known", action="store_true", help="only the seeds that are known to find one")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=cores())
     arguments = parser.parse_args()
     there = known() if arguments.known else MUTANTS
     names = [name for name in there if not arguments.mutants or any(part in name for part in arguments.mutants)]
