@@ -63,7 +63,19 @@ def _least_of_the_log(patch: Patch) -> None:
     patch.setattr(decisions, "progress_of", least)
 
 
-def replicated_workload(may: Sequence[str], replicas: int = 1, every_s: float = 12.0, **settings: Any) -> WorkloadMaker:
+def _pops_after_copied_offsets_unknown(patch: Patch) -> None:
+    take = StateCopy._take_offsets
+
+    def take_offsets(self: StateCopy, log_position: int, table: dict[str, dict[int, int]]) -> None:
+        take(self, log_position, table)
+        self._tables.groups.offsets.copied_position = None
+
+    patch.setattr(StateCopy, "_take_offsets", take_offsets)
+
+
+def replicated_workload(
+    may: Sequence[str], replicas: int = 1, every_s: float = 12.0, popped: bool = False, **settings: Any
+) -> WorkloadMaker:
     """Return what makes workloads of one broker with slaves, and these faults."""
 
     def make(chance: Random) -> Workload:
@@ -71,7 +83,7 @@ def replicated_workload(may: Sequence[str], replicas: int = 1, every_s: float = 
             brokers=Brokers(1, {"message_delay_level": "1s 2s 3s", **settings}, replicas),
             topics=[Topic("orders", chance.choice((1, 4)))],
             producers=[Producers("orders", 8)],
-            groups=[Group("billing", "orders", members=chance.choice((1, 2)))],
+            groups=[Group("billing", "orders", members=chance.choice((1, 2)), popped=popped)],
             nemesis=Nemesis(may, every_s, (1.0, 10.0)),
             settles_within_seconds=400.0,
         )
@@ -87,6 +99,8 @@ REPLICA_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "sends don't wait for copies": _copies_not_awaited,
     "an epoch is given twice": _epoch_given_twice,
     "offsets aren't copied": lambda patch: patch.setattr(StateCopy, "_take_offsets", lambda *_: None),
+    "offsets are copied ahead of the log": lambda patch: patch.setattr(StateCopy, "_is_log_at", lambda *_: True),
+    "a new master doesn't know the pops after its last copied offsets": _pops_after_copied_offsets_unknown,
     "any slave may take over": lambda patch: patch.setattr(_Set, "whole_needed", lambda _: 0),
     "a master with a new disk begins again": _empty_master_begins,
     "a topic is acknowledged before a slave has it": lambda patch: patch.setattr(TopicTable, "copied", _not_copied),
@@ -97,6 +111,10 @@ LEANS_OF_REPLICAS: dict[str, WorkloadMaker] = {
     "sends don't wait for copies": replicated_workload(("hold copy", "kill master", "lose disk"), **SYNC),
     "an epoch is given twice": replicated_workload(("kill master", "fail over")),
     "offsets aren't copied": replicated_workload(("kill master",)),
+    "offsets are copied ahead of the log": replicated_workload(("kill master",), popped=True, replication_lag_ms=300),
+    "a new master doesn't know the pops after its last copied offsets": replicated_workload(
+        ("kill master",), popped=True
+    ),
     "any slave may take over": replicated_workload(("hold and lose disk", "kill broker"), 2, every_s=5.0, **SYNC),
     "a master with a new disk begins again": replicated_workload(("lose disk",), **SYNC),
     "a topic is acknowledged before a slave has it": replicated_workload(
