@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from staticfire.broker.access.peers import AccessPeers
+from staticfire.broker.changes import Changes
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
@@ -39,6 +40,7 @@ class AccessHandlers:
         self,
         state: BrokerState,
         config_files: ConfigFiles,
+        changes: Changes,
         dispatcher: Dispatcher,
         connections: Callable[[], Iterable[Connection]],
         peers: AccessPeers,
@@ -46,6 +48,7 @@ class AccessHandlers:
         """`dispatcher`, `connections`: those of the ports, which are kept when the broker's core is replaced."""
         self._state = state
         self._config_files = config_files
+        self._changes = changes
         self._dispatcher = dispatcher
         self._connections = connections
         self._peers = peers
@@ -113,6 +116,11 @@ class AccessHandlers:
 
         return AccessBook().copy_for(version)
 
+    @property
+    def changes(self) -> int:
+        """A number that increases with each change of users and policies."""
+        return 0 if self._opened is None else self._opened.book.version
+
     def take_users(self, data: bytes) -> None:
         """Take over users and policies of the master. Raises: msgspec.MsgspecError, ValueError (they are invalid)."""
         self._control.book.take_copy(data)
@@ -145,12 +153,14 @@ class AccessHandlers:
         return answer
 
     def _changing(self, method: str) -> Callable[[Call], Coroutine[Any, Any, Answer]]:
-        """Return a handler that responds when the change is on the disk."""
+        """Return a handler that responds when the change is on the disk, and at enough slaves."""
 
         async def change(call: Call) -> Answer:
+            self._changes.require_allowed()
             answer = self._answer(method, call)
             if self._is_filed:
                 await self._config_files.saved(FILE)
+                await self._changes.copied()
             return answer
 
         return change

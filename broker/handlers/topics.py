@@ -14,6 +14,7 @@ Not done
 
 import msgspec
 
+from staticfire.broker.changes import Changes
 from staticfire.broker.config_files import OFFSETS_FILE, TOPICS_FILE, ConfigFiles
 from staticfire.broker.groups.offsets import OffsetTable
 from staticfire.broker.pop.lazy_service import LazyPopService
@@ -66,6 +67,7 @@ class TopicHandlers:
         config_files: ConfigFiles,
         registration: Registration,
         pops: LazyPopService,
+        changes: Changes,
     ) -> None:
         self._state = state
         self._topics = topics
@@ -74,6 +76,7 @@ class TopicHandlers:
         self._config_files = config_files
         self._registration = registration
         self._pops = pops
+        self._changes = changes
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -131,11 +134,11 @@ class TopicHandlers:
         """Wait until a change is on the disk, at the nameservers, and at enough slaves. Raises: StorageError."""
         await self._config_files.saved(*files)
         await self._registration.announced()
-        await self._topics.copied()
+        await self._changes.copied()
 
     def _checked(self, wanted: TopicConfig, changes: str | None) -> TopicConfig:
         """Return a topic's configuration with its attributes, after RocketMQ's checks. Raises: BrokerAnswer."""
-        self._topics.require_changeable()
+        self._changes.require_allowed()
         self._check_name(wanted.topic_name)
         check_numbers(wanted)
         filter_type = wanted.topic_filter_type
@@ -158,7 +161,7 @@ class TopicHandlers:
             troubles = [self._forget(name) for name in [*self._pop_retry_topics(request.topic), request.topic]]
             self._config_files.changed(OFFSETS_FILE)
             await self._config_files.saved(TOPICS_FILE)
-            await self._topics.copied()
+            await self._changes.copied()
             for trouble in troubles:
                 if trouble is not None:
                     raise trouble

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from staticfire.broker.changes import Changes
 from staticfire.broker.replication import member
 from staticfire.broker.replication.epochs import cut
 from staticfire.broker.replication.follower import ReplicationFollower
 from staticfire.broker.replication.member import ReplicationMember
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
-from staticfire.broker.topics import TopicTable
 from staticfire.failover import decisions
 from staticfire.failover.replica import Replica
 from staticfire.failover.watch import _Set
@@ -91,7 +91,7 @@ def replicated_workload(
     return make
 
 
-async def _not_copied(_: TopicTable) -> None:
+async def _not_copied(_: Changes) -> None:
     """Answer at once."""
 
 
@@ -103,7 +103,7 @@ REPLICA_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "a new master doesn't know the pops after its last copied offsets": _pops_after_copied_offsets_unknown,
     "any slave may take over": lambda patch: patch.setattr(_Set, "whole_needed", lambda _: 0),
     "a master with a new disk begins again": _empty_master_begins,
-    "a topic is acknowledged before a slave has it": lambda patch: patch.setattr(TopicTable, "copied", _not_copied),
+    "a topic is acknowledged before a slave has it": lambda patch: patch.setattr(Changes, "copied", _not_copied),
     "a slave removes nothing of its log": _tail_not_cut,
     "the slave with the least of the log takes over": _least_of_the_log,
 }
