@@ -103,7 +103,7 @@ def make_tables(machine: Machine, settings: BrokerSettings, before: BrokerTables
         statistics=Statistics() if before is None else before.statistics,
         surprises=surprises,
         peers=_access_peers(journals) if before is None else before.peers,
-        changes=Changes(),
+        changes=Changes(config_files),
         journals=journals,
     )
 

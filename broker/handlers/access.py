@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from staticfire.broker.access.peers import AccessPeers
 from staticfire.broker.changes import Changes
-from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode
@@ -39,7 +38,6 @@ class AccessHandlers:
     def __init__(
         self,
         state: BrokerState,
-        config_files: ConfigFiles,
         changes: Changes,
         dispatcher: Dispatcher,
         connections: Callable[[], Iterable[Connection]],
@@ -47,7 +45,6 @@ class AccessHandlers:
     ) -> None:
         """`dispatcher`, `connections`: those of the ports, which are kept when the broker's core is replaced."""
         self._state = state
-        self._config_files = config_files
         self._changes = changes
         self._dispatcher = dispatcher
         self._connections = connections
@@ -159,8 +156,7 @@ class AccessHandlers:
             self._changes.require_allowed()
             answer = self._answer(method, call)
             if self._is_filed:
-                await self._config_files.saved(FILE)
-                await self._changes.copied()
+                await self._changes.settled(FILE)
             return answer
 
         return change
@@ -193,13 +189,13 @@ class AccessHandlers:
 
     def _file(self, control: "AccessControl") -> None:
         self._is_filed = True
-        self._config_files.restore(FILE, control.book.snapshot, control.book.restore, is_private=True)
+        self._changes.files.restore(FILE, control.book.snapshot, control.book.restore, is_private=True)
 
     def _save(self) -> None:
         assert self._opened is not None
         if not self._is_filed:
             self._file(self._opened)
-        self._config_files.changed(FILE)
+        self._changes.files.changed(FILE)
 
     def _use(self, settings: BrokerSettings) -> None:
         """Apply changed settings."""

@@ -10,7 +10,7 @@ Behaviour
 """
 
 from staticfire.broker.changes import Changes
-from staticfire.broker.config_files import GROUPS_FILE, OFFSETS_FILE, ConfigFiles
+from staticfire.broker.config_files import GROUPS_FILE, OFFSETS_FILE
 from staticfire.broker.groups.subscription_groups import changed_group
 from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.pop.lazy_service import LazyPopService
@@ -34,11 +34,10 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 class GroupHandlers:
     """Handles requests that administer consumer groups."""
 
-    def __init__(self, groups: GroupTables, config_files: ConfigFiles, pops: LazyPopService, changes: Changes) -> None:
+    def __init__(self, groups: GroupTables, changes: Changes, pops: LazyPopService) -> None:
         self._groups = groups
-        self._config_files = config_files
-        self._pops = pops
         self._changes = changes
+        self._pops = pops
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -57,13 +56,8 @@ class GroupHandlers:
         self._changes.require_allowed()
         configs = self._groups.configs
         configs.put(changed_group(request.body, configs.get(request.body.group_name)))
-        await self._settled(GROUPS_FILE)
+        await self._changes.settled(GROUPS_FILE)
         return Answer()
-
-    async def _settled(self, *files: str) -> None:
-        """Wait until a change is on the disk, and at enough slaves. Raises: StorageError."""
-        await self._config_files.saved(*files)
-        await self._changes.copied()
 
     def config(self, call: Call) -> Answer:
         """Return the configuration of one group."""
@@ -82,7 +76,7 @@ class GroupHandlers:
         configs, wanted = self._groups.configs, request.body.group_config_list
         for group in [changed_group(group, configs.get(group.group_name or "")) for group in wanted]:
             configs.put(group)
-        await self._settled(GROUPS_FILE)
+        await self._changes.settled(GROUPS_FILE)
         return Answer()
 
     async def delete(self, call: Call) -> Answer:
@@ -94,8 +88,8 @@ class GroupHandlers:
         if request.clean_offset:
             self._groups.offsets.forget_group(request.group_name)
             self._groups.first_offsets.forget_group(request.group_name)
-            self._config_files.changed(OFFSETS_FILE)
-        await self._settled(GROUPS_FILE, OFFSETS_FILE)
+            self._changes.files.changed(OFFSETS_FILE)
+        await self._changes.settled(GROUPS_FILE, OFFSETS_FILE)
         return Answer()
 
     def all_configs(self, call: Call) -> Answer:
@@ -110,6 +104,6 @@ class GroupHandlers:
         if request.readable is not None:
             self._changes.require_allowed()
             configs.let_read(request.group, request.topic, request.readable)
-            await self._settled(GROUPS_FILE)
+            await self._changes.settled(GROUPS_FILE)
         readable = configs.may_read(request.group, request.topic)
         return GroupForbiddenAnswer(body=GroupForbidden(request.group, request.topic, readable))

@@ -15,7 +15,7 @@ Not done
 import msgspec
 
 from staticfire.broker.changes import Changes
-from staticfire.broker.config_files import OFFSETS_FILE, TOPICS_FILE, ConfigFiles
+from staticfire.broker.config_files import OFFSETS_FILE, TOPICS_FILE
 from staticfire.broker.groups.offsets import OffsetTable
 from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.registration import Registration
@@ -64,19 +64,17 @@ class TopicHandlers:
         topics: TopicTable,
         static_topics: StaticTopicTable,
         offsets: OffsetTable,
-        config_files: ConfigFiles,
+        changes: Changes,
         registration: Registration,
         pops: LazyPopService,
-        changes: Changes,
     ) -> None:
         self._state = state
         self._topics = topics
         self._static_topics = static_topics
         self._offsets = offsets
-        self._config_files = config_files
+        self._changes = changes
         self._registration = registration
         self._pops = pops
-        self._changes = changes
 
     def register(self, dispatcher: Dispatcher) -> None:
         """Register the handlers."""
@@ -132,7 +130,7 @@ class TopicHandlers:
 
     async def _settled(self, *files: str) -> None:
         """Wait until a change is on the disk, at the nameservers, and at enough slaves. Raises: StorageError."""
-        await self._config_files.saved(*files)
+        await self._changes.files.saved(*files)
         await self._registration.announced()
         await self._changes.copied()
 
@@ -159,9 +157,8 @@ class TopicHandlers:
         self._check_not_system(request.topic)
         if self._topics.get(request.topic) is not None:
             troubles = [self._forget(name) for name in [*self._pop_retry_topics(request.topic), request.topic]]
-            self._config_files.changed(OFFSETS_FILE)
-            await self._config_files.saved(TOPICS_FILE)
-            await self._changes.copied()
+            self._changes.files.changed(OFFSETS_FILE)
+            await self._changes.settled(TOPICS_FILE)
             for trouble in troubles:
                 if trouble is not None:
                     raise trouble

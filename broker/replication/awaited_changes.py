@@ -12,9 +12,9 @@ from collections.abc import Callable
 from staticfire.broker.replication.lineage import waits_for_copies
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.state import BrokerState
+from staticfire.protocol.limits import INT32_MAX
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
-from staticfire.runtime.ranges import INT32_MAX
 
 log = logger("replication")
 
