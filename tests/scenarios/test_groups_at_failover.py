@@ -1,4 +1,4 @@
-"""Groups and users that are created, changed or deleted shortly before and during a failover: what was answered stays."""
+"""Groups and users, created, changed or deleted shortly before and during a failover: what was answered stays."""
 
 from typing import Any
 
