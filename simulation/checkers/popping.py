@@ -118,8 +118,8 @@ class HeldUntilItsTime(PoppedMessages):
         self._open: Counter[str] = Counter()
         """The faults that continue, by machine."""
         self._gone_ms: dict[str, int] = {}
-        self._lost_all_ms: dict[str, int] = {}
-        """When a broker lost all copies first."""
+        self._lost_all_ms: float = inf
+        """When a broker lost all copies first. Members ask any broker for the mode, for all brokers."""
         self._failed_over_ms: dict[str, int] = {}
         self._pulled_ms: dict[tuple[str, str], int] = {}
         """When a group that pops was last called with a message that it had pulled from a broker."""
@@ -154,7 +154,7 @@ class HeldUntilItsTime(PoppedMessages):
             case ProcessBegan(at_ms, who) | ProcessEnded(at_ms, who):
                 self._troubled_until_ms[who] = at_ms
                 if isinstance(event, ProcessEnded) and event.how == LOST_MORE:
-                    self._lost_all_ms.setdefault(who, at_ms)
+                    self._lost_all_ms = min(self._lost_all_ms, at_ms)
                 if isinstance(event, ProcessEnded) and event.how in (GONE, FAILED_OVER):
                     (self._gone_ms if event.how == GONE else self._failed_over_ms)[who] = at_ms
             case CallBegan(at_ms=at_ms, group=group, place=(broker, _, _)):
@@ -166,7 +166,7 @@ class HeldUntilItsTime(PoppedMessages):
         popped_ms, gone_ms = taken.seen.popped_ms, self._gone_ms.get(taken.broker)
         failed_over_ms = self._failed_over_ms.get(taken.broker, -ROUTE_MS)
         pulled_ms = self._pulled_ms.get((group, taken.broker), -1)
-        if self._lost_all_ms.get(taken.broker, inf) <= pulled_ms and popped_ms <= pulled_ms + ROUTE_MS:
+        if self._lost_all_ms <= pulled_ms and popped_ms <= pulled_ms + ROUTE_MS:
             return True
         was_pulled = gone_ms is not None and pulled_ms >= gone_ms
         return (was_pulled and popped_ms <= failed_over_ms + ROUTE_MS) or any(
