@@ -25,6 +25,7 @@ A request goes to `handlers/`, one module per family, which uses these packages 
 - `journal/`: a record of events and requests, if enabled
 - `scrubbing.py`: reads the log in the background, to detect bit rot
 - `topics.py`: the topics and their configurations
+- `changes.py`: what a change of topics, groups or users waits for, and when none is accepted
 
 Apart from the requests: `registration.py` (routes), `retention.py` and `disk_watch.py` (removal of old messages),
 `orphan_topics.py` (topics that a kill left without configuration), `config_files.py` (small state files),

@@ -19,6 +19,7 @@ from staticfire.broker.key_tables import Entry, IndexedSlice, KeyTables
 from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.checksums import crc32
 from staticfire.protocol.errors import StorageError
+from staticfire.protocol.limits import INT64_MAX
 from staticfire.protocol.properties import KEYS, UNIQ_KEY, find_property
 from staticfire.protocol.record import (
     BLANK_BYTES_MIN,
@@ -53,7 +54,6 @@ BUSY_PAUSE_TIMES = 19
 RETRY_MS = 10_000
 # How long a lookup waits for an index that lags far behind. Clients give up after 18 s.
 CATCH_UP_MS_MAX = 10_000
-_INT64_MAX = (1 << 63) - 1
 _TOPIC_BITS = (1 << 24) - 1
 _ROLLBACK = int(TransactionKind.ROLLBACK)
 
@@ -324,7 +324,7 @@ class KeyIndexer:
         """
         key_bytes = key.encode("utf-8", "replace")
         first, last = (key_hash(topic.encode(), key_bytes), None) if topic else hashes_of(key_bytes)
-        begin_ms, end_ms = (min(max(time_ms, -_INT64_MAX), _INT64_MAX) for time_ms in (begin_ms, end_ms))
+        begin_ms, end_ms = (min(max(time_ms, -INT64_MAX), INT64_MAX) for time_ms in (begin_ms, end_ms))
         async with self._turn:
             if self._index is None:
                 return []

@@ -106,7 +106,7 @@ class RequestFamilies:
         self.assignments = AssignmentHandlers(
             state, tables.topics, groups, tables.config_files, services.registration, surface.pool
         )
-        self.access = AccessHandlers(state, tables.config_files, surface.dispatcher, surface.connections, tables.peers)
+        self.access = AccessHandlers(state, tables.changes, surface.dispatcher, surface.connections, tables.peers)
         self._config = ConfigHandlers(state, tables.topics, services.registration, surface.pool)
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -139,7 +139,7 @@ class RequestFamilies:
         yield LockHandlers(state, groups)
         yield OffsetHandlers(state, topics, groups, self._late_commits, tables.surprises)
         yield ResetOffsetHandlers(state, topics, groups, tables.config_files, self.pulls, pops)
-        yield GroupHandlers(groups, tables.config_files, pops)
+        yield GroupHandlers(groups, tables.changes, pops)
         yield GroupStateHandlers(state, topics, groups, tables.held, pops, services.waiting, tables.peers)
         yield ConnectionHandlers(state, groups)
 
@@ -150,7 +150,7 @@ class RequestFamilies:
         administration = services.administration
         queues = TopicQueues(state, topics)
         yield TopicHandlers(
-            state, topics, tables.static_topics, groups.offsets, tables.config_files, services.registration,
+            state, topics, tables.static_topics, groups.offsets, tables.changes, services.registration,
             services.pops,
         )  # fmt: skip
         yield QueryHandlers(state.store, queues, groups.consumers, administration.index)

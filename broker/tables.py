@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from staticfire.broker.access.peers import AccessPeers
+from staticfire.broker.changes import Changes
 from staticfire.broker.clock.message_clock import FILE as CLOCK_FILE, MessageClock
 from staticfire.broker.clock.progress import ProgressTable
 from staticfire.broker.clock.quiescence import QuiescenceWatch
@@ -57,6 +58,7 @@ class BrokerTables(msgspec.Struct):
     statistics: Statistics
     surprises: Surprises
     peers: AccessPeers
+    changes: Changes
     journals: "Journals | None"
     """None if the broker keeps no journal."""
 
@@ -101,6 +103,7 @@ def make_tables(machine: Machine, settings: BrokerSettings, before: BrokerTables
         statistics=Statistics() if before is None else before.statistics,
         surprises=surprises,
         peers=_access_peers(journals) if before is None else before.peers,
+        changes=Changes(config_files),
         journals=journals,
     )
 

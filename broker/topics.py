@@ -4,7 +4,7 @@ Pure, apart from its listeners, with which the broker saves and registers the to
 version, by which nameservers detect changes. RocketMQ: TopicConfigManager.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -79,30 +79,10 @@ class TopicTable:
         self._message_ms = message_ms
         self._listeners: list[Callable[[TopicConfig | None], None]] = []
         self._created: list[Callable[[TopicConfig], None]] = []
-        self._copied: Callable[[], Awaitable[None]] | None = None
-        self._refusal: BrokerAnswer | None = None
 
     def on_change(self, listener: Callable[[TopicConfig | None], None]) -> None:
         """Call `listener` after each change, with the new or changed topic, or with None after a deletion."""
         self._listeners.append(listener)
-
-    def use_copies(self, copied: Callable[[], Awaitable[None]]) -> None:
-        """Let changes by administrators wait for slaves: `copied` returns when enough of them have all topics."""
-        self._copied = copied
-
-    async def copied(self) -> None:
-        """Wait until enough slaves have all topics, if the broker waits for any."""
-        if self._copied is not None:
-            await self._copied()
-
-    def refuse_changes(self, reason: BrokerAnswer | None) -> None:
-        """Refuse changes by administrators from now on. None: accept them again."""
-        self._refusal = reason
-
-    def require_changeable(self) -> None:
-        """Raise BrokerAnswer if administrators can change nothing now."""
-        if self._refusal is not None:
-            raise self._refusal
 
     def add_system_topics(self) -> None:
         """Create the missing ones. Topics that were saved with other numbers keep them."""

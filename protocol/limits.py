@@ -1,5 +1,8 @@
 """Every limit of the protocol, by name."""
 
+# Java's int and long.
+INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
+
 # The size of a whole frame with its length word, as in RocketMQ (com.rocketmq.remoting.frameMaxLength).
 FRAME_BYTES_MAX = 16 * 1024 * 1024
 

@@ -9,9 +9,11 @@ from typing import Annotated
 
 import msgspec
 
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+from staticfire.protocol.limits import INT32_MAX, INT64_MAX as INT64_MAX
 
-Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+INT32_MIN, INT64_MIN = -(2**31), -(2**63)
+
+Int32 = Annotated[int, msgspec.Meta(ge=INT32_MIN, le=INT32_MAX)]
 Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 LogPosition = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
 """Used in our own files."""

@@ -11,10 +11,10 @@ from enum import Enum
 from typing import Any, TypeVar, dataclass_transform
 
 from staticfire.protocol.errors import UsageError
+from staticfire.protocol.limits import INT32_MAX as INT32_MAX, INT64_MAX as INT64_MAX  # for settings classes, too
 
 T = TypeVar("T")
 
-INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 # The limit for a setting that is a text without a limit of its own, such as a path or a list of nameservers.
 TEXT_CHARS_MAX = 4_096
 # How much of a wrong value or of an unknown name an error message shows, so that the message is one line.

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from staticfire.broker.access.peers import AccessPeers
-from staticfire.broker.config_files import ConfigFiles
+from staticfire.broker.changes import Changes
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode
@@ -38,14 +38,14 @@ class AccessHandlers:
     def __init__(
         self,
         state: BrokerState,
-        config_files: ConfigFiles,
+        changes: Changes,
         dispatcher: Dispatcher,
         connections: Callable[[], Iterable[Connection]],
         peers: AccessPeers,
     ) -> None:
         """`dispatcher`, `connections`: those of the ports, which are kept when the broker's core is replaced."""
         self._state = state
-        self._config_files = config_files
+        self._changes = changes
         self._dispatcher = dispatcher
         self._connections = connections
         self._peers = peers
@@ -113,6 +113,11 @@ class AccessHandlers:
 
         return AccessBook().copy_for(version)
 
+    @property
+    def changes(self) -> int:
+        """A number that increases with each change of users and policies."""
+        return 0 if self._opened is None else self._opened.book.version
+
     def take_users(self, data: bytes) -> None:
         """Take over users and policies of the master. Raises: msgspec.MsgspecError, ValueError (they are invalid)."""
         self._control.book.take_copy(data)
@@ -145,12 +150,13 @@ class AccessHandlers:
         return answer
 
     def _changing(self, method: str) -> Callable[[Call], Coroutine[Any, Any, Answer]]:
-        """Return a handler that responds when the change is on the disk."""
+        """Return a handler that responds when the change is on the disk, and at enough slaves."""
 
         async def change(call: Call) -> Answer:
+            self._changes.require_allowed()
             answer = self._answer(method, call)
             if self._is_filed:
-                await self._config_files.saved(FILE)
+                await self._changes.settled(FILE)
             return answer
 
         return change
@@ -183,13 +189,13 @@ class AccessHandlers:
 
     def _file(self, control: "AccessControl") -> None:
         self._is_filed = True
-        self._config_files.restore(FILE, control.book.snapshot, control.book.restore, is_private=True)
+        self._changes.files.restore(FILE, control.book.snapshot, control.book.restore, is_private=True)
 
     def _save(self) -> None:
         assert self._opened is not None
         if not self._is_filed:
             self._file(self._opened)
-        self._config_files.changed(FILE)
+        self._changes.files.changed(FILE)
 
     def _use(self, settings: BrokerSettings) -> None:
         """Apply changed settings."""

@@ -3,13 +3,14 @@
 Behaviour
 - Any name is stored, as in RocketMQ 5.3: only auto-creation checks names. Of a list either all groups are made or none.
 - More retry queues than a topic may have are refused. RocketMQ accepts any number.
-- The response is sent after the change is saved.
+- The response is sent after the change is saved, and copied if sends wait for slaves.
 - A deleted group may be created again automatically, with defaults. Its retry and dead-letter topics are kept: tools
   delete those.
 - A group can be forbidden to read a topic; then its pulls of the topic are refused.
 """
 
-from staticfire.broker.config_files import GROUPS_FILE, OFFSETS_FILE, ConfigFiles
+from staticfire.broker.changes import Changes
+from staticfire.broker.config_files import GROUPS_FILE, OFFSETS_FILE
 from staticfire.broker.groups.subscription_groups import changed_group
 from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.pop.lazy_service import LazyPopService
@@ -33,9 +34,9 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 class GroupHandlers:
     """Handles requests that administer consumer groups."""
 
-    def __init__(self, groups: GroupTables, config_files: ConfigFiles, pops: LazyPopService) -> None:
+    def __init__(self, groups: GroupTables, changes: Changes, pops: LazyPopService) -> None:
         self._groups = groups
-        self._config_files = config_files
+        self._changes = changes
         self._pops = pops
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -52,9 +53,10 @@ class GroupHandlers:
         request: UpdateGroup = call.request
         if request.body is None or request.body.group_name is None:
             return refusal(ResponseCode.SYSTEM_ERROR, "the body of a group must have a groupName")
+        self._changes.require_allowed()
         configs = self._groups.configs
         configs.put(changed_group(request.body, configs.get(request.body.group_name)))
-        await self._config_files.saved(GROUPS_FILE)
+        await self._changes.settled(GROUPS_FILE)
         return Answer()
 
     def config(self, call: Call) -> Answer:
@@ -70,22 +72,24 @@ class GroupHandlers:
         request: UpdateGroups = call.request
         if request.body is None or any(group.group_name is None for group in request.body.group_config_list):
             return refusal(ResponseCode.SYSTEM_ERROR, "the body of a list of groups must have a groupConfigList")
+        self._changes.require_allowed()
         configs, wanted = self._groups.configs, request.body.group_config_list
         for group in [changed_group(group, configs.get(group.group_name or "")) for group in wanted]:
             configs.put(group)
-        await self._config_files.saved(GROUPS_FILE)
+        await self._changes.settled(GROUPS_FILE)
         return Answer()
 
     async def delete(self, call: Call) -> Answer:
         """Delete a group, and its offsets if requested."""
         request: DeleteGroup = call.request
+        self._changes.require_allowed()
         self._groups.configs.delete(request.group_name)
         self._pops.forget_group(request.group_name)
         if request.clean_offset:
             self._groups.offsets.forget_group(request.group_name)
             self._groups.first_offsets.forget_group(request.group_name)
-            self._config_files.changed(OFFSETS_FILE)
-        await self._config_files.saved(GROUPS_FILE, OFFSETS_FILE)
+            self._changes.files.changed(OFFSETS_FILE)
+        await self._changes.settled(GROUPS_FILE, OFFSETS_FILE)
         return Answer()
 
     def all_configs(self, call: Call) -> Answer:
@@ -98,7 +102,8 @@ class GroupHandlers:
         request: ForbidGroup = call.request
         configs = self._groups.configs
         if request.readable is not None:
+            self._changes.require_allowed()
             configs.let_read(request.group, request.topic, request.readable)
-            await self._config_files.saved(GROUPS_FILE)
+            await self._changes.settled(GROUPS_FILE)
         readable = configs.may_read(request.group, request.topic)
         return GroupForbiddenAnswer(body=GroupForbidden(request.group, request.topic, readable))

@@ -24,6 +24,7 @@ from staticfire.broker.store.store import MessageStore
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, Records, refusal
 from staticfire.protocol.errors import BrokerAnswer, ProtocolError, StorageError
+from staticfire.protocol.limits import INT64_MAX
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.names import is_system_topic
 from staticfire.protocol.properties import KEYS, UNIQ_KEY, find_property
@@ -51,7 +52,7 @@ ENTRIES_MAX = 16_384
 KEY_TYPE, UNIQUE_TYPE = "K", "U"
 MIB = 1024 * 1024
 _LOOK_UP = 128
-_END = (1 << 63) - 1
+_END = INT64_MAX
 
 
 class KeyQuery(NamedTuple):

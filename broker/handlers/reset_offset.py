@@ -31,6 +31,7 @@ from staticfire.broker.topics import TopicTable
 from staticfire.protocol.codes import LanguageCode, RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.limits import INT64_MAX
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.reset_offset import (
     CloneGroupOffset,
@@ -54,7 +55,7 @@ from staticfire.runtime.dispatcher import Call, Dispatcher
 
 Offsets = dict[MessageQueue, int]
 
-OFFSET_MAX = (1 << 63) - 1
+OFFSET_MAX = INT64_MAX
 
 
 class ResetOffsetHandlers:

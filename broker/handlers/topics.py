@@ -14,7 +14,8 @@ Not done
 
 import msgspec
 
-from staticfire.broker.config_files import OFFSETS_FILE, TOPICS_FILE, ConfigFiles
+from staticfire.broker.changes import Changes
+from staticfire.broker.config_files import OFFSETS_FILE, TOPICS_FILE
 from staticfire.broker.groups.offsets import OffsetTable
 from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.registration import Registration
@@ -63,7 +64,7 @@ class TopicHandlers:
         topics: TopicTable,
         static_topics: StaticTopicTable,
         offsets: OffsetTable,
-        config_files: ConfigFiles,
+        changes: Changes,
         registration: Registration,
         pops: LazyPopService,
     ) -> None:
@@ -71,7 +72,7 @@ class TopicHandlers:
         self._topics = topics
         self._static_topics = static_topics
         self._offsets = offsets
-        self._config_files = config_files
+        self._changes = changes
         self._registration = registration
         self._pops = pops
 
@@ -129,13 +130,13 @@ class TopicHandlers:
 
     async def _settled(self, *files: str) -> None:
         """Wait until a change is on the disk, at the nameservers, and at enough slaves. Raises: StorageError."""
-        await self._config_files.saved(*files)
+        await self._changes.files.saved(*files)
         await self._registration.announced()
-        await self._topics.copied()
+        await self._changes.copied()
 
     def _checked(self, wanted: TopicConfig, changes: str | None) -> TopicConfig:
         """Return a topic's configuration with its attributes, after RocketMQ's checks. Raises: BrokerAnswer."""
-        self._topics.require_changeable()
+        self._changes.require_allowed()
         self._check_name(wanted.topic_name)
         check_numbers(wanted)
         filter_type = wanted.topic_filter_type
@@ -156,9 +157,8 @@ class TopicHandlers:
         self._check_not_system(request.topic)
         if self._topics.get(request.topic) is not None:
             troubles = [self._forget(name) for name in [*self._pop_retry_topics(request.topic), request.topic]]
-            self._config_files.changed(OFFSETS_FILE)
-            await self._config_files.saved(TOPICS_FILE)
-            await self._topics.copied()
+            self._changes.files.changed(OFFSETS_FILE)
+            await self._changes.settled(TOPICS_FILE)
             for trouble in troubles:
                 if trouble is not None:
                     raise trouble

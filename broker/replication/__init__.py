@@ -9,7 +9,8 @@
   one takes over
 - `state_copy.py`: topics, groups and offsets of the master become the slave's; `state_rounds.py`: when
 - `slave_front.py`: what a slave refuses; `enough_replicas.py`: what a synchronous master refuses
-- `topic_copies.py`: changes of topics that wait for copies; `master_fence.py`: a master that hands over refuses them
+- `awaited_changes.py`: changes of topics, groups and users that wait for copies; `master_fence.py`: a master that hands
+  over refuses them
 - `losing.py`: which records count as messages when a failover loses some
 - `role_change.py`, `between_cores.py`: a broker becomes master or slave
 - `ha_status.py`: the state in the form of RocketMQ's `haStatus`

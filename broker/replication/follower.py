@@ -97,7 +97,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self._pieces: deque[_Piece] = deque()
         self._bytes_max = COPY_BYTES_MAX
         self._sent_end = 0
-        self._topics_seen = 0
+        self._changes_seen = 0
         self.fence = CopyFence(state.machine.clock.uptime_ms, lineage.least_epoch)
         self._noted = ("", -1)
         """The last problem in the log, and where the log ended then."""
@@ -244,8 +244,8 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
 
     def _note_end(self, answer: CopyAnswer) -> None:
         self.master_end, self.last_read_ms = answer.end_position, self._state.machine.clock.wall_ms()
-        if answer.topics != self._topics_seen:
-            self._topics_seen = answer.topics
+        if answer.changes != self._changes_seen:
+            self._changes_seen = answer.changes
             self.state_rounds.begin_now()
 
     def _take(self, answer: CopyAnswer) -> None:
@@ -349,7 +349,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         stored = min(self._store.max_position, self._sent_end)
         return CopyLog(
             self._state.settings.broker_id, newest(joined.epochs), self._end_of_received(), stored,
-            self._bytes_max, wait_ms, joined.deletions, self._topics_seen,
+            self._bytes_max, wait_ms, joined.deletions, self._changes_seen,
         )  # fmt: skip
 
     def _end_of_received(self) -> int:

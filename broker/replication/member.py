@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from staticfire.broker.replication.around import BrokerAround
+from staticfire.broker.replication.awaited_changes import AwaitedChanges
 from staticfire.broker.replication.epochs import FIRST, begun, begun_again, newest
 from staticfire.broker.replication.ha_status import ha_of_master, ha_of_slave
 from staticfire.broker.replication.lineage import (
@@ -38,7 +39,6 @@ from staticfire.broker.replication.role_change import ASYNC_MASTER, check_change
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.successor import find_successor, known_members, other_id, reason_to_wait
-from staticfire.broker.replication.topic_copies import TopicCopies
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
@@ -78,15 +78,15 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         self._store = state.store
         settings = state.settings
         self._lineage = read_lineage(state.machine.files, settings.store_path_root_dir)
-        self._topic_copies = TopicCopies(state, around.tables.topics)
+        self._state_copy = StateCopy(around.tables, around.assignments, around.access)
+        self._awaited_changes = AwaitedChanges(state, self._state_copy.count_changes)
         self.source = ReplicationSource(
             state, self._begun_lineage, lambda: bool(self._lineage.set_id), self._confirmed,
-            self._topic_copies.changed, around.events,
+            self._awaited_changes.number, around.events,
         )  # fmt: skip
         self._waiting: SendsAwaitingCopies | None = None
         self.follower: ReplicationFollower | None = None
-        self._state_copy = StateCopy(around.tables, around.assignments, around.access)
-        self._fence = MasterFence(state.store, around.tables.topics, self.source.answer_waiting)
+        self._fence = MasterFence(state.store, around.tables.changes, self.source.answer_waiting)
         self._is_started = False
         self._instance = f"{state.machine.identity.random.getrandbits(SET_ID_BITS):016x}"
         self._waits_for_failover = False
@@ -138,7 +138,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
 
     def _give_state(self, call: Call) -> Answer:
         answer = self._state_copy.give(call)
-        self._topic_copies.noted(self.source, call.connection, self._state_copy.has_topics(call.request))
+        self._awaited_changes.noted(self.source, call.connection, self._state_copy.is_current(call.request))
         return answer
 
     # -- start and stop ------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         spawn(self.source.expiry_loop(), "copies")
         spawn(self._successor_loop(), "successor")
         if self._waiting is not None:
-            self._around.tables.topics.use_copies(lambda: self._topic_copies.wait(self.source))
+            self._around.tables.changes.use_copies(lambda: self._awaited_changes.wait(self.source))
             self._store.use_copies(self._waiting.add)
             spawn(self._waiting.expiry_loop(), "copies_waited_for")
 
@@ -220,7 +220,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         """Answer all that wait: the broker stops."""
         self._store.use_copies(None)
         self.source.answer_held()
-        self._topic_copies.give_up()
+        self._awaited_changes.give_up()
         if self._waiting is not None:
             self._waiting.give_up()
 
@@ -238,7 +238,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             self._waiting.waive(start, end)
 
     def _confirmed(self) -> None:
-        self._topic_copies.look()
+        self._awaited_changes.look()
         if self._waiting is not None:
             self._waiting.confirmed()
 

@@ -77,12 +77,12 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         lineage: Callable[[], Lineage],
         has_lineage: Callable[[], bool],
         on_confirmed: Callable[[], None],
-        topics_changed: Callable[[], int],
+        changes: Callable[[], int],
         events: "EventJournal | None" = None,
     ) -> None:
         """`lineage` returns that of this master, begun if there was none; `has_lineage`: whether there is one.
 
-        `on_confirmed`: a slave has stored more. `topics_changed`: returns a number that changes when topics do.
+        `on_confirmed`: a slave has stored more. `changes`: returns another number after each change.
         """
         self._state = state
         self._store = state.store
@@ -90,7 +90,7 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         self._lineage = lineage
         self._has_lineage = has_lineage
         self._on_confirmed = on_confirmed
-        self._topics_changed = topics_changed
+        self._changes = changes
         self._events = events
         self.followers = Followers()
         self._connections: dict[int, Connection] = {}
@@ -240,7 +240,7 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         position, end = request.log_position, self._store.max_position
         is_new = position < end
         is_short = is_new and not self._answers_at_once and end - position < GATHER_BYTES
-        has_news = request.deletions != self._count_deletions() or request.topics != self._topics_changed()
+        has_news = request.deletions != self._count_deletions() or request.changes != self._changes()
         if (is_new and not is_short) or request.wait_ms <= 0 or has_news:
             self._send_piece(call, follower)
             return None
@@ -273,7 +273,7 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
         """Send what follows, perhaps nothing. Raises: StorageError, OSError."""
         request: CopyLog = call.request
         position, end = request.log_position, self._store.max_position
-        answer = CopyAnswer(position, end, self._count_deletions(), self._topics_changed())
+        answer = CopyAnswer(position, end, self._count_deletions(), self._changes())
         if position >= end or call.oneway:
             call.answer(answer)
             return
@@ -298,7 +298,7 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
             self._gathering = asyncio.get_running_loop().call_later(GATHER_MS / 1000, self.answer_waiting)
 
     def answer_waiting(self) -> None:
-        """Answer the requests that wait, now. Changes of topics, which aren't in the log, wake none by themselves."""
+        """Answer the requests that wait, now. Changes that aren't in the log wake none by themselves."""
         if self._gathering is not None:
             self._gathering.cancel()
             self._gathering = None

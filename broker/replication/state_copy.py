@@ -14,7 +14,7 @@ import msgspec
 
 from staticfire.broker.config_files import GROUPS_FILE, TOPICS_FILE
 from staticfire.broker.groups.offsets import OffsetTable
-from staticfire.broker.handlers.access import AccessHandlers
+from staticfire.broker.handlers.access import FILE as ACCESS_FILE, AccessHandlers
 from staticfire.broker.handlers.assignment import AssignmentHandlers
 from staticfire.broker.tables import BrokerTables
 from staticfire.protocol.codes import RequestCode
@@ -66,9 +66,17 @@ class StateCopy:
         state.users, _ = self._access.users_for(request.users_version)
         return CopyStateAnswer(body=state)
 
-    def has_topics(self, request: CopyState) -> bool:
-        """Return whether a slave that requests the state has the topics already."""
-        return request.topics_version == version_text(self._tables.topics.version)
+    def count_changes(self) -> int:
+        """Return a number that increases with each change of topics, groups, users or policies."""
+        tables = self._tables
+        return tables.topics.version.counter + tables.groups.configs.version.counter + self._access.changes
+
+    def is_current(self, request: CopyState) -> bool:
+        """Return whether a slave that requests the state has the topics, groups, users and policies already."""
+        return not self._access.users_for(request.users_version)[0] and (
+            request.topics_version == version_text(self._tables.topics.version)
+            and request.groups_version == version_text(self._tables.groups.configs.version)
+        )
 
     def wanted(self) -> CopyState:
         """Return the request for what this slave doesn't have."""
@@ -77,20 +85,23 @@ class StateCopy:
         return CopyState(topics, groups, self._access.users_for("")[1])
 
     async def take(self, state: CopiedState) -> None:
-        """Take over the state of the master, offsets as soon as the log allows it; topics are on the disk afterwards.
+        """Take over the state of the master, offsets as soon as the log allows it; the rest is on the disk afterwards.
 
         Raises: StorageError (it can't be understood, or written).
         """
-        tables = self._tables
+        tables, files = self._tables, []
         try:
             if state.users:  # First, because what follows must not be read by others.
                 self._access.take_users(state.users.encode())
+                files.append(ACCESS_FILE)
             if state.topics:
                 tables.topics.take_copy(state.topics.encode())
+                files.append(TOPICS_FILE)
             if state.groups:
                 tables.groups.configs.restore(state.groups.encode())
                 tables.groups.configs.add_system_groups()
                 tables.config_files.changed(GROUPS_FILE)
+                files.append(GROUPS_FILE)
             if state.offsets and (self._waiting is None or self._is_log_at(state.log_position)):
                 self._waiting = state.log_position, _offsets_decoder.decode(state.offsets)
                 self.log_grew()  # Others are not taken: those that wait already are the first that can be.
@@ -98,8 +109,8 @@ class StateCopy:
                 self._assignments.take_modes(state.modes.encode())
         except (msgspec.MsgspecError, ValueError, BrokerAnswer) as error:
             raise StorageError(f"the state of the master can't be understood: {error}") from error
-        if state.topics:
-            await tables.config_files.saved(TOPICS_FILE)
+        if files:
+            await tables.config_files.saved(*files)
 
     def log_grew(self) -> None:
         """Take over the offsets that wait if the log is long enough now."""

@@ -50,7 +50,7 @@ class StateRounds:
             if master := self._copied_master():
                 try:
                     while await self._copy(master):
-                        pass  # The next request shows the master that its topics are here.
+                        pass  # The next request shows the master that its changes are here.
                     self._is_wanted = self._wanted.is_set()
                 except (NetworkError, BrokerAnswer, ProtocolError, StorageError) as error:
                     log.info("state_not_copied", master=master, reason=str(error))
@@ -64,10 +64,11 @@ class StateRounds:
                 pass
 
     async def _copy(self, address: str) -> bool:
-        """Copy once; return whether topics have changed."""
+        """Copy once; return whether topics, groups or users have changed."""
         answer = await self._pool.ask(address, self._state_copy.wanted())
         if not isinstance(answer, CopyStateAnswer) or answer.code or answer.body is None:
             raise BrokerAnswer(answer.code, answer.remark or "the master sends no state")
         await self._state_copy.take(answer.body)
         self.copied_ms = self._state.machine.clock.uptime_ms()
-        return bool(answer.body.topics)
+        state = answer.body
+        return bool(state.topics or state.groups or state.users)

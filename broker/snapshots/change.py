@@ -37,7 +37,7 @@ async def change(
     if isinstance(request, RemoveSnapshot):
         await machine.workers.run(folder.remove, request.name)
         return Answer()
-    tables.topics.require_changeable()  # A master that hands over stays as it is: the slave couldn't copy another log.
+    tables.changes.require_allowed()  # A master that hands over stays as it is: the slave couldn't copy another log.
     for dispatcher, _ in core.dispatchers():
         if dispatcher.is_intercepted:
             raise BrokerAnswer(

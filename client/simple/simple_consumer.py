@@ -28,11 +28,11 @@ from staticfire.client.pop.receiving import Receiving
 from staticfire.client.settings.simple_settings import SimpleSettings
 from staticfire.client.simple.simple_admin import SimpleAdmin
 from staticfire.protocol.errors import BrokerAnswer, ClientError
+from staticfire.protocol.limits import INT32_MAX
 from staticfire.protocol.requests.clients import ConsumerData
 from staticfire.protocol.requests.pop import POP_MESSAGES_MAX
 from staticfire.protocol.tags import ALL_TAGS
 from staticfire.runtime.machine import Machine
-from staticfire.runtime.ranges import INT32_MAX
 
 CONSUME_TYPE, MESSAGE_MODEL = "CONSUME_ACTIVELY", "CLUSTERING"
 

@@ -92,8 +92,8 @@ class CopyAnswer(Answer, rename="camel"):
     """The end of the master's log."""
     deletions: Int32 = 0
     """Changes when topics are deleted. Then the slave joins again, to learn them."""
-    topics: Int32 = 0
-    """Changes when topics of a master change whose sends wait for slaves. Then the slave copies them at once."""
+    changes: Int32 = 0
+    """Another number after each change of topics, groups or users, if sends wait for slaves: they are copied now."""
 
 
 @request(RequestCode.COPY_LOG, answer=CopyAnswer)
@@ -107,8 +107,8 @@ class CopyLog(Request, rename="camel"):
     bytes_max: Int32 = COPY_BYTES_MAX
     wait_ms: Int32 = 0
     deletions: Int32 = 0
-    topics: Int32 = 0
-    """The last `CopyAnswer.topics`."""
+    changes: Int32 = 0
+    """The last `CopyAnswer.changes`."""
 
 
 class CopiedState(msgspec.Struct, rename="camel", gc=False):

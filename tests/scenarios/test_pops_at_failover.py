@@ -92,7 +92,7 @@ async def test_what_is_not_acknowledged_is_delivered_once_more_when_its_time_is_
 async def test_an_offset_is_not_copied_before_the_notes_of_what_was_popped(
     pair: ReplicaSet, world: SimulatedWorld
 ) -> None:
-    """Otherwise nobody would get these messages: they are before the offset, and no log says that they are in flight."""
+    """Otherwise nobody gets these messages: they are before the offset, and no log says that they are in flight."""
     await pair.control(SLAVE, lag_ms=30_000)
     assert await popper(pair, MASTER).bodies() == MESSAGES
     await pair.control(SLAVE, copy_state=True)

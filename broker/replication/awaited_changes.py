@@ -1,44 +1,45 @@
-"""Changes of topics that wait until the slaves in sync have them, as sends do. staticfire's own.
+"""Changes of topics, groups, users and policies that wait until the slaves in sync have them. staticfire's own.
 
-In RocketMQ, a topic that was created just before its master dies may be missing afterwards: slaves copy topics each
-slaveSyncPeriod. Here, a master whose sends wait for slaves notifies them of each change, and answers the administrator
-when as many slaves have it as a send waits for, or all that are in sync. After slaveTimeout it answers in any case: an
-administrator can't do more than wait for the slave.
+In RocketMQ, a topic or group that was created just before its master dies may be missing afterwards: slaves copy them
+each slaveSyncPeriod. Here, a master whose sends wait for slaves notifies them of each change, and answers the
+administrator when as many slaves have it as a send waits for, or all that are in sync. After slaveTimeout it answers in
+any case: an administrator can't do more than wait for the slave.
 """
 
 import asyncio
+from collections.abc import Callable
 
 from staticfire.broker.replication.lineage import waits_for_copies
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.state import BrokerState
-from staticfire.broker.topics import TopicTable
+from staticfire.protocol.limits import INT32_MAX
 from staticfire.runtime.connection import Connection
 from staticfire.runtime.log import logger
-from staticfire.runtime.ranges import INT32_MAX
 
 log = logger("replication")
 
 
-class TopicCopies:
-    """Which slaves have the topics of their master."""
+class AwaitedChanges:
+    """Which slaves have the changes of their master."""
 
-    def __init__(self, state: BrokerState, topics: TopicTable) -> None:
+    def __init__(self, state: BrokerState, count: Callable[[], int]) -> None:
+        """`count` returns the number of changes until now."""
         self._state = state
-        self._topics = topics
+        self._count = count
         self._known: dict[int, int] = {}
         """For each slave, the number of the last change that it has."""
         self._waiting: set[asyncio.Event] = set()
         self._is_open = True
 
-    def changed(self) -> int:
-        """Return a number that changes when topics do; 0: no slave must know it at once."""
-        return self._topics.version.counter & INT32_MAX if waits_for_copies(self._state.settings) else 0
+    def number(self) -> int:
+        """Return another number after each change; 0: no slave must know them at once."""
+        return self._count() & INT32_MAX if waits_for_copies(self._state.settings) else 0
 
     def noted(self, source: ReplicationSource, connection: Connection, is_current: bool) -> None:
-        """Note that a slave requests the state, and whether it has the current topics already."""
+        """Note that a slave requests the state, and whether it has the current state already."""
         broker_id = source.id_at(connection)
         if is_current and broker_id >= 0:
-            self._known[broker_id] = self._topics.version.counter
+            self._known[broker_id] = self._count()
             self.look()
 
     def look(self) -> None:
@@ -52,8 +53,8 @@ class TopicCopies:
         self.look()
 
     async def wait(self, source: ReplicationSource) -> None:
-        """Wait until enough slaves have the current topics, but not longer than slaveTimeout."""
-        settings, change = self._state.settings, self._topics.version.counter
+        """Wait until enough slaves have all changes until now, but not longer than slaveTimeout."""
+        settings, change = self._state.settings, self._count()
         if not waits_for_copies(settings) or self._has_enough(source, change):
             return
         source.answer_waiting()
@@ -65,7 +66,7 @@ class TopicCopies:
                     event.clear()
                     await event.wait()
         except TimeoutError:
-            log.info("topics_not_copied", reason=f"no slave has confirmed them within {settings.slave_timeout} ms")
+            log.info("changes_not_copied", reason=f"no slave has confirmed them within {settings.slave_timeout} ms")
         finally:
             self._waiting.discard(event)
 
