@@ -2,7 +2,8 @@
 
 A group is the appends of one burst. It is settled once: STORED when its bytes are on this disk, as the flush policy
 promises, and at enough slaves; COPY_TIMEOUT after slaveTimeout. The number of slaves is decided when the burst is
-written: inSyncReplicas, or all that are in sync with allAckInSyncStateSet.
+written: inSyncReplicas, or all that are in sync with allAckInSyncStateSet. An acting master with
+enableAutoInSyncReplicas needs those in sync, up to inSyncReplicas, and at least minInSyncReplicas.
 """
 
 from collections import deque
@@ -72,7 +73,7 @@ class SendsAwaitingCopies:
         settings = self._settings()
         copies = max(settings.in_sync_replicas, 1) - 1
         if settings.enable_slave_acting_master and settings.enable_auto_in_sync_replicas:
-            copies = min(copies, max(self._in_sync_count(), settings.min_in_sync_replicas) - 1)
+            copies = max(min(copies, self._in_sync_count() - 1), settings.min_in_sync_replicas - 1)
         if settings.all_ack_in_sync_state_set:
             copies = max(copies, self._in_sync_count() - 1)
         if not copies:

@@ -109,7 +109,7 @@ class DeadLetter:
 
     @property
     def origin_message_id(self) -> str | None:
-        """The offset message id of its first record."""
+        """The offset message id of its first record; of a popped message, that of the record that became dead."""
         return self.message.get(DLQ_ORIGIN_MESSAGE_ID) or self.message.get(ORIGIN_MESSAGE_ID)
 
     @property

@@ -108,7 +108,7 @@ def ack(offset: int, at_ms: int) -> JournalRecord:
     return request("ACK_MESSAGE", offset=offset, at_ms=at_ms)
 
 
-AGAIN = delivered(1, 2, at_ms=900)
+ALONE, FIRST, AGAIN = delivered(2, 3, at_ms=50), delivered(1, 2, at_ms=300), delivered(1, 2, at_ms=900)
 
 
 def test_message_is_acknowledged_before_an_earlier_one_that_is_delivered_again() -> None:
@@ -125,6 +125,7 @@ def test_message_is_acknowledged_before_an_earlier_one_that_is_delivered_again()
         ([DELIVERED, AGAIN], [pop(False), ack(0, 100), ack(2, 200), ack(1, 950)]),  # It doesn't consume in order.
         ([DELIVERED, AGAIN], [pop(), ack(1, 100), ack(2, 200), ack(1, 950)]),  # The first acknowledgement was lost.
         ([DELIVERED], [pop(), ack(0, 100), ack(2, 200), ack(1, 210)]),  # It was in the same batch, and is finished.
+        ([ALONE, FIRST, AGAIN], [pop(), ack(2, 200), ack(1, 950)]),  # The earlier one wasn't delivered until then.
     ],
 )
 def test_acknowledgements_that_prove_nothing(events: list[JournalRecord], requests: list[JournalRecord]) -> None:

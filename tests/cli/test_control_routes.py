@@ -70,6 +70,16 @@ def test_a_broker_that_is_gone_is_missing_and_the_scrape_goes_on() -> None:
     assert 'rocketmq_broker_permission{cluster="DefaultCluster",node_id="broker-a",node_type="broker"} 6.0' in text
 
 
+def test_a_nameserver_that_is_gone_is_told_and_the_brokers_metrics_are_there() -> None:
+    with Cluster(isolation="process") as cluster:
+        control = cluster.control
+        cluster.nameserver.kill()
+        _, text = text_of(f"{control}/metrics")
+    assert 'staticfire_up{node_id="nameserver"} 0.0' in text
+    assert 'staticfire_up{node_id="broker-a"} 1.0' in text
+    assert "\nstaticfire_message_time_seconds " not in text
+
+
 # -- topics, groups, messages ------------------------------------------------------------------------------------------
 
 

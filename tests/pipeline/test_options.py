@@ -43,6 +43,21 @@ def test_offsets_by_queue_are_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("maxOffsetsPerTrigger", "max_offsets_per_trigger"),
+        ("minPartitions", "min_partitions"),
+        ("pullBatchSize", "pull_batch_size"),
+        ("pullsInFlight", "pulls_in_flight"),
+        ("pullTimeoutMs", "pull_timeout_ms"),
+        ("reconnectTimeoutMs", "reconnect_timeout_ms"),
+    ],
+)
+def test_numbers_are_taken_as_they_are_given(name: str, field: str) -> None:
+    assert getattr(parse_options(PLACE | {name: "41"}, {}), field) == 41
+
+
+@pytest.mark.parametrize(
     ("given", "words"),
     [
         ({"startingofsets": "earliest"}, "startingofsets is not an option .* did you mean startingOffsets"),

@@ -1,5 +1,7 @@
 """What a stream plans while brokers come and go. No Spark."""
 
+from pathlib import Path
+
 import pytest
 
 from staticfire import Cluster
@@ -8,7 +10,7 @@ from staticfire.pipeline.errors import SourceUnreachable
 from staticfire.pipeline.link import link_to
 from staticfire.pipeline.options import parse_options
 from staticfire.pipeline.stream_plan import StreamPlan
-from tests.pipeline.stand import send_to
+from tests.pipeline.stand import send_to, set_queues
 
 FIRST = MessageQueue("orders", "broker-a", 0)
 
@@ -28,3 +30,29 @@ def test_a_topic_whose_only_broker_starts_again_is_waited_for() -> None:
         cluster.broker("broker-a").restart()
         send_to(cluster.namesrv, FIRST, [b"2"])
         assert plan.latest(end, None) == {"orders": {"broker-a": {"0": 2}}}
+
+
+def stream_plan(cluster: Cluster) -> StreamPlan:
+    """Return the plan of a query from the earliest message on, as its process has just begun."""
+    given = {"nameServer": cluster.namesrv, "subscribe": "orders", "startingOffsets": "earliest"}
+    options = parse_options(given, {})
+    return StreamPlan(options, link_to(options))
+
+
+def test_a_limit_counts_what_a_new_queue_still_has(tmp_path: Path) -> None:
+    """Its first messages were too old, and are gone when the query reads it for the first time."""
+    settings = {"mappedFileSizeCommitLog": 16_384}
+    new = FIRST._replace(queue_id=1)
+    with Cluster(directory=tmp_path, settings=settings) as cluster:
+        cluster.create_topic("orders", queues=1)
+        start = stream_plan(cluster).initial()
+        set_queues(cluster.namesrv, cluster.addresses["broker-a"], "orders", 2)
+        send_to(cluster.namesrv, new, [bytes(3_000)] * 30)
+    with Cluster(directory=tmp_path, settings=settings) as cluster:  # All that was sent is on the disk.
+        cluster.clock.advance(hours=100)
+        send_to(cluster.namesrv, new, [b"young"] * 10)
+        plan = stream_plan(cluster)
+        end = plan.latest(start, 5)
+        (wanted,) = plan.ranges(start, end)
+        assert (wanted.queue, wanted.size) == (new, 5)
+        assert wanted.start > 5

@@ -8,8 +8,9 @@ import pytest_asyncio
 from staticfire.simulation.world import SimulatedWorld
 from staticfire.simulation.world.testing import pytest_asyncio_loop_factories, world
 from tests.proxy.grpc_stand import GrpcStand
+from tests.scenarios.logged import logged
 
-__all__ = ["pytest_asyncio_loop_factories", "world"]
+__all__ = ["logged", "pytest_asyncio_loop_factories", "world"]
 
 USUAL = {"recall_message_enable": True, "wake_pops_of_returning": True}
 

@@ -1,12 +1,17 @@
 """Messages that nobody else gets: those of a queue in order, and those that a push consumer works on."""
 
+from itertools import cycle
+
 import pytest
 
-from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import refusal
 from staticfire.protocol.requests.group_state import GetGroupState
+from staticfire.protocol.requests.groups import CustomizedRetryPolicy, GroupRetryPolicy
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
+from staticfire.runtime.dispatcher import Handler
 from tests.proxy.grpc_stand import GROUP, TOPIC, GrpcStand, ready, resource
+from tests.scenarios.logged import LogLine
 
 pytestmark = pytest.mark.row("G3", "G5")
 
@@ -130,6 +135,35 @@ async def test_work_without_end_ends_after_three_hours(stand: GrpcStand) -> None
     await working(stand)
     await keep_alive(stand, 185, "c1", "c2", every_s=100)
     await keep_alive(stand, 65, "c1", "c2", every_s=100)
+    assert (await stand.receive(client_id="c2", auto_renew=True)).attempts == [2]
+
+
+async def test_renewals_that_fail_now_and_then_change_nothing(stand: GrpcStand) -> None:
+    """Three in a row end the work; one of two doesn't, however long it takes."""
+    is_refused = cycle([True, False])
+
+    def every_other(handler: Handler) -> Handler:
+        return lambda call: refusal(ResponseCode.SYSTEM_ERROR, "") if next(is_refused) else handler(call)
+
+    message = await working(stand)
+    stand.cluster.services["broker-a"].dispatcher.precede(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, every_other)
+    await keep_alive(stand, 15, "c1", "c2")
+    assert await stand.bodies(client_id="c2", auto_renew=True) == []
+    assert (await stand.ack(message)).status.code == pb.Code.OK
+
+
+async def test_work_that_is_given_up_is_tried_again_after_the_delay_of_its_group(
+    stand: GrpcStand, logged: list[LogLine]
+) -> None:
+    await stand.put_topic()
+    table = CustomizedRetryPolicy((1_000, 2_000, 300_000))
+    await stand.put_group(group_retry_policy=GroupRetryPolicy("CUSTOMIZED", customized_retry_policy=table))
+    await working(stand)
+    while not any(line.event == "receipt_given_up" for line in logged):
+        await keep_alive(stand, 1, "c1", "c2", every_s=60)
+    await keep_alive(stand, 3.5, "c2")
+    assert await stand.bodies(client_id="c2", auto_renew=True) == []
+    await keep_alive(stand, 1.5, "c2")
     assert (await stand.receive(client_id="c2", auto_renew=True)).attempts == [2]
 
 

@@ -81,6 +81,27 @@ async def test_a_client_is_asked_what_became_of_a_transaction(stand: GrpcStand) 
     assert await settled(stand) == [b"x"]
 
 
+async def test_a_client_that_was_asked_several_times_may_still_end_its_transaction(stand: GrpcStand) -> None:
+    """Each check gives it half a minute more; that of the send is over by then."""
+    stream = await stand.producer(TOPIC)
+    transaction_id = await half(stand)
+    for _ in range(2):
+        command = (await stream.heard()).recover_orphaned_transaction_command
+        assert command.transaction_id == transaction_id
+    assert (await end(stand, transaction_id, COMMIT, FROM_CHECK)).code == pb.Code.OK
+    assert await settled(stand) == [b"x"]
+
+
+async def test_an_end_that_its_broker_did_not_get_can_be_repeated(stand: GrpcStand) -> None:
+    transaction_id = await half(stand)
+    stand.world.kill("broker-a")
+    await stand.world.run_for(ms=100)
+    assert (await end(stand, transaction_id, COMMIT)).code != pb.Code.OK
+    await stand.cluster.start_broker("broker-a")
+    assert (await end(stand, transaction_id, COMMIT)).code == pb.Code.OK
+    assert await settled(stand) == [b"x"]
+
+
 async def test_another_client_is_asked_when_the_first_has_gone_and_a_new_one_by_a_new_proxy(stand: GrpcStand) -> None:
     first = await stand.producer(TOPIC, client_id="p1")
     await stand.put_topic(TOPIC, "TRANSACTION")

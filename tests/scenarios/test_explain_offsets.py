@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client import ClientSettings, OrderedStatus, PushConsumer, PushSettings
+from staticfire.client import ClientSettings, MessageModel, OrderedStatus, PushConsumer, PushSettings
 from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.explain.explanation import Explanation
 from staticfire.client.explain.facts import total
@@ -14,7 +14,7 @@ from staticfire.client.explain.gathering import FactsReader
 from staticfire.protocol.requests.statistics import GetMetrics
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.simulation.world import SimulatedWorld
-from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, failing
+from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, failing, forever
 from tests.scenarios.polling import Program, lite_pull
 from tests.scenarios.test_explain import BOTH, explained
 
@@ -232,6 +232,15 @@ async def test_all_count_the_same_lag_after_a_reset_that_no_member_has_followed(
     await shop.admin.reset_offset_by_time(GROUP, TOPIC, 0)
     await shop.world.run_for(seconds=1)
     assert await lags(shop) == [8, 8, 8]
+
+
+async def test_a_broadcasting_group_is_as_far_behind_as_its_slowest_member(shop: Shop) -> None:
+    await shop.start("one", message_model=MessageModel.BROADCASTING)
+    await shop.start("stuck", forever, message_model=MessageModel.BROADCASTING)
+    await shop.send(b"1", b"2", b"3", queue=0)
+    await shop.until_heard(6)
+    await shop.world.run_for(seconds=20)
+    assert "billing: 2 members, 3 messages behind in orders" in (await explained(shop)).headline
 
 
 async def test_queues_that_nobody_reads_are_not_in_the_lag(shop: Shop) -> None:

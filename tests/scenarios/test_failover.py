@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.failover.watch import FailoverWatch
 from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.brokers import GetMemberGroup
@@ -357,35 +356,3 @@ async def test_a_failover_of_a_broker_without_slaves_is_refused(world: Simulated
     with pytest.raises(ClientError, match="there is no broker broker-z; there are broker-a"):
         await alone.admin.failover("broker-z")
     await alone.close()
-
-
-@pytest.mark.parametrize("how", ["kill", "freeze"])
-async def test_a_slave_takes_over_by_itself(pair: ReplicaSet, world: SimulatedWorld, how: str) -> None:
-    watch = FailoverWatch(pair.admin, lambda: world.uptime_ms, world.run_for)
-    watching = asyncio.ensure_future(watch.loop())
-    await world.run_for(seconds=1)
-    assert (await pair.state(SLAVE)).role == "SLAVE"
-    began_ms = world.uptime_ms
-    (world.kill if how == "kill" else world.freeze)(MASTER)
-    while (await pair.state(SLAVE)).role == "SLAVE":
-        await world.run_for(20)
-        assert world.uptime_ms - began_ms < 20_000
-    assert world.uptime_ms - began_ms < (2_000 if how == "kill" else 18_000)
-    assert (await pair.send(b"new", SLAVE)).code == 0
-    if how == "freeze":
-        world.thaw(MASTER)
-    else:
-        await pair.start(MASTER)
-    await pair.until_caught_up(MASTER, SLAVE)
-    pair.assert_equal(SLAVE, MASTER)
-    watching.cancel()
-
-
-async def test_it_leaves_a_failover_by_a_person_alone(pair: ReplicaSet, world: SimulatedWorld) -> None:
-    watch = FailoverWatch(pair.admin, lambda: world.uptime_ms, world.run_for)
-    watching = asyncio.ensure_future(watch.loop())
-    for _ in range(3):
-        await pair.failover()
-        await world.run_for(seconds=3)
-    assert max(epoch.epoch for epoch in (await pair.state(SLAVE)).epochs) == 4
-    watching.cancel()

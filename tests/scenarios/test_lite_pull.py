@@ -156,6 +156,9 @@ async def test_a_topic_tells_when_its_queues_have_changed(world: SimulatedWorld,
         await shop.admin.create_topic(TOPIC, queues=6)
         await world.run_for(seconds=40)
         assert told == [12]
+        await shop.admin.create_topic(TOPIC, queues=4)
+        await world.run_for(seconds=40)
+        assert told == [12, 8]
 
 
 async def test_a_broadcasting_member_has_all_queues_and_its_own_place(world: SimulatedWorld, shop: Shop) -> None:
@@ -223,6 +226,16 @@ async def test_who_never_polls_is_sent_no_more_than_the_limits_allow(world: Simu
         await world.run_for(seconds=30)
         assert 200 < await waiting(shop, "all") <= 200 + 32 + 8 * 32
         assert len(await poll_all(consumer, 4_000)) == 4_000
+
+
+async def test_who_never_polls_is_sent_no_more_mib_than_the_limit_allows(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.send(*[world.random.randbytes(128 * 1024) for _ in range(40)], queue=0)
+    consumer = lite_pull(shop, "one", consume_from_where=FIRST, pull_threshold_size_for_queue_mib=1)
+    consumer.subscribe(TOPIC)
+    async with consumer:
+        await world.run_for(seconds=5)
+        assert 16 <= await waiting(shop, GROUP) <= 18
+        assert len(await poll_all(consumer, 40)) == 40
 
 
 async def waiting(shop: Shop, group: str) -> int:

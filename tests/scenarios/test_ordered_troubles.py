@@ -9,10 +9,12 @@ from staticfire.client import (
     MessageQueue,
     OrderedStatus,
 )
+from staticfire.client.admin.faults import FaultAdmin
+from staticfire.faults.parsing import parse_fault
 from staticfire.protocol.requests.locks import MessageQueue as LockedQueue
 from staticfire.simulation.world import SimulatedWorld
 from tests.cases import first_and_slow
-from tests.scenarios.consuming import GROUP, TOPIC
+from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC
 from tests.scenarios.ordering import SUCCESS, SUSPEND, Chances, Ordering, Turn, holder, own, taking
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
@@ -147,6 +149,21 @@ async def test_queues_of_a_topic_that_is_unsubscribed_are_unlocked(world: Simula
     await world.run_for(ms=600)
     assert holder(group, 0) is None
     assert (group.bodies, group.shop.committed(0)) == ([b"0"], 1)
+
+
+@pytest.mark.row("O1")
+async def test_queues_that_a_member_cannot_begin_are_left_to_others(world: SimulatedWorld, group: Ordering) -> None:
+    """It has locked them, and then its broker doesn't tell where the group stopped."""
+    faults = FaultAdmin(group.shop.admin.client.pool, NAMESRV)
+    await faults.add(parse_fault({"code": "QUERY_CONSUMER_OFFSET", "answer": "SYSTEM_ERROR"}))
+    first = await group.start("one")
+    await world.run_for(ms=300)
+    assert own(first) == []
+    await world.stop("one")
+    await faults.remove(0)
+    await group.feed(4, queues=4, pause_ms=0)
+    await group.start("two")
+    await group.until(4, within_ms=1_000)
 
 
 async def test_a_suspended_consumer_keeps_its_locks(world: SimulatedWorld, group: Ordering) -> None:

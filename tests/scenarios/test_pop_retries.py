@@ -2,8 +2,10 @@
 
 import pytest
 
+from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.journal import GetJournal
+from staticfire.protocol.requests.queries import ViewMessage
 from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig
 from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand, text
@@ -82,6 +84,23 @@ async def test_the_journal_knows_who_got_what(world: SimulatedWorld, stand: Brok
     got = [(one.topic, one.queue_offset) for one in page.records]
     assert got[0] == ("orders", 0)
     assert set(got[1:]) == {("orders", 2), ("%RETRY%billing_orders", 0)}
+
+
+@pytest.mark.row("G5")
+@pytest.mark.parametrize("redelivered", [0, 2])
+async def test_a_dead_letter_leads_to_the_message_that_was_given_up(
+    world: SimulatedWorld, stand: BrokerStand, popper: Popper, redelivered: int
+) -> None:
+    await stand.restart(pop_dead_letters=True)
+    await stand.put_group("billing", retry_max_times=redelivered)
+    await stand.send("orders", b"a", UNIQ_KEY="U1")
+    for _ in range(redelivered + 1):
+        assert await popper.bodies(invisible_ms=1_000) == [b"a"]
+        await world.run_for(1_100)
+    (letter,) = await stand.stored("%DLQ%billing")
+    _, position = parse_offset_id(text(letter, "ORIGIN_MESSAGE_ID") or "")
+    (found,) = (await stand.ask(ViewMessage(position))).body.records
+    assert (found.body, text(found, "UNIQ_KEY"), found.reconsume_times) == (b"a", "U1", redelivered)
 
 
 @pytest.mark.parametrize("filtered", [False, True])

@@ -2,7 +2,14 @@
 
 import pytest
 
-from staticfire.client import ClientSettings, ClusterClient, ConsumeStatus, MessageQueue, PushConsumer
+from staticfire.client import (
+    ClientSettings,
+    ClusterClient,
+    ConsumeFromWhere,
+    ConsumeStatus,
+    MessageQueue,
+    PushConsumer,
+)
 from staticfire.protocol.errors import ClientError, ConnectFailed, UsageError
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, forever, taking
@@ -67,6 +74,37 @@ async def test_a_newcomer_gets_its_share_at_once(world: SimulatedWorld, shop: Sh
     assert {len(first.assignment), len(second.assignment)} == {5}
     assert sorted(changes[:2]) == [(f"%RETRY%{GROUP}", 2, 2), (TOPIC, 8, 8)]
     assert sorted(changes[2:]) == [(f"%RETRY%{GROUP}", 2, 1), (TOPIC, 8, 4)]
+
+
+@pytest.mark.row("R4")
+async def test_who_unsubscribes_is_told_that_it_has_no_queues_now(world: SimulatedWorld, shop: Shop) -> None:
+    changes: list[tuple[str, int, int]] = []
+    consumer = shop.consumer("one")
+    consumer.on_queues_changed(lambda topic, queues, own: changes.append((topic, len(queues), len(own))))
+    await world.start("one", consumer)
+    changes.clear()
+    consumer.unsubscribe(TOPIC)
+    await world.run_for(seconds=1)
+    assert changes == [(TOPIC, 0, 0)]
+
+
+@pytest.mark.row("P2")
+async def test_the_limit_of_a_topic_is_shared_by_the_queues_that_a_member_has(
+    world: SimulatedWorld, shop: Shop
+) -> None:
+    await shop.send_many(400)
+    settings = {"consume_from_where": ConsumeFromWhere.FIRST_OFFSET, "pull_threshold_for_topic": 100}
+    first = await shop.start("one", forever, pull_batch_size=1, **settings)
+    await world.run_for(seconds=1)
+    assert set(cached_of_topic(first)) == {11}, "a tenth of the limit, and the message that exceeded it"
+    second = await shop.start("two", forever, pull_batch_size=1, **settings)
+    await world.run_for(seconds=1)
+    assert set(cached_of_topic(first) + cached_of_topic(second)) == {21}
+
+
+def cached_of_topic(consumer: PushConsumer) -> list[int]:
+    """Return how many messages of each queue of the topic a consumer has cached."""
+    return [count for queue, count in consumer.cached.items() if queue.topic == TOPIC]
 
 
 @BOTH_PROTOCOLS

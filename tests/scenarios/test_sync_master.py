@@ -6,6 +6,7 @@ import pytest
 
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.requests.config import UpdateBrokerConfig
+from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.replica_set import MASTER, SECOND, SLAVE, ReplicaSet
 
@@ -110,6 +111,30 @@ async def test_what_sends_wait_for_changes_while_the_master_runs(world: Simulate
         if expected == ResponseCode.FLUSH_SLAVE_TIMEOUT:
             at_once = await asyncio.gather(*(pair.send(b"2", WAIT="false", UNIQ_KEY="A" * 32) for _ in range(3)))
             assert [answer.code for answer in at_once] == [0, 0, 0], setting
+    await pair.close()
+
+
+async def test_what_is_in_sync_may_be_enough_but_never_less_than_the_minimum(world: SimulatedWorld) -> None:
+    auto = {**SYNC, "enable_slave_acting_master": True, "enable_auto_in_sync_replicas": True}
+    pair = await ReplicaSet(world, **auto, in_sync_replicas=1, min_in_sync_replicas=2).open()
+    assert (await timed(pair, world))[0] == 0
+    await pair.control(SLAVE, hold=True)  # It is in sync as long as it lacks little.
+    assert (await timed(pair, world))[0] == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    await pair.close()
+
+
+async def test_messages_that_are_sent_together_wait_each_as_it_says(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world, **SYNC, in_sync_replicas=2).open(slaves=0)
+    hurried, patient = (ManyMessage("orders", 0, properties, b"x") for properties in (b"WAIT\x01false\x02", b""))
+    for messages, codes in (
+        ([hurried, hurried], {0}),
+        ([hurried, patient], {ResponseCode.FLUSH_SLAVE_TIMEOUT}),
+    ):
+        answer = await pair.ask(MASTER, SendMany("producers", "TBW102", 4, body=messages))
+        assert {one.code for one in answer.body[-1:]} == codes
+    await pair.ask(MASTER, UpdateBrokerConfig(body=b"minInSyncReplicas=2"))
+    answer = await pair.ask(MASTER, SendMany("producers", "TBW102", 4, body=[hurried, patient]))
+    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "in-sync replicas not enough")
     await pair.close()
 
 
