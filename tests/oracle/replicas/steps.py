@@ -163,6 +163,7 @@ def suggestions(pair: Pair) -> Iterator[Step]:
     pair.configure(master, **{READABLE: "false"})
     yield "master, ratio 0, slaves unreadable: pull", plain(pair.pull(master, 0))
     pair.configure(master, **{READABLE: "true", RATIO: 40})
+    pair.put_group(1)  # Our slave copies the change at once, theirs after its period.
     pair.configure(pair.slave, **{RATIO: 0})
     yield "slave, ratio 0: pull", plain(pair.pull(pair.slave, 0))
     pair.configure(pair.slave, **{RATIO: 40})
