@@ -1,14 +1,16 @@
 """Certificates that trustme made: who trusts which, mutual TLS, and renewal while a server runs."""
 
 import asyncio
+import dataclasses
 import os
 import shutil
+import ssl
 from pathlib import Path
 
 import pytest
 
 from staticfire.protocol.errors import ConnectFailed, NetworkError
-from staticfire.runtime.tls.settings import TlsClient
+from staticfire.runtime.tls.settings import TlsClient, TlsSettings
 from tests.tls.stand import HOST, PUT, Authority, Files, ask, connected, nameserver, serving, trusting
 
 pytestmark = pytest.mark.row("G6")
@@ -86,6 +88,29 @@ async def test_mutual_tls(
             else:
                 with pytest.raises(NetworkError, match="certificate"):
                     await ask(server.port, tls)
+
+
+async def test_a_server_shows_the_certificate_of_its_settings_to_others(authority: Authority) -> None:
+    others = serving(
+        authority.issue("server"), tls_server_need_client_auth="require", tls_server_trust_cert_path=authority.path
+    )
+    own = authority.issue("client", "c")
+    trusting_ca = TlsSettings(tls_enable=True, tls_client_trust_cert_path=authority.path)
+    async with nameserver(**others) as server:
+        showing = dataclasses.replace(trusting_ca, tls_client_cert_path=own.cert, tls_client_key_path=own.key)
+        assert (await ask(server.port, showing.as_client())).code == 0
+        with pytest.raises(NetworkError, match="certificate"):
+            await ask(server.port, trusting_ca.as_client())
+
+
+async def test_a_certificate_that_is_made_has_the_names_of_the_settings() -> None:
+    async with nameserver(tls_names="shop.example, mq.example") as server:
+        context = ssl.create_default_context(cadata=ssl.DER_cert_to_PEM_cert(await served(server.port)))
+        for name in ("localhost", "shop.example", "mq.example"):
+            _, writer = await asyncio.open_connection(HOST, server.port, ssl=context, server_hostname=name)
+            writer.close()
+        with pytest.raises(ssl.SSLCertVerificationError, match="other"):
+            await asyncio.open_connection(HOST, server.port, ssl=context, server_hostname="other.example")
 
 
 def replace(old: Files, new: Files, *names: str) -> None:

@@ -1,0 +1,105 @@
+"""Settings of producers, each with another value than its default: what brokers and programs see of it."""
+
+import asyncio
+
+import pytest
+
+from staticfire.client import ClientSettings, Message, Producer, ProducerSettings
+from staticfire.simulation.world import SimulatedWorld
+from staticfire.simulation.world.link import LinkQuality
+from tests.client.peers import NAMESRV, FakeBroker, FakeCluster, fake_cluster, rocketmq
+from tests.client.test_broker_faults import both_fail, brokers_of
+
+A, B = "broker-a", "broker-b"
+
+
+async def start_again(world: SimulatedWorld) -> None:
+    await world.start(A, FakeBroker(world.machine(A), A, "10.0.1.1"))
+
+
+@pytest.mark.parametrize(("bytes_max", "sizes"), [(50_000, [2, 2, 1]), (1, [1] * 5)], ids=["some", "one"])
+async def test_how_many_bytes_share_a_request(world: SimulatedWorld, bytes_max: int, sizes: list[int]) -> None:
+    cluster = await fake_cluster(world)
+    settings = ProducerSettings(gathered_bytes_max=bytes_max, compress_msg_body_over_bytes=1_000_000)
+    async with Producer("shop", NAMESRV, settings, cluster.machine) as producer:
+        await asyncio.gather(*[producer.send(Message("orders", bytes(20_000))) for _ in range(5)])
+        many = await producer.send_many([Message("orders", bytes(20_000)) for _ in range(5)])
+    assert len(many) == 5
+    assert cluster.brokers[0].journal.sizes == sizes * 2
+
+
+async def test_how_many_single_sends_are_under_way(world: SimulatedWorld) -> None:
+    cluster = await fake_cluster(world)
+    broker = cluster.brokers[0]
+    async with Producer("shop", NAMESRV, rocketmq(in_flight_single_max=3), cluster.machine) as producer:
+        broker.hold = True
+        sends = [producer.post(Message("orders", b"%d" % number)) for number in range(10)]
+        await world.run_for(ms=500)
+        assert len(broker.journal.bodies) == 3
+        broker.release()
+        await asyncio.gather(*sends)
+    assert broker.journal.bodies == [b"%d" % number for number in range(10)]
+
+
+@pytest.mark.parametrize("avoid_ms", [500, 10_000])
+async def test_how_long_an_unreachable_broker_is_avoided(world: SimulatedWorld, avoid_ms: int) -> None:
+    cluster = await fake_cluster(world, brokers=2)
+    settings = ProducerSettings(client=ClientSettings(avoid_broker_ms=avoid_ms))
+    async with Producer("shop", NAMESRV, settings, cluster.machine) as producer:
+        await brokers_of(producer, 8)
+        world.kill(A)
+        assert set(await brokers_of(producer, 8)) == {B}
+        failed_ms = world.uptime_ms
+        await start_again(world)
+        await world.run_for(ms=avoid_ms - (world.uptime_ms - failed_ms) - 100)
+        assert set(await brokers_of(producer, 8)) == {B}
+        await world.run_for(ms=200)
+        assert set(await brokers_of(producer, 8)) == {A, B}
+
+
+@pytest.mark.parametrize(
+    ("settings", "answer_ms", "used"),
+    [
+        ({}, 0, {A, B}),
+        ({"detect_interval_ms": 60_000}, 0, {B}),
+        ({}, 600, {B}),
+        ({"detect_timeout_ms": 2_000}, 600, {A, B}),
+    ],
+    ids=["checked", "checked seldom", "slow", "slow, with more time"],
+)
+async def test_when_the_detector_takes_a_broker_for_reachable(
+    world: SimulatedWorld, settings: dict[str, int], answer_ms: int, used: set[str]
+) -> None:
+    """Both brokers are avoided for ten seconds. Meanwhile those that the detector reached are preferred."""
+    cluster = await fake_cluster(world, brokers=2)
+    async with Producer("shop", NAMESRV, detecting(**settings), cluster.machine) as producer:
+        began_ms = world.uptime_ms
+        await both_fail(world, cluster, producer)
+        await world.run_for(ms=4_000 - (world.uptime_ms - began_ms))
+        await start_again(world)
+        world.set_link("client", A, LinkQuality(delay_ms=answer_ms / 2))
+        await world.run_for(ms=3_500)
+        assert set(await brokers_of(producer, 4)) == used
+        assert world.uptime_ms - began_ms < 10_000
+
+
+def detecting(**settings: int) -> ProducerSettings:
+    return ProducerSettings(
+        client=ClientSettings(client_ip="10.0.2.1"), send_latency_fault_enable=True, start_detector_enable=True,
+        **settings,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("interval_ms", [5_000, 120_000])
+async def test_how_soon_a_new_route_counts(world: SimulatedWorld, interval_ms: int) -> None:
+    cluster: FakeCluster = await fake_cluster(world, brokers=2)
+    first, second = cluster.brokers
+    cluster.route("orders", brokers=[first])
+    settings = ProducerSettings(client=ClientSettings(poll_name_server_interval_ms=interval_ms))
+    async with Producer("shop", NAMESRV, settings, cluster.machine) as producer:
+        assert set(await brokers_of(producer, 4)) == {A}
+        cluster.route("orders", brokers=[second])
+        await world.run_for(ms=interval_ms - 1_000)
+        assert set(await brokers_of(producer, 4)) == {A}
+        await world.run_for(ms=1_500)
+        assert set(await brokers_of(producer, 4)) == {B}

@@ -1,0 +1,155 @@
+"""Settings of brokers, each with another value than its default: what clients see of it."""
+
+import asyncio
+from typing import cast
+
+import pytest
+
+from staticfire.nameserver.server import Nameserver
+from staticfire.nameserver.settings import NameserverSettings
+from staticfire.protocol.limits import FRAME_BYTES_MAX
+from staticfire.protocol.names import TRACE_TOPIC
+from staticfire.protocol.requests.access import ListUsers
+from staticfire.protocol.requests.clients import ConsumerData, GetConsumerList, Heartbeat, HeartbeatData
+from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, LitePullMessage
+from staticfire.protocol.requests.topics import UpdateTopic
+from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.broker_stand import BrokerStand
+from tests.scenarios.replica_set import MASTER, SLAVE, ReplicaSet
+from tests.scenarios.test_access import NO_KEY, SHOP, judging, refused
+
+NO_PERMISSION, NO_TOPIC = 16, 17
+UPDATE_TOPIC = "17"
+
+
+# -- topics and pulls --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+async def test_the_topic_of_traces_has_the_name_of_the_settings(world: SimulatedWorld, is_on: bool) -> None:
+    stand = BrokerStand(world, trace_topic_enable=is_on, msg_trace_topic_name="traces", auto_create_topic_enable=False)
+    await stand.start()
+    assert (await stand.send("traces", b"x")).code == (0 if is_on else NO_TOPIC)
+    assert (await stand.send(TRACE_TOPIC, b"x")).code == NO_TOPIC
+    await stand.close()
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+async def test_whether_lite_pull_consumers_may_pull(world: SimulatedWorld, is_on: bool) -> None:
+    stand = BrokerStand(world, lite_pull_message_enable=is_on)
+    await stand.start()
+    await stand.send("orders", b"x")
+    answer = await stand.ask(LitePullMessage("billing", "orders", 0, 0, 32, FLAG_SUBSCRIPTION, 0, 0, "*"))
+    assert answer.code == (0 if is_on else NO_PERMISSION)
+    assert is_on or "for lite pull consumer" in answer.remark
+    assert (await stand.pull("billing", "orders", 0)).code == 0
+    await stand.close()
+
+
+# -- access ------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_needs_no_signature(world: SimulatedWorld) -> None:
+    asker = await judging(world, authorization_enabled=False, authentication_whitelist=f"38, {UPDATE_TOPIC}")
+    assert (await asker.told(UpdateTopic("orders", 1, 1, 6), None))[0] == 0
+    assert await asker.told(ListUsers(), None) == NO_KEY
+    await asker.close()
+
+
+async def test_what_needs_no_policy(world: SimulatedWorld) -> None:
+    asker = await judging(world, authorization_whitelist=UPDATE_TOPIC)
+    await asker.user()
+    assert (await asker.told(UpdateTopic("orders", 1, 1, 6), SHOP))[0] == 0
+    assert await asker.told(UpdateTopic("orders", 1, 1, 6), None) == NO_KEY
+    assert await asker.told(GetConsumerList("billing"), SHOP) == refused("Group:billing")
+    await asker.close()
+
+
+# -- connections -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("scan_ms", "gone_ms"), [(1_000, 21_000), (50_000, 50_000)])
+async def test_when_a_client_without_heartbeats_is_noticed(world: SimulatedWorld, scan_ms: int, gone_ms: int) -> None:
+    stand = BrokerStand(world, channel_expired_timeout_ms=20_000, channel_scan_interval_ms=scan_ms)
+    began_ms = world.uptime_ms
+    await stand.start()
+    consumer = ConsumerData("billing", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET", [])
+    beat = HeartbeatData(client_id="c1", consumer_data_set=[consumer])
+    assert (await stand.ask(Heartbeat(body=beat))).code == 0
+
+    async def members_at(ms: int) -> list[str]:
+        await world.run_for(ms=ms - (world.uptime_ms - began_ms))
+        answer = await stand.ask(GetConsumerList("billing"))
+        return list(answer.body.consumer_id_list) if answer.code == 0 else []
+
+    assert await members_at(gone_ms - 1_500) == ["c1"]
+    assert await members_at(gone_ms + 1_500) == []
+    await stand.close()
+
+
+class Sender(asyncio.Protocol):
+    """A connection that sends the beginning of a frame."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_closed = True
+
+
+async def began_frame(world: SimulatedWorld, host: str, port: int, size: int) -> Sender:
+    sender = Sender()
+    await world.machine("attacker", "10.0.0.66").network.connect(lambda: sender, host, port, 5_000)
+    sender.transport.write((FRAME_BYTES_MAX - 100).to_bytes(4, "big") + bytes([0, 0, 0, 64]) + bytes(size))
+    return sender
+
+
+async def start_server(world: SimulatedWorld, kind: str, **settings: int) -> tuple[str, int]:
+    """Start a broker or a nameserver with these settings. Return its address."""
+    if kind == "broker":
+        await BrokerStand(world, **settings).start()
+        return "10.0.0.2", 10911
+    machine = world.machine("namesrv", "10.0.0.1")
+    await world.start("namesrv", Nameserver(machine, NameserverSettings(**settings)))  # type: ignore[arg-type]
+    return "10.0.0.1", 9876
+
+
+@pytest.mark.parametrize("kind", ["broker", "nameserver"])
+@pytest.mark.parametrize(("bytes_max", "closed"), [(FRAME_BYTES_MAX, 1), (2 * FRAME_BYTES_MAX, 0)])
+async def test_how_many_bytes_of_incomplete_frames_are_kept(
+    world: SimulatedWorld, kind: str, bytes_max: int, closed: int
+) -> None:
+    host, port = await start_server(world, kind, unfinished_frame_bytes_max=bytes_max)
+    senders = [await began_frame(world, host, port, FRAME_BYTES_MAX * 3 // 5) for _ in range(2)]
+    await world.run_for(seconds=1)
+    assert [sender.is_closed for sender in senders] == [bool(closed), False]
+    for sender in senders:
+        sender.transport.abort()
+
+
+@pytest.mark.parametrize("kind", ["broker", "nameserver"])
+async def test_how_long_a_frame_may_take(world: SimulatedWorld, kind: str) -> None:
+    host, port = await start_server(world, kind, unfinished_frame_ms_max=200_000)
+    sender = await began_frame(world, host, port, 1)
+    await world.run_for(seconds=195)
+    assert not sender.is_closed
+    await world.run_for(seconds=15)
+    assert sender.is_closed
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_slave_starts_with_the_lag_of_its_settings(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open()
+    await pair.restart(SLAVE, replication_lag_ms=7_000)
+    await pair.until_caught_up()
+    await pair.send(b"x")
+    await world.run_for(ms=6_500)
+    assert pair.end(SLAVE) < pair.end(MASTER)
+    await world.run_for(ms=1_000)
+    assert pair.end(SLAVE) == pair.end(MASTER)
+    await pair.close()
