@@ -28,6 +28,43 @@ async def test_how_many_bytes_share_a_request(world: SimulatedWorld, bytes_max: 
     assert cluster.brokers[0].journal.sizes == sizes * 2
 
 
+async def test_how_many_messages_share_a_request(world: SimulatedWorld) -> None:
+    cluster = await fake_cluster(world)
+    settings = ProducerSettings(gathered_messages_max=10)
+    async with Producer("shop", NAMESRV, settings, cluster.machine) as producer:
+        await producer.send_many([Message("orders", b"%d" % number) for number in range(25)])
+    assert cluster.brokers[0].journal.sizes == [10, 10, 5]
+
+
+async def test_how_much_effort_goes_into_compression(world: SimulatedWorld) -> None:
+    cluster = await fake_cluster(world)
+    body = b"".join(b"%d;" % (number * number) for number in range(20_000))
+    for level in (1, 5, 9):
+        async with Producer("shop", NAMESRV, ProducerSettings(compress_level=level), cluster.machine) as producer:
+            await producer.send(Message("orders", body))
+    sizes = [len(sent) for sent in cluster.bodies]
+    assert len(set(sizes)) == 3
+    assert sizes[0] == max(sizes) < len(body)
+
+
+@pytest.mark.parametrize(("token", "is_sent"), [("", False), ("of-a-cloud", True)])
+async def test_a_security_token_is_part_of_each_request(world: SimulatedWorld, token: str, is_sent: bool) -> None:
+    cluster = await fake_cluster(world)
+    client = ClientSettings(protocol="rocketmq", access_key="shop", secret_key="s3cret", security_token=token)
+    async with Producer("shop", NAMESRV, ProducerSettings(client=client), cluster.machine) as producer:
+        await producer.send(Message("orders", b"first"))
+        connection = producer.client.pool.open_connection(cluster.brokers[0].address)
+        assert connection is not None
+        assert connection.transport is not None
+        written = bytearray()
+        write = connection.transport.write
+        connection.transport.write = lambda data: (written.extend(data), write(data))[1]  # type: ignore[method-assign]
+        await producer.send(Message("orders", b"second"))
+        connection.transport.write = write  # type: ignore[method-assign]
+    assert b"second" in written
+    assert (b'"SecurityToken":"of-a-cloud"' in written) is is_sent
+
+
 async def test_how_many_single_sends_are_under_way(world: SimulatedWorld) -> None:
     cluster = await fake_cluster(world)
     broker = cluster.brokers[0]

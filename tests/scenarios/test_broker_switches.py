@@ -11,14 +11,16 @@ from staticfire.protocol.limits import FRAME_BYTES_MAX
 from staticfire.protocol.names import TRACE_TOPIC
 from staticfire.protocol.requests.access import ListUsers
 from staticfire.protocol.requests.clients import ConsumerData, GetConsumerList, Heartbeat, HeartbeatData
-from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, LitePullMessage
+from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
+from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, LitePullMessage, PullMessage
 from staticfire.protocol.requests.topics import UpdateTopic
+from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
-from tests.scenarios.broker_stand import BrokerStand
+from tests.scenarios.broker_stand import ADDRESS, BrokerStand
 from tests.scenarios.replica_set import MASTER, SLAVE, ReplicaSet
 from tests.scenarios.test_access import NO_KEY, SHOP, judging, refused
 
-NO_PERMISSION, NO_TOPIC = 16, 17
+FLUSH_DISK_TIMEOUT, NO_PERMISSION, NO_TOPIC = 10, 16, 17
 UPDATE_TOPIC = "17"
 
 
@@ -43,6 +45,20 @@ async def test_whether_lite_pull_consumers_may_pull(world: SimulatedWorld, is_on
     assert answer.code == (0 if is_on else NO_PERMISSION)
     assert is_on or "for lite pull consumer" in answer.remark
     assert (await stand.pull("billing", "orders", 0)).code == 0
+    await stand.close()
+
+
+@pytest.mark.parametrize("hold_ms", [3_000, 50_000])
+async def test_how_long_a_pull_is_held_at_most(world: SimulatedWorld, hold_ms: int) -> None:
+    stand = BrokerStand(world, hold_ms_max=hold_ms)
+    await stand.start()
+    await stand.put_topic("orders")
+    client = ConnectionPool(world.machine("other", "10.0.0.8"))
+    pull = PullMessage("billing", "orders", 0, 0, 32, FLAG_SUBSCRIPTION | FLAG_SUSPEND, 0, 100_000, "*")
+    began_ms = world.uptime_ms
+    await client.ask(ADDRESS, pull, 120_000)
+    assert hold_ms <= world.uptime_ms - began_ms <= hold_ms + 500
+    await client.close()
     await stand.close()
 
 
@@ -138,6 +154,37 @@ async def test_how_long_a_frame_may_take(world: SimulatedWorld, kind: str) -> No
     assert not sender.is_closed
     await world.run_for(seconds=15)
     assert sender.is_closed
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("timeout_ms", "code"), [(2_000, FLUSH_DISK_TIMEOUT), (9_000, 0)])
+async def test_how_long_a_send_waits_for_the_disk(world: SimulatedWorld, timeout_ms: int, code: int) -> None:
+    stand = BrokerStand(world, flush_disk_type="SYNC_FLUSH", sync_flush_timeout=timeout_ms)
+    await stand.start()
+    assert (await stand.send("orders", b"1")).code == 0
+    world.disk("broker-a").sync_ms = 6_000
+    began_ms = world.uptime_ms
+    assert (await stand.send("orders", b"2")).code == code
+    assert world.uptime_ms - began_ms <= (timeout_ms if code else 6_000) + 200
+    world.disk("broker-a").sync_ms = 0
+    await stand.close()
+
+
+@pytest.mark.parametrize(("interval_ms", "kept"), [(2_000, 1), (60_000, -1)])
+async def test_how_often_offsets_are_saved(world: SimulatedWorld, interval_ms: int, kept: int) -> None:
+    stand = BrokerStand(world, flush_consumer_offset_interval=interval_ms)
+    await stand.start()
+    await stand.put_group("billing")
+    await stand.send("orders", b"1")
+    await world.run_for(seconds=9)
+    assert (await stand.ask(UpdateConsumerOffset("billing", "orders", 0, 1))).code == 0
+    await world.run_for(seconds=3)
+    await stand.kill_and_start()
+    answer = await stand.ask(QueryConsumerOffset("billing", "orders", 0, set_zero_if_not_found=False))
+    assert (answer.offset if answer.code == 0 else -1) == kept
+    await stand.close()
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------

@@ -3,12 +3,17 @@
 import pytest
 
 from staticfire.client import (
+    ByConfig,
     ClientSettings,
     ConsumeFromWhere,
+    LitePullConsumer,
     Message,
     MessageModel,
+    MessageQueue,
     Producer,
     ProducerSettings,
+    PullConsumer,
+    PullSettings,
     SimpleConsumer,
     SimpleSettings,
 )
@@ -16,7 +21,8 @@ from staticfire.protocol.errors import AnswerTimeout, StaticfireError
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Shop
-from tests.scenarios.polling import lite_pull, poll_all
+from tests.scenarios.logged import LogLine
+from tests.scenarios.polling import QUEUE, lite_pull, poll_all
 from tests.scenarios.test_lite_pull import waiting
 
 FIRST, TIMESTAMP = ConsumeFromWhere.FIRST_OFFSET, ConsumeFromWhere.TIMESTAMP
@@ -46,6 +52,66 @@ async def test_how_far_a_polling_program_pulls_ahead(world: SimulatedWorld, shop
         await world.run_for(seconds=5)
         assert await waiting(shop, GROUP) == pulled
         assert len(await poll_all(consumer, 800)) == 800
+
+
+async def test_how_many_bytes_of_a_queue_wait_to_be_polled(world: SimulatedWorld, shop: Shop) -> None:
+    for _ in range(40):
+        await shop.send(bytes(200_000), queue=0)
+    consumer = lite_pull(shop, "one", consume_from_where=FIRST, pull_threshold_size_for_queue_mib=1, pull_batch_size=1)
+    await polling(consumer, world, seconds=5)
+    assert await waiting(shop, GROUP) == 11
+    await world.stop("one")
+
+
+@pytest.mark.parametrize(("held_ms", "timeout_ms"), [(1_000, 3_000), (1_000, 60_000)])
+async def test_how_long_a_pull_of_a_polling_program_waits(
+    world: SimulatedWorld, shop: Shop, logged: list[LogLine], held_ms: int, timeout_ms: int
+) -> None:
+    consumer = lite_pull(shop, "one", broker_suspend_max_ms=held_ms, pull_timeout_ms=timeout_ms)
+    await polling(consumer, world, seconds=0)
+    world.freeze("broker-a")
+    await world.run_for(ms=timeout_ms - held_ms - 100)
+    assert not [line for line in logged if line.event == "pull_failed"]
+    await world.run_for(ms=held_ms + 200)
+    assert [line for line in logged if line.event == "pull_failed"]
+    world.thaw("broker-a")
+    await world.stop("one")
+
+
+async def test_how_long_a_broker_holds_a_pull_of_a_polling_program(world: SimulatedWorld) -> None:
+    shop = await Shop(world, broker_settings={"record_requests": True}).open()
+    consumer = lite_pull(shop, "one", broker_suspend_max_ms=2_000)
+    await polling(consumer, world, seconds=50)
+    pulls = await shop.admin.requests("LITE_PULL_MESSAGE", group=GROUP, topic=TOPIC, queue_id=3)
+    assert 23 <= len(pulls) <= 26
+    await world.stop("one")
+    await shop.close()
+
+
+@pytest.mark.parametrize(("offset_ms", "count"), [(2_000, 0), (5_000, 4)])
+async def test_how_long_a_slow_broker_may_take_to_tell_an_offset_to_a_polling_program(
+    world: SimulatedWorld, offset_ms: int, count: int
+) -> None:
+    shop = await Shop(world).open()
+    consumer = lite_pull(shop, "one", offset_timeout_ms=offset_ms)
+    world.set_link("one", "broker-a", LinkQuality(delay_ms=1_400))
+    await polling(consumer, world, seconds=60)
+    assert len([queue for queue in consumer.assignment if queue.topic == TOPIC]) == count
+    await shop.close()
+
+
+async def test_how_queues_are_shared_by_polling_programs(world: SimulatedWorld, shop: Shop) -> None:
+    one = lite_pull(shop, "one", allocate_strategy=ByConfig([QUEUE]))
+    await polling(one, world, seconds=1)
+    assert one.assignment == [QUEUE]
+    await world.stop("one")
+
+
+async def polling(consumer: LitePullConsumer, world: SimulatedWorld, seconds: float) -> None:
+    """Start a program that subscribes, and doesn't poll yet."""
+    consumer.subscribe(TOPIC)
+    await world.start("one", consumer)
+    await world.run_for(seconds=seconds)
 
 
 @pytest.mark.parametrize(("pause_ms", "left"), [(50, 20), (100_000, 13)])
@@ -145,6 +211,50 @@ def receiver(shop: Shop, **settings: int) -> SimpleConsumer:
     consumer = SimpleConsumer(GROUP, shop.namesrv, chosen, shop.world.machine("one", host="10.0.5.1"))
     consumer.subscribe(TOPIC)
     return consumer
+
+
+async def test_what_a_receive_asks_for_by_itself(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.send(*[b"%d" % number for number in range(5)], queue=0)
+    async with receiver(shop, max_messages=2, invisible_ms=12_000, await_ms=3_000) as consumer:
+        assert [len(await consumer.receive()) for _ in range(3)] == [2, 2, 1]
+        began_ms = world.uptime_ms
+        assert await consumer.receive() == []
+        assert 3_000 <= world.uptime_ms - began_ms <= 3_200
+        await world.run_for(ms=11_500 - (world.uptime_ms - began_ms))
+        assert await consumer.receive(await_ms=0) == []
+        await world.run_for(ms=1_000)
+        assert len(await consumer.receive()) == 2
+
+
+# -- pull consumers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+async def test_how_long_a_question_for_an_offset_waits(world: SimulatedWorld, shop: Shop, is_slow: bool) -> None:
+    settings = PullSettings(offset_timeout_ms=5_500 if is_slow else 8_000)
+    async with PullConsumer(GROUP, shop.namesrv, settings, world.machine("one", host="10.0.5.1")) as consumer:
+        assert await consumer.max_offset(QUEUE) == 0
+        world.set_link("one", "broker-a", LinkQuality(delay_ms=3_000))
+        if is_slow:
+            with pytest.raises(AnswerTimeout):
+                await consumer.max_offset(QUEUE)
+        else:
+            assert await consumer.max_offset(QUEUE) == 0
+
+
+async def test_how_often_a_message_is_sent_back_before_it_is_dead(world: SimulatedWorld, shop: Shop) -> None:
+    await shop.send(b"bad", queue=0)
+    retries = MessageQueue(f"%RETRY%{GROUP}", "broker-a", 0)
+    settings = PullSettings(max_reconsume_times=2)
+    async with PullConsumer(GROUP, shop.namesrv, settings, world.machine("one", host="10.0.5.1")) as consumer:
+        [message] = (await consumer.pull(QUEUE, 0)).messages
+        for number in range(2):
+            await consumer.send_back(message, delay_level=1)
+            await world.run_for(seconds=2)
+            [message] = (await consumer.pull(retries, number)).messages
+        await consumer.send_back(message, delay_level=1)
+        await world.run_for(seconds=2)
+    assert sum(shop.ends(f"%DLQ%{GROUP}").values()) == 1
 
 
 # -- all clients -------------------------------------------------------------------------------------------------------

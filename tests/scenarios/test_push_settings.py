@@ -9,7 +9,7 @@ from staticfire.client import ClientSettings, ConsumeFromWhere, ConsumeStatus, M
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.simulation.world import LinkQuality, SimulatedWorld
-from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop, later, taking
+from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop, forever, later, taking
 from tests.scenarios.logged import LogLine
 from tests.scenarios.ordering import Ordering, own
 from tests.scenarios.polling import QUEUE
@@ -129,6 +129,73 @@ async def test_how_soon_a_full_queue_is_pulled_again(
         await world.run_for(ms=50)
         lowest = min(lowest, consumer.cached[QUEUE])
     assert lowest == cached
+
+
+@pytest.mark.parametrize(
+    ("settings", "cached"),
+    [
+        ({}, 40),
+        ({"pull_threshold_for_queue": 15}, 16),
+        ({"pull_threshold_size_for_queue_mib": 1}, 11),
+        ({"pull_threshold_for_topic": 120}, 13),
+        ({"pull_threshold_size_for_topic_mib": 12}, 11),
+        ({"consume_concurrently_max_span": 20}, 22),
+    ],
+    ids=lambda value: next(iter(value), "default") if isinstance(value, dict) else "",
+)
+async def test_how_much_of_a_queue_is_cached(
+    world: SimulatedWorld, shop: Shop, settings: dict[str, int], cached: int
+) -> None:
+    """The limits of a topic are divided among the ten queues of this consumer: eight, and two for retries."""
+    for _ in range(40):
+        await shop.send(bytes(200_000), queue=0)
+    consumer = await shop.start(
+        "one", forever, consume_from_where=FIRST, await_termination_ms=0, pull_batch_size=1, **settings
+    )
+    await world.run_for(seconds=5)
+    assert consumer.cached[QUEUE] == cached
+    world.kill("one")
+
+
+@pytest.mark.parametrize("timeout_ms", [3_000, 60_000])
+async def test_how_long_a_pull_waits_for_its_response(
+    world: SimulatedWorld, shop: Shop, logged: list[LogLine], timeout_ms: int
+) -> None:
+    await shop.start("one", pull_timeout_ms=timeout_ms, broker_suspend_max_ms=1_000)
+    world.freeze("broker-a")
+    await world.run_for(ms=timeout_ms - 1_100)
+    assert not failures(logged)
+    await world.run_for(ms=1_200)
+    assert failures(logged)
+    world.thaw("broker-a")
+
+
+def failures(logged: list[LogLine]) -> list[object]:
+    return [
+        line.fields["kind"] for line in logged if line.event == "pull_failed" and line.fields["queue"] == str(QUEUE)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("client", "settings", "count"),
+    [
+        ({}, {}, 4),
+        ({"mq_client_api_timeout_ms": 2_000}, {}, 0),
+        ({}, {"offset_timeout_ms": 2_000}, 0),
+    ],
+    ids=["default", "less for members", "less for offsets"],
+)
+async def test_how_long_a_slow_broker_may_take_to_answer_a_new_member(
+    world: SimulatedWorld, client: dict[str, int], settings: dict[str, int], count: int
+) -> None:
+    shop = await Shop(world).open()
+    shop.settings = ClientSettings(**client)  # type: ignore[arg-type]
+    consumer = shop.consumer("one", **settings)
+    world.set_link("one", "broker-a", LinkQuality(delay_ms=1_400))
+    await world.start("one", consumer)
+    await world.run_for(seconds=60)
+    assert len(own(consumer)) == count
+    await shop.close()
 
 
 @pytest.mark.parametrize("pause_ms", [500, 40_000])
