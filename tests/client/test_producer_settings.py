@@ -1,6 +1,7 @@
 """Settings of producers, each with another value than its default: what brokers and programs see of it."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -58,11 +59,31 @@ async def test_a_security_token_is_part_of_each_request(world: SimulatedWorld, t
         assert connection.transport is not None
         written = bytearray()
         write = connection.transport.write
-        connection.transport.write = lambda data: (written.extend(data), write(data))[1]  # type: ignore[method-assign]
+
+        def recorded(data: bytes) -> None:
+            written.extend(data)
+            write(data)
+
+        connection.transport.write = recorded  # type: ignore[method-assign, assignment]
         await producer.send(Message("orders", b"second"))
         connection.transport.write = write  # type: ignore[method-assign]
     assert b"second" in written
     assert (b'"SecurityToken":"of-a-cloud"' in written) is is_sent
+
+
+async def test_how_many_requests_are_under_way(world: SimulatedWorld) -> None:
+    cluster = await fake_cluster(world)
+    broker = cluster.brokers[0]
+    async with Producer("shop", NAMESRV, ProducerSettings(in_flight_gathered_max=2), cluster.machine) as producer:
+        broker.hold = True
+        sends = []
+        for number in range(10):
+            sends.append(producer.post(Message("orders", b"%d" % number)))
+            await world.run_for(ms=5)
+        assert broker.journal.sizes == [1, 1]
+        broker.release()
+        await asyncio.gather(*sends)
+    assert broker.journal.sizes == [1, 1, 8]
 
 
 async def test_how_many_single_sends_are_under_way(world: SimulatedWorld) -> None:
@@ -120,7 +141,7 @@ async def test_when_the_detector_takes_a_broker_for_reachable(
         assert world.uptime_ms - began_ms < 10_000
 
 
-def detecting(**settings: int) -> ProducerSettings:
+def detecting(**settings: Any) -> ProducerSettings:
     return ProducerSettings(
         client=ClientSettings(client_ip="10.0.2.1"), send_latency_fault_enable=True, start_detector_enable=True,
         **settings,

@@ -35,7 +35,7 @@ QUEUE = MessageQueue("orders", "broker-a", 0)
     ],
 )
 async def test_how_long_a_pull_waits_for_a_broker_that_takes_five_seconds(
-    world: SimulatedWorld, settings: dict[str, int], wait_ms: int, comes: bool
+    world: SimulatedWorld, settings: dict[str, Any], wait_ms: int, comes: bool
 ) -> None:
     cluster = await fake_cluster(world)
     async with PullConsumer("report", NAMESRV, PullSettings(**settings), cluster.machine) as consumer:

@@ -13,11 +13,15 @@ from staticfire.protocol.requests.access import ListUsers
 from staticfire.protocol.requests.clients import ConsumerData, GetConsumerList, Heartbeat, HeartbeatData
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, FLAG_SUSPEND, LitePullMessage, PullMessage
+from staticfire.protocol.requests.routes import DeleteTopicInNameserver, GetRoute
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.broker_stand import ADDRESS, BrokerStand
-from tests.scenarios.replica_set import MASTER, SLAVE, ReplicaSet
+from tests.scenarios.consuming import TOPIC, Shop
+from tests.scenarios.ordering import own
+from tests.scenarios.replica_set import MASTER, SLAVE, ReplicaSet, address_of
+from tests.scenarios.simulated_cluster import NAMESRV
 from tests.scenarios.test_access import NO_KEY, SHOP, judging, refused
 
 FLUSH_DISK_TIMEOUT, NO_PERMISSION, NO_TOPIC = 10, 16, 17
@@ -200,3 +204,52 @@ async def test_a_slave_starts_with_the_lag_of_its_settings(world: SimulatedWorld
     await world.run_for(ms=1_000)
     assert pair.end(SLAVE) == pair.end(MASTER)
     await pair.close()
+
+
+async def test_a_slave_without_a_nameserver_copies_from_the_address_of_its_settings(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open()
+    await world.stop(SLAVE)
+    await pair.start(SLAVE, namesrv_addr="", ha_master_address=address_of(MASTER))
+    await pair.send(b"x")
+    await pair.until_caught_up()
+    assert await pair.bodies(SLAVE) == [b"x"]
+    await pair.close()
+
+
+# -- nameservers and groups --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("period_ms", [10_000, 90_000])
+async def test_how_often_a_broker_registers_all_its_topics(world: SimulatedWorld, period_ms: int) -> None:
+    """A nameserver that has forgotten a topic knows it again."""
+    shop = await Shop(world, broker_settings={"register_name_server_period": period_ms}).open()
+    await world.run_for(ms=period_ms)
+    pool = shop.producer.client.pool
+    assert (await pool.ask(NAMESRV, DeleteTopicInNameserver(TOPIC))).code == 0
+    deleted_ms = world.uptime_ms
+
+    async def is_known() -> bool:
+        return bool((await pool.ask(NAMESRV, GetRoute(TOPIC))).code == 0)
+
+    assert not await is_known()
+    while not await is_known():
+        await world.run_for(ms=1_000)
+    assert period_ms / 2 < world.uptime_ms - deleted_ms <= period_ms + 1_000
+    await shop.close()
+
+
+@pytest.mark.parametrize(("is_on", "shares"), [(True, [2, 2, 2]), (False, [4, 4, 2])])
+async def test_whether_members_are_notified_of_each_other(
+    world: SimulatedWorld, is_on: bool, shares: list[int]
+) -> None:
+    """Without it, a member notices another one when it rebalances by itself, every 20 s."""
+    shop = await Shop(world, broker_settings={"notify_consumer_ids_changed_enable": is_on}).open()
+    one = await shop.start("one")
+    await world.run_for(seconds=3)
+    await shop.start("two")
+    found = []
+    for seconds in (1, 14, 6):
+        await world.run_for(seconds=seconds)
+        found.append(len(own(one)))
+    assert found == shares
+    await shop.close()

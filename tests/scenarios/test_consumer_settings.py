@@ -1,5 +1,7 @@
 """Settings of lite pull consumers, of simple consumers and of all clients, each with another value than its default."""
 
+from typing import Any
+
 import pytest
 
 from staticfire.client import (
@@ -36,7 +38,11 @@ async def test_a_polling_group_starts_at_the_time_of_the_settings(world: Simulat
     await world.run_for(minutes=5)
     since_ms = world.machine("shop").clock.wall_ms()
     await shop.send(b"after", queue=0)
-    starts = {"consume_from_where": TIMESTAMP, "consume_timestamp_ms": since_ms, "skip_young_history": True}
+    starts: dict[str, Any] = {
+        "consume_from_where": TIMESTAMP,
+        "consume_timestamp_ms": since_ms,
+        "skip_young_history": True,
+    }
     consumer = lite_pull(shop, "one", **starts)
     consumer.subscribe(TOPIC)
     async with consumer:
@@ -176,7 +182,7 @@ async def test_how_soon_a_refused_pull_of_a_polling_program_is_tried_again(
 
 
 @pytest.mark.parametrize("settings", [{}, {"hold_margin_ms": 500}], ids=["default", "shorter"])
-async def test_how_long_a_receive_waits_for_a_slow_broker(world: SimulatedWorld, settings: dict[str, int]) -> None:
+async def test_how_long_a_receive_waits_for_a_slow_broker(world: SimulatedWorld, settings: dict[str, Any]) -> None:
     shop = await Shop(world).open(queues=1)
     async with receiver(shop, **settings) as consumer:
         assert await consumer.receive(await_ms=100) == []
@@ -193,7 +199,7 @@ async def test_how_long_a_receive_waits_for_a_slow_broker(world: SimulatedWorld,
 
 @pytest.mark.parametrize("settings", [{}, {"ack_timeout_ms": 1_500}], ids=["default", "shorter"])
 async def test_how_long_an_acknowledgement_waits_for_a_slow_broker(
-    world: SimulatedWorld, shop: Shop, settings: dict[str, int]
+    world: SimulatedWorld, shop: Shop, settings: dict[str, Any]
 ) -> None:
     await shop.send(b"1", queue=0)
     async with receiver(shop, **settings) as consumer:
@@ -206,8 +212,8 @@ async def test_how_long_an_acknowledgement_waits_for_a_slow_broker(
             await consumer.ack(message)
 
 
-def receiver(shop: Shop, **settings: int) -> SimpleConsumer:
-    chosen = SimpleSettings(client=shop.settings, consume_from_where=FIRST, **settings)  # type: ignore[arg-type]
+def receiver(shop: Shop, **settings: Any) -> SimpleConsumer:
+    chosen = SimpleSettings(client=shop.settings, consume_from_where=FIRST, **settings)
     consumer = SimpleConsumer(GROUP, shop.namesrv, chosen, shop.world.machine("one", host="10.0.5.1"))
     consumer.subscribe(TOPIC)
     return consumer

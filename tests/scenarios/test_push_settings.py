@@ -88,7 +88,7 @@ async def test_when_a_message_is_consumed_again_that_no_broker_takes_back(world:
     ids=["renewed", "renewed late", "trusted longer"],
 )
 async def test_a_lock_is_trusted_until_it_must_be_renewed(
-    world: SimulatedWorld, group: Ordering, settings: dict[str, int], heard_ms: int
+    world: SimulatedWorld, group: Ordering, settings: dict[str, Any], heard_ms: int
 ) -> None:
     """A message that comes 40 s after the start waits for the next renewal if the lock isn't trusted any more."""
     began_ms = world.uptime_ms
@@ -101,7 +101,7 @@ async def test_a_lock_is_trusted_until_it_must_be_renewed(
 
 @pytest.mark.parametrize(("settings", "count"), [({}, 0), ({"lock_timeout_ms": 2_500}, 4)], ids=["default", "longer"])
 async def test_how_long_a_broker_may_take_to_lock_queues(
-    world: SimulatedWorld, group: Ordering, settings: dict[str, int], count: int
+    world: SimulatedWorld, group: Ordering, settings: dict[str, Any], count: int
 ) -> None:
     consumer = group.consumer("one", **settings)
     world.set_link("one", "broker-a", LinkQuality(delay_ms=600))
@@ -144,7 +144,7 @@ async def test_how_soon_a_full_queue_is_pulled_again(
     ids=lambda value: next(iter(value), "default") if isinstance(value, dict) else "",
 )
 async def test_how_much_of_a_queue_is_cached(
-    world: SimulatedWorld, shop: Shop, settings: dict[str, int], cached: int
+    world: SimulatedWorld, shop: Shop, settings: dict[str, Any], cached: int
 ) -> None:
     """The limits of a topic are divided among the ten queues of this consumer: eight, and two for retries."""
     for _ in range(40):
@@ -186,7 +186,7 @@ def failures(logged: list[LogLine]) -> list[object]:
     ids=["default", "less for members", "less for offsets"],
 )
 async def test_how_long_a_slow_broker_may_take_to_answer_a_new_member(
-    world: SimulatedWorld, client: dict[str, int], settings: dict[str, int], count: int
+    world: SimulatedWorld, client: dict[str, Any], settings: dict[str, Any], count: int
 ) -> None:
     shop = await Shop(world).open()
     shop.settings = ClientSettings(**client)  # type: ignore[arg-type]
@@ -220,6 +220,18 @@ async def test_after_how_long_a_queue_without_a_new_pull_counts_as_stuck(
     dropped = {str(line.fields["queue"]) for line in logged if line.event == "queue_dropped"}
     assert (str(QUEUE) in dropped) is is_dropped
     await shop.close()
+
+
+@pytest.mark.parametrize(("posts", "count"), [(False, 0), (True, 8)])
+async def test_whose_subscription_counts_for_a_pull(world: SimulatedWorld, shop: Shop, posts: bool, count: int) -> None:
+    """Members of one group that want different tags: the last heartbeat counts, or that of the pull."""
+    await shop.start("one", expression="a", post_subscription_when_pull=posts)
+    await world.run_for(seconds=1)
+    await shop.start("two", expression="b")
+    await world.run_for(seconds=25)
+    await shop.producer.send_many([Message(TOPIC, b"x", tags="a") for _ in range(16)])
+    await world.run_for(seconds=5)
+    assert len(shop.bodies_of("one")) == count
 
 
 # -- progress ----------------------------------------------------------------------------------------------------------
