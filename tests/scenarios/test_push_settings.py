@@ -189,7 +189,7 @@ async def test_how_long_a_slow_broker_may_take_to_answer_a_new_member(
     world: SimulatedWorld, client: dict[str, Any], settings: dict[str, Any], count: int
 ) -> None:
     shop = await Shop(world).open()
-    shop.settings = ClientSettings(**client)  # type: ignore[arg-type]
+    shop.settings = ClientSettings(**client)
     consumer = shop.consumer("one", **settings)
     world.set_link("one", "broker-a", LinkQuality(delay_ms=1_400))
     await world.start("one", consumer)
