@@ -93,3 +93,15 @@ async def test_when_an_idle_connection_is_closed(world: SimulatedWorld, idle_ms:
         assert not client.closed.is_set()
         await world.run_for(ms=3_000 + LOOK_MS)
         assert client.goodbye == (H2Code.NO_ERROR, b"idle")
+
+
+@pytest.mark.parametrize(("settings", "closed"), [({}, False), ({"connections_max": 3}, True)])
+async def test_how_many_connections_there_may_be(world: SimulatedWorld, settings: dict[str, int], closed: bool) -> None:
+    """The oldest connection without calls makes room for a new one."""
+    async with client_of_proxy(world, **settings) as oldest:
+        machine = world.machine("client", "10.0.0.40")
+        others = [await H2Client.connect(machine, PORT, HOST) for _ in range(3)]
+        await world.run_for(ms=100)
+        assert [each.closed.is_set() for each in (oldest, *others)] == [closed, False, False, False]
+        for each in others:
+            each.transport.abort()

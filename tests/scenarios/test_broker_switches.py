@@ -7,6 +7,7 @@ import pytest
 
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
+from staticfire.protocol.errors import ConnectFailed
 from staticfire.protocol.limits import FRAME_BYTES_MAX
 from staticfire.protocol.names import TRACE_TOPIC
 from staticfire.protocol.requests.access import ListUsers
@@ -104,6 +105,20 @@ async def test_when_a_client_without_heartbeats_is_noticed(world: SimulatedWorld
 
     assert await members_at(gone_ms - 1_500) == ["c1"]
     assert await members_at(gone_ms + 1_500) == []
+    await stand.close()
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+async def test_whether_the_second_port_is_served(world: SimulatedWorld, is_on: bool) -> None:
+    stand = BrokerStand(world, vip_port_enable=is_on)
+    await stand.start()
+    client = ConnectionPool(world.machine("other", "10.0.0.8"))
+    if is_on:
+        assert (await client.ask("10.0.0.2:10909", GetConsumerList("billing"))).code == 1
+    else:
+        with pytest.raises(ConnectFailed):
+            await client.ask("10.0.0.2:10909", GetConsumerList("billing"))
+    await client.close()
     await stand.close()
 
 

@@ -283,6 +283,22 @@ async def test_how_soon_a_rebalance_may_follow_another(world: SimulatedWorld, sh
     assert len(own(one)) < 4
 
 
+@pytest.mark.parametrize("interval_ms", [4_000, 60_000])
+async def test_how_often_members_rebalance_by_themselves(world: SimulatedWorld, interval_ms: int) -> None:
+    """Brokers don't notify them, so a member notices another one only then."""
+    client = ClientSettings(rebalance_interval_ms=interval_ms)
+    shop = await Shop(world, client, {"notify_consumer_ids_changed_enable": False}).open()
+    one = await shop.start("one")
+    began_ms = world.uptime_ms
+    await world.run_for(ms=500)
+    await shop.start("two")
+    await world.run_for(ms=interval_ms - 200 - (world.uptime_ms - began_ms))
+    assert len(own(one)) == 4
+    await world.run_for(ms=700)
+    assert len(own(one)) == 2
+    await shop.close()
+
+
 @pytest.mark.parametrize("shop", [ClientSettings(rebalance_retry_ms=9_000)], indirect=True)
 async def test_how_soon_a_topic_is_looked_for_again(world: SimulatedWorld, shop: Shop) -> None:
     began_ms = world.uptime_ms
