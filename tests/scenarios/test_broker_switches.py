@@ -5,6 +5,7 @@ from typing import cast
 
 import pytest
 
+from staticfire.client import Message, Producer, ProducerSettings
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import ConnectFailed
@@ -30,6 +31,16 @@ UPDATE_TOPIC = "17"
 
 
 # -- topics and pulls --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("allowed", "wanted", "queues"), [(3, 16, 3), (12, 16, 12), (12, 5, 5)])
+async def test_how_many_queues_a_new_topic_gets(world: SimulatedWorld, allowed: int, wanted: int, queues: int) -> None:
+    shop = await Shop(world, broker_settings={"default_topic_queue_nums": allowed}).open()
+    settings = ProducerSettings(default_topic_queue_nums=wanted)
+    async with Producer("other", NAMESRV, settings, world.machine("other", host="10.0.2.9")) as producer:
+        await producer.send(Message("bills", b"1"))
+    assert len(shop.ends("bills")) == queues
+    await shop.close()
 
 
 @pytest.mark.parametrize("is_on", [True, False])
