@@ -64,9 +64,18 @@ async def test_whether_lite_pull_consumers_may_pull(world: SimulatedWorld, is_on
     await stand.close()
 
 
-@pytest.mark.parametrize("hold_ms", [3_000, 50_000])
-async def test_how_long_a_pull_is_held_at_most(world: SimulatedWorld, hold_ms: int) -> None:
-    stand = BrokerStand(world, hold_ms_max=hold_ms)
+@pytest.mark.parametrize(
+    ("settings", "hold_ms"),
+    [
+        ({"hold_ms_max": 3_000}, 3_000),
+        ({"hold_ms_max": 50_000}, 50_000),
+        ({"long_polling_enable": False}, 1_000),
+        ({"long_polling_enable": False, "short_polling_time_mills": 4_000}, 4_000),
+    ],
+    ids=["shorter", "longer", "short polling", "longer short polling"],
+)
+async def test_how_long_a_pull_is_held_at_most(world: SimulatedWorld, settings: dict[str, int], hold_ms: int) -> None:
+    stand = BrokerStand(world, **settings)
     await stand.start()
     await stand.put_topic("orders")
     client = ConnectionPool(world.machine("other", "10.0.0.8"))
@@ -199,6 +208,17 @@ async def test_how_long_a_send_waits_for_the_disk(world: SimulatedWorld, timeout
     assert (await stand.send("orders", b"2")).code == code
     assert world.uptime_ms - began_ms <= (timeout_ms if code else 6_000) + 200
     world.disk("broker-a").sync_ms = 0
+    await stand.close()
+
+
+@pytest.mark.parametrize(("interval_ms", "is_written"), [(2_000, True), (60_000, False)])
+async def test_how_often_queues_are_written(world: SimulatedWorld, interval_ms: int, is_written: bool) -> None:
+    stand = BrokerStand(world, flush_interval_consume_queue=interval_ms)
+    await stand.start()
+    await stand.send("orders", b"1")
+    await world.run_for(seconds=5)
+    paths = [path for path in world.disk("broker-a").files if "/consumequeue/" in path and "orders" in path]
+    assert bool(paths) is is_written
     await stand.close()
 
 
