@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from staticfire.client import ClientSettings, Message, Producer, ProducerSettings
+from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.errors import StaticfireError
 from staticfire.simulation.world import SimulatedWorld
 from staticfire.simulation.world.link import LinkQuality
 from tests.client.peers import NAMESRV, FakeBroker, FakeCluster, fake_cluster, rocketmq
@@ -97,6 +99,18 @@ async def test_how_many_single_sends_are_under_way(world: SimulatedWorld) -> Non
         broker.release()
         await asyncio.gather(*sends)
     assert broker.journal.bodies == [b"%d" % number for number in range(10)]
+
+
+@pytest.mark.parametrize("retries", [0, 1, 4])
+async def test_how_often_a_refused_message_is_sent_again(world: SimulatedWorld, retries: int) -> None:
+    cluster = await fake_cluster(world, brokers=2)
+    for broker in cluster.brokers:
+        broker.verdict = lambda _: int(ResponseCode.SYSTEM_BUSY)
+    settings = ProducerSettings(retry_times_when_send_failed=retries)
+    async with Producer("shop", NAMESRV, settings, cluster.machine) as producer:
+        with pytest.raises(StaticfireError, match="SYSTEM_BUSY"):
+            await producer.send(Message("orders", b"x"))
+    assert len(cluster.bodies) == retries + 1
 
 
 @pytest.mark.parametrize("avoid_ms", [500, 10_000])

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from staticfire.client import ClientSettings, ConsumeFromWhere, ConsumeStatus, Message
+from staticfire.client import ClientSettings, ConsumeFromWhere, ConsumeStatus, Message, OrderedStatus
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.simulation.world import LinkQuality, SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop, forever, later, taking
 from tests.scenarios.logged import LogLine
-from tests.scenarios.ordering import Ordering, own
+from tests.scenarios.ordering import SUSPEND, Ordering, Turn, own
 from tests.scenarios.polling import QUEUE
 
 FIRST, TIMESTAMP = ConsumeFromWhere.FIRST_OFFSET, ConsumeFromWhere.TIMESTAMP
@@ -108,6 +108,20 @@ async def test_how_long_a_broker_may_take_to_lock_queues(
     await world.start("one", consumer)
     await world.run_for(seconds=20)
     assert len(own(consumer)) == count
+
+
+@pytest.mark.parametrize("pause_ms", [200, 9_000])
+async def test_how_long_a_queue_pauses_whose_listener_wants_that(
+    world: SimulatedWorld, group: Ordering, pause_ms: int
+) -> None:
+    async def suspend_once(turn: Turn) -> OrderedStatus:
+        return SUSPEND if turn.message.reconsume_times == 0 else OrderedStatus.SUCCESS
+
+    await group.start("one", suspend_once, suspend_current_queue_time_ms=pause_ms)
+    await group.shop.send(b"0", queue=0)
+    await group.until(2)
+    first, second = group.turns
+    assert pause_ms <= second.began_ms - first.began_ms <= pause_ms + 50
 
 
 # -- pulls -------------------------------------------------------------------------------------------------------------
