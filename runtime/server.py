@@ -97,7 +97,7 @@ class Server:
 
     async def listen(self, host: str, port: int, sock: socket.socket | None = None) -> int:
         """Accept connections at this address, too; return the port. Raises: OSError, UsageError (TLS)."""
-        if self._tls is not None and not self._tls.settings.makes_certificate:
+        if self._tls is not None and self._tls.settings.reads_files:
             self._open_tls()
         listener = await self._machine.network.listen(self._accept, host, port, sock)
         self._listeners.append(listener)

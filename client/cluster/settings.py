@@ -173,6 +173,7 @@ class PullSettings:
     max_reconsume_times: int = field(default=16, metadata=within(0, INT32_MAX))
     """How often a message that was sent back is redelivered before it is a dead letter."""
     max_msg_bytes: int = field(default=262_144, metadata=within(1, INT32_MAX))
+    """Brokers ignore it, also RocketMQ's: maxTransferBytesOnMessageInMemory is what limits a response."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

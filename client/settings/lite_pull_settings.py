@@ -40,6 +40,7 @@ class LitePullSettings:
     pull_batch_size: int = field(default=10, metadata=within(1, 1_024))
     """The maximum number of messages per pull, and so per poll; by default brokers return 32 at most."""
     pull_batch_size_in_bytes: int = field(default=PULL_BYTES_MAX, metadata=within(1, INT32_MAX))
+    """Brokers ignore it, also RocketMQ's: maxTransferBytesOnMessageInMemory is what limits a response."""
     pull_threshold_for_all: int = field(default=10_000, metadata=within(1, 6_553_500))
     """If more messages wait to be polled, nothing is pulled."""
     pull_threshold_for_queue: int = field(default=1_000, metadata=within(1, 65_535))

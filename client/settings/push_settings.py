@@ -86,6 +86,7 @@ class PushSettings:
     # Pulling
     pull_batch_size: int = field(default=PULL_MESSAGES_MAX, metadata=within(1, 1_024))
     pull_batch_size_in_bytes: int = field(default=PULL_BYTES_MAX, metadata=within(1, INT32_MAX))
+    """Brokers ignore it, also RocketMQ's: maxTransferBytesOnMessageInMemory is what limits a response."""
     pull_interval_ms: int = field(default=0, metadata=within(0, 65_535))
     pull_threshold_for_queue: int = field(default=1_000, metadata=within(1, 65_535))
     pull_threshold_size_for_queue_mib: int = field(default=100, metadata=within(1, 1_024))

@@ -20,13 +20,13 @@ def server_context(settings: TlsSettings, alpn: Sequence[str] = ()) -> ssl.SSLCo
         context.set_alpn_protocols(list(alpn))
     if settings.makes_certificate:
         _load_own(context, settings.names)
-        return context
-    _load_chain(
-        context,
-        ("tls.server.certPath", settings.tls_server_cert_path),
-        ("tls.server.keyPath", settings.tls_server_key_path),
-        settings.tls_server_key_password,
-    )
+    else:
+        _load_chain(
+            context,
+            ("tls.server.certPath", settings.tls_server_cert_path),
+            ("tls.server.keyPath", settings.tls_server_key_path),
+            settings.tls_server_key_password,
+        )
     if settings.asks_clients:
         _load_trusted(context, "tls.server.trustCertPath", settings.tls_server_trust_cert_path)
         is_required = settings.tls_server_need_client_auth == REQUIRED_AUTH
@@ -68,14 +68,19 @@ def client_context(tls: TlsClient) -> ssl.SSLContext:
 def _load_chain(context: ssl.SSLContext, cert: tuple[str, str], key: tuple[str, str], password: str) -> None:
     for name, path in (cert, key):
         _check_file(name, path)
+    was_asked = False
+
+    def tell() -> str:
+        nonlocal was_asked
+        was_asked = True
+        return password
+
     try:
-        # Without this function, OpenSSL would prompt for a missing password on the terminal.
-        context.load_cert_chain(cert[1], key[1], lambda: password)
+        context.load_cert_chain(cert[1], key[1], tell)  # Without `tell`, OpenSSL would prompt for it on the terminal.
     except ssl.SSLError as error:
-        reason = (error.reason or "").lower()
-        if "key_values_mismatch" in reason:
+        if "key_values_mismatch" in (error.reason or "").lower():
             words = f"the key in {key[1]} ({key[0]}) doesn't fit the certificate in {cert[1]} ({cert[0]})"
-        elif "bad_decrypt" in reason or "password" in reason or "pkcs12" in reason:
+        elif was_asked:  # OpenSSL names no reason for a wrong password.
             words = f"the password of the key in {key[1]} ({key[0]}) is wrong, or missing"
         else:
             words = f"{cert[1]} ({cert[0]}) and {key[1]} ({key[0]}) can't be read: they must be PEM files"

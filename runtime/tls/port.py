@@ -49,10 +49,8 @@ class TlsContexts:
         self._context: SSLContext | None = None
         self._making: asyncio.Task[None] | None = None
         self._waiting: list[Callable[[ContextOrError], None]] = []
-        own = settings.makes_certificate
-        self._paths = () if own else (
-            settings.tls_server_cert_path, settings.tls_server_key_path, settings.tls_server_trust_cert_path,
-        )  # fmt: skip
+        own = () if settings.makes_certificate else (settings.tls_server_cert_path, settings.tls_server_key_path)
+        self._paths = (*own, settings.tls_server_trust_cert_path) if settings.reads_files else ()
         self._seen: tuple[object, ...] = ()
 
     def check(self) -> None:
@@ -82,7 +80,7 @@ class TlsContexts:
             reason = f"{error}; the certificate from before is served until both files fit"
             log.error("tls_not_reloaded", reason=reason)
         else:
-            log.info("tls_reloaded", certificate=self._settings.tls_server_cert_path)
+            log.info("tls_reloaded", files=[path for path in self._paths if path])
 
     async def _make(self) -> None:
         outcome: ContextOrError

@@ -98,7 +98,7 @@ class TlsSettings(SettingsValue):
     """permissive: TLS and plain text on the same ports, the first byte of a connection decides. enforcing: only TLS;
     nothing of a plain request is executed. disabled: only plain text."""
     tls_test_mode_enable: bool | None = field(default=None, metadata=_named(TEST_MODE))
-    """true: use a new self-signed certificate, whatever the paths say. Empty: if there is no tls.server.certPath.
+    """true: use a new self-signed certificate, whatever its paths say. Empty: if there is no tls.server.certPath.
     RocketMQ's default is true, so there paths alone have no effect."""
     tls_server_cert_path: str = field(default="", metadata=_named("tls.server.certPath"))
     """PEM file with the certificate, and those of the CAs between it and the root. It is loaded again when it
@@ -139,6 +139,11 @@ class TlsSettings(SettingsValue):
         """Whether a certificate is requested from clients."""
         need = self.tls_server_need_client_auth
         return need == REQUIRED_AUTH or (need == OPTIONAL_AUTH and self.tls_server_auth_client)
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether a server needs files: those of its certificate, or the CA of its clients."""
+        return not self.makes_certificate or self.asks_clients
 
     @property
     def names(self) -> list[str]:

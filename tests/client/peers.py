@@ -82,6 +82,7 @@ class Journal:
     goodbyes: list[str | None] = field(default_factory=list)
     commits: list[tuple[int, bool]] = field(default_factory=list)  # Offset, and whether an answer was wanted.
     pull_flags: list[int] = field(default_factory=list)
+    pull_bytes: list[int | None] = field(default_factory=list)
 
     @property
     def bodies(self) -> list[bytes]:
@@ -111,7 +112,8 @@ class FakeBroker(Service):
         for code in (10, 310, 320):
             dispatcher.handle(code, self._send)
         dispatcher.handle(9001, self._send_many)
-        dispatcher.handle(11, self._pull)
+        for code in (11, 361):
+            dispatcher.handle(code, self._pull)
         dispatcher.handle(14, lambda call: self._offset())
         dispatcher.handle(15, self._commit)
         dispatcher.handle(34, self._heartbeat)
@@ -189,6 +191,7 @@ class FakeBroker(Service):
     def _pull(self, call: Call) -> Answer | None:
         request = call.request
         self.journal.pull_flags.append(request.sys_flag)
+        self.journal.pull_bytes.append(request.max_msg_bytes)
         queue = self.stored.get((request.topic, request.queue_id), [])
         offsets = range(request.queue_offset, min(len(queue), request.queue_offset + request.max_msg_nums))
         slices = [

@@ -85,8 +85,9 @@ async def test_a_time_out_per_attempt_leaves_time_for_the_next(world: SimulatedW
     cluster.brokers[0].hold = True
     settings = ProducerSettings(send_msg_max_timeout_per_request_ms=500)
     async with Producer("shop", NAMESRV, settings, cluster.machine) as producer:
-        results = await producer.send_many([Message("orders", b"%d" % number) for number in range(4)])
+        results = await producer.send_many([Message("orders", b"%d" % number) for number in range(8)])
     assert {result.queue.broker_name for result in results} == {"broker-b"}
+    assert cluster.brokers[0].journal.bodies, "one of the first attempts was there"
 
 
 async def test_a_message_under_way_when_the_connection_breaks_goes_to_another_broker(world: SimulatedWorld) -> None:

@@ -84,6 +84,23 @@ async def test_a_silent_broker_expires_with_the_next_look(world: SimulatedWorld,
     assert broker.pool.addresses == []  # Its connection was closed, so that it notices.
 
 
+@pytest.mark.parametrize(
+    ("settings", "known_s"),
+    [
+        (NameserverSettings(broker_expiry_ms=30_000), 29),
+        (NameserverSettings(broker_expiry_ms=30_000, scan_not_active_broker_interval=55_000), 54),
+    ],
+    ids=["30 s", "with a rare look"],
+)
+async def test_after_how_long_a_silent_broker_expires(world: SimulatedWorld, connect: Connect, known_s: int) -> None:
+    broker, client = connect("10.0.0.2"), connect()
+    await broker.ask(registration())
+    await world.run_for(seconds=known_s)
+    assert await is_known(client)
+    await world.run_for(seconds=7)
+    assert not await is_known(client)
+
+
 async def test_a_broker_says_itself_how_long_it_may_be_silent(world: SimulatedWorld, connect: Connect) -> None:
     broker, client = connect("10.0.0.2"), connect()
     await broker.ask(registration(heartbeat_timeout_millis=8_000))

@@ -126,13 +126,23 @@ async def test_a_foreign_broker_promises_no_retry_queues(connect: Connect) -> No
     assert await connect().route("%RETRY%new") is None
 
 
-@pytest.mark.parametrize("settings", [NameserverSettings(need_wait_for_service=True, wait_seconds_for_service=45)])
-async def test_routes_are_refused_until_brokers_had_time_to_register(world: SimulatedWorld, connect: Connect) -> None:
+@pytest.mark.parametrize(
+    ("settings", "wait_s"),
+    [
+        (NameserverSettings(need_wait_for_service=True), 45),
+        (NameserverSettings(need_wait_for_service=True, wait_seconds_for_service=70), 70),
+    ],
+    ids=["default", "longer"],
+)
+async def test_routes_are_refused_until_brokers_had_time_to_register(
+    world: SimulatedWorld, connect: Connect, wait_s: int
+) -> None:
     client = connect()
     await client.ask(registration())
+    await world.run_for(seconds=wait_s - 1)
     answer = await client.ask(GetRoute(topic="orders"))
     assert (answer.code, answer.remark) == (1, "name server not ready")
-    await world.run_for(seconds=45)
+    await world.run_for(seconds=1)
     assert await client.route("orders") is not None
 
 

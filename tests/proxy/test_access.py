@@ -21,6 +21,7 @@ from tests.scenarios.stand import NAMESERVER
 
 pytestmark = pytest.mark.row("G7")
 
+WHITELISTS = ("authentication_whitelist", "authorization_whitelist")
 INNER = Credentials("inner", "0123456789")
 WRONG = (pb.Code.UNAUTHORIZED, "check signature failed.")
 
@@ -82,8 +83,9 @@ ENDPOINTS = pb.Endpoints(scheme=pb.AddressScheme.IPv4, addresses=[pb.Address(hos
 
 
 @pytest_asyncio.fixture
-async def guarded(world: SimulatedWorld) -> AsyncIterator[Guarded]:
-    stand = GrpcStand(world, inner_client_authentication_credentials=INNER.text)
+async def guarded(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Guarded]:
+    """The settings of the broker that a test is parametrized with are added."""
+    stand = GrpcStand(world, inner_client_authentication_credentials=INNER.text, **getattr(request, "param", {}))
     stand.client_settings = ClientSettings.signing(INNER)
     await stand.start()
     await stand.put_topic()
@@ -128,6 +130,26 @@ async def test_metadata_that_cannot_be_read(guarded: Guarded, header: str, date:
     async with guarded.admin() as admin:
         await AccessAdmin(admin).add_user("shop", "s3cret")
     assert await guarded.route(metadata) == (pb.Code.UNAUTHORIZED, problem)
+
+
+@pytest.mark.parametrize(
+    ("guarded", "unsigned"),
+    [
+        ({"authorization_whitelist": "QueryRouteRequest"}, pb.Code.UNAUTHORIZED),
+        (dict.fromkeys(WHITELISTS, "AckMessageRequest, QueryRouteRequest"), pb.Code.OK),
+        (dict.fromkeys(WHITELISTS, "apache.rocketmq.v2.QueryRouteRequest"), pb.Code.OK),
+    ],
+    indirect=["guarded"],
+)
+async def test_calls_that_need_no_signature_or_no_policy(guarded: Guarded, unsigned: int) -> None:
+    async with guarded.admin() as admin:
+        access = AccessAdmin(admin)
+        await access.add_user("shop", "s3cret")
+        await access.set_policy("shop", "Allow", "Topic:other", ["Pub"])
+    assert (await guarded.route(signed()))[0] == pb.Code.OK
+    assert (await guarded.route({}))[0] == unsigned
+    message = pb.Message(topic=resource(TOPIC), body=b"x")
+    assert await guarded.call("SendMessage", signed(), messages=[message]) == refused(f"Topic:{TOPIC}")
 
 
 async def test_what_calls_need(guarded: Guarded) -> None:

@@ -146,6 +146,22 @@ async def test_a_broker_is_given_up_when_its_own_time_is_over(world: SimulatedWo
     await cluster.close()
 
 
+async def test_a_broker_with_more_signs_of_life_is_given_up_later(world: SimulatedWorld) -> None:
+    """Without a setting, the next sign of life of these brokers comes after 3 s."""
+    cluster = Cluster(world)
+    await cluster.start_nameserver(scan_not_active_broker_interval=500)
+    await cluster.start_broker("broker-a", broker_heartbeat_timeout_ms=9_000)
+    await cluster.start_broker("broker-b", broker_heartbeat_timeout_ms=9_000, broker_heartbeat_interval=200)
+    await world.run_for(ms=2_000)
+    world.freeze("broker-a")
+    world.freeze("broker-b")
+    await world.run_for(ms=8_200)
+    assert (await cluster.masters(TOPIC)).keys() == {"broker-b"}
+    await world.run_for(ms=1_500)
+    assert await cluster.masters(TOPIC) == {}
+    await cluster.close()
+
+
 async def test_a_broker_that_stops_leaves_the_routes(world: SimulatedWorld, cluster: Cluster) -> None:
     await world.stop("broker-a")
     assert await cluster.masters(TOPIC) == {"broker-b": BOTH["broker-b"]}

@@ -45,8 +45,12 @@ def traced(settings: ClientSettings | None = None, **choices: object) -> Produce
     return ProducerSettings(client=settings or ClientSettings(), enable_trace=True, **choices)  # type: ignore[arg-type]
 
 
-def consumer(machine: Machine, settings: ClientSettings, fails_once: bool = False) -> PushConsumer:
-    push = PushSettings(client=settings, enable_trace=True, consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
+def consumer(
+    machine: Machine, settings: ClientSettings, fails_once: bool = False, trace_topic: str = TRACE_TOPIC
+) -> PushConsumer:
+    push = PushSettings(
+        client=settings, enable_trace=True, trace_topic=trace_topic, consume_from_where=ConsumeFromWhere.FIRST_OFFSET
+    )
     made = PushConsumer("billing", NAMESRV, push, machine)
     made.subscribe(TOPIC)
 
@@ -147,6 +151,19 @@ async def test_nothing_is_written_unless_it_is_asked_for(world: SimulatedWorld, 
         sent = await producer.send(Message(TOPIC, b"quiet"))
         await world.run_for(seconds=10)
     assert await events(machine, sent.message_id) == []
+
+
+async def test_traces_go_to_the_topic_of_the_settings(world: SimulatedWorld, machine: Machine) -> None:
+    desk = world.machine("desk", host="10.0.3.1")
+    listening = consumer(desk, ClientSettings(), trace_topic="traces-of-billing")
+    async with Producer("shop", NAMESRV, traced(trace_topic="traces-of-shop"), machine) as producer, listening:
+        sent = await producer.send(Message(TOPIC, b"x"))
+        await world.run_for(seconds=30)
+    async with Admin(NAMESRV, machine=machine) as admin:
+        for topic, start in (("traces-of-shop", "Pub"), ("traces-of-billing", "SubBefore")):
+            [found] = await admin.find(sent.message_id, topic)
+            assert found.body.decode().startswith(start)
+        assert await admin.find(sent.message_id, TRACE_TOPIC) == []
 
 
 async def test_traces_of_nobody_hold_up_nobody(world: SimulatedWorld, machine: Machine) -> None:

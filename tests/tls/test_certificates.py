@@ -1,14 +1,17 @@
 """Certificates that trustme made: who trusts which, mutual TLS, and renewal while a server runs."""
 
 import asyncio
+import dataclasses
 import os
 import shutil
+import ssl
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
-from staticfire.protocol.errors import ConnectFailed, NetworkError
-from staticfire.runtime.tls.settings import TlsClient
+from staticfire.protocol.errors import ConnectFailed, NetworkError, UsageError
+from staticfire.runtime.tls.settings import TlsClient, TlsSettings
 from tests.tls.stand import HOST, PUT, Authority, Files, ask, connected, nameserver, serving, trusting
 
 pytestmark = pytest.mark.row("G6")
@@ -86,6 +89,97 @@ async def test_mutual_tls(
             else:
                 with pytest.raises(NetworkError, match="certificate"):
                     await ask(server.port, tls)
+
+
+async def test_a_server_shows_the_certificate_of_its_settings_to_others(authority: Authority) -> None:
+    others = serving(
+        authority.issue("server"), tls_server_need_client_auth="require", tls_server_trust_cert_path=authority.path
+    )
+    own = authority.issue("client", "c")
+    trusting_ca = TlsSettings(tls_enable=True, tls_client_trust_cert_path=authority.path)
+    async with nameserver(**others) as server:
+        showing = dataclasses.replace(trusting_ca, tls_client_cert_path=own.cert, tls_client_key_path=own.key)
+        assert (await ask(server.port, showing.as_client())).code == 0
+        with pytest.raises(NetworkError, match="certificate"):
+            await ask(server.port, trusting_ca.as_client())
+
+
+@pytest.mark.parametrize("test_mode", [None, True])
+async def test_a_server_with_a_certificate_of_its_own_checks_clients_too(
+    authority: Authority, tmp_path: Path, test_mode: bool | None
+) -> None:
+    settings = {"tls_server_need_client_auth": "require", "tls_test_mode_enable": test_mode}
+    with pytest.raises(UsageError, match=r"tls\.server\.trustCertPath is missing"):
+        async with nameserver(**settings):
+            pass
+    async with nameserver(**settings, tls_server_trust_cert_path=authority.path) as server:
+        own = authority.issue("client", "c")
+        assert (await ask(server.port, TlsClient("", False, *own))).code == 0
+        for files in (("", ""), Authority(tmp_path / "other").issue("client", "c")):
+            with pytest.raises(NetworkError, match="certificate"):
+                await ask(server.port, TlsClient("", False, *files))
+
+
+async def test_in_test_mode_the_paths_of_a_certificate_have_no_effect(authority: Authority) -> None:
+    settings = serving(authority.issue("server"))
+    async with nameserver(**settings) as server, nameserver(**settings, tls_test_mode_enable=True) as testing:
+        verifying = TlsSettings(tls_enable=True, tls_client_trust_cert_path=authority.path)
+        assert (await ask(server.port, verifying.as_client())).code == 0
+        with pytest.raises(ConnectFailed, match="certificate"):
+            await ask(testing.port, verifying.as_client())
+        trustful = dataclasses.replace(verifying, tls_test_mode_enable=True)
+        assert (await ask(testing.port, trustful.as_client())).code == 0
+
+
+@pytest.mark.parametrize(("verifies", "is_connected"), [(None, True), (False, True), (True, False)])
+async def test_whether_a_server_verifies_those_that_it_connects_to(verifies: bool | None, is_connected: bool) -> None:
+    tls = TlsSettings(tls_enable=True, tls_client_auth_server=verifies).as_client()
+    async with nameserver() as server:
+        if is_connected:
+            assert (await ask(server.port, tls)).code == 0
+        else:
+            with pytest.raises(ConnectFailed, match="certificate"):
+                await ask(server.port, tls)
+
+
+def lock(path: str, password: str) -> None:
+    """Encrypt a key."""
+    key = serialization.load_pem_private_key(Path(path).read_bytes(), None)
+    encryption = serialization.BestAvailableEncryption(password.encode())
+    locked = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+    Path(path).write_bytes(locked)
+
+
+async def test_the_keys_of_servers_and_clients_may_have_passwords(authority: Authority) -> None:
+    files, own = authority.issue("server"), authority.issue("client", "c")
+    lock(files.key, "of-the-server")
+    lock(own.key, "of-the-client")
+    settings = serving(
+        files, tls_server_need_client_auth="require", tls_server_trust_cert_path=authority.path, tls_enable=True,
+        tls_client_trust_cert_path=authority.path, tls_client_cert_path=own.cert, tls_client_key_path=own.key,
+    )  # fmt: skip
+    for wrong in ("", "of-the-client"):
+        with pytest.raises(
+            UsageError, match=r"the password of the key in \S+ \(tls.server.keyPath\) is wrong, or missing"
+        ):
+            async with nameserver(**settings, tls_server_key_password=wrong):
+                pass
+    settings |= {"tls_server_key_password": "of-the-server"}
+    async with nameserver(**settings) as server:
+        showing = TlsSettings(**settings, tls_client_key_password="of-the-client")
+        assert (await ask(server.port, showing.as_client())).code == 0
+        with pytest.raises(UsageError, match="the password of the key"):
+            await ask(server.port, TlsSettings(**settings).as_client())
+
+
+async def test_a_certificate_that_is_made_has_the_names_of_the_settings() -> None:
+    async with nameserver(tls_names="shop.example, mq.example") as server:
+        context = ssl.create_default_context(cadata=ssl.DER_cert_to_PEM_cert(await served(server.port)))
+        for name in ("localhost", "shop.example", "mq.example"):
+            _, writer = await asyncio.open_connection(HOST, server.port, ssl=context, server_hostname=name)
+            writer.close()
+        with pytest.raises(ssl.SSLCertVerificationError, match="other"):
+            await asyncio.open_connection(HOST, server.port, ssl=context, server_hostname="other.example")
 
 
 def replace(old: Files, new: Files, *names: str) -> None:
