@@ -42,6 +42,13 @@ def test_a_queue_without_a_member_has_a_lane_of_its_own_and_it_is_the_last() -> 
     assert picture.words == "a: 1 queue, lag 0; no member: no member has 1 queue, lag 3"
 
 
+def test_a_queue_that_has_not_begun_is_shown_if_a_member_has_another_one_of_its_topic() -> None:
+    new = {**queue(1), "hasBegun": False}
+    tiles = picture_of(group(["a"], queue(0, "a"), new), {}).tiles
+    assert [tile.id for tile in tiles] == ["tile-orders broker-a/0", "tile-orders broker-a/1"]
+    assert not picture_of(group(["a"], new), {}).tiles
+
+
 def test_a_queue_of_two_members_has_two_tiles_with_different_ids() -> None:
     picture = picture_of(group(["a", "b"], queue(0, "a", "b")), {})
     assert len({tile.id for tile in picture.tiles}) == 2

@@ -55,7 +55,9 @@ class Picture(NamedTuple):
 
 def picture_of(view: dict[str, Any], names: dict[str, str]) -> Picture:
     """Return the picture of a response of GET /group/{group}. `names`: of the members, as they are shown."""
-    queues = [one for one in view["progress"] if one["hasBegun"] or one["owners"]]
+    owned = {one["topic"] for one in view["progress"] if one["owners"]}
+    # A queue that changes its member has none for a moment. Without a committed offset, its tile would go and come.
+    queues = [one for one in view["progress"] if one["hasBegun"] or one["topic"] in owned]
     shown = sorted(queues, key=lambda one: (one["topic"], one["brokerName"], one["queueId"]))[:QUEUES_MAX]
     topics = list(dict.fromkeys(one["topic"] for one in shown))
     most = max((one["lag"] for one in shown), default=0)
