@@ -115,6 +115,9 @@ LEANS_OF_REPLICAS: dict[str, WorkloadMaker] = {
     "sends don't wait for copies": replicated_workload(("hold copy", "kill master", "lose disk"), **SYNC),
     "an epoch is given twice": replicated_workload(("kill master", "fail over")),
     "offsets aren't copied": replicated_workload(("kill master",)),
+    "a new master doesn't know the pops after its last copied offsets": replicated_workload(
+        ("kill master",), popped=True, slave_sync_period=20_000
+    ),
     "any slave may take over": replicated_workload(("hold and lose disk", "kill broker"), 2, every_s=5.0, **SYNC),
     "a master with a new disk begins again": replicated_workload(("lose disk",), **SYNC),
     "a topic is acknowledged before a slave has it": replicated_workload(
