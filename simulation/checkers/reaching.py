@@ -1,5 +1,7 @@
 """Every message reaches each group that wants it."""
 
+from collections import defaultdict
+
 from staticfire.protocol.names import DLQ_PREFIX, retry_topic
 from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
@@ -36,6 +38,8 @@ class ReachesAll(Checker):
         self._retries: dict[tuple[str, str], set[str]] = {}
         """By group and broker: messages that have failed and wait there for their retry."""
         self._excused: set[tuple[str, str]] = set()
+        self._lost_ends: defaultdict[str, dict[QueuePlace, int]] = defaultdict(dict)
+        """By group and queue: the highest offset at which it has consumed what is gone."""
         self._consumed: dict[str, set[str]] = {group: set() for group in self.groups}
         self._calls: dict[int, CallBegan] = {}
         self._found: dict[str, list[MessageFound]] = {}
@@ -77,7 +81,16 @@ class ReachesAll(Checker):
             else:
                 self._retries.setdefault(at, set()).add(seen.name)
 
+    def _find_lost_ends(self) -> None:
+        """Find how far each group has been in messages that are gone, as those of a replaced master that thaws are."""
+        there = {(found.place, found.offset): found.name for of in self._found.values() for found in of}
+        for (group, place, offset), name in self._was_there.items():
+            if there.get((place, offset)) != name:
+                ends = self._lost_ends[group]
+                ends[place] = max(ends.get(place, 0), offset)
+
     def finish(self) -> None:
+        self._find_lost_ends()
         for group in self.groups.values():
             if group.is_filtering or group.broadcasts:  # FiltersKept and ReachesEach check these.
                 continue
@@ -90,6 +103,7 @@ class ReachesAll(Checker):
         is_other = was_there != found.name
         if self._passed_offsets is not None:
             is_other = is_other or self._passed_offsets.may_include(found)
+            is_other = is_other or found.offset < self._lost_ends[group].get(found.place, 0)
         is_passed_over = is_other and self._rewinds.have_been(group, found.place)
         if is_passed_over or (group, found.name) in self._excused or self._is_retry_passed_over(group, found.name):
             return

@@ -7,6 +7,7 @@ and `PermissionRestored` before the first broker is changed back: between the tw
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from random import Random
 
 import msgspec
@@ -93,17 +94,28 @@ class Administrator:
     async def apply_again(self) -> None:
         """Restore what was changed: a slave that took over may have older topics and groups, or lost them, too."""
         if self._cluster.record.states[ALL_LOST]:
-            await self._until_done(self._cluster.create_tables)
+            await self._until_done(self._create_again)
         for act in self._last.values():
             await self._everywhere(act, is_sure=True)
+
+    async def _create_again(self, admin: Admin) -> None:
+        """Create all topics and groups again, with no fewer queues than a send has created meanwhile."""
+        for topic in list(self._cluster.queues):
+            with suppress(StaticfireError):  # No broker knows the topic.
+                for of_broker in (await admin.route(topic)).queue_datas:
+                    self._grow(topic, of_broker.read_queue_nums)
+        await self._cluster.create_tables(admin)
+
+    def _grow(self, topic: str, count: int) -> None:
+        if count > self._cluster.queues[topic]:
+            self._cluster.queues[topic] = count
+            self._cluster.record.note(QueuesAdded(self._cluster.now_ms, topic, count))
 
     # -- actions -----------------------------------------------------------------------------------------------------
 
     async def _add_queues(self, topic: str, chance: Random) -> End:
         before = self._cluster.queues[topic]
-        count = min(before + chance.randint(1, MORE_QUEUES_MAX), QUEUES_MAX)
-        self._cluster.queues[topic] = max(before, count)
-        self._cluster.record.note(QueuesAdded(self._cluster.now_ms, topic, self._cluster.queues[topic]))
+        self._grow(topic, min(before + chance.randint(1, MORE_QUEUES_MAX), QUEUES_MAX))
         self._last[topic] = self._topic_act(topic)
         await self._everywhere(self._last[topic], is_sure=True)
         return nothing

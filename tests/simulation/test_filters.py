@@ -127,6 +127,18 @@ def test_members_that_filter_may_have_passed_all_of_a_queue_before_it_became_sho
     assert is_reported(*events, how=how, offset=offset) is is_said
 
 
+@pytest.mark.parametrize(("offset", "is_there", "is_said"), [(5, False, False), (8, False, True), (5, True, True)])
+def test_who_consumed_what_only_the_replaced_master_had_may_have_passed_what_the_new_one_has(
+    offset: int, is_there: bool, is_said: bool
+) -> None:
+    """A frozen master continues when it thaws, until it knows of its successor."""
+    call = CallBegan(70, 1, "billing", "billing-1", PLACE, (Seen("web/1", 7, 0, False),))
+    events = [red(10, "web/1"), red(60), answered(61, "web/2", offset), call, CallEnded(71, 1, True)]
+    if is_there:
+        events.append(MessageFound(89, "web/1", PLACE, 7))
+    assert is_reported(*events, offset=offset) is is_said
+
+
 def test_what_was_stored_before_and_has_survived_is_not_passed_over() -> None:
     later = answered(30, "web/1", 6)
     assert is_reported(red(10), red(10, "web/1"), answered(20, "web/2", 5), later)
