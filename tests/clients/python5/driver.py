@@ -98,8 +98,8 @@ def change(producer: Any) -> str:
     producer.send(message("change", 1))
     with Simple("change") as consumer:
         [first] = consumer.take(1, ack=False)
-        consumer.consumer.change_invisible_duration(first, 2)
         began = time.monotonic()
+        consumer.consumer.change_invisible_duration(first, 2)
         [second] = consumer.take(1)
         waited = time.monotonic() - began
     same((first.delivery_attempt, second.delivery_attempt), (1, 2), "attempts")
