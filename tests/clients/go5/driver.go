@@ -120,8 +120,8 @@ func change() string {
 	sendNumbers("change", 1)
 	consumer := simple("change", rmq.SUB_ALL, "")
 	first := consumer.receive(1, patience, false)[0]
-	must(consumer.consumer.ChangeInvisibleDuration(first, 2*time.Second))
 	began := time.Now()
+	must(consumer.consumer.ChangeInvisibleDuration(first, 2*time.Second))
 	second := consumer.take(1)[0]
 	same([]int32{first.GetDeliveryAttempt(), second.GetDeliveryAttempt()}, []int32{1, 2}, "attempts")
 	same(second.GetMessageId(), first.GetMessageId(), "id")

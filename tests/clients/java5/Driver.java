@@ -125,8 +125,8 @@ public final class Driver {
         sendNumbers("change", 1);
         Simple consumer = new Simple("change");
         MessageView first = consumer.take(1, false).get(0);
-        consumer.consumer.changeInvisibleDuration(first, Duration.ofSeconds(2));
         long began = System.nanoTime();
+        consumer.consumer.changeInvisibleDuration(first, Duration.ofSeconds(2));
         MessageView second = consumer.take(1).get(0);
         same(first.getDeliveryAttempt() + " " + second.getDeliveryAttempt(), "1 2", "attempts");
         same(second.getMessageId().toString(), first.getMessageId().toString(), "id");

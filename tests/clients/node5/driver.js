@@ -72,8 +72,8 @@ async function change() {
   await sendNumbers('change', 1);
   const consumer = await simple('change');
   const [ first ] = await consumer.take(1, false);
-  await consumer.consumer.changeInvisibleDuration(first, 2_000);
   const began = Date.now();
+  await consumer.consumer.changeInvisibleDuration(first, 2_000);
   const [ second ] = await consumer.take(1);
   assert.deepEqual([ first.deliveryAttempt, second.deliveryAttempt ], [ 1, 2 ]);
   assert.equal(second.messageId, first.messageId);
