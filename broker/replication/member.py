@@ -138,7 +138,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
 
     def _give_state(self, call: Call) -> Answer:
         answer = self._state_copy.give(call)
-        self._awaited_changes.noted(self.source, call.connection, self._state_copy.is_current(call.request))
+        self._awaited_changes.noted(self.source, call.connection, not answer.body.has_changes)
         return answer
 
     # -- start and stop ------------------------------------------------------------------------------------------

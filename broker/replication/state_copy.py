@@ -17,13 +17,11 @@ from staticfire.broker.groups.offsets import OffsetTable
 from staticfire.broker.handlers.access import FILE as ACCESS_FILE, AccessHandlers
 from staticfire.broker.handlers.assignment import AssignmentHandlers
 from staticfire.broker.tables import BrokerTables
-from staticfire.protocol.codes import RequestCode
-from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, StorageError
 from staticfire.protocol.numbers import Int32, Int64
 from staticfire.protocol.requests.replication import CopiedState, CopyState, CopyStateAnswer
 from staticfire.protocol.requests.topics import DataVersion
-from staticfire.runtime.dispatcher import Call, Dispatcher
+from staticfire.runtime.dispatcher import Call
 
 _offsets_decoder = msgspec.json.Decoder(dict[str, dict[Int32, Int64]])
 
@@ -48,11 +46,7 @@ class StateCopy:
         """Whether no offsets wait for the log."""
         return self._waiting is None
 
-    def register(self, dispatcher: Dispatcher) -> None:
-        """Register the handler."""
-        dispatcher.handle(RequestCode.COPY_STATE, self.give)
-
-    def give(self, call: Call) -> Answer:
+    def give(self, call: Call) -> CopyStateAnswer:
         """Return the offsets, and what has another version than the slave's."""
         request: CopyState = call.request
         topics, groups = self._tables.topics, self._tables.groups
@@ -70,13 +64,6 @@ class StateCopy:
         """Return a number that increases with each change of topics, groups, users or policies."""
         tables = self._tables
         return tables.topics.version.counter + tables.groups.configs.version.counter + self._access.changes
-
-    def is_current(self, request: CopyState) -> bool:
-        """Return whether a slave that requests the state has the topics, groups, users and policies already."""
-        return not self._access.users_for(request.users_version)[0] and (
-            request.topics_version == version_text(self._tables.topics.version)
-            and request.groups_version == version_text(self._tables.groups.configs.version)
-        )
 
     def wanted(self) -> CopyState:
         """Return the request for what this slave doesn't have."""
@@ -102,9 +89,10 @@ class StateCopy:
                 tables.groups.configs.add_system_groups()
                 tables.config_files.changed(GROUPS_FILE)
                 files.append(GROUPS_FILE)
+            # If older offsets wait, and the log is too short for these, too, the older ones can be taken first.
             if state.offsets and (self._waiting is None or self._is_log_at(state.log_position)):
                 self._waiting = state.log_position, _offsets_decoder.decode(state.offsets)
-                self.log_grew()  # Others are not taken: those that wait already are the first that can be.
+                self.log_grew()
             if state.modes:
                 self._assignments.take_modes(state.modes.encode())
         except (msgspec.MsgspecError, ValueError, BrokerAnswer) as error:

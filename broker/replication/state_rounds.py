@@ -6,7 +6,7 @@ from collections.abc import Callable
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
-from staticfire.protocol.requests.replication import CopyStateAnswer
+from staticfire.protocol.requests.replication import CopiedState, CopyStateAnswer
 from staticfire.runtime.log import logger
 from staticfire.runtime.pool import ConnectionPool
 
@@ -68,7 +68,7 @@ class StateRounds:
         answer = await self._pool.ask(address, self._state_copy.wanted())
         if not isinstance(answer, CopyStateAnswer) or answer.code or answer.body is None:
             raise BrokerAnswer(answer.code, answer.remark or "the master sends no state")
-        await self._state_copy.take(answer.body)
+        state: CopiedState = answer.body
+        await self._state_copy.take(state)
         self.copied_ms = self._state.machine.clock.uptime_ms()
-        state = answer.body
-        return bool(state.topics or state.groups or state.users)
+        return state.has_changes

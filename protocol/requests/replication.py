@@ -125,6 +125,11 @@ class CopiedState(msgspec.Struct, rename="camel", gc=False):
     log_position: Int64 = 0
     """Where the master's log ended at that time: the offsets belong to a log of at least this length."""
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether it contains topics, groups or users that the slave didn't have."""
+        return bool(self.topics or self.groups or self.users)
+
 
 class CopyStateAnswer(Answer, rename="camel"):
     """The state of the master."""
