@@ -16,7 +16,9 @@ settings.register_profile(
 settings.load_profile("staticfire")
 
 # By these, clients sign and speak TLS.
-SIGNING = ("ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY", "STATICFIRE_TLS_ENABLE")
+SIGNING = {
+    name: os.environ.get(name) for name in ("ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY", "STATICFIRE_TLS_ENABLE")
+}
 
 # Under nohup, and in the background of a script, these signals are ignored, by this process and its children. Then
 # tests of Ctrl-C and of closed terminals would never end.
@@ -42,10 +44,21 @@ def _no_command_outlives_its_test() -> Iterator[None]:
     It blocks stop signals until the process that it turns into can handle them; in a test it turns into none. And it
     signs as the owner of its cluster, by the environment: later tests would sign with a key that nobody knows.
     """
-    mask, before = signal.pthread_sigmask(signal.SIG_BLOCK, []), {name: os.environ.get(name) for name in SIGNING}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     yield
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    for name, value in before.items():
+    _sign_as_at_the_start()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_command_outlives_its_module() -> Iterator[None]:
+    """The same for what fixtures of a module have run."""
+    yield
+    _sign_as_at_the_start()
+
+
+def _sign_as_at_the_start() -> None:
+    for name, value in SIGNING.items():
         if value is None:
             os.environ.pop(name, None)
         else:

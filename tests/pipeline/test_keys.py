@@ -17,7 +17,9 @@ def options(namesrv: str, **keys: str) -> SourceOptions:
     return parse_options({"nameServer": namesrv, "subscribe": "orders", **keys}, {})
 
 
-def test_a_source_signs_with_its_own_key() -> None:
+def test_a_source_signs_with_its_own_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ROCKETMQ_ACCESS_KEY", raising=False)
+    monkeypatch.delenv("ROCKETMQ_SECRET_KEY", raising=False)
     with Cluster(users={"admin": "secret", "shop": "s3cret"}) as cluster:
         cluster.create_topic("orders")
         cluster.users.allow("shop", "Topic:orders", "Get,Sub")
