@@ -236,9 +236,9 @@ class ReplicaSets:
                 return min(same, *(int(position) for position, _ in at_one_place))
         return same
 
-    def disputes(self, name: str) -> bool:
-        """Return whether a slave refuses to copy the broker that serves as its master."""
-        return bool(self.serving(name)) and any(state.problem for state in self._states(name).values())
+    def disputing(self, name: str) -> list[str]:
+        """Return the machines that refuse to copy the one that serves as their master."""
+        return [one for one, state in self._states(name).items() if state.problem] if self.serving(name) else []
 
     def lets_lose(self, name: str, is_losing: bool) -> None:
         """Note that an administrator lets a slave take over that hasn't all, or doesn't any more."""

@@ -78,11 +78,11 @@ class ReplicaStriker:
 
         An administrator waits a while, stops the master, and lets the slave take over: what follows the place at which
         their logs differ may be lost. The old master starts with an empty folder: one that never had a slave would keep
-        its own log.
+        its own log. So does each slave that refuses the new master, too.
         """
         for name in self._cluster.workload.brokers.names:
             for _ in range(WAITS):
-                if not self.replicas.disputes(name):
+                if not self.replicas.disputing(name):
                     break
                 await self._world.run_for(NOTICED_MS)
             else:
@@ -99,9 +99,19 @@ class ReplicaStriker:
                 break
             await self._world.run_for(PAUSE_MS)
         self.replicas.lost_more(name, kept)
-        self._world.disk(machine).replace_all()
-        await cluster.start(machine)
+        await self._start_empty(machine)
+        for _ in range(WAITS):
+            await self._world.run_for(NOTICED_MS)
+            if not self.replicas.disputing(name):
+                break
+        for refusing in self.replicas.disputing(name):
+            cluster.kill(refusing)
+            await self._start_empty(refusing)
         cluster.record.note(FaultEnded(cluster.now_ms, DECIDES, name))
+
+    async def _start_empty(self, machine: str) -> None:
+        self._world.disk(machine).replace_all()
+        await self._cluster.start(machine)
 
     def lose_disk(self, machine: str) -> End:
         """Let a machine lose power and its disk; return what starts it again."""
