@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import msgspec
 
+from staticfire.broker.replication.epochs import begun_again
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.requests.replication import SLAVE, Epoch
@@ -63,6 +64,13 @@ def begin_other_log(files: Files, root: str) -> None:
     if lineage.set_id:
         number = 1 + max(epoch.epoch for epoch in lineage.epochs)
         write_lineage(files, root, msgspec.structs.replace(lineage, epochs=[Epoch(number, 0)]))
+
+
+def new_life(lineage: Lineage, position: int) -> Lineage:
+    """Return the lineage of a master that begins again with a log that ends at a position."""
+    if not lineage.set_id:
+        return lineage
+    return msgspec.structs.replace(lineage, epochs=begun_again(lineage.epochs, position))
 
 
 def is_slave(settings: BrokerSettings) -> bool:

@@ -23,12 +23,13 @@ import msgspec
 
 from staticfire.broker.replication.around import BrokerAround
 from staticfire.broker.replication.awaited_changes import AwaitedChanges
-from staticfire.broker.replication.epochs import FIRST, begun, begun_again, newest
+from staticfire.broker.replication.epochs import FIRST, begun, newest
 from staticfire.broker.replication.ha_status import ha_of_master, ha_of_slave
 from staticfire.broker.replication.lineage import (
     SYNC_MASTER,
     Lineage,
     is_slave,
+    new_life,
     read_lineage,
     waits_for_copies,
     write_lineage,
@@ -38,7 +39,13 @@ from staticfire.broker.replication.master_fence import FENCE_MS_MAX, HANDING_OVE
 from staticfire.broker.replication.role_change import ASYNC_MASTER, check_change, role_change
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
-from staticfire.broker.replication.successor import find_successor, known_members, other_id, reason_to_wait
+from staticfire.broker.replication.successor import (
+    find_successor,
+    known_members,
+    none_has_more,
+    other_id,
+    reason_to_wait,
+)
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
@@ -168,8 +175,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         if self.follower is not None:
             return await self._gets_other_id()
         if hole_position >= 0 and self._lineage.set_id:  # Slaves have another log from there on.
-            epochs = begun_again(self._lineage.epochs, hole_position)
-            self._keep(msgspec.structs.replace(self._lineage, epochs=epochs))
+            self._keep(new_life(self._lineage, hole_position))
         self._may_be_replaced = bool(self._lineage.set_id) or not self._store.max_position
         if not self._may_be_replaced:
             return False
@@ -189,7 +195,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         if await self._must_wait():
             return True
         if lineage.set_id and not waits_for_copies(settings):
-            self._keep(msgspec.structs.replace(lineage, epochs=begun_again(lineage.epochs, self._store.max_position)))
+            self._keep(new_life(lineage, self._store.max_position))
         return False
 
     async def _must_wait(self) -> bool:
@@ -272,6 +278,12 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         while True:
             if self._is_unsure:
                 await self._ask_again()
+            if self._waits_for_failover:
+                settings, end = self._state.settings, self._store.max_position
+                if await none_has_more(settings, self._lineage, end, around.registration, around.pool):
+                    role, reason = settings.broker_role, "no slave has more of the log any more"
+                    around.change_role(role_change(role, MASTER_ID, new_life(self._lineage, end), reason), None)
+                    return
             is_new = self._is_unsure or self._state.machine.clock.uptime_ms() < self._new_until_ms
             if self._lineage.set_id or self._may_be_replaced or is_new:
                 settings = self._state.settings

@@ -6,11 +6,14 @@ Behaviour
 - With enableSlaveActingMaster: sends get SERVICE_NOT_AVAILABLE instead, as from a master that can store nothing, and
   returned messages SYSTEM_ERROR. Nothing that is due is sent to another broker (RocketMQ's escape).
 - Resets of the broker, snapshots: SYSTEM_BUSY, and what to do.
+- Locks of queues: none, unless enableSlaveActingMaster.
 - Recalls: SLAVE_NOT_AVAILABLE. The end of a transaction, a reset of offsets: see their handlers.
 
 Different from RocketMQ
 - Pops, acknowledgements and imports are refused as sends are: they store records, which a slave's log can't have.
   RocketMQ pops there and can't keep what was popped. Its clients never ask.
+- RocketMQ's slaves lock queues. After a failover a member that still has the old route then locks queues at the old
+  master, while another one has locked them at the new master, and both consume them.
 """
 
 from staticfire.broker.replication.lineage import is_slave
@@ -19,6 +22,7 @@ from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
 from staticfire.protocol.errors import StorageError
+from staticfire.protocol.requests.locks import LockAnswer, LockBatchResponseBody
 from staticfire.protocol.requests.send import SendAnswer
 from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
 
@@ -70,6 +74,8 @@ class SlaveFront:
             for code in ACTING_REFUSES:
                 self._dispatcher.precede(code, lambda _: self._not_available)
             self._dispatcher.precede(RequestCode.CONSUMER_SEND_MSG_BACK, lambda _: self._no_master)
+        else:
+            self._dispatcher.precede(RequestCode.LOCK_BATCH_MQ, lambda _: _no_locks)
         for code in PULLS:
             self._dispatcher.precede(code, self._before_pull)
         # Runs of sends have no handler, so they would not be refused.
@@ -100,6 +106,10 @@ class SlaveFront:
 
 def _only_master(_: Call) -> Answer:
     return refusal(ResponseCode.SYSTEM_BUSY, ONLY_MASTER)
+
+
+def _no_locks(_: Call) -> Answer:
+    return LockAnswer(body=LockBatchResponseBody([]))
 
 
 def _reject(_: Call) -> Answer:

@@ -84,21 +84,43 @@ async def reason_to_wait(
     """
     members = await members_of(settings, registration, pool)
     for address, its in await _states_of(members, registration, pool):
-        words = ""
-        is_of_this_epoch = its.set_id == lineage.set_id and newest(its.epochs) == newest(lineage.epochs)
-        common = common_end(lineage.epochs, end_position, its.epochs, its.end_position)
-        if its.role != SLAVE or its.end_position <= common or not its.set_id:
-            continue
-        if lineage.set_id and is_of_this_epoch and waits_for_copies(settings):
-            lost = "the end" if common == end_position else "a part"
-            words = f"this master lost {lost} of its log, which {address} has"
-        elif not end_position and lineage.set_id in ("", its.set_id):
-            words = f"this master has lost all its messages, and {address} has them"
+        words = _what_it_has(its, address, settings, lineage, end_position)
         if words:
             advice = f"let it take over with `staticfire failover {settings.broker_name}`"
             log.error("log_end_lost", end=end_position, slave_end=its.end_position, reason=f"{words}: {advice}")
             return StorageError(f"{words}: send again when it has taken over")
     return None
+
+
+async def none_has_more(
+    settings: BrokerSettings, lineage: Lineage, end_position: int, registration: Registration, pool: ConnectionPool
+) -> bool:
+    """Return whether a master waits for a failover in vain: all others are slaves that answer, and none has more.
+
+    The one that had more has lost its disk, too. One that doesn't answer may still have it.
+    """
+    members = await members_of(settings, registration, pool)
+    others = [address for address in members.values() if address != registration.address]
+    states = await _states_of(members, registration, pool)
+    return 0 < len(others) == len(states) and all(
+        its.role == SLAVE and not _what_it_has(its, address, settings, lineage, end_position) for address, its in states
+    )
+
+
+def _what_it_has(
+    its: ReplicationState, address: str, settings: BrokerSettings, lineage: Lineage, end_position: int
+) -> str:
+    """Return what a master lost and a slave has; empty if that is nothing."""
+    is_of_this_epoch = its.set_id == lineage.set_id and newest(its.epochs) == newest(lineage.epochs)
+    common = common_end(lineage.epochs, end_position, its.epochs, its.end_position)
+    if its.role != SLAVE or its.end_position <= common or not its.set_id:
+        return ""
+    if lineage.set_id and is_of_this_epoch and waits_for_copies(settings):
+        lost = "the end" if common == end_position else "a part"
+        return f"this master lost {lost} of its log, which {address} has"
+    if not end_position and lineage.set_id in ("", its.set_id):
+        return f"this master has lost all its messages, and {address} has them"
+    return ""
 
 
 async def other_id(

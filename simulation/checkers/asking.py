@@ -93,7 +93,10 @@ class AskedInTime(Checker):
 
 
 class SendsSucceed(Checker):
-    """A send succeeds unless servers, links, or the program itself have a fault."""
+    """A send succeeds unless servers, links, or the program itself have a fault.
+
+    A request, which waits for a reply, also needs the group that replies.
+    """
 
     promise = "no send fails while nothing is broken"
     hears = (SendBegan, SendFailed, *TROUBLE)
@@ -102,15 +105,22 @@ class SendsSucceed(Checker):
         super().__init__(workload)
         self._calm = CalmTimes(workload)
         self._servers = (*workload.brokers.names, "nameserver", "")
-        self._began_ms: dict[str, int] = {}
+        asked = {one.topic for one in workload.producers if one.asks_ms}
+        self._replying = {topic: group for group in workload.groups for topic in asked.intersection(group.topics)}
+        self._began: dict[str, SendBegan] = {}
 
     def see(self, event: RunEvent) -> None:
         match event:
-            case SendBegan(at_ms=at_ms, name=name):
-                self._began_ms[name] = at_ms
+            case SendBegan(name=name):
+                self._began[name] = event
             case SendFailed(at_ms=at_ms, name=name, reason=reason):
-                until_ms = self._calm.excused_until((*self._servers, name.partition("/")[0]))
-                if self._began_ms.get(name, 0) > until_ms:
+                began = self._began.get(name)
+                if began is not None and began.at_ms > self._excused_until(began):
                     self.broken(at_ms, f"the send of {name} failed, and nothing was broken: {reason}")
             case _:
                 self._calm.see(event)
+
+    def _excused_until(self, began: SendBegan) -> float:
+        until_ms = self._calm.excused_until((*self._servers, began.name.partition("/")[0]))
+        group = self._replying.get(began.topic)
+        return until_ms if group is None else max(until_ms, self._calm.group_excused_until(group))

@@ -54,6 +54,24 @@ async def test_a_master_with_a_new_disk_waits_for_the_slave_that_has_the_message
     await pair.close()
 
 
+async def test_if_the_slave_loses_its_disk_too_the_master_that_waits_for_it_begins_again(world: SimulatedWorld) -> None:
+    pair = await filled(ReplicaSet(world, **SYNC))
+    lose_disk(pair, MASTER)
+    await pair.start(MASTER)
+    lose_disk(pair, SLAVE)
+    await world.run_for(seconds=60)
+    assert (await pair.state(MASTER)).waits_for_failover, "the slave that is down may still have the messages"
+    await pair.start(SLAVE)
+    await world.run_for(seconds=10)
+    assert await members(pair) == {0: address_of(MASTER), 1: address_of(SLAVE)}
+    assert not (await pair.state(MASTER)).waits_for_failover
+    await pair.put_topic("orders")
+    await pair.until_caught_up()
+    assert (await pair.send(b"again")).code == 0
+    assert await pair.bodies(SLAVE) == [b"again"]
+    await pair.close()
+
+
 async def test_without_a_nameserver_a_new_disk_costs_the_slave_nothing(world: SimulatedWorld) -> None:
     """The master can't ask who has its messages; when it can, it waits for the slave."""
     pair = await filled(ReplicaSet(world))

@@ -48,11 +48,26 @@ async def test_what_would_store_something_is_rejected(pair: ReplicaSet) -> None:
     assert pair.end(SLAVE) == pair.end(MASTER)
 
 
-async def test_a_slave_grants_locks(pair: ReplicaSet) -> None:
+@pytest.mark.parametrize(
+    ("pair", "locks"),
+    [({}, False), ({"enable_slave_acting_master": True}, True)],
+    indirect=["pair"],
+    ids=["a slave", "one that acts for its master"],
+)
+async def test_only_a_slave_that_acts_for_its_master_locks_queues(pair: ReplicaSet, locks: bool) -> None:
     queue = MessageQueue("orders", "broker-a", 0)
     locked = await pair.ask(SLAVE, LockQueues(body=QueuesOfClient("billing", "client", [queue])))
     assert locked.code == 0
-    assert locked.body.lock_ok_mq_set == [queue]
+    assert locked.body.lock_ok_mq_set == ([queue] if locks else [])
+
+
+async def test_after_a_failover_the_old_master_renews_no_lock(pair: ReplicaSet) -> None:
+    queue = MessageQueue("orders", "broker-a", 0)
+    owner, other = (LockQueues(body=QueuesOfClient("billing", client, [queue])) for client in ("owner", "other"))
+    assert (await pair.ask(MASTER, owner)).body.lock_ok_mq_set == [queue]
+    await pair.failover(to=1)
+    assert (await pair.ask(SLAVE, other)).body.lock_ok_mq_set == [queue]
+    assert (await pair.ask(MASTER, owner)).body.lock_ok_mq_set == []
 
 
 @pytest.mark.parametrize("pair", [{"slave_read_enable": False}], indirect=True)

@@ -234,3 +234,20 @@ def test_a_half_message_that_may_be_lost_is_not_asked_about(ends: ProcessEnded, 
 def test_a_send_fails_only_for_a_reason(between: Sequence[RunEvent], is_said: bool) -> None:
     events = after(*between, SendBegan(60_000, "web-1/1", "orders"), SendFailed(63_000, "web-1/1", "no answer"))
     assert bool(said(SendsSucceed(PAID), events)) is is_said
+
+
+@pytest.mark.parametrize(
+    ("isolated", "is_said"),
+    [("answering-2", False), ("billing-1", True)],
+    ids=["a member of the group that replies", "a member of another group"],
+)
+def test_a_request_needs_the_group_that_replies(isolated: str, is_said: bool) -> None:
+    workload = Workload(
+        [Topic("questions"), Topic("orders")],
+        producers=[Producers("questions", name="asking", asks_ms=20_000), Producers("orders", name="web")],
+        groups=[Group("answering", "questions", members=2, replies=True), Group("billing", "orders")],
+    )
+    starts = [ProcessBegan(0, who) for who in ("nameserver", "broker-a", "answering-1", "answering-2", "billing-1")]
+    request = [SendBegan(62_000, "asking-1/1", "questions"), SendFailed(82_000, "asking-1/1", "no reply")]
+    events = [*starts, FaultBegan(60_000, "isolate member", isolated), *request]
+    assert bool(said(SendsSucceed(workload), events)) is is_said
