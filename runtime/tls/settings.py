@@ -109,7 +109,8 @@ class TlsSettings(SettingsValue):
         default=NO_AUTH,
         metadata=_named("tls.server.need.client.auth", choices=(NO_AUTH, OPTIONAL_AUTH, REQUIRED_AUTH)),
     )
-    """require: clients must have a certificate of a CA in tls.server.trustCertPath."""
+    """require: clients that use TLS must have a certificate of a CA in tls.server.trustCertPath. Plain connections are
+    a matter of tls.server.mode."""
     tls_server_auth_client: bool = field(default=False, metadata=_named("tls.server.authClient"))
     """true: with need.client.auth=optional, a client's certificate is checked if it has one; false: it isn't asked for.
     With require it is always checked against tls.server.trustCertPath; in RocketMQ, false then accepts any."""
