@@ -138,6 +138,53 @@ def test_a_refusal_that_isnt_about_the_key_doesnt_name_it(capsys: pytest.Capture
         remove_key(file)
 
 
+# -- keys in the environment -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"ACCESS_KEY": "admin"}, "ROCKETMQ_ACCESS_KEY is set, but ROCKETMQ_SECRET_KEY isn't set: set both, or none"),
+        ({"ACCESS_KEY": "admin", "SECRET_KEY": ""}, "ROCKETMQ_ACCESS_KEY is set, but ROCKETMQ_SECRET_KEY is empty"),
+        ({"SECRET_KEY": SECRET}, "ROCKETMQ_SECRET_KEY is set, but ROCKETMQ_ACCESS_KEY isn't set: set both, or none"),
+        ({"SECURITY_TOKEN": "x"}, "ROCKETMQ_SECURITY_TOKEN is set, but ROCKETMQ_ACCESS_KEY isn't set"),
+        ({"ACCESS_KEY": " ", "SECRET_KEY": SECRET}, "ROCKETMQ_ACCESS_KEY begins or ends with white space"),
+        ({"ACCESS_KEY": "admin", "SECRET_KEY": f"{SECRET}\n"}, "ROCKETMQ_SECRET_KEY begins or ends with white space"),
+        ({"ACCESS_KEY": "admin\udcff", "SECRET_KEY": SECRET}, "ROCKETMQ_ACCESS_KEY isn't UTF-8"),
+        ({"ACCESS_KEY": "admin", "SECRET_KEY": f"{SECRET}\udcff"}, "ROCKETMQ_SECRET_KEY isn't UTF-8"),
+    ],
+)
+def test_a_key_in_the_environment_that_cant_be_used_is_an_error(
+    variables: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also on the cluster's own machine: whoever names a key, or a part of one, wants it to be used."""
+    file = written()
+    for name, text in variables.items():
+        monkeypatch.setenv(f"ROCKETMQ_{name}", text)
+    assert main(["user", "list", "-n", NAMESRV]) == 2
+    said = one_line(capsys.readouterr().err)
+    assert said.startswith(f"staticfire: {words}")
+    assert SECRET not in said
+    remove_key(file)
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_refusal_of_a_command_without_a_key_names_the_fix(
+    is_empty: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if is_empty:
+        monkeypatch.setenv("ROCKETMQ_ACCESS_KEY", "")
+        monkeypatch.setenv("ROCKETMQ_SECRET_KEY", "")
+    with Cluster(users={"admin": SECRET}, settings={"innerClientAuthenticationCredentials": OWN.text}) as cluster:
+        assert main(["user", "list", "-n", cluster.namesrv]) == 1
+        cause = "ROCKETMQ_ACCESS_KEY is empty" if is_empty else "this command has no access key"
+        fix = f"; {cause}: set ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY"
+        assert one_line(capsys.readouterr().err).endswith(fix)
+        file = written(parse_address(cluster.namesrv)[1])
+        assert main(["user", "list", "-n", cluster.namesrv]) == 0, "an empty variable is none"
+        remove_key(file)
+
+
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
