@@ -183,6 +183,9 @@ def environment_tls(environment: Mapping[str, str] | None = None) -> TlsClient |
     Raises: UsageError.
     """
     variables = os.environ if environment is None else environment
+    for variable in ("STATICFIRE_TLS_ENABLE", "STATICFIRE_TLS_CLIENT_AUTH_SERVER"):
+        if text := variables.get(variable):
+            _flag(variable, text)  # So that an error names what the user has written.
     if variables.get("STATICFIRE_TLS_ENABLE", "") in ("", "false"):
         return None
     given = {

@@ -11,9 +11,11 @@ from staticfire.launch.plan import PROGRAMS
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import ENVIRONMENT_PREFIX, variable_of
 from staticfire.runtime.loading import ENVIRONMENT
+from staticfire.runtime.log import LEVELS
 
 NO_SETTINGS = frozenset({"CONTROL", "CONTROL_HOSTS", "CONTROL_TOKEN", "LISTEN", "LOG_LEVEL", "PURE_PYTHON"})
 """Environment variables that are read but aren't settings of a server, without the prefix."""
+LOG_LEVEL = f"{ENVIRONMENT_PREFIX}LOG_LEVEL"
 # How similar two names must be to count as a typing error. With less, other programs' names would count, too.
 ALIKE = 0.8
 # Kubernetes sets variables for every service in each container; for one named staticfire these are
@@ -22,10 +24,15 @@ KUBERNETES_HOST, KUBERNETES_PORTS = "_SERVICE_HOST", ("_SERVICE_PORT", "_PORT")
 
 
 def check_environment(environment: Mapping[str, str], tell: Callable[[str], object]) -> None:
-    """Refuse misspelt settings of any program; report other unknown names with `tell`.
+    """Refuse misspelt settings of any program, and unknown levels of the log; report other unknown names with `tell`.
 
     Raises: UsageError.
     """
+    level = environment.get(LOG_LEVEL, "")
+    if level and level.lower() not in LEVELS:
+        raise UsageError(
+            f"{LOG_LEVEL}={level} ({ENVIRONMENT}) is not a level of the log: it must be {', '.join(LEVELS)}"
+        )
     known = {ENVIRONMENT_PREFIX + name for name in NO_SETTINGS}
     known |= {variable_of(one.name) for cls in PROGRAMS for one in fields(cls)}
     unknown = [name for name in environment if name.startswith(ENVIRONMENT_PREFIX) and name not in known]
