@@ -34,7 +34,7 @@ ONLY_TLS = "tls"
 """The second line of a file whose cluster takes only TLS."""
 FILES_MAX = 64
 """How many files a start examines. Each start examines some, so there are few; a start must be fast all the same."""
-FOLDERS_MAX = 3
+FOLDERS_MAX = 10
 """How often a start makes the folder again, if another cluster, which was the last one, removes it meanwhile."""
 
 
