@@ -11,7 +11,6 @@ from staticfire.launch.plan import PROGRAMS
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import ENVIRONMENT_PREFIX, variable_of
 from staticfire.runtime.loading import ENVIRONMENT
-from staticfire.runtime.log import LEVELS
 
 NO_SETTINGS = frozenset({"CONTROL", "CONTROL_HOSTS", "CONTROL_TOKEN", "LISTEN", "LOG_LEVEL", "PURE_PYTHON"})
 """Environment variables that are read but aren't settings of a server, without the prefix."""
@@ -28,11 +27,8 @@ def check_environment(environment: Mapping[str, str], tell: Callable[[str], obje
 
     Raises: UsageError.
     """
-    level = environment.get(LOG_LEVEL, "")
-    if level and level.lower() not in LEVELS:
-        raise UsageError(
-            f"{LOG_LEVEL}={level} ({ENVIRONMENT}) is not a level of the log: it must be {', '.join(LEVELS)}"
-        )
+    if environment.get(LOG_LEVEL):
+        _check_level(environment[LOG_LEVEL])
     known = {ENVIRONMENT_PREFIX + name for name in NO_SETTINGS}
     known |= {variable_of(one.name) for cls in PROGRAMS for one in fields(cls)}
     unknown = [name for name in environment if name.startswith(ENVIRONMENT_PREFIX) and name not in known]
@@ -44,6 +40,15 @@ def check_environment(environment: Mapping[str, str], tell: Callable[[str], obje
             raise UsageError(f"unknown setting {name} ({ENVIRONMENT}): did you mean {meant}?")
         tell(
             f"{name} ({ENVIRONMENT}) is not a setting and is ignored: `staticfire broker --settings` lists all settings"
+        )
+
+
+def _check_level(level: str) -> None:
+    from staticfire.runtime.log import LEVELS  # here, since few environments have it
+
+    if level.lower() not in LEVELS:
+        raise UsageError(
+            f"{LOG_LEVEL}={level} ({ENVIRONMENT}) is not a level of the log: it must be {', '.join(LEVELS)}"
         )
 
 
