@@ -5,7 +5,6 @@ ROCKETMQ_ACCESS_KEY, ROCKETMQ_SECRET_KEY and ROCKETMQ_SECURITY_TOKEN.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -14,7 +13,7 @@ from staticfire.protocol.errors import ProtocolError, UsageError
 from staticfire.protocol.requests.access import SignIn
 
 ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE = "ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY"
-SECURITY_TOKEN_VARIABLE = "ROCKETMQ_SECURITY_TOKEN"
+KEY_VARIABLES = (ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE, "ROCKETMQ_SECURITY_TOKEN")
 
 
 def credentials_in_file(path: str) -> "Credentials | None":
@@ -94,6 +93,21 @@ class Credentials(msgspec.Struct, rename="camel", frozen=True):
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> "Credentials | None":
-        """Return the credentials in the environment; None if there are none. Raises: UsageError."""
-        get: Any = environment.get
-        return cls.of(get(ACCESS_KEY_VARIABLE, ""), get(SECRET_KEY_VARIABLE, ""), get(SECURITY_TOKEN_VARIABLE, ""))
+        """Return the credentials in the environment; None if there are none. An empty variable is none.
+
+        Raises: UsageError, without the secret.
+        """
+        given = {name: environment[name] for name in KEY_VARIABLES if environment.get(name)}
+        for name, text in given.items():
+            if text != text.strip():
+                raise UsageError(f"{name} begins or ends with white space, which is no part of a key: remove it")
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                raise UsageError(f"{name} isn't UTF-8") from None
+        missing = [name for name in (ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE) if name not in given]
+        if given and missing:
+            how = "is empty" if missing[0] in environment else "isn't set"
+            raise UsageError(f"{next(iter(given))} is set, but {missing[0]} {how}: set both, or none")
+        access_key, secret_key, security_token = (given.get(name, "") for name in KEY_VARIABLES)
+        return cls.of(access_key, secret_key, security_token)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 # An address for documentation (RFC 5737). "Connecting" a UDP socket to it only selects the local address of the route.
 NOWHERE = ("192.0.2.1", 9)
+KEY_VARIABLES = frozenset({"ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY", "ROCKETMQ_SECURITY_TOKEN"})
 # Linux's ioctl number for the address of a network interface.
 _SIOCGIFADDR = 0x8915
 
@@ -34,8 +35,8 @@ def live_identity() -> Identity:
 
 
 def _credentials() -> "Credentials | None":
-    """Return the access key in the environment, if there is one. Raises: UsageError (a part of it is missing)."""
-    if "ROCKETMQ_ACCESS_KEY" not in os.environ and "ROCKETMQ_SECRET_KEY" not in os.environ:
+    """Return the access key in the environment, if there is one. Raises: UsageError (it can't be used)."""
+    if KEY_VARIABLES.isdisjoint(os.environ):
         return None
     from staticfire.runtime.credentials import Credentials  # imported here: most processes have none
 

@@ -109,7 +109,8 @@ class TlsSettings(SettingsValue):
         default=NO_AUTH,
         metadata=_named("tls.server.need.client.auth", choices=(NO_AUTH, OPTIONAL_AUTH, REQUIRED_AUTH)),
     )
-    """require: clients must have a certificate of a CA in tls.server.trustCertPath."""
+    """require: clients that use TLS must have a certificate of a CA in tls.server.trustCertPath. Plain connections are
+    a matter of tls.server.mode."""
     tls_server_auth_client: bool = field(default=False, metadata=_named("tls.server.authClient"))
     """true: with need.client.auth=optional, a client's certificate is checked if it has one; false: it isn't asked for.
     With require it is always checked against tls.server.trustCertPath; in RocketMQ, false then accepts any."""
@@ -182,6 +183,9 @@ def environment_tls(environment: Mapping[str, str] | None = None) -> TlsClient |
     Raises: UsageError.
     """
     variables = os.environ if environment is None else environment
+    for variable in ("STATICFIRE_TLS_ENABLE", "STATICFIRE_TLS_CLIENT_AUTH_SERVER"):
+        if text := variables.get(variable):
+            _flag(variable, text)  # So that an error names what the user has written.
     if variables.get("STATICFIRE_TLS_ENABLE", "") in ("", "false"):
         return None
     given = {

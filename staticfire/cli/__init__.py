@@ -3,8 +3,8 @@
 Exit codes: 0 success, 1 found something or failed, 2 usage, 3 not at rest, and those of `run` (runtime/exit_codes.py;
 docs/command-line.md). A user's mistake is reported in one line.
 - `commands.py`: the list of commands; `command_groups.py`: commands with subcommands; `options.py`: flags that
-  several commands share; `family.py`: what all commands share that inspect a cluster;
-  `suggestions.py`: similar names for a typing error
+  several commands share; `family.py`: what all commands share that inspect a cluster; `signing.py`: as which user
+  a command signs; `suggestions.py`: similar names for a typing error
 - `up.py`, `run.py`: a cluster, alone or around a command; `cluster_flags.py`: the flags of both; `stand.py`,
   `stay.py`: what both do before and while it runs
 - `broker.py`, `nameserver.py`, `proxy.py`: one server; `mqbroker.py`, `mqnamesrv.py`, `mqproxy.py`: the same under
@@ -68,9 +68,18 @@ def start(given: list[str]) -> int:
 
 def _main(arguments: list[str], early: Any = None) -> int:
     """Run one command. A command that starts a cluster finds `early` in its context."""
+    from staticfire.cli.signing import environment_of_one_command
+
+    with environment_of_one_command():
+        return _reported(arguments, early)
+
+
+def _reported(arguments: list[str], early: Any) -> int:
+    """Run one command, and print its error, if it fails, in one line."""
     import click
 
     from staticfire.cli.commands import staticfire
+    from staticfire.cli.signing import words_of
     from staticfire.protocol.errors import NotAtRest, StaticfireError, UsageError
     from staticfire.runtime.exit_codes import EXIT_FAILED, EXIT_NOT_AT_REST, EXIT_SIGNAL_BASE, EXIT_USAGE
 
@@ -85,7 +94,7 @@ def _main(arguments: list[str], early: Any = None) -> int:
     except NotAtRest as error:
         return _say(f"staticfire: {error}", EXIT_NOT_AT_REST)
     except StaticfireError as error:
-        return _say(f"staticfire: {error}", EXIT_FAILED)
+        return _say(f"staticfire: {words_of(error)}", EXIT_FAILED)
     except OSError as error:
         from errno import EDQUOT, ENOSPC
 

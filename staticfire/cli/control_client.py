@@ -6,8 +6,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from staticfire.cluster.fault_rules import ClusterFaults
+from staticfire.control.access import check_token
 from staticfire.faults.actions import ACTIONS
 from staticfire.faults.parsing import parse_fault
 from staticfire.launch.plan import CONTROL_PORT
@@ -31,10 +33,15 @@ class ControlClient:
     """The fault rules of one cluster."""
 
     def __init__(self, namesrv: str, control: str | None) -> None:
-        """`control`: None means the endpoint at its usual port, if there is one and it serves this nameserver."""
+        """`control`: None means the endpoint at its usual port, if there is one and it serves this nameserver.
+
+        Raises: UsageError (it isn't an address, or the environment has a token that can't be sent).
+        """
         self._namesrv = namesrv
-        self._url = (control or CONTROL_URL).rstrip("/")
+        self._url = _checked(CONTROL_URL if control is None else control).rstrip("/")
         self._is_given = control is not None
+        self._token = os.environ.get(TOKEN_VARIABLE, "")
+        check_token(self._token)
 
     async def add(self, words: Mapping[str, Any]) -> dict[str, Any]:
         """Add a rule; return it as GET /faults does. Raises: UsageError, and what `ClusterFaults.add` raises."""
@@ -98,8 +105,7 @@ class ControlClient:
         """Return the endpoint's response. Raises: UsageError (it refuses), ClientError (it doesn't respond)."""
         body = None if words is None else json.dumps(words).encode()
         try:
-            token = os.environ.get(TOKEN_VARIABLE, "")
-            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
             request = urllib.request.Request(self._url + path, body, headers, method=method)
             with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=self._tls()) as answer:
                 told: dict[str, Any] = json.load(answer)
@@ -118,6 +124,18 @@ class ControlClient:
         from staticfire.runtime.tls.contexts import client_context  # imported here, because few commands need OpenSSL
 
         return client_context(environment_tls() or TlsClient(auth_server=True))
+
+
+def _checked(url: str) -> str:
+    """Return an address without white space around it. Raises: UsageError."""
+    try:
+        parts = urlsplit(url.strip())
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # A port or a host in brackets that can't be one.
+        is_address = False
+    if not is_address:
+        raise UsageError(f"{url!r} isn't the address of a control endpoint; write it as `up` prints it: {CONTROL_URL}")
+    return url.strip()
 
 
 async def _as_json(faults: ClusterFaults, words: Mapping[str, Any]) -> dict[str, Any]:

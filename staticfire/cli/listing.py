@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from staticfire.cli.signing import words_of
 from staticfire.cli.suggestions import did_you_mean
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.exit_codes import EXIT_STOPPED
@@ -125,7 +126,7 @@ def watched(every_s: float | None, look: Callable[[], int], pause: Callable[[flo
             try:
                 look()
             except StaticfireError as error:
-                click.echo(f"staticfire: {error}", err=True)
+                click.echo(f"staticfire: {words_of(error)}", err=True)
     except KeyboardInterrupt:
         return EXIT_STOPPED
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from staticfire.cli.signing import sign_as_owner
 from staticfire.launch.plan import NAMESRV_PORT
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.ranges import INT64_MAX
@@ -97,24 +98,6 @@ def not_empty(value: str) -> str:
         raise UsageError("--namesrv is empty; write host:port, for example 127.0.0.1:9876")
     sign_as_owner(value)
     return value
-
-
-def sign_as_owner(namesrv: str) -> None:
-    """Have this process sign as the cluster's own user, if this user has started that cluster and names no other key.
-
-    If the cluster takes only TLS, it speaks TLS, too, unless it was told how. All clients of the process take both from
-    the environment.
-    """
-    if "ROCKETMQ_ACCESS_KEY" in os.environ:
-        return
-    from staticfire.runtime.local_keys import read_key  # here, since few commands connect to a cluster
-
-    own = read_key(namesrv)
-    if own is not None:
-        key = own.credentials
-        os.environ["ROCKETMQ_ACCESS_KEY"], os.environ["ROCKETMQ_SECRET_KEY"] = key.access_key, key.secret_key
-        if own.needs_tls:
-            os.environ.setdefault("STATICFIRE_TLS_ENABLE", "true")
 
 
 NAMESRV: dict[str, Any] = {

@@ -12,6 +12,7 @@ from staticfire.cli.family import TOPIC, FamilyCommand, check_names, json_flag
 from staticfire.cli.listing import counted
 from staticfire.cli.messages import count_of
 from staticfire.cli.options import Assignments, Whole, namesrv_flag, protocol_flag
+from staticfire.cli.signing import words_of
 from staticfire.message_fields import sent_fields
 from staticfire.protocol.errors import StaticfireError, UsageError
 from staticfire.runtime.exit_codes import EXIT_FAILED
@@ -104,10 +105,10 @@ class _Report:
         return EXIT_FAILED if self.failures else 0
 
     def _failed(self) -> str:
-        first = self.failures[0]
+        first = words_of(self.failures[0])
         if len(self.failures) > 1:
             return f"{len(self.failures)} messages failed, the first with: {first}"
-        return f"1 message failed: {first}" if self.sent else str(first)
+        return f"1 message failed: {first}" if self.sent else first
 
 
 async def _send(

@@ -87,11 +87,11 @@ def _owners_key(cluster: ProcessCluster) -> Iterator[None]:
 
     own = cluster.plan.own_key
     nameserver = cluster.plan.nameservers[0]
-    path = write_key(nameserver.listen_port, own, nameserver.tls_server_mode == ENFORCING) if own else ""
+    written = write_key(nameserver.listen_port, own, nameserver.tls_server_mode == ENFORCING) if own else None
     try:
         yield
     finally:
-        remove_key(path)
+        remove_key(written)
 
 
 def _listen_for_control(control: WantedControl) -> socket.socket:

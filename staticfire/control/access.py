@@ -24,14 +24,19 @@ def check_access(host: str, token: str, how: str = "--control-token, or STATICFI
         raise UsageError(
             f"the token of the control endpoint is too short: {TOKEN_CHARS_MIN} characters or more ({how})"
         )
-    if token and (not token.isascii() or not token.isprintable() or " " in token):
-        raise UsageError(
-            f"the token of the control endpoint is sent in a header: use letters, digits and signs only ({how})"
-        )
+    check_token(token, how)
     if not token and not is_loopback(host):
         raise UsageError(
             f"the control endpoint at {host} could be used by anyone who reaches it, also to reset the cluster: "
             f"set a token ({how}), or let it listen on 127.0.0.1"
+        )
+
+
+def check_token(token: str, how: str = "STATICFIRE_CONTROL_TOKEN") -> None:
+    """Refuse a token that no header can contain; `how`: the ways to give it. Raises: UsageError, without the token."""
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError(
+            f"the token of the control endpoint is sent in a header: use letters, digits and signs only ({how})"
         )
 
 

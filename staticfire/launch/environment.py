@@ -14,6 +14,7 @@ from staticfire.runtime.loading import ENVIRONMENT
 
 NO_SETTINGS = frozenset({"CONTROL", "CONTROL_HOSTS", "CONTROL_TOKEN", "LISTEN", "LOG_LEVEL", "PURE_PYTHON"})
 """Environment variables that are read but aren't settings of a server, without the prefix."""
+LOG_LEVEL = f"{ENVIRONMENT_PREFIX}LOG_LEVEL"
 # How similar two names must be to count as a typing error. With less, other programs' names would count, too.
 ALIKE = 0.8
 # Kubernetes sets variables for every service in each container; for one named staticfire these are
@@ -22,10 +23,12 @@ KUBERNETES_HOST, KUBERNETES_PORTS = "_SERVICE_HOST", ("_SERVICE_PORT", "_PORT")
 
 
 def check_environment(environment: Mapping[str, str], tell: Callable[[str], object]) -> None:
-    """Refuse misspelt settings of any program; report other unknown names with `tell`.
+    """Refuse misspelt settings of any program, and unknown levels of the log; report other unknown names with `tell`.
 
     Raises: UsageError.
     """
+    if environment.get(LOG_LEVEL):
+        _check_level(environment[LOG_LEVEL])
     known = {ENVIRONMENT_PREFIX + name for name in NO_SETTINGS}
     known |= {variable_of(one.name) for cls in PROGRAMS for one in fields(cls)}
     unknown = [name for name in environment if name.startswith(ENVIRONMENT_PREFIX) and name not in known]
@@ -37,6 +40,15 @@ def check_environment(environment: Mapping[str, str], tell: Callable[[str], obje
             raise UsageError(f"unknown setting {name} ({ENVIRONMENT}): did you mean {meant}?")
         tell(
             f"{name} ({ENVIRONMENT}) is not a setting and is ignored: `staticfire broker --settings` lists all settings"
+        )
+
+
+def _check_level(level: str) -> None:
+    from staticfire.runtime.log import LEVELS  # here, since few environments have it
+
+    if level.lower() not in LEVELS:
+        raise UsageError(
+            f"{LOG_LEVEL}={level} ({ENVIRONMENT}) is not a level of the log: it must be {', '.join(LEVELS)}"
         )
 
 

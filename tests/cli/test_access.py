@@ -2,10 +2,7 @@
 
 import io
 import json
-import os
-import resource
 import stat
-import subprocess
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -19,7 +16,6 @@ from staticfire.cli.cluster_flags import user_of
 from staticfire.client import ClientSettings, ProducerSettings
 from staticfire.protocol.errors import BrokerAnswer, StaticfireError, UsageError
 from staticfire.runtime.credentials import Credentials
-from staticfire.runtime.local_keys import folder, read_key, remove_key, write_key
 from tests.cli.commands import FREE_PORTS, Up, call, get, one_line
 from tests.cli.test_control_routes import posted
 
@@ -219,22 +215,6 @@ def test_users_on_the_disk_can_be_read_by_their_owner_only(tmp_path: Path) -> No
     assert {stat.S_IMODE(path.stat().st_mode) for path in found} == {0o600}
 
 
-def test_up_with_a_user_lets_its_owner_in_and_hides_secrets(tmp_path: Path) -> None:
-    with Up("up", *FREE_PORTS, "--brokers", "2", "--user", f"admin:{SECRET}", TMPDIR=str(tmp_path)) as up:
-        namesrv = up.told("NAMESRV_ADDR")
-        [key] = Path(tmp_path, f"staticfire-keys-{os.getuid()}").iterdir()
-        assert stat.S_IMODE(key.stat().st_mode) == 0o600
-        own = call("user", "list", NAMESRV_ADDR=namesrv, TMPDIR=str(tmp_path))
-        assert (own.returncode, "admin" in own.stdout, SECRET in own.stdout) == (0, True, False)
-        other = call("user", "list", NAMESRV_ADDR=namesrv)
-        assert "username cannot be null." in one_line(other.stderr)
-        shown = subprocess.run(["ps", "axww", "-o", "args"], capture_output=True, text=True, check=True).stdout
-        arguments = [line for line in shown.splitlines() if "-m staticfire." in line]
-        assert arguments
-        assert not any("secretKey" in line or SECRET in line for line in arguments)
-    assert not Path(tmp_path, f"staticfire-keys-{os.getuid()}").exists()
-
-
 def test_the_owners_commands_speak_tls_with_a_cluster_that_takes_nothing_else(tmp_path: Path) -> None:
     only_tls = ("--set", "tls.server.mode=enforcing", "--set", "authenticationEnabled=true")
     with Up("up", *FREE_PORTS, *only_tls, "--user", f"admin:{SECRET}", TMPDIR=str(tmp_path)) as up:
@@ -245,33 +225,6 @@ def test_the_owners_commands_speak_tls_with_a_cluster_that_takes_nothing_else(tm
             assert (ran.returncode, ran.stderr) == (0, "")
         assert "Allow Topic:orders Pub,Sub" in call("user", "list", **own).stdout
         assert "speaks only TLS on this port: turn TLS on" in call("user", "list", NAMESRV_ADDR=namesrv).stderr
-
-
-def test_a_key_file_counts_only_if_no_other_user_can_write_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    own = Credentials("staticfire", "0123456789")
-    path = write_key(4711, own.text)
-    assert read_key("127.0.0.1:4711") == (own, False)
-    write_key(4711, own.text, needs_tls=True)
-    assert read_key("127.0.0.1:4711") == (own, True)
-    assert read_key("10.0.0.1:4711") is None
-    assert read_key("127.0.0.1:4712") is None
-    assert read_key("nonsense") is None
-    Path(folder()).chmod(0o777)
-    assert read_key("127.0.0.1:4711") is None
-    assert write_key(4711, own.text) == ""
-    remove_key(path)
-
-
-def test_a_full_disk_has_no_key_file_and_no_half_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-    try:
-        assert write_key(4711, "staticfire:0123456789") == ""
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["admin", "admin:", ":secret", " : "])

@@ -45,6 +45,13 @@ def test_typing_error_is_refused_with_the_likely_one(typed: str, meant: str) -> 
     )
 
 
+@pytest.mark.parametrize("level", ["loud", " ", "warn"])
+def test_an_unknown_level_of_the_log_is_refused(level: str) -> None:
+    with pytest.raises(UsageError, match="is not a level of the log: it must be debug, info, warning, error, critical"):
+        told(LOG_LEVEL=level)
+    assert told(LOG_LEVEL="") == told(LOG_LEVEL="Debug") == []
+
+
 def test_settings_of_all_programs_are_known_to_each() -> None:
     assert told(AUTO_CREATE_TOPIC_ENABLE="no", BROKER_EXPIRY_MS="1s", GRPC_SERVER_PORT="0", CONTROL="http://a") == []
 

@@ -245,6 +245,29 @@ def test_endpoint_of_another_cluster_at_the_usual_port_is_left_alone(
         assert main(["fault", "clear", "-n", thread.namesrv, "--control", url]) == EXIT_USAGE
 
 
+@pytest.mark.parametrize(
+    "url", [" ", "nonsense", "localhost:8082", "http://", "http://[x", "http://h:99999", "file:///"]
+)
+def test_what_isnt_the_address_of_a_control_endpoint_is_refused(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATICFIRE_CONTROL", url)
+    assert main(["fault", "list"]) == EXIT_USAGE
+    assert one_line(capsys.readouterr().err).startswith(f"staticfire: {url!r} isn't the address of a control endpoint")
+
+
+@pytest.mark.parametrize("ending", ["\n", "\udcff", "\u20ac", " x"])
+def test_a_token_that_cant_be_sent_is_refused_and_not_shown(
+    ending: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATICFIRE_CONTROL_TOKEN", f"s3cret-token{ending}")
+    for control in ([], ["--control", "http://127.0.0.1:1"]):
+        assert main(["fault", "list", *control]) == EXIT_USAGE
+        said = one_line(capsys.readouterr().err)
+        assert "use letters, digits and signs only (STATICFIRE_CONTROL_TOKEN)" in said
+        assert "s3cret" not in said
+
+
 @contextmanager
 def refusing_endpoint() -> Iterator[str]:
     """An endpoint that wants a token."""

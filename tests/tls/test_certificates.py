@@ -91,6 +91,26 @@ async def test_mutual_tls(
                     await ask(server.port, tls)
 
 
+@pytest.mark.parametrize(("mode", "takes_plain"), [("permissive", True), ("enforcing", False)])
+async def test_only_clients_that_speak_tls_need_the_required_certificate(
+    authority: Authority, mode: str, takes_plain: bool
+) -> None:
+    """As in RocketMQ 5.3.3: the mode alone decides whether plain connections are accepted."""
+    settings = serving(
+        authority.issue("server"), tls_server_mode=mode, tls_server_need_client_auth="require",
+        tls_server_trust_cert_path=authority.path,
+    )  # fmt: skip
+    async with nameserver(**settings) as server:
+        assert (await ask(server.port, TlsClient(authority.path, None, *authority.issue("client", "c")))).code == 0
+        with pytest.raises(NetworkError, match="certificate"):
+            await ask(server.port, TlsClient(authority.path))
+        if takes_plain:
+            assert (await ask(server.port, None)).code == 0
+        else:
+            with pytest.raises(NetworkError, match="speaks only TLS"):
+                await ask(server.port, None)
+
+
 async def test_a_server_shows_the_certificate_of_its_settings_to_others(authority: Authority) -> None:
     others = serving(
         authority.issue("server"), tls_server_need_client_auth="require", tls_server_trust_cert_path=authority.path

@@ -303,6 +303,10 @@ def test_the_environment_turns_it_on_for_a_process() -> None:
     assert environment_tls(given) == TlsClient("ca.pem")
     assert environment_tls({}) is None
     assert environment_tls({"STATICFIRE_TLS_ENABLE": "false"}) is None
+    for name in ("STATICFIRE_TLS_ENABLE", "STATICFIRE_TLS_CLIENT_AUTH_SERVER"):
+        for text in ("yes", " "):
+            with pytest.raises(UsageError, match=f"{name}={text}: it must be true or false"):
+                environment_tls({**given, name: text})
 
 
 def test_passwords_are_never_shown() -> None:

@@ -13,6 +13,7 @@ from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import GROUP, TOPIC
 from staticfire.cli.listing import with_admin
 from staticfire.cli.options import NAMESRV, all_flags, not_empty, protocol_flag, tls_flags
+from staticfire.cli.signing import names_key
 from staticfire.protocol.errors import UsageError
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class AskedCluster:
 def _key_of_tools(_: click.Context, __: click.Parameter, namesrv: str) -> str:
     """Sign as conf/tools.yml below ROCKETMQ_HOME says, as RocketMQ's mqadmin does. The environment counts first."""
     path = os.path.join(os.environ.get("ROCKETMQ_HOME", ""), "conf", "tools.yml")
-    if os.environ.get("ROCKETMQ_HOME") and "ROCKETMQ_ACCESS_KEY" not in os.environ and os.path.exists(path):
+    if os.environ.get("ROCKETMQ_HOME") and not names_key() and os.path.exists(path):
         from staticfire.runtime.credentials import credentials_in_file  # here, since few users have such a file
 
         own = credentials_in_file(path)
