@@ -215,6 +215,28 @@ async def test_the_slave_with_the_acknowledged_messages_is_elected(world: Simula
     await trio.close()
 
 
+async def test_a_master_that_gave_way_takes_over_again_in_a_newer_epoch(world: SimulatedWorld) -> None:
+    """Also if it has not joined its successor yet: both would be masters in one epoch, and neither would give way."""
+    pair = await ReplicaSet(world).open()
+    assert (await pair.send(b"before")).code == 0
+    await pair.until_caught_up()
+    world.freeze(MASTER)
+    assert (await pair.failover()).epoch == 2
+    world.thaw(MASTER)
+    while (await pair.state(MASTER)).role != "SLAVE":
+        await world.run_for(1)
+    world.partition(MASTER, SLAVE)
+    world.freeze(SLAVE)
+    await world.run_for(seconds=1)
+    assert [epoch.epoch for epoch in (await pair.state(MASTER)).epochs] == [1]
+    assert (await pair.failover(losing=1)).epoch == 3
+    world.heal(MASTER, SLAVE)
+    world.thaw(SLAVE)
+    await pair.until_caught_up(SLAVE, MASTER)
+    assert (await pair.state(SLAVE)).role == "SLAVE"
+    await pair.close()
+
+
 async def test_a_master_that_thaws_acknowledges_nothing_that_the_new_one_lacks(world: SimulatedWorld) -> None:
     """The other slave followed it until then, and would have been the second copy."""
     trio = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2, slave_timeout=500).open(slaves=2)
