@@ -87,7 +87,7 @@ def test_slaves_and_a_failover_to_one_of_them(cluster: Cluster, say: Say) -> Non
     assert (done["broker"], done["master"], done["lost"]) == ("broker-a", second, 0)
 
 
-@pytest.mark.row("P5")
+@pytest.mark.row("P3")
 def test_a_member_joins_a_group_and_leaves(cluster: Cluster, say: Say) -> None:
     cluster.create_topic("orders")
     key = ClientSettings(access_key="admin", secret_key="the-secret-of-admin")
