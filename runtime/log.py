@@ -17,8 +17,9 @@ LineTaker = Callable[[str, str, dict[str, object]], None]
 
 _configured = False
 _takers: list[LineTaker] = []
+LEVEL_VARIABLE = "STATICFIRE_LOG_LEVEL"
 # Nothing is logged as critical, so this level turns logging off.
-_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 
 
 class Logger:
@@ -44,7 +45,7 @@ class Logger:
         if _takers:
             _takers[-1](level, event, fields)
             return
-        if _LEVELS[level] < _threshold():
+        if LEVELS[level] < _threshold():
             return
         if self._bound is None:
             self._bound = _structlog().get_logger().bind(component=self._component)
@@ -72,7 +73,7 @@ def load() -> None:
 
 
 def _threshold() -> int:
-    return _LEVELS.get(os.environ.get("STATICFIRE_LOG_LEVEL", "warning").lower(), _LEVELS["warning"])
+    return LEVELS.get(os.environ.get(LEVEL_VARIABLE, "warning").lower(), LEVELS["warning"])
 
 
 def _structlog() -> Any:
