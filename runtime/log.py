@@ -17,9 +17,8 @@ LineTaker = Callable[[str, str, dict[str, object]], None]
 
 _configured = False
 _takers: list[LineTaker] = []
-LEVEL_VARIABLE = "STATICFIRE_LOG_LEVEL"
 # Nothing is logged as critical, so this level turns logging off.
-LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 
 
 class Logger:
@@ -45,7 +44,7 @@ class Logger:
         if _takers:
             _takers[-1](level, event, fields)
             return
-        if LEVELS[level] < _threshold():
+        if _LEVELS[level] < _threshold():
             return
         if self._bound is None:
             self._bound = _structlog().get_logger().bind(component=self._component)
@@ -73,7 +72,7 @@ def load() -> None:
 
 
 def _threshold() -> int:
-    return LEVELS.get(os.environ.get(LEVEL_VARIABLE, "warning").lower(), LEVELS["warning"])
+    return _LEVELS.get(os.environ.get("STATICFIRE_LOG_LEVEL", "warning").lower(), _LEVELS["warning"])
 
 
 def _structlog() -> Any:

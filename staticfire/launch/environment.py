@@ -11,7 +11,6 @@ from staticfire.launch.plan import PROGRAMS
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import ENVIRONMENT_PREFIX, variable_of
 from staticfire.runtime.loading import ENVIRONMENT
-from staticfire.runtime.log import LEVEL_VARIABLE, LEVELS
 
 NO_SETTINGS = frozenset({"CONTROL", "CONTROL_HOSTS", "CONTROL_TOKEN", "LISTEN", "LOG_LEVEL", "PURE_PYTHON"})
 """Environment variables that are read but aren't settings of a server, without the prefix."""
@@ -23,13 +22,10 @@ KUBERNETES_HOST, KUBERNETES_PORTS = "_SERVICE_HOST", ("_SERVICE_PORT", "_PORT")
 
 
 def check_environment(environment: Mapping[str, str], tell: Callable[[str], object]) -> None:
-    """Refuse misspelt settings of any program, and an unknown log level; report other unknown names with `tell`.
+    """Refuse misspelt settings of any program; report other unknown names with `tell`.
 
     Raises: UsageError.
     """
-    level = environment.get(LEVEL_VARIABLE, "")
-    if level and level.lower() not in LEVELS:
-        raise UsageError(f"{LEVEL_VARIABLE}={level} ({ENVIRONMENT}): write {', '.join(LEVELS)}")
     known = {ENVIRONMENT_PREFIX + name for name in NO_SETTINGS}
     known |= {variable_of(one.name) for cls in PROGRAMS for one in fields(cls)}
     unknown = [name for name in environment if name.startswith(ENVIRONMENT_PREFIX) and name not in known]

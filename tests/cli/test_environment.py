@@ -45,13 +45,6 @@ def test_typing_error_is_refused_with_the_likely_one(typed: str, meant: str) -> 
     )
 
 
-def test_an_unknown_log_level_is_refused_with_those_there_are() -> None:
-    assert told(LOG_LEVEL="Debug") == told(LOG_LEVEL="") == []
-    refused = call("broker", "--namesrv", "127.0.0.1:1", STATICFIRE_LOG_LEVEL="loud")
-    words = "STATICFIRE_LOG_LEVEL=loud (the environment): write debug, info, warning, error, critical"
-    assert (refused.returncode, one_line(refused.stderr)) == (2, f"staticfire: {words}")
-
-
 def test_settings_of_all_programs_are_known_to_each() -> None:
     assert told(AUTO_CREATE_TOPIC_ENABLE="no", BROKER_EXPIRY_MS="1s", GRPC_SERVER_PORT="0", CONTROL="http://a") == []
 
