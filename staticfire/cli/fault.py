@@ -62,7 +62,10 @@ def _rule_flags(command: Command) -> Command:
     return all_flags(
         command,
         OPTION(
-            "--code", metavar="CODE", help="Only requests with this name or number, like SEND_MESSAGE; may be repeated."
+            "--code",
+            metavar="CODE",
+            multiple=True,
+            help="Only requests with this name or number, like SEND_MESSAGE; may be repeated.",
         ),
         OPTION("--client", metavar="ID", help="Only this client: its id, or a part of it, like the instance name."),
         OPTION("--group", metavar="GROUP", type=GROUP, help="Only this group."),
@@ -122,6 +125,7 @@ def add(namesrv: str, control: str | None, as_json: bool, **words: Any) -> None:
         staticfire fault add --broker broker-b --freeze 20s
         staticfire fault add --partition broker-a/nameserver --lifetime 1m
     """
+    words["code"] = ",".join(words["code"]) or None
     rule = {name.rstrip("_"): value for name, value in words.items() if value not in (None, False)}
     added = _with_control(namesrv, control, lambda client: client.add(rule))
     if as_json:

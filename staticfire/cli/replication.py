@@ -93,13 +93,17 @@ def sync(name: str, namesrv: str, as_json: bool) -> None:
     _control(namesrv, name, f"{name} copies topics, groups and offsets now", as_json, copy_state=True)
 
 
+_JSON_NAMES = {"lag_ms": "lagMs", "copy_state": "copyState"}
+
+
 def _control(namesrv: str, name: str, words: str, as_json: bool, **change: Any) -> None:
     from staticfire.protocol.requests.replication import ControlReplication
 
     done: Replica = _with_replicas(namesrv, lambda admin: admin.control(name, ControlReplication(**change)))
     if change.get("lag_ms") and done.state is not None and done.state.is_held:
         words = f"{name} still copies nothing, because it is held; `replication release {name}` ends that, and the lag"
-    print_done(words, {"slave": name, **change}, as_json)
+    shown = {_JSON_NAMES.get(key, key): value for key, value in change.items()}
+    print_done(words, {"slave": name, **shown}, as_json)
 
 
 def _with_replicas(namesrv: str, act: "Callable[[ReplicaAdmin], Awaitable[Any]]") -> Any:

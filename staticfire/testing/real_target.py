@@ -45,8 +45,8 @@ class RealTarget:
             BlockingFaults(self._remote).clear()
             self._let_time_run()
         ending = f"-{live_machine().identity.random.getrandbits(32):08x}"
-        protocol = "rocketmq" if self._remote is None else "staticfire"
-        core = RunningRocketMQ(self._namesrv, protocol, ending, ())
+        settings = ClientSettings(protocol="rocketmq" if self._remote is None else "staticfire", tls=False)
+        core = RunningRocketMQ(self._namesrv, settings, ending, ())
         return RocketMQ(self._thread, core, None, self._remote)
 
     def stop(self) -> None:

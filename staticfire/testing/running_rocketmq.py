@@ -29,7 +29,6 @@ from staticfire.testing.waits import WAIT_S, NotYet, comes_true
 if TYPE_CHECKING:
     from staticfire.client import DeadLetter, GroupView, PullConsumer
     from staticfire.client.admin.journal import JournalRecords
-    from staticfire.runtime.tls.settings import TlsClient
 
 # Imports that only some tests need are at the place of use: the first test waits for everything imported here.
 
@@ -42,13 +41,11 @@ PRODUCER_GROUP = "rocketmq-tests"
 class RunningRocketMQ:
     """A cluster for one test."""
 
-    def __init__(
-        self, namesrv: str, protocol: str, suffix: str, deaths: Sequence[str], tls: "TlsClient | None" = None
-    ) -> None:
+    def __init__(self, namesrv: str, settings: ClientSettings, suffix: str, deaths: Sequence[str]) -> None:
         """`suffix`: added to topics and groups on a cluster that others use, too. `deaths`: see Cluster."""
         self.namesrv = namesrv
         self.suffix = suffix
-        self.client_settings = ClientSettings(protocol=protocol, tls=tls or False)  # type: ignore[arg-type]  # see target.py
+        self.client_settings = settings
         self._deaths = deaths
         self._stack = AsyncExitStack()
         self._client = ClusterClient(namesrv, self.client_settings)

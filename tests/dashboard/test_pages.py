@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -227,6 +228,21 @@ def test_a_dashboard_of_another_cluster_only_reads(cluster: Cluster) -> None:
         assert 'action="/ui/do/' not in page(f"{control}/ui/topics/orders").text
         exit_code, _ = up.stop()
     assert exit_code == 0
+
+
+def test_a_dashboard_listens_where_it_is_told_and_knows_names_and_a_token(cluster: Cluster) -> None:
+    with socket.create_server(("127.0.0.2", 0)) as free:
+        port = free.getsockname()[1]
+    place = "--address", "127.0.0.2", "--port", str(port)
+    hosts = "--hosts", "shop.example, 127.0.0.2"
+    with Up("dashboard", "--namesrv", cluster.namesrv, *place, *hosts) as up:
+        control = up.told("DASHBOARD").rstrip("/")
+        assert control == f"http://127.0.0.2:{port}"
+        assert [get(f"{control}/topics", Host=host)[0] for host in ("shop.example", "bank.example")] == [200, 403]
+    with Up("dashboard", "--namesrv", cluster.namesrv, *place, "--token", "a-long-t0ken") as up:
+        control = up.told("DASHBOARD").rstrip("/")
+        assert get(f"{control}/topics")[0] == 401
+        assert get(f"{control}/topics", Authorization="Bearer a-long-t0ken")[0] == 200
 
 
 def test_with_write_it_changes_the_cluster(cluster: Cluster) -> None:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from staticfire import Cluster
+from staticfire.simulation.world.testing import pytest_asyncio_loop_factories, world
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+__all__ = ["pytest_asyncio_loop_factories", "world"]
 
 HAS_SPARK = find_spec("pyspark") is not None
 

@@ -69,7 +69,9 @@ def test_queues_begin_and_end_each_at_its_own_time(cluster: Cluster) -> None:
     assert stream.initial() == {"orders": {"broker-a": {"0": 0, "1": 3}}}
     late = read_options(cluster.namesrv, startingOffsetsByTimestamp=of(1, later))
     assert batch(late) == [QueueRange(A0, 0, 7)]
-    strict = replace(late, is_late_start_latest=False)
+    strict = read_options(
+        cluster.namesrv, startingOffsetsByTimestamp=of(1, later), startingOffsetsByTimestampStrategy="error"
+    )
     with pytest.raises(UsageError, match=rf"orders broker-a/1 has no message stored at {later} or later, and starting"):
         batch(strict)
     with pytest.raises(
