@@ -185,7 +185,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         self._is_unsure = not lineage.set_id or waits_for_copies(settings)
         if self._is_unsure:
             self._is_unsure = await known_members(settings, around.registration, around.pool) is None
-            if self._is_unsure and lineage.set_id:
+            if self._is_unsure and (lineage.set_id or waits_for_copies(settings)):
                 self._store.refuse(StorageError("no nameserver says which slaves may have more: send again"), UNSURE)
         found = await find_successor(settings, lineage, around.registration, around.pool)
         self._may_be_replaced = found is not None

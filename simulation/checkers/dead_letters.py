@@ -5,6 +5,8 @@ from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
+    FaultBegan,
+    FaultEnded,
     GoneForGood,
     MessageFound,
     ProcessEnded,
@@ -12,7 +14,7 @@ from staticfire.simulation.checkers.events import (
     RunEvent,
     SendAcknowledged,
 )
-from staticfire.simulation.checkers.losses import FAILED_OVER, takes_acknowledged
+from staticfire.simulation.checkers.losses import FAILED_OVER, RetriesAtRisk, takes_acknowledged
 from staticfire.simulation.workload.description import Group, Workload
 
 RETRIES_MAX = 16
@@ -31,6 +33,8 @@ class DeadAfterMax(Checker):
     hears = (
         CallBegan,
         CallEnded,
+        FaultBegan,
+        FaultEnded,
         GoneForGood,
         MessageFound,
         ProcessEnded,
@@ -48,6 +52,7 @@ class DeadAfterMax(Checker):
         self._lost_brokers: set[str] = set()
         self._unsafe: dict[str, SendAcknowledged] = {}
         """Messages that too few machines had when their sends were answered."""
+        self._at_risk = RetriesAtRisk(workload)
 
     def see(self, event: RunEvent) -> None:
         match event:
@@ -65,6 +70,8 @@ class DeadAfterMax(Checker):
                 self._gone |= self._failed.keys()
             case SendAcknowledged(name=name, is_safe=False):
                 self._unsafe[name] = event
+            case FaultBegan() | FaultEnded():
+                self._at_risk.see(event)
             case ProcessEnded(how=how) if how == FAILED_OVER:
                 self._failed_over(event)
             case ProcessEnded() if takes_acknowledged(event, self.workload.brokers):
@@ -73,6 +80,7 @@ class DeadAfterMax(Checker):
                 pass
 
     def _failed_over(self, ended: ProcessEnded) -> None:
+        self._gone |= self._at_risk.taken_by(ended)
         takes_all = takes_acknowledged(ended, self.workload.brokers)
         for group, name in self._failed:
             sent = self._unsafe.get(name)
@@ -101,6 +109,7 @@ class DeadAfterMax(Checker):
                 self._consumed.add(at)
             else:
                 self._failed[at] = max(self._failed.get(at, -1), seen.reconsume_times)
+                self._at_risk.failed(began.group, began.place[0], seen.name)
                 if began.place[0] in self._lost_brokers:
                     self._gone.add(at)
 

@@ -11,7 +11,9 @@ have each message, or an administrator has accepted the loss.
 Of a disk that fails, nobody knows what it has.
 """
 
-from staticfire.simulation.checkers.events import ProcessEnded, SendAcknowledged
+from collections import defaultdict
+
+from staticfire.simulation.checkers.events import FaultBegan, FaultEnded, ProcessEnded, SendAcknowledged
 from staticfire.simulation.workload.description import Brokers, Workload
 
 GONE, FAILED_OVER, LOST_MORE = "gone", "failed over", "lost more"
@@ -54,3 +56,29 @@ class Losses:
             end_ms >= began_ms and sent.log_position >= safe_position and (is_taken or not sent.is_safe)
             for end_ms, safe_position, is_taken in self._ends.get(sent.place[0], ())
         )
+
+
+class RetriesAtRisk:
+    """Messages whose retry only their master may have: they failed while a machine of their broker had a fault.
+
+    If slaves don't confirm a send-back in time, it is refused, and the client sends the message to the retry topic
+    instead. It takes FLUSH_SLAVE_TIMEOUT, too, as the end of that. So does RocketMQ's client.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        self._brokers = workload.brokers
+        self._open: defaultdict[str, int] = defaultdict(int)
+        self._failed: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+
+    def see(self, event: FaultBegan | FaultEnded) -> None:
+        """Note that a fault began or ended."""
+        self._open[self._brokers.set_of(event.target)] += 1 if isinstance(event, FaultBegan) else -1
+
+    def failed(self, group: str, broker: str, name: str) -> None:
+        """Note that a message of a broker failed in a group."""
+        if self._open[broker] > 0:
+            self._failed[broker].add((group, name))
+
+    def taken_by(self, ended: ProcessEnded) -> set[tuple[str, str]]:
+        """Return the groups and messages whose retries may be gone after the end of a process."""
+        return self._failed[ended.who] if ended.how == FAILED_OVER else set()

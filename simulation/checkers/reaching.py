@@ -7,13 +7,15 @@ from staticfire.simulation.checkers.checker import Checker
 from staticfire.simulation.checkers.events import (
     CallBegan,
     CallEnded,
+    FaultBegan,
+    FaultEnded,
     MessageFound,
     ProcessBegan,
     ProcessEnded,
     QueuePlace,
     RunEvent,
 )
-from staticfire.simulation.checkers.losses import takes_acknowledged
+from staticfire.simulation.checkers.losses import RetriesAtRisk, takes_acknowledged
 from staticfire.simulation.checkers.rewinds import PassedOffsets, Rewinds
 from staticfire.simulation.workload.description import Workload
 
@@ -27,7 +29,7 @@ class ReachesAll(Checker):
     """
 
     promise = "at the end, each group has consumed all messages of its topics, or moved them to its dead letters"
-    hears = (CallBegan, CallEnded, MessageFound, ProcessBegan, ProcessEnded)
+    hears = (CallBegan, CallEnded, FaultBegan, FaultEnded, MessageFound, ProcessBegan, ProcessEnded)
 
     def __init__(self, workload: Workload, passed: PassedOffsets | None = None) -> None:
         """`passed`: given if a filter keeps messages from the groups, so it is unknown which one was at an offset."""
@@ -37,6 +39,7 @@ class ReachesAll(Checker):
         self._was_there: dict[tuple[str, QueuePlace, int], str] = {}
         self._retries: dict[tuple[str, str], set[str]] = {}
         """By group and broker: messages that have failed and wait there for their retry."""
+        self._at_risk = RetriesAtRisk(workload)
         self._excused: set[tuple[str, str]] = set()
         self._lost_ends: defaultdict[str, dict[QueuePlace, int]] = defaultdict(dict)
         """By group and queue: the highest offset at which it has consumed what is gone."""
@@ -55,6 +58,8 @@ class ReachesAll(Checker):
                 began = self._calls.pop(call, None)
                 if began is not None:
                     self._ended(began, is_success)
+            case FaultBegan() | FaultEnded():
+                self._at_risk.see(event)
             case ProcessBegan() | ProcessEnded():
                 self._rewinds.see(event)
                 if isinstance(event, ProcessEnded):
@@ -67,6 +72,7 @@ class ReachesAll(Checker):
                 pass
 
     def _process_ended(self, ended: ProcessEnded) -> None:
+        self._excused |= self._at_risk.taken_by(ended)
         if takes_acknowledged(ended, self.workload.brokers):
             for group in self.groups:
                 self._excused |= {(group, name) for name in self._retries.get((group, ended.who), ())}
@@ -80,6 +86,7 @@ class ReachesAll(Checker):
                     self._retries[at].discard(seen.name)
             else:
                 self._retries.setdefault(at, set()).add(seen.name)
+                self._at_risk.failed(*at, seen.name)
 
     def _find_lost_ends(self) -> None:
         """Find how far each group has been in messages that are gone, as those of a replaced master that thaws are."""

@@ -54,6 +54,26 @@ async def test_a_master_with_a_new_disk_waits_for_the_slave_that_has_the_message
     await pair.close()
 
 
+async def test_an_empty_master_whose_sends_wait_for_slaves_stores_nothing_before_it_knows_them(
+    world: SimulatedWorld,
+) -> None:
+    """Its clients know its address: they would read messages at offsets that others have at the slave."""
+    pair = await filled(ReplicaSet(world, **SYNC))
+    lose_disk(pair, MASTER)
+    world.kill("namesrv")
+    starting = asyncio.ensure_future(pair.start(MASTER, ha_master_address=""))
+    await world.run_for(seconds=5)
+    sent = await pair.send(b"no")
+    assert "no nameserver says which slaves may have more" in sent.remark
+    assert pair.end(MASTER) == 0
+    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
+    await starting
+    await world.run_for(seconds=40)
+    assert (await pair.failover()).master == address_of(SLAVE)
+    assert len(await pair.bodies(SLAVE)) == 20
+    await pair.close()
+
+
 async def test_if_the_slave_loses_its_disk_too_the_master_that_waits_for_it_begins_again(world: SimulatedWorld) -> None:
     pair = await filled(ReplicaSet(world, **SYNC))
     lose_disk(pair, MASTER)

@@ -21,9 +21,11 @@ from staticfire.simulation.checkers.events import (
     Seen,
 )
 from staticfire.simulation.checkers.handing_over import HandsOver
+from staticfire.simulation.checkers.losses import FAILED_OVER
 from staticfire.simulation.checkers.offsets import OffsetsSaved
 from staticfire.simulation.checkers.order import LocksHeld, OneOwner
-from staticfire.simulation.workload import Group, Producers, Topic, Workload
+from staticfire.simulation.checkers.reaching import ReachesAll
+from staticfire.simulation.workload import Brokers, Group, Producers, Topic, Workload
 from tests.simulation.test_checkers import said
 
 pytestmark = pytest.mark.row("S3")
@@ -182,3 +184,24 @@ def test_offsets_that_an_administrator_resets_are_those_after_the_reset(seen_ms:
     events = sorted([stands, *reset], key=lambda event: event.at_ms)
     stopped = ProcessEnded(61_000, "broker-a", "stopped")
     assert bool(said(OffsetsSaved(PULLED), after(*events, stopped, forgot))) is is_said
+
+
+@pytest.mark.parametrize(
+    ("between", "how", "is_said"),
+    [
+        (FaultBegan(59_000, "hold copy", "broker-a"), FAILED_OVER, False),
+        (FaultBegan(59_000, "freeze broker", "broker-a-1"), FAILED_OVER, False),
+        (FaultBegan(59_000, "hold copy", "broker-a"), "killed", True),
+        (FaultBegan(61_000, "hold copy", "broker-a"), FAILED_OVER, True),
+        (FaultBegan(59_000, "freeze member", "billing-1"), FAILED_OVER, True),
+    ],
+    ids=["a held copy", "a frozen slave", "its master is back", "a fault that began later", "a fault of a member"],
+)
+def test_a_retry_that_slaves_may_lack_can_be_lost_with_its_master(between: RunEvent, how: str, is_said: bool) -> None:
+    settings = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2}
+    groups = [Group("billing", "orders", members=2, retries_max=1)]
+    workload = Workload([Topic("orders")], PRODUCERS, groups, Brokers(1, settings, replicas=1))
+    failed = [call(60_000, times=1), done(60_010, is_success=False), *found("orders", 1, 0)]
+    events = after(between, *failed, ProcessEnded(90_000, "broker-a", how), ProcessBegan(90_000, "broker-a"))
+    assert bool(said(ReachesAll(workload), events)) is is_said
+    assert bool(said(DeadAfterMax(workload), events)) is is_said
