@@ -54,8 +54,12 @@ class TablesComeBack(Checker):
             more = sum(added[topic] for group in self.workload.groups for topic in group.topics)
             return more + sum(self._locks(group) for group in self.workload.groups if group.joins_after_seconds)
         if name == "held pulls":  # In the beginning they may just have been answered.
-            return sum(self._queues[topic] for group in self.workload.groups for topic in group.topics)
+            return sum(self._pulls(group) for group in self.workload.groups)
         return 0
+
+    def _pulls(self, group: Group) -> int:
+        """Return how many pulls of a group a broker may hold: one for each queue, and each member if it broadcasts."""
+        return sum(self._queues[topic] for topic in group.topics) * (group.members if group.broadcasts else 1)
 
     def _locks(self, group: Group) -> int:
         """Return how many queues a group may lock at a broker, with that of its retries."""
