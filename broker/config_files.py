@@ -3,12 +3,14 @@
 A file is replaced as a whole: temporary file, fsync, rename. Changes made at the same moment share one write. A failed
 write is retried with growing pauses. A file that refers to a log position is saved only after the log is safe up to
 there; otherwise, after a power loss, it would refer to records that no longer exist. Each file has a checksum
-(runtime/state_file.py). Nothing is saved before all files were read, so a refused start leaves them unchanged.
+(runtime/state_file.py). Nothing is saved before all files were read, so a refused start leaves them unchanged. If the
+core of a broker ends and can't write a file, because its disk is full, for example, the next core gets the content.
 RocketMQ: ConfigManager, BrokerPathConfigHelper.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 
 from staticfire.protocol.errors import StorageError
 from staticfire.runtime.folders import sync_folders_above
@@ -29,8 +31,17 @@ RETRY_MS_MAX = 30_000
 class ConfigFiles:
     """Files that mirror tables in memory."""
 
-    def __init__(self, machine: Machine, folder: str, sync_log: Callable[[], Awaitable[None]]) -> None:
-        """`sync_log` returns when everything stored before the call is safe. It raises StorageError."""
+    def __init__(
+        self,
+        machine: Machine,
+        folder: str,
+        sync_log: Callable[[], Awaitable[None]],
+        unsaved: Mapping[str, bytes] = MappingProxyType({}),
+    ) -> None:
+        """`sync_log` returns when everything stored before the call is safe. It raises StorageError.
+
+        `unsaved`: what the last core of this broker could not write, by file. It is newer than the file.
+        """
         self._machine = machine
         self._folder = folder
         self._sync_log = sync_log
@@ -39,8 +50,12 @@ class ConfigFiles:
         self._private: set[str] = set()
         self._dirty: set[str] = set()
         self._failures: dict[str, StorageError] = {}
+        self._known = unsaved
+        self.unsaved: dict[str, bytes] = {}
+        """What could not be written, by file."""
         self._saving: asyncio.Task[None] | None = None
         self._retry: asyncio.TimerHandle | None = None
+        self._again: asyncio.TimerHandle | None = None
         self._retry_ms = RETRY_MS
         # Whether the name of the folder itself is on the disk.
         self._is_named = False
@@ -71,7 +86,10 @@ class ConfigFiles:
             return True
 
         try:
-            is_there = read_state_file(self._machine.files, f"{self._folder}/{name}", read) is not None
+            if name in self._known:
+                is_there = read(self._known[name])
+            else:
+                is_there = read_state_file(self._machine.files, f"{self._folder}/{name}", read) is not None
         except StorageError as error:
             if not from_log:
                 raise
@@ -91,6 +109,12 @@ class ConfigFiles:
         self._is_restored = True
         if self._dirty:
             self._start_saving()
+        if self._known:  # Later: a core must begin also if its disk is still full.
+            self._again = asyncio.get_running_loop().call_later(RETRY_MS / 1000, self._save_known)
+
+    def _save_known(self) -> None:
+        self._dirty |= self._known.keys() & self._snapshots.keys()
+        self._start_saving()
 
     def changed(self, name: str) -> None:
         """Save the table soon: in this tick's write, off the event loop."""
@@ -133,11 +157,12 @@ class ConfigFiles:
 
     async def _save_one(self, name: str) -> None:
         try:
-            data = self._snapshots[name]()
+            self.unsaved[name] = data = self._snapshots[name]()
             if name in self._after_log:
                 await self._sync_log()
             await self._machine.workers.run(self._write, name, data)
             self._failures.pop(name, None)
+            del self.unsaved[name]
         except StorageError as error:
             if str(error) != str(self._failures.get(name)):
                 log.error("state_not_saved", file=name, error=str(error))
@@ -161,8 +186,9 @@ class ConfigFiles:
         self._closed = True
         if not self._is_restored:
             return
-        if self._retry is not None:
-            self._retry.cancel()
+        for timer in (self._retry, self._again):
+            if timer is not None:
+                timer.cancel()
         if self._saving is not None:
             await asyncio.gather(self._saving, return_exceptions=True)
         for name in self._in_order(set(self._snapshots)):

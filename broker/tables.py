@@ -79,7 +79,8 @@ def make_tables(machine: Machine, settings: BrokerSettings, before: BrokerTables
     )
     flusher = StoreFlusher(store, machine.clock, machine.workers, _log_trouble)
     clock = _message_clock(machine, folder, before)
-    config_files = ConfigFiles(machine, f"{folder}/config", flusher.make_safe)
+    unsaved = {} if before is None else before.config_files.unsaved
+    config_files = ConfigFiles(machine, f"{folder}/config", flusher.make_safe, unsaved)
     topics = TopicTable(settings, clock.message_ms)
     topics.on_change(lambda _: config_files.changed(TOPICS_FILE))
     configs = GroupTable(settings, clock.message_ms, lambda: config_files.changed(GROUPS_FILE))

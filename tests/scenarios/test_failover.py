@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.protocol.errors import ClientError, UsageError
+from staticfire.protocol.errors import BrokerAnswer, ClientError, UsageError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.brokers import GetMemberGroup
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
@@ -213,6 +213,26 @@ async def test_the_slave_with_the_acknowledged_messages_is_elected(world: Simula
     assert (await trio.failover()).master == address_of(MASTER)
     assert await trio.bodies(MASTER) == [b"%d" % number for number in range(20)]
     await trio.close()
+
+
+async def test_a_master_that_cannot_hand_over_on_a_full_disk_continues_with_its_offsets(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open()
+    for number in range(5):
+        await pair.send(b"%d" % number)
+    await pair.until_caught_up()
+    await pair.pull(MASTER, 0, "billing")
+    assert (await pair.ask(MASTER, UpdateConsumerOffset("billing", "orders", 0, 2))).code == 0
+    await world.run_for(seconds=6)
+    world.disk(MASTER).bytes_left = 0
+    assert (await pair.ask(MASTER, UpdateConsumerOffset("billing", "orders", 0, 4))).code == 0
+    with pytest.raises(BrokerAnswer, match="No space left"):
+        await pair.failover()
+    assert (await pair.ask(MASTER, QueryConsumerOffset("billing", "orders", 0))).offset == 4
+    world.disk(MASTER).bytes_left = None
+    await world.run_for(seconds=60)
+    await pair.kill_and_start(MASTER)
+    assert (await pair.ask(MASTER, QueryConsumerOffset("billing", "orders", 0))).offset == 4
+    await pair.close()
 
 
 async def test_a_master_that_gave_way_takes_over_again_in_a_newer_epoch(world: SimulatedWorld) -> None:

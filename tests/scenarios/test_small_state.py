@@ -200,3 +200,26 @@ def test_what_was_edited_is_refused_until_the_member_is_removed(change: Callable
     accepted = json.loads(edited)
     del accepted["staticfire"]
     assert unseal_state(json.dumps(accepted).encode()) == json.dumps(accepted).encode()
+
+
+async def test_what_could_not_be_saved_is_passed_on_to_the_next_core(world: SimulatedWorld) -> None:
+    machine = world.machine("broker")
+    machine.files.make_folder("/config")
+    state, n = ConfigFiles(machine, "/config", nothing_to_sync), 1
+    state.restore("numbers.json", lambda: b'{"n":%d}' % n, lambda data: None)
+    state.restored()
+    state.changed("numbers.json")
+    await state.saved()
+    n, world.disk("broker").bytes_left = 2, 0
+    with pytest.raises(StorageError, match="can't be written"):
+        await state.close()
+    found: list[bytes] = []
+    following = ConfigFiles(machine, "/config", nothing_to_sync, state.unsaved)
+    assert following.restore("numbers.json", lambda: found[-1], found.append)
+    assert found == [b'{"n":2}']
+    world.disk("broker").bytes_left = None
+    following.restored()
+    await following.saved()
+    await world.run_for(seconds=2)
+    assert saved(machine, "numbers.json") == b'{"n":2}'
+    assert not following.unsaved
