@@ -2,9 +2,10 @@
 
 import shlex
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,15 @@ SERIALIZE_TYPE = 4
 WITH_PROTOCOL = [
     name for name, one in {**FAMILY, **ADMIN}.items() if any("--protocol" in param.opts for param in one.params)
 ]
+TRIED_EVERY = 8
+
+
+def some_of(names: Iterable[str]) -> list[Any]:
+    """All commands get these flags from one place, so a few are tried each time, and the others are further cases."""
+    return [
+        pytest.param(name, marks=[pytest.mark.slow] if number % TRIED_EVERY else [], id=name)
+        for number, name in enumerate(names)
+    ]
 
 
 class Listener:
@@ -72,7 +82,7 @@ def first_bytes(listener: Listener, name: str, *flags: str) -> bytes:
     return listener.firsts[0]
 
 
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("name", some_of(LINES))
 def test_a_command_asks_the_nameserver_that_it_is_given_with_tls_if_that_is_wanted(
     listener: Listener, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,7 +91,7 @@ def test_a_command_asks_the_nameserver_that_it_is_given_with_tls_if_that_is_want
     assert first_bytes(listener, name, "--tls").startswith(TLS_RECORD)
 
 
-@pytest.mark.parametrize("name", WITH_PROTOCOL)
+@pytest.mark.parametrize("name", some_of(WITH_PROTOCOL))
 def test_a_command_sends_rocketmqs_frames_if_that_is_wanted(listener: Listener, name: str) -> None:
     assert first_bytes(listener, name, "--protocol", "rocketmq")[SERIALIZE_TYPE] == JSON
 
@@ -99,7 +109,7 @@ def another_ca(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "ca.pem"
 
 
-@pytest.mark.parametrize("name", [*FAMILY, "mqadmin topicList"])
+@pytest.mark.parametrize("name", some_of(["mqadmin topicList", *FAMILY]))
 def test_a_command_refuses_a_server_whose_ca_it_does_not_trust(
     cluster: Cluster, another_ca: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

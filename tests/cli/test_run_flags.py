@@ -75,6 +75,7 @@ def test_the_control_endpoint_accepts_no_other_names_without_a_token() -> None:
     assert (found["without"], found["shop"], found["bank"]) == (200, 200, 403)
 
 
+@pytest.mark.slow
 def test_users_slaves_and_who_lets_them_take_over(tmp_path: Path) -> None:
     file = tmp_path / "broker.conf"
     file.write_text("brokerClusterName=shop-cluster\n")
