@@ -100,7 +100,8 @@ class RouteTable:
             return Registered(is_outdated=True)
         if entry.broker_id not in broker.broker_addrs and len(topics) == 1:
             return None
-        is_first |= entry.broker_id not in broker.broker_addrs
+        # Also if a slave takes the id of a master that is still there: that one may have published other queues.
+        is_first |= broker.broker_addrs.get(entry.broker_id) != entry.address
         broker.broker_addrs[entry.broker_id] = entry.address
         self._publish(broker, entry, topics, is_first, delete_topics)
         key = entry.cluster, entry.address

@@ -180,6 +180,18 @@ def test_a_master_that_comes_brings_the_write_permission_back(brokers: Brokers) 
     assert brokers.perm("orders") == 6
 
 
+def test_a_slave_that_takes_the_id_of_a_master_publishes_its_topics(brokers: Brokers) -> None:
+    """Although their version is what it was when it was a slave: the other one may have published something else."""
+    slave: dict[str, Any] = {"address": "10.0.0.2:10911", "topics": {"orders": 6}}
+    master: dict[str, Any] = {"address": "10.0.0.1:10911"}
+    brokers.register(broker_id=0, **master)
+    brokers.register(broker_id=1, **slave)
+    brokers.register(broker_id=0, topics={"orders": 4}, counter=2, **master)
+    assert brokers.perm("orders") == 4
+    brokers.register(broker_id=0, **slave)
+    assert brokers.perm("orders") == 6
+
+
 def test_a_slave_learns_where_its_live_master_is(brokers: Brokers) -> None:
     brokers.register(broker_id=0, address="10.0.0.1:10911")
     slave = brokers.register(broker_id=1, address="10.0.0.2:10911")
