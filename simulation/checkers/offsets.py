@@ -19,8 +19,6 @@ from staticfire.simulation.workload.description import Workload
 
 # Members rebalance every 20 s, and report their offsets every 5 s.
 CHANGING_HANDS_MS = 45_000
-# What a member sent before it was cut off arrives at once when it is back; offsets are looked at each second.
-BACK_MS = 2_000
 RESET = "reset offsets"
 _MEMBERS_COME_AND_GO = ("kill member", "restart member")
 
@@ -31,9 +29,7 @@ class OffsetsGrow(Checker):
     In groups without locks, a queue that changes its owner is excused: the new owner may have requested the offset
     before the former one reported its progress, and then reports its own offsets from there, as in RocketMQ. A power
     loss makes a queue shorter than its readers assume (rewinds.py): the offsets that they then report are kept over a
-    start. An administrator's reset decreases offsets intentionally, at once or when its members are notified. What a
-    member sent before it was cut off arrives when it is back, perhaps requests for locks, and then its offsets of then:
-    if the other members have just given their queues up to it, it is their owner.
+    start. An administrator's reset decreases offsets intentionally, at once or when its members are notified.
     """
 
     promise = (
@@ -49,9 +45,6 @@ class OffsetsGrow(Checker):
         self._rewinds = Rewinds(workload)
         self._told_by_readers: dict[tuple[str, QueuePlace], int] = {}
         self._reset_until_ms: dict[str, float] = {}
-        self._back_until_ms: dict[str, float] = {}
-        """By group: until when what a member sent before it was cut off may arrive."""
-        self._members = {name: group.name for group in workload.groups for name in group.member_names}
         self._read: dict[tuple[str, QueuePlace], int] = {}
         """The offset after the last message that each group has read."""
         self._read_before: dict[tuple[str, QueuePlace], int] = {}
@@ -72,8 +65,6 @@ class OffsetsGrow(Checker):
                 self._reset_until_ms[event.target] = float("inf")
             elif isinstance(event, FaultEnded) and event.what == RESET:
                 self._reset_until_ms[event.target] = event.at_ms + CHANGING_HANDS_MS
-            elif isinstance(event, FaultEnded) and event.what == "isolate member" and event.target in self._members:
-                self._back_until_ms[self._members[event.target]] = event.at_ms + BACK_MS
             if isinstance(event, ProcessEnded):
                 self._ended(event.who)
 
@@ -94,7 +85,7 @@ class OffsetsGrow(Checker):
             self.broken(event.at_ms, f"{event.group} is at {event.offset} of {event.place}, which ends at {event.end}")
         if before is None or before.life != event.life or event.offset >= before.offset:
             return
-        if event.at_ms <= max(self._reset_until_ms.get(event.group, -1), self._back_until_ms.get(event.group, -1)):
+        if event.at_ms <= self._reset_until_ms.get(event.group, -1):
             return
         is_in_order = self.groups[event.group].ordered
         if is_in_order or self._troubled.during(event.at_ms - CHANGING_HANDS_MS, event.at_ms) is None:

@@ -22,7 +22,7 @@ from staticfire.simulation.checkers.events import (
 )
 from staticfire.simulation.checkers.handing_over import HandsOver
 from staticfire.simulation.checkers.losses import FAILED_OVER
-from staticfire.simulation.checkers.offsets import OffsetsGrow, OffsetsSaved
+from staticfire.simulation.checkers.offsets import OffsetsSaved
 from staticfire.simulation.checkers.order import LocksHeld, OneOwner
 from staticfire.simulation.checkers.reaching import ReachesAll
 from staticfire.simulation.workload import Brokers, Group, Producers, Topic, Workload
@@ -205,17 +205,3 @@ def test_a_retry_that_slaves_may_lack_can_be_lost_with_its_master(between: RunEv
     events = after(between, *failed, ProcessEnded(90_000, "broker-a", how), ProcessBegan(90_000, "broker-a"))
     assert bool(said(ReachesAll(workload), events)) is is_said
     assert bool(said(DeadAfterMax(workload), events)) is is_said
-
-
-@pytest.mark.parametrize(
-    ("ended", "is_said"),
-    [
-        (FaultEnded(61_000, "isolate member", "billing-1"), False),
-        (FaultEnded(59_000, "isolate member", "billing-1"), True),
-        (FaultEnded(61_000, "freeze member", "billing-1"), True),
-    ],
-    ids=["a member is back", "it has been back for a while", "a member was frozen"],
-)
-def test_what_a_member_sent_before_it_was_cut_off_arrives_when_it_is_back(ended: RunEvent, is_said: bool) -> None:
-    stands, fell = OffsetSeen(58_000, "billing", PLACE, 5, 9, 1), OffsetSeen(62_000, "billing", PLACE, 2, 9, 1)
-    assert bool(said(OffsetsGrow(ORDERED), after(stands, ended, fell))) is is_said
