@@ -4,7 +4,7 @@ Checkers are independent of virtual time: the same events can come from a real c
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
@@ -67,6 +67,8 @@ class Checkers:
         self._found: list[Violation] = []
         self._events: list[RunEvent] = []
         """The events that the checkers haven't got yet."""
+        self.on_broken: Callable[[], None] | None = None
+        """Called once, soon after a promise was broken."""
         self.all: list[Checker] = []
         for kind in (*kinds, *workload.checkers):
             try:
@@ -106,6 +108,9 @@ class Checkers:
                     see(events[place])
             except OWN_ERRORS as error:
                 self._give_up(checker, at_ms, error, see)
+        if self.on_broken is not None and any(checker.violations for checker in self.all):
+            self.on_broken()
+            self.on_broken = None
 
     def _give_up(self, checker: Checker, at_ms: int, error: BaseException, called: object) -> None:
         """Keep what a checker has found so far, and report that it failed."""

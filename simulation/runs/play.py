@@ -69,6 +69,8 @@ class Play(msgspec.Struct, frozen=True):
     strikes: Sequence[Strike] | None = None
     """Faults that replace those of the seed."""
     keeps_events: bool = False
+    stops_early: bool = False
+    """End the run soon after a promise was broken, instead of looking what else is broken later."""
 
 
 def play(make: WorkloadMaker | Workload, what: Play) -> RunOutcome:
@@ -78,7 +80,7 @@ def play(make: WorkloadMaker | Workload, what: Play) -> RunOutcome:
     checkers = Checkers(workload, CHECKERS)
     record = RunRecord(checkers.see, what.keeps_events)
     strikes = list(what.strikes) if what.strikes is not None else planned(workload, what)
-    run = _Run(workload, what, strikes, record)
+    run = _Run(workload, what, strikes, record, checkers)
     with logged_to(run.logged):
         fingerprint = run.played()
     return RunOutcome(
@@ -103,7 +105,10 @@ def planned(workload: Workload, what: Play) -> list[Strike]:
 class _Run:
     """A run in its world."""
 
-    def __init__(self, workload: Workload, what: Play, strikes: list[Strike], record: RunRecord) -> None:
+    def __init__(
+        self, workload: Workload, what: Play, strikes: list[Strike], record: RunRecord, checkers: Checkers
+    ) -> None:
+        self._checkers = checkers
         self._workload = workload
         self._what = what
         self._strikes = strikes
@@ -130,6 +135,8 @@ class _Run:
         fingerprints: list[str] = []
 
         async def scenario(world: SimulatedWorld) -> None:
+            if self._what.stops_early:
+                self._checkers.on_broken = world.loop.end_soon
             try:
                 await self._scenario(world)
             finally:

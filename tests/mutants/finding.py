@@ -266,11 +266,11 @@ def workload_for(name: str) -> WorkloadMaker:
     return LEANS.get(name, hard_workload)
 
 
-def played(name: str, seed: int) -> RunOutcome:
+def played(name: str, seed: int, stops_early: bool = False) -> RunOutcome:
     """Play a seed with a mutant in place of what it is a variant of."""
     with pytest.MonkeyPatch.context() as patch:
         MUTANTS[name](patch)
-        return play(workload_for(name), Play(seed, hours_for(name)))
+        return play(workload_for(name), Play(seed, hours_for(name), stops_early=stops_early))
 
 
 def find(name: str, seeds: range) -> Found | None:
@@ -286,7 +286,7 @@ def find(name: str, seeds: range) -> Found | None:
 def is_still_found(found: Found) -> tuple[Found, bool]:
     """Play a known seed again, and when the program has changed since, a few others."""
     seeds = (found.seed, *range(1, OTHERS + 1))
-    return found, any(not played(found.mutant, seed).passed for seed in seeds)
+    return found, any(not played(found.mutant, seed, stops_early=True).passed for seed in seeds)
 
 
 def known() -> dict[str, Found]:

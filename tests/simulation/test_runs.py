@@ -16,7 +16,7 @@ from staticfire.client import ReceivedMessage
 from staticfire.client.consume.queues import concurrent_policy
 from staticfire.runtime.log import logger
 from staticfire.simulation.checkers import Checker
-from staticfire.simulation.checkers.events import CallBegan, RunEvent
+from staticfire.simulation.checkers.events import CallBegan, RunEvent, SendBegan
 from staticfire.simulation.runs.play import Play, planned, play
 from staticfire.simulation.runs.shrinking import Shrinker, as_scenario, minimal
 from staticfire.simulation.runs.trace_page import trace_page
@@ -179,3 +179,16 @@ def test_a_persons_own_listener_and_checker_take_part() -> None:
     outcome = play(workload, Play(1, HOURS))
     assert [str(each) for each in outcome.violations] == ["Listens at 0.000 s: True ['billing']"]
     assert b"order 1" in heard
+
+
+def test_a_run_may_end_as_soon_as_a_promise_is_broken() -> None:
+    class NeverSends(Checker):
+        hears = (SendBegan,)
+
+        def see(self, event: RunEvent) -> None:
+            self.broken(event.at_ms, "something was sent")
+
+    workload = Workload([Topic("orders")], [Producers("orders", 50)], checkers=(NeverSends,))
+    whole, early = (play(workload, Play(1, 0.02, stops_early=is_early)) for is_early in (False, True))
+    assert whole.violations[0] == early.violations[0]
+    assert early.virtual_ms < whole.virtual_ms / 2
