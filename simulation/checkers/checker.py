@@ -63,12 +63,14 @@ class Checkers:
     Each checker gets many events at once: while its code is in the processor's caches, they cost much less.
     """
 
-    def __init__(self, workload: "Workload", kinds: Sequence[type[Checker]]) -> None:
+    def __init__(
+        self, workload: "Workload", kinds: Sequence[type[Checker]], on_broken: Callable[[], None] | None = None
+    ) -> None:
+        """`on_broken`: called once, soon after a promise was broken."""
         self._found: list[Violation] = []
         self._events: list[RunEvent] = []
         """The events that the checkers haven't got yet."""
-        self.on_broken: Callable[[], None] | None = None
-        """Called once, soon after a promise was broken."""
+        self._on_broken = on_broken
         self.all: list[Checker] = []
         for kind in (*kinds, *workload.checkers):
             try:
@@ -108,9 +110,9 @@ class Checkers:
                     see(events[place])
             except OWN_ERRORS as error:
                 self._give_up(checker, at_ms, error, see)
-        if self.on_broken is not None and any(checker.violations for checker in self.all):
-            self.on_broken()
-            self.on_broken = None
+        if self._on_broken is not None and any(checker.violations for checker in self.all):
+            on_broken, self._on_broken = self._on_broken, None
+            on_broken()
 
     def _give_up(self, checker: Checker, at_ms: int, error: BaseException, called: object) -> None:
         """Keep what a checker has found so far, and report that it failed."""

@@ -77,10 +77,10 @@ def play(make: WorkloadMaker | Workload, what: Play) -> RunOutcome:
     """Run a seed of a workload and return its outcome. Raises: UsageError (an error in the workload's definition)."""
     workload = make if isinstance(make, Workload) else made_for(make, what.seed)
     began_s = process_time()
-    checkers = Checkers(workload, CHECKERS)
+    checkers = Checkers(workload, CHECKERS, (lambda: run.end_soon()) if what.stops_early else None)
     record = RunRecord(checkers.see, what.keeps_events)
     strikes = list(what.strikes) if what.strikes is not None else planned(workload, what)
-    run = _Run(workload, what, strikes, record, checkers)
+    run = _Run(workload, what, strikes, record)
     with logged_to(run.logged):
         fingerprint = run.played()
     return RunOutcome(
@@ -105,10 +105,8 @@ def planned(workload: Workload, what: Play) -> list[Strike]:
 class _Run:
     """A run in its world."""
 
-    def __init__(
-        self, workload: Workload, what: Play, strikes: list[Strike], record: RunRecord, checkers: Checkers
-    ) -> None:
-        self._checkers = checkers
+    def __init__(self, workload: Workload, what: Play, strikes: list[Strike], record: RunRecord) -> None:
+        self._worlds: list[SimulatedWorld] = []
         self._workload = workload
         self._what = what
         self._strikes = strikes
@@ -125,6 +123,11 @@ class _Run:
         if level in ("warning", "error") and get_ident() == self._thread:
             self._record.states[f"log: {event}"] += 1
 
+    def end_soon(self) -> None:
+        """End the run: its time is up at the next timer."""
+        for world in self._worlds:
+            world.loop.hours_max = 0
+
     def played(self) -> str:
         """Play the run; return the fingerprint."""
         gc.collect()
@@ -135,8 +138,7 @@ class _Run:
         fingerprints: list[str] = []
 
         async def scenario(world: SimulatedWorld) -> None:
-            if self._what.stops_early:
-                self._checkers.on_broken = world.loop.end_soon
+            self._worlds.append(world)
             try:
                 await self._scenario(world)
             finally:

@@ -206,10 +206,6 @@ class JumpingLoop(asyncio.BaseEventLoop):
             self.uptime_ns = when_ns
             self._rounds = 0
 
-    def end_soon(self) -> None:
-        """Let the time be up at the next timer."""
-        self.hours_max = 0
-
     def _a_watcher_woke(self) -> bool:
         waiting = []
         for condition, future in self._watchers:
