@@ -11,9 +11,7 @@ import msgspec
 from staticfire.protocol.codecs import Codec
 from staticfire.protocol.errors import ProtocolError, UsageError
 from staticfire.protocol.requests.access import SignIn
-
-ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE = "ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY"
-KEY_VARIABLES = (ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE, "ROCKETMQ_SECURITY_TOKEN")
+from staticfire.runtime.machine import KEY_VARIABLES
 
 
 def credentials_in_file(path: str) -> "Credentials | None":
@@ -105,7 +103,7 @@ class Credentials(msgspec.Struct, rename="camel", frozen=True):
                 text.encode()
             except UnicodeEncodeError:
                 raise UsageError(f"{name} isn't UTF-8") from None
-        missing = [name for name in (ACCESS_KEY_VARIABLE, SECRET_KEY_VARIABLE) if name not in given]
+        missing = [name for name in KEY_VARIABLES[:2] if name not in given]
         if given and missing:
             how = "is empty" if missing[0] in environment else "isn't set"
             raise UsageError(f"{next(iter(given))} is set, but {missing[0]} {how}: set both, or none")

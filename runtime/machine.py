@@ -256,6 +256,10 @@ class Workers(Protocol):
         """Wait for the functions of `run` and end the threads. Nothing can be run after that."""
 
 
+KEY_VARIABLES = ("ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY", "ROCKETMQ_SECURITY_TOKEN")
+"""The environment variables of a process's own access key: the key, its secret, a token."""
+
+
 class Identity(NamedTuple):
     """The identity of this process, and its random generator."""
 

@@ -278,14 +278,14 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         while True:
             if self._is_unsure:
                 await self._ask_again()
+            settings = self._state.settings
             if self._waits_for_failover:
-                settings, end = self._state.settings, self._store.max_position
+                end = self._store.max_position
                 if await none_has_more(settings, self._lineage, end, around.registration, around.pool):
                     lineage, reason = new_life(self._lineage, end), "no slave has more of the log any more"
                     return around.change_role(role_change(settings.broker_role, MASTER_ID, lineage, reason), None)
             is_new = self._is_unsure or self._state.machine.clock.uptime_ms() < self._new_until_ms
             if self._lineage.set_id or self._may_be_replaced or is_new:
-                settings = self._state.settings
                 found = await find_successor(settings, self._lineage, around.registration, around.pool)
                 if found is not None:
                     log.warning("master_replaced", by=found.address, epoch=newest(found.epochs))

@@ -109,7 +109,7 @@ def _only_master(_: Call) -> Answer:
 
 
 def _no_locks(_: Call) -> Answer:
-    return LockAnswer(body=LockBatchResponseBody([]))
+    return LockAnswer(body=LockBatchResponseBody())
 
 
 def _reject(_: Call) -> Answer:

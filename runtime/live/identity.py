@@ -8,7 +8,7 @@ import struct
 import time
 from typing import TYPE_CHECKING
 
-from staticfire.runtime.machine import Identity
+from staticfire.runtime.machine import KEY_VARIABLES, Identity
 
 if TYPE_CHECKING:
     from staticfire.runtime.credentials import Credentials
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 # An address for documentation (RFC 5737). "Connecting" a UDP socket to it only selects the local address of the route.
 NOWHERE = ("192.0.2.1", 9)
-KEY_VARIABLES = frozenset({"ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY", "ROCKETMQ_SECURITY_TOKEN"})
 # Linux's ioctl number for the address of a network interface.
 _SIOCGIFADDR = 0x8915
 
@@ -36,7 +35,7 @@ def live_identity() -> Identity:
 
 def _credentials() -> "Credentials | None":
     """Return the access key in the environment, if there is one. Raises: UsageError (it can't be used)."""
-    if KEY_VARIABLES.isdisjoint(os.environ):
+    if not any(name in os.environ for name in KEY_VARIABLES):
         return None
     from staticfire.runtime.credentials import Credentials  # imported here: most processes have none
 

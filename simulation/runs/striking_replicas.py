@@ -81,12 +81,15 @@ class ReplicaStriker:
         its own log. So does each slave that refuses the new master, too.
         """
         for name in self._cluster.workload.brokers.names:
-            for _ in range(WAITS):
-                if not self.replicas.disputing(name):
-                    break
-                await self._world.run_for(NOTICED_MS)
-            else:
+            if await self._dispute_lasts(name):
                 await self._decide(name)
+
+    async def _dispute_lasts(self, name: str) -> bool:
+        for _ in range(WAITS):
+            if not self.replicas.disputing(name):
+                return False
+            await self._world.run_for(NOTICED_MS)
+        return True
 
     async def _decide(self, name: str) -> None:
         machine, cluster = self.replicas.serving(name), self._cluster
@@ -100,13 +103,11 @@ class ReplicaStriker:
             await self._world.run_for(PAUSE_MS)
         self.replicas.lost_more(name, kept)
         await self._start_empty(machine)
-        for _ in range(WAITS):
-            await self._world.run_for(NOTICED_MS)
-            if not self.replicas.disputing(name):
-                break
-        for refusing in self.replicas.disputing(name):
-            cluster.kill(refusing)
-            await self._start_empty(refusing)
+        await self._world.run_for(NOTICED_MS)
+        if await self._dispute_lasts(name):
+            for refusing in self.replicas.disputing(name):
+                cluster.kill(refusing)
+                await self._start_empty(refusing)
         cluster.record.note(FaultEnded(cluster.now_ms, DECIDES, name))
 
     async def _start_empty(self, machine: str) -> None:

@@ -8,6 +8,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from staticfire.runtime.credentials import Credentials
 
 _key_file: ContextVar[str] = ContextVar("_key_file", default="")
 """The file with the key that this command signs with; "" if it is from somewhere else."""
@@ -32,7 +36,14 @@ def environment_of_one_command() -> Iterator[None]:
 
 def names_key() -> bool:
     """Return whether the environment has a key, or a part of one. An empty variable is none."""
-    return any(map(os.environ.get, ("ROCKETMQ_ACCESS_KEY", "ROCKETMQ_SECRET_KEY", "ROCKETMQ_SECURITY_TOKEN")))
+    from staticfire.runtime.machine import KEY_VARIABLES  # here: it imports asyncio, and few commands connect
+
+    return any(map(os.environ.get, KEY_VARIABLES))
+
+
+def sign_with(key: "Credentials") -> None:
+    """Have the clients of this command sign with a key."""
+    os.environ["ROCKETMQ_ACCESS_KEY"], os.environ["ROCKETMQ_SECRET_KEY"] = key.access_key, key.secret_key
 
 
 def sign_as_owner(namesrv: str) -> None:
@@ -46,8 +57,7 @@ def sign_as_owner(namesrv: str) -> None:
 
     own = read_key(namesrv)
     if own is not None:
-        key = own.credentials
-        os.environ["ROCKETMQ_ACCESS_KEY"], os.environ["ROCKETMQ_SECRET_KEY"] = key.access_key, key.secret_key
+        sign_with(own.credentials)
         if own.needs_tls:
             os.environ.setdefault("STATICFIRE_TLS_ENABLE", "true")
         _key_file.set(own.path)

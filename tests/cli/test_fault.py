@@ -6,7 +6,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -27,6 +27,7 @@ from staticfire.cli import control_client, main
 from staticfire.faults.gate import HITS_NOTED_MAX
 from staticfire.runtime.exit_codes import EXIT_USAGE
 from tests.cli.commands import ROOT, TIMEOUT_S, call, get, one_line
+from tests.cli.fault_command import Say, fault_of
 
 pytestmark = pytest.mark.row("S2")
 
@@ -48,23 +49,9 @@ def thread() -> Iterator[Cluster]:
         yield cluster
 
 
-Say = Callable[..., str]
-
-
 @pytest.fixture
 def fault(processes: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
-    """Run a command as the command line does, in this process; return its output, or its error."""
-    processes.reset()
-    processes.create_topic("orders", queues=1)
-    monkeypatch.setenv("NAMESRV_ADDR", processes.namesrv)
-    monkeypatch.setenv("STATICFIRE_CONTROL", processes.control)
-
-    def say(*arguments: str, exit_code: int = 0) -> str:
-        assert main(["fault", *arguments]) == exit_code
-        out, err = capsys.readouterr()
-        return one_line(err) if exit_code else out
-
-    return say
+    return fault_of(processes, capsys, monkeypatch)
 
 
 def bodies(cluster: Cluster) -> list[str]:

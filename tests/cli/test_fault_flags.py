@@ -1,6 +1,6 @@
 """Each flag of `staticfire fault add`, by the line that describes the rule, and by what the rule does."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,13 +15,11 @@ from staticfire import (
     ProducerSettings,
     PullConsumer,
 )
-from staticfire.cli import main
-from tests.cli.commands import one_line
+from tests.cli.fault_command import Say, fault_of
 
 pytestmark = pytest.mark.row("S2")
 
 ONE_TRY = ProducerSettings(retry_times_when_send_failed=0, client=ClientSettings(instance_name="till-1"))
-Say = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +30,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def fault(cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
-    cluster.reset()
-    cluster.create_topic("orders", queues=1)
-    monkeypatch.setenv("NAMESRV_ADDR", cluster.namesrv)
-    monkeypatch.setenv("STATICFIRE_CONTROL", cluster.control)
-
-    def say(*arguments: str, exit_code: int = 0) -> str:
-        assert main(["fault", *arguments]) == exit_code
-        out, err = capsys.readouterr()
-        return one_line(err) if exit_code else out
-
-    return say
+    return fault_of(cluster, capsys, monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,20 @@
 """One Spark for all tests that need one, a cluster for each. Without PySpark those tests aren't there."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import pytest_asyncio
 
 from staticfire import Cluster
+from staticfire.client import ClusterClient
+from staticfire.simulation.world import SimulatedWorld
 from staticfire.simulation.world.testing import pytest_asyncio_loop_factories, world
+from tests.scenarios.consuming import NAMESRV
+from tests.scenarios.faulty_shop import FaultyShop
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +46,21 @@ def spark() -> "Iterator[SparkSession]":
 def cluster() -> Iterator[Cluster]:
     with Cluster(brokers=2) as cluster:
         yield cluster
+
+
+@pytest_asyncio.fixture
+async def shop(world: SimulatedWorld) -> AsyncIterator[FaultyShop]:
+    """A simulated cluster."""
+    shop = await FaultyShop(world).open(queues=1)
+    yield shop
+    await shop.close()
+
+
+@pytest_asyncio.fixture
+async def client(world: SimulatedWorld, shop: FaultyShop) -> AsyncIterator[ClusterClient]:
+    """The client of a task on that cluster."""
+    async with ClusterClient(NAMESRV, machine=world.machine("task", host="10.0.4.3")) as client:
+        yield client
 
 
 @pytest.fixture

@@ -1,35 +1,19 @@
 """Options of the sink, each with another value than its default, by requests and by the simulated time. No JVM."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pyarrow as pa
 import pytest
-import pytest_asyncio
 
 from staticfire.client import ClusterClient
 from staticfire.pipeline.errors import RowsNotSent
 from staticfire.pipeline.rows import ROW_ID, RowMessage, messages_of
 from staticfire.pipeline.sending import RowSender
 from staticfire.pipeline.sink_options import SinkOptions, parse_sink_options
-from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import NAMESRV, TOPIC
 from tests.scenarios.faulty_shop import FaultyShop
 
 pytestmark = [pytest.mark.spark, pytest.mark.row("E4")]
-
-
-@pytest_asyncio.fixture
-async def shop(world: SimulatedWorld) -> AsyncIterator[FaultyShop]:
-    shop = await FaultyShop(world).open(queues=1)
-    yield shop
-    await shop.close()
-
-
-@pytest_asyncio.fixture
-async def client(world: SimulatedWorld, shop: FaultyShop) -> AsyncIterator[ClusterClient]:
-    async with ClusterClient(NAMESRV, machine=world.machine("task", host="10.0.4.3")) as client:
-        yield client
 
 
 def options_of(**given: str) -> SinkOptions:

@@ -1,6 +1,6 @@
 """Options of the source, each with another value than its default, by requests and by the simulated time."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,6 @@ from staticfire.pipeline.sink_options import SinkOptions, parse_sink_options
 from staticfire.pipeline.survey import all_topics
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.tls.folder import CertificateWish, fill
-from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import NAMESRV, TOPIC
 from tests.scenarios.faulty_shop import FaultyShop
 from tests.scenarios.polling import QUEUE
@@ -33,17 +32,9 @@ ALL = QueueRange(QUEUE, 0, COUNT)
 
 
 @pytest_asyncio.fixture
-async def shop(world: SimulatedWorld) -> AsyncIterator[FaultyShop]:
-    shop = await FaultyShop(world).open(queues=1)
+async def shop(shop: FaultyShop) -> FaultyShop:
     await shop.send(*(b"%d" % number for number in range(COUNT)))
-    yield shop
-    await shop.close()
-
-
-@pytest_asyncio.fixture
-async def client(world: SimulatedWorld, shop: FaultyShop) -> AsyncIterator[ClusterClient]:
-    async with ClusterClient(NAMESRV, machine=world.machine("task", host="10.0.4.3")) as client:
-        yield client
+    return shop
 
 
 def options_of(**given: str) -> SourceOptions:

@@ -13,7 +13,7 @@ from staticfire.cli.command_groups import Commands
 from staticfire.cli.family import GROUP, TOPIC
 from staticfire.cli.listing import with_admin
 from staticfire.cli.options import NAMESRV, all_flags, not_empty, protocol_flag, tls_flags
-from staticfire.cli.signing import names_key
+from staticfire.cli.signing import names_key, sign_with
 from staticfire.protocol.errors import UsageError
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _key_of_tools(_: click.Context, __: click.Parameter, namesrv: str) -> str:
 
         own = credentials_in_file(path)
         if own is not None:
-            os.environ["ROCKETMQ_ACCESS_KEY"], os.environ["ROCKETMQ_SECRET_KEY"] = own.access_key, own.secret_key
+            sign_with(own)
     return not_empty(namesrv)
 
 
