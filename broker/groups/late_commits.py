@@ -6,7 +6,8 @@ ignored if all of these conditions are known to be true:
 
 - its offset is lower than the group's,
 - its connection is that of a member of the group that pushes in clustering mode: such members share the queues,
-- another member has the queue: it holds the lock, or it pulled the queue after this one did.
+- another member has the queue: it holds the lock, or it pulled the queue after this one did. If this one holds the lock
+  but hasn't pulled yet, the commit is from the time before: an old request for the lock may have arrived with it.
 
 If a condition is unknown, the commit is stored. So a commit for the queue of another client is never refused to an
 administrator, a tool, a proxy or a pull consumer.
@@ -53,8 +54,8 @@ class LateCommits:
         if member.data.consume_type != PUSH:
             return None
         holder = self._groups.queue_locks.holder(group, queue, self._state.machine.clock.uptime_ms())
-        if holder is not None:
-            return None if holder == member.client_id else holder
+        if holder is not None and holder != member.client_id:
+            return holder
         return self._newer_puller(members, member.client_id, queue)
 
     def _newer_puller(self, members: ConsumerGroup, client_id: str, queue: MessageQueue) -> str | None:

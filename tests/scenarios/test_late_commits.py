@@ -92,6 +92,25 @@ async def test_a_member_whose_queue_another_one_pulls_does_not_set_the_group_bac
     await close(old, new)
 
 
+async def test_a_lock_that_an_old_request_gets_does_not_make_an_old_commit_right(stand: Stand) -> None:
+    """A member was cut off; all that it sent meanwhile arrives when it is back, after the new owner has unlocked."""
+    old, new = await members(stand)
+    await old.lock(0)
+    await pull(old, 0)
+    await old.unlock(0)
+    await new.lock(0)
+    await pull(new, 0)
+    await commit(new, 5)
+    await new.unlock(0)
+    await old.lock(0)
+    await commit(old, 3)
+    assert await committed(stand) == 5
+    await pull(old, 5)  # Now it works on the queue again.
+    await commit(old, 4)
+    assert await committed(stand) == 4
+    await close(old, new)
+
+
 @pytest.mark.parametrize("stand", [{"ignore_late_commits": False}], indirect=True)
 async def test_with_the_setting_off_any_commit_is_stored(stand: Stand) -> None:
     old, new = await members(stand)
