@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 # Tests share two cores with other programs, so a slow example means nothing for the code.
 # Each run tries other examples, so fewer of them at a time find the same in the end.
 settings.register_profile(
-    "staticfire", max_examples=60, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "staticfire", max_examples=40, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("staticfire")
 
@@ -18,6 +18,9 @@ settings.load_profile("staticfire")
 # tests of Ctrl-C and of closed terminals would never end.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Most objects of a test live until its end, so the garbage collector finds little before.
+gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(autouse=True, scope="module")

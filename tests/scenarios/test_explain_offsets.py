@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.client import ClientSettings, MessageModel, OrderedStatus, PushConsumer, PushSettings
+from staticfire.client import MessageModel, OrderedStatus, PushConsumer, PushSettings
 from staticfire.client.admin.group_survey import GroupSurvey
 from staticfire.client.explain.explanation import Explanation
 from staticfire.client.explain.facts import total
@@ -18,21 +18,19 @@ from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, failing, fore
 from tests.scenarios.polling import Program, lite_pull
 from tests.scenarios.test_explain import BOTH, explained
 
+# The protocol, and whether brokers keep a journal, which isn't the default.
+KINDS = list(zip(BOTH, [False, True], strict=True))
+
 pytestmark = [
     pytest.mark.row("S4"),
-    pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True),
+    pytest.mark.parametrize("shop", KINDS, ids=["staticfire", "rocketmq-journal"], indirect=True),
 ]
 
 
-@pytest_asyncio.fixture(params=[False, True], ids=["plain", "journal"])
-async def journal(request: pytest.FixtureRequest) -> bool:
-    """Whether brokers keep a journal: by themselves they don't."""
-    return bool(request.param)
-
-
 @pytest_asyncio.fixture
-async def shop(world: SimulatedWorld, journal: bool, request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
-    shop = Shop(world, getattr(request, "param", ClientSettings()), broker_settings={"journal_enable": journal})
+async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
+    settings, journal = request.param
+    shop = Shop(world, settings, broker_settings={"journal_enable": journal})
     yield await shop.open(brokers=2, queues=2)
     await shop.close()
 

@@ -19,7 +19,7 @@ from staticfire.protocol.names import retry_topic
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.simulation.world import SimulatedWorld
-from tests.scenarios.burying import BOTH_PROTOCOLS, DEAD, bury, dlq, fine
+from tests.scenarios.burying import BOTH, BOTH_PROTOCOLS, DEAD, bury, dlq, fine
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop
 
 __all__ = ["dlq"]
@@ -220,8 +220,12 @@ async def test_a_queue_of_letters_that_was_made_anew_is_sent_from_its_start(
 # -- interrupted -------------------------------------------------------------------------------------------------------
 
 
-@BOTH_PROTOCOLS
-@pytest.mark.parametrize("only_group", [False, True])
+@pytest.mark.parametrize(
+    ("only_group", "shop"),
+    [(False, BOTH[0]), (True, BOTH[1])],
+    ids=["all-staticfire", "group-rocketmq"],
+    indirect=["shop"],
+)
 @pytest.mark.parametrize("sent", [1, 29])
 @pytest.mark.parametrize("how", ["cancelled", "broker killed", "power lost"])
 async def test_an_interrupted_resend_goes_on_where_it_was(
