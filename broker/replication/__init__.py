@@ -14,7 +14,7 @@
 - `losing.py`: which records count as messages when a failover loses some
 - `role_change.py`, `between_cores.py`: a broker becomes master or slave
 - `ha_status.py`: the state in the form of RocketMQ's `haStatus`
-- `successor.py`: the broker that has become the master meanwhile
+- `successor.py`: the broker that has become the master meanwhile; `succession.py`: what a master does about it
 - `member.py`: all of this for one broker; `part.py`: its interface for the rest of the broker;
   `around.py`: what it uses of the rest
 """

@@ -2,8 +2,11 @@
 
 Each broker that becomes the master begins an epoch at the end of its log. Two logs are the same up to a position if
 both have the same epochs up to there: within an epoch, only its one master appended. An asynchronous master that starts
-again may have lost the end of its log, which slaves have: it begins another life of its epoch there. The number of a
-new epoch is decided by the failover (failover/decisions.py).
+again may have lost the end of its log, which slaves have: it begins another life of its epoch there.
+
+The number of a new epoch is decided by the failover (failover/decisions.py), which knows only of brokers that answer.
+So two brokers can begin epochs of one number, one after the other, and even at one position. They differ in the time
+at which they began, and the later one wins.
 """
 
 from collections.abc import Sequence
@@ -18,6 +21,11 @@ FIRST = Epoch(1, 0)
 def newest(epochs: Sequence[Epoch]) -> int:
     """Return the number of the newest epoch; 0 if there is none."""
     return epochs[-1].epoch if epochs else 0
+
+
+def rank(epochs: Sequence[Epoch]) -> tuple[int, int]:
+    """Return what decides between two masters, of which the higher one remains: number and time of the newest epoch."""
+    return (epochs[-1].epoch, epochs[-1].began_ms) if epochs else (0, 0)
 
 
 def common_end(own: Sequence[Epoch], own_end: int, others: Sequence[Epoch], other_end: int) -> int:
@@ -43,19 +51,16 @@ def _ends(epochs: Sequence[Epoch], end: int) -> list[tuple[Epoch, int]]:
     return list(zip(epochs, [*starts[1:], end][: len(epochs)], strict=True))
 
 
-def begun(epochs: Sequence[Epoch], epoch: int, position: int) -> list[Epoch]:
-    """Return the epochs with a new one that begins at a position."""
-    return [*cut(epochs, position), Epoch(epoch, position)]
+def begun(epochs: Sequence[Epoch], epoch: int, position: int, now_ms: int) -> list[Epoch]:
+    """Return the epochs with a new one that begins at a position. `now_ms`: milliseconds since 1970."""
+    return [*cut(epochs, position), Epoch(epoch, position, 0, now_ms)]
 
 
 def begun_again(epochs: Sequence[Epoch], position: int) -> list[Epoch]:
     """Return the epochs of a master that has started again with a log that ends at a position."""
     last = epochs[-1]
-    return (
-        [*cut(epochs, position), Epoch(last.epoch, min(last.start_position, position), last.life + 1)]
-        if (position <= last.start_position)
-        else [*epochs, Epoch(last.epoch, position, last.life + 1)]
-    )
+    again = Epoch(last.epoch, position, last.life + 1, last.began_ms)
+    return [*(cut(epochs, position) if position <= last.start_position else epochs), again]
 
 
 def cut(epochs: Sequence[Epoch], position: int) -> list[Epoch]:

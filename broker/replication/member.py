@@ -1,16 +1,9 @@
 """One broker as a member of a set of a master and its slaves: what is called, and by whom.
 
 Behaviour
-- A master begins its lineage when the first slave joins. From then on it asks the nameserver every second who holds its
-  id: a broker that took over while this one was dead or frozen has a newer epoch, and this one becomes its slave.
-- A master that starts with an empty log asks, too: its disk may be a new one. If a slave has taken over, it becomes its
-  slave; if a slave has messages, it accepts none until that one has taken over. It asks for a while: a nameserver that
-  has just started doesn't know the others yet.
-- A synchronous master for which no nameserver answers accepts nothing until one has, for the same reason.
+- A master begins its lineage when the first slave joins. Whether it still is the master, and whether it has lost
+  messages that a slave has: succession.py.
 - A slave whose id another one has takes a free one: it lost its disk, and a failover has exchanged ids meanwhile.
-- A master whose sends wait for slaves, and that lost the end of its log to a power cut, doesn't begin again: a slave
-  has what was acknowledged, and takes over. Other masters begin another life of their epoch at the end that they have,
-  and slaves remove what follows.
 - A master that lost a part of its log and has what follows, because a sync failed, begins another life of its epoch at
   that part. So it is seen from then on that slaves have another log there.
 - A change of roles is refused if its epoch isn't newer than this broker's.
@@ -23,7 +16,7 @@ import msgspec
 
 from staticfire.broker.replication.around import BrokerAround
 from staticfire.broker.replication.awaited_changes import AwaitedChanges
-from staticfire.broker.replication.epochs import FIRST, begun, newest
+from staticfire.broker.replication.epochs import FIRST, begun
 from staticfire.broker.replication.ha_status import ha_of_master, ha_of_slave
 from staticfire.broker.replication.lineage import (
     SYNC_MASTER,
@@ -35,17 +28,12 @@ from staticfire.broker.replication.lineage import (
     write_lineage,
 )
 from staticfire.broker.replication.losing import count_messages, end_without
-from staticfire.broker.replication.master_fence import FENCE_MS_MAX, HANDING_OVER, MasterFence
+from staticfire.broker.replication.master_fence import FENCE_MS_MAX, MasterFence
 from staticfire.broker.replication.role_change import ASYNC_MASTER, check_change, role_change
 from staticfire.broker.replication.source import ReplicationSource
 from staticfire.broker.replication.state_copy import StateCopy
-from staticfire.broker.replication.successor import (
-    find_successor,
-    known_members,
-    none_has_more,
-    other_id,
-    reason_to_wait,
-)
+from staticfire.broker.replication.succession import Succession
+from staticfire.broker.replication.successor import other_id
 from staticfire.broker.replication.waiting_sends import SendsAwaitingCopies
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer
@@ -68,15 +56,11 @@ if TYPE_CHECKING:
 
 log = logger("replication")
 
-SUCCESSOR_MS = 1_000
-# A nameserver that has just started knows all slaves after this time: they register each 30 s.
-KNOWN_MS = 35_000
-UNSURE = "unsure"
 SET_ID_BITS = 64
 LAG_MS_MAX = 3_600_000
 
 
-class ReplicationMember:  # house: the API of the package, and the decisions of a start, which share its state
+class ReplicationMember:
     """Replication of one broker, in use."""
 
     def __init__(self, around: BrokerAround) -> None:
@@ -96,14 +80,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         self._fence = MasterFence(state.store, around.tables.changes, self.source.answer_waiting)
         self._is_started = False
         self._instance = f"{state.machine.identity.random.getrandbits(SET_ID_BITS):016x}"
-        self._waits_for_failover = False
-        self._is_unsure = False
-        """Whether no nameserver has answered yet, and the folder was empty or the end of the log may be lost."""
-        self._unsure_until_ms = 0
-        self._may_be_replaced = False
-        """This master has no lineage, because its disk is new, and another broker may have become the master."""
-        self._new_until_ms = 0
-        """Until then, such a broker may still register with a nameserver that has just started."""
+        self._succession = Succession(around, lambda: self._lineage, self._keep)
         if settings.broker_role == SYNC_MASTER:  # inSyncReplicas can change while it runs.
             clock = state.machine.clock
             followers, in_sync_count = self.source.followers, self.source.in_sync_count
@@ -138,7 +115,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         return handle
 
     def _join(self, call: Call) -> Answer | None:
-        if not self._lineage.set_id and (self._is_unsure or self._waits_for_failover):
+        if not self._lineage.set_id and self._succession.may_lack_messages:
             words = "this master is empty, and a slave has messages, or may have: it begins no log that others copy"
             raise BrokerAnswer(ResponseCode.SYSTEM_BUSY, words)
         return self.source.join(call)
@@ -161,7 +138,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             spawn(self.follower.state_rounds.loop(), "copy_of_state")
             return
         spawn(self.source.expiry_loop(), "copies")
-        spawn(self._successor_loop(), "successor")
+        spawn(self._succession.loop(), "successor")
         if self._waiting is not None:
             self._around.tables.changes.use_copies(lambda: self._awaited_changes.wait(self.source))
             self._store.use_copies(self._waiting.add)
@@ -176,37 +153,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             return await self._gets_other_id()
         if hole_position >= 0 and self._lineage.set_id:  # Slaves have another log from there on.
             self._keep(new_life(self._lineage, hole_position))
-        self._may_be_replaced = bool(self._lineage.set_id) or not self._store.max_position
-        if not self._may_be_replaced:
-            return False
-        around, settings, lineage = self._around, self._state.settings, self._lineage
-        if not lineage.set_id:
-            self._new_until_ms = self._state.machine.clock.uptime_ms() + KNOWN_MS
-        self._is_unsure = not lineage.set_id or waits_for_copies(settings)
-        if self._is_unsure:
-            self._is_unsure = await known_members(settings, around.registration, around.pool) is None
-            if self._is_unsure and (lineage.set_id or waits_for_copies(settings)):
-                self._store.refuse(StorageError("no nameserver says which slaves may have more: send again"), UNSURE)
-        found = await find_successor(settings, lineage, around.registration, around.pool)
-        self._may_be_replaced = found is not None
-        if found is not None:
-            self._store.refuse(StorageError(f"{found.address} has become the master: send to it"), HANDING_OVER)
-            return True
-        if await self._must_wait():
-            return True
-        if lineage.set_id and not waits_for_copies(settings):
-            self._keep(new_life(lineage, self._store.max_position))
-        return False
-
-    async def _must_wait(self) -> bool:
-        """Return whether a slave must take over because this master lost messages. Then refuse further ones."""
-        around, end = self._around, self._store.max_position
-        reason = await reason_to_wait(self._state.settings, self._lineage, end, around.registration, around.pool)
-        self._waits_for_failover = reason is not None
-        if reason is not None:
-            self._may_be_replaced = True
-            self._store.refuse(reason, HANDING_OVER)
-        return reason is not None
+        return await self._succession.is_replaced()
 
     async def _gets_other_id(self) -> bool:
         """Return whether this slave begins once more, because another broker has its id."""
@@ -272,44 +219,6 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             raise StorageError(f"the identity of the log could not be written: {error}") from error
         self._lineage = lineage
 
-    async def _successor_loop(self) -> None:
-        """Become a slave if another broker has become the master of this set."""
-        around = self._around
-        while True:
-            if self._is_unsure:
-                await self._ask_again()
-            settings = self._state.settings
-            if self._waits_for_failover:
-                end = self._store.max_position
-                if await none_has_more(settings, self._lineage, end, around.registration, around.pool):
-                    lineage, reason = new_life(self._lineage, end), "no slave has more of the log any more"
-                    return around.change_role(role_change(settings.broker_role, MASTER_ID, lineage, reason), None)
-            is_new = self._is_unsure or self._state.machine.clock.uptime_ms() < self._new_until_ms
-            if self._lineage.set_id or self._may_be_replaced or is_new:
-                found = await find_successor(settings, self._lineage, around.registration, around.pool)
-                if found is not None:
-                    log.warning("master_replaced", by=found.address, epoch=newest(found.epochs))
-                    lineage = msgspec.structs.replace(self._lineage, least_epoch=newest(found.epochs))
-                    reason = f"{found.address} has become the master"
-                    around.change_role(role_change(SLAVE, found.broker_id, lineage, reason), None)
-                    return
-            await around.pause(SUCCESSOR_MS)
-
-    async def _ask_again(self) -> None:
-        """Ask whether a slave has more of the log: no nameserver answered when this master started."""
-        around, settings = self._around, self._state.settings
-        members = await known_members(settings, around.registration, around.pool)
-        if members is None:
-            return
-        uptime_ms = self._state.machine.clock.uptime_ms()
-        self._unsure_until_ms = self._unsure_until_ms or uptime_ms + KNOWN_MS
-        may_have_lost = bool(self._lineage.set_id) or not self._store.max_position
-        has_waited = may_have_lost and await self._must_wait()
-        is_known = bool(self._lineage.set_id) and any(broker_id != MASTER_ID for broker_id in members)
-        self._is_unsure = not has_waited and not is_known and uptime_ms < self._unsure_until_ms
-        if not self._is_unsure:
-            self._store.refuse(None, UNSURE)
-
     # -- requests ------------------------------------------------------------------------------------------------
 
     def get(self, call: Call) -> Answer:
@@ -328,7 +237,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
             lineage.set_id, lineage.epochs, store.min_position, store.max_position, self.source.states(),
         )  # fmt: skip
         described.instance = self._instance
-        described.waits_for_failover = self._waits_for_failover
+        described.waits_for_failover = self._succession.waits_for_failover
         described.all_in_sync_acknowledge = settings.all_ack_in_sync_state_set
         if waits_for_copies(settings):
             described.copies = max(1, settings.in_sync_replicas)
@@ -389,7 +298,7 @@ class ReplicationMember:  # house: the API of the package, and the decisions of 
         else:
             role = request.role or lineage.master_role or ASYNC_MASTER
             end, lost = end_without(self._store, request.losing)
-            epochs = begun(lineage.epochs, request.epoch, end)
+            epochs = begun(lineage.epochs, request.epoch, end, self._state.machine.clock.wall_ms())
             lineage = msgspec.structs.replace(lineage, epochs=epochs, is_damaged=False)
             change = role_change(role, MASTER_ID, lineage, "it takes over")
             if end < self._store.max_position:

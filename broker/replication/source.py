@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from staticfire.broker.replication.epochs import common_end, newest
+from staticfire.broker.replication.epochs import common_end, newest, rank
 from staticfire.broker.replication.followers import Follower, Followers, Limits
 from staticfire.broker.replication.lineage import Lineage, waits_for_copies
 from staticfire.broker.settings import BrokerSettings
@@ -170,10 +170,10 @@ class ReplicationSource:  # house: one table of slaves, from joining to leaving
     def _refuse_other_log(self, joining: Joining, lineage: Lineage) -> None:
         if joining.end_position and joining.set_id != lineage.set_id:
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, OTHER_LOG)
-        if newest(joining.epochs) > newest(lineage.epochs):
+        if rank(joining.epochs) > rank(lineage.epochs):
             words = (
-                f"the slave knows epoch {newest(joining.epochs)}, this master only {newest(lineage.epochs)}: another "
-                "broker has become the master"
+                f"the slave knows a master of epoch {newest(joining.epochs)}, which is newer than this one of epoch "
+                f"{newest(lineage.epochs)}: another broker has become the master"
             )
             raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, words)
         if list(joining.epochs) == list(lineage.epochs) and joining.end_position > self._store.max_position:
@@ -389,6 +389,6 @@ def _refuse_diverged(joining: Joining, lineage: Lineage) -> None:
     Both end in the same epoch, so the master lost a part of its log, and has stored other messages since. The slave
     has what was lost, perhaps as the only broker: it must not remove that by itself.
     """
-    if newest(joining.epochs) == newest(lineage.epochs):
+    if rank(joining.epochs) == rank(lineage.epochs):
         words = "the slave has other messages than its master, which lost a part of its log"
         raise BrokerAnswer(ResponseCode.ILLEGAL_OPERATION, f"{words}: {ADVICE}")

@@ -3,7 +3,7 @@
 import msgspec
 
 from staticfire.broker.registration import Registration
-from staticfire.broker.replication.epochs import common_end, newest
+from staticfire.broker.replication.epochs import common_end, rank
 from staticfire.broker.replication.lineage import Lineage, waits_for_copies
 from staticfire.broker.settings import BrokerSettings
 from staticfire.protocol.errors import NetworkError, ProtocolError, StorageError
@@ -58,11 +58,11 @@ async def find_successor(
         # A master that was restarted during the failover took this one's place, and has become a slave since.
         _register_again(registration)
     for address, its in await _states_of(members, registration, pool):
-        is_newer = newest(its.epochs) > newest(lineage.epochs)
+        is_newer = rank(its.epochs) > rank(lineage.epochs)
         is_of_this_set = its.set_id and lineage.set_id in ("", its.set_id)
         if its.role != SLAVE and is_of_this_set and is_newer:
             return Successor(address, its.epochs, free_id(members, registration.address))
-        is_older = its.set_id in ("", lineage.set_id) and newest(its.epochs) < newest(lineage.epochs)
+        is_older = its.set_id in ("", lineage.set_id) and rank(its.epochs) < rank(lineage.epochs)
         if its.role != SLAVE and is_older:
             # It was restarted during the failover, and has taken the route back. It looks who has it, too.
             _register_again(registration)
@@ -111,7 +111,7 @@ def _what_it_has(
     its: ReplicationState, address: str, settings: BrokerSettings, lineage: Lineage, end_position: int
 ) -> str:
     """Return what a master lost and a slave has; empty if that is nothing."""
-    is_of_this_epoch = its.set_id == lineage.set_id and newest(its.epochs) == newest(lineage.epochs)
+    is_of_this_epoch = its.set_id == lineage.set_id and rank(its.epochs) == rank(lineage.epochs)
     common = common_end(lineage.epochs, end_position, its.epochs, its.end_position)
     if its.role != SLAVE or its.end_position <= common or not its.set_id:
         return ""

@@ -29,6 +29,8 @@ class Epoch(msgspec.Struct, rename="camel", gc=False, frozen=True):
     start_position: Int64
     life: Int64 = 0
     """Counts the starts of this master in its epoch: it may have lost the end of its log before each."""
+    began_ms: Int64 = 0
+    """When it began, in milliseconds since 1970; 0 for the first epoch of a set."""
 
 
 class Joining(msgspec.Struct, rename="camel", gc=False):

@@ -32,7 +32,7 @@ def test_two_logs_are_the_same_up_to_their_last_common_epoch(
 
 
 def test_an_epoch_begins_where_the_log_ends() -> None:
-    assert begun([ONE], 2, 100) == [ONE, TWO]
-    assert begun([ONE, TWO], 3, 100) == [ONE, THREE]
+    assert begun([ONE], 2, 100, 7_000) == [ONE, Epoch(2, 100, 0, 7_000)]
+    assert begun([ONE, TWO], 3, 100, 7_000) == [ONE, Epoch(3, 100, 0, 7_000)]
     assert cut([ONE, TWO], 100) == [ONE]
     assert cut([ONE, TWO], 0) == []

@@ -29,7 +29,7 @@ def _copies_not_awaited(patch: Patch) -> None:
 
 
 def _epoch_given_twice(patch: Patch) -> None:
-    def begun(epochs: Sequence[Epoch], _: int, position: int) -> list[Epoch]:
+    def begun(epochs: Sequence[Epoch], _: int, position: int, __: int) -> list[Epoch]:
         return [*cut(epochs, position), Epoch(epochs[-1].epoch, position)]
 
     patch.setattr(member, "begun", begun)
