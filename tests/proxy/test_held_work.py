@@ -9,6 +9,7 @@ from staticfire.protocol.command import refusal
 from staticfire.protocol.requests.group_state import GetGroupState
 from staticfire.protocol.requests.groups import CustomizedRetryPolicy, GroupRetryPolicy
 from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
+from staticfire.proxy.services import receipt_work
 from staticfire.runtime.dispatcher import Handler
 from tests.proxy.grpc_stand import GROUP, TOPIC, GrpcStand, ready, resource
 from tests.scenarios.logged import LogLine
@@ -153,8 +154,9 @@ async def test_renewals_that_fail_now_and_then_change_nothing(stand: GrpcStand) 
 
 
 async def test_work_that_is_given_up_is_tried_again_after_the_delay_of_its_group(
-    stand: GrpcStand, logged: list[LogLine]
+    stand: GrpcStand, logged: list[LogLine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(receipt_work, "WORK_MS_MAX", 600_000)
     await stand.put_topic()
     table = CustomizedRetryPolicy((1_000, 2_000, 300_000))
     await stand.put_group(group_retry_policy=GroupRetryPolicy("CUSTOMIZED", customized_retry_policy=table))
