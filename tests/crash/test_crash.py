@@ -10,7 +10,7 @@ from staticfire.broker.store.log_sync import Span
 from staticfire.simulation.world.files import SimulatedFiles
 from tests.crash.lives import play
 
-SEEDS = (0, 173, 208, 244, 328, 344, 427)
+SEEDS = (0, 173, 208, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (244, 328, 344, 427)))
 # All but the first have found something once: holes, and what they did to segments, queues and deletions; deletions
 # that failed, and what they left of offsets and delays.
 BREAKAGE_SEEDS = (1, 13, 27, *range(40))
