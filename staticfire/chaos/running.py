@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # How long a program has to stop after SIGTERM.
 STOP_S = 5.0
+LIMIT_S, SETTLE_S = 600.0, 10.0
+"""How long a run takes at most, and the time to consume the rest after it, if the flags don't say otherwise."""
 LOOK_MS = 20
 SETTLE_LOOK_MS = 250
 OUTPUT_BYTES_MAX = 64 * 1024
@@ -50,7 +52,7 @@ class TriedProgram:
 
     command: tuple[str, ...]
     limit_s: float
-    settle_s: float = 10.0
+    settle_s: float = SETTLE_S
     at_rest: str = ""
     """A condition as a shell command: it runs after the program, while the cluster still does."""
     brokers: int = 1
@@ -59,6 +61,8 @@ class TriedProgram:
     grpc: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     shows_output: bool = False
+    output_fd: int | None = None
+    """Where the output of the commands is shown; None: on stdout."""
     topics: tuple[WantedTopic, ...] = ()
     """They are created before the program starts."""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -117,7 +121,7 @@ class ProgramRun:
                 self._program.command,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
-                stdout=None if self._program.shows_output else output,
+                stdout=self._program.output_fd if self._program.shows_output else output,
                 stderr=None if self._program.shows_output else subprocess.STDOUT,
                 start_new_session=True,
             )
@@ -224,7 +228,11 @@ class ProgramRun:
         # It is a shell command of the user, not data of others.
         command = ["/bin/sh", "-c", self._program.at_rest]
         process = subprocess.Popen(  # noqa: ASYNC220 (as above)
-            command, env=self._environment(), stdin=subprocess.DEVNULL, start_new_session=True
+            command,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=self._program.output_fd,
+            start_new_session=True,
         )
         try:
             while process.poll() is None and not self._stop.is_set():

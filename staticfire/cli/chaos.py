@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from staticfire.chaos.session import WantedTrial
 
 SEEDS_MAX = 100_000
+STDERR = 2
 OPTION = click.option
 
 
@@ -45,7 +46,10 @@ def _flags(command: Any) -> Any:
         OPTION("--shrink/--no-shrink", default=True, help="Look for fewer faults of a failing seed. [default: on]"),
         OPTION("--page", "page_path", metavar="FILE", help="Write the worst run as a page for a browser."),
         OPTION("--test", "test_path", metavar="FILE", help="Write a failing seed as a pytest test."),
-        OPTION("--json", "as_json", is_flag=True, help="Print one JSON object for each run."),
+        OPTION(
+            "--json", "as_json", is_flag=True,
+            help="Print one JSON object for each run. What commands print is on stderr.",
+        ),
         OPTION("--show-output", is_flag=True, help="Show what the command prints, not only the end of a failing run."),
         OPTION("--namesrv", hidden=True, help="Refused: the cluster is always one of its own."),
         OPTION(
@@ -152,6 +156,7 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "WantedTrial":
         grpc_is_installed(),
         as_settings(given["assignments"]),
         given["show_output"],
+        STDERR if given["as_json"] else None,
         tuple(dict.fromkeys(parse_topic(text) for text in given["topics"])),
         dict(os.environ),
     )

@@ -28,8 +28,14 @@ def test_groups_that_broadcast_keep_offsets_of_the_run_before() -> None:
     assert "broadcasts" not in calm_text(joined(), delivered(0, 1))
 
 
-def test_flags_that_repeat_a_run_have_the_topics() -> None:
-    assert flags_of(WantedTrial(PROGRAM)) == ["--topic orders", "--topic steps:FIFO"]
+def test_flags_that_repeat_a_run() -> None:
+    assert flags_of(WantedTrial(TriedProgram(("./billing",), 600))) == []
+    assert flags_of(WantedTrial(PROGRAM)) == ["--topic orders", "--topic steps:FIFO", "--limit 10s"]
+    program = TriedProgram(("./billing",), 90, 0, "", 2, 9876, 10911, settings={"flushDiskType": "SYNC_FLUSH"})
+    assert flags_of(WantedTrial(program)) == [
+        "--limit 1m30s", "--settle 0s", "--brokers 2", "--namesrv-port 9876", "--broker-port 10911",
+        "--set flushDiskType=SYNC_FLUSH",
+    ]  # fmt: skip
 
 
 def test_seed_that_was_stopped() -> None:
