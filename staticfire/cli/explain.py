@@ -51,8 +51,11 @@ def explain(
     if message:
         from staticfire.cli.message import message as show_message
 
-        context.invoke(show_message, namesrv=namesrv, protocol=protocol, as_json=as_json, topic=topic, text=message)
-        return 0
+        def look_at_message() -> int:
+            context.invoke(show_message, namesrv=namesrv, protocol=protocol, as_json=as_json, topic=topic, text=message)
+            return 0
+
+        return watched(watch_s, look_at_message)
 
     async def ask(admin: "Admin") -> "Explanation":
         from staticfire.client.explain.explainer import explain_group
