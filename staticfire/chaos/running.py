@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
+from staticfire.chaos.connections import connections
 from staticfire.chaos.evidence import Evidence, QueuePlace, since_reset
 from staticfire.chaos.injection import FaultInjection
 from staticfire.chaos.journals import JournalTails
@@ -20,11 +21,10 @@ from staticfire.chaos.planned_fault import PlannedFault
 from staticfire.chaos.stored import StoredMessages, read_left, read_stored
 from staticfire.chaos.topics import WantedTopic, create_topics
 from staticfire.chaos.usage import is_plain
-from staticfire.client import MessageQueue
+from staticfire.client import ClientSettings, MessageQueue
 from staticfire.cluster.cluster import Cluster
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.live import live_machine
-from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import pause_between_looks
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # How long a program has to stop after SIGTERM.
 STOP_S = 5.0
 LIMIT_S, SETTLE_S = 600.0, 10.0
-"""How long a run takes at most, and the time to consume the rest after it, if the flags don't say otherwise."""
+"""How long a run takes at most, and the time to consume the rest after it, if no flag changes that."""
 LOOK_MS = 20
 SETTLE_LOOK_MS = 250
 OUTPUT_BYTES_MAX = 64 * 1024
@@ -83,15 +83,10 @@ async def run_program(program: TriedProgram, faults: Sequence[PlannedFault], sto
         grpc=program.grpc,
     )
     async with cluster as running:
-        machine = live_machine()
-        pool = ConnectionPool(machine)
-        try:
-            return await ProgramRun(
-                program, running, JournalTails(pool, running.addresses, [CLIENT_ID]), faults, stop
-            ).evidence()
-        finally:
-            await pool.close()
-            await machine.workers.close()
+        settings = cluster._thread_and_object()[1].client_settings
+        async with connections(settings) as pool:
+            tails = JournalTails(pool, running.addresses, [CLIENT_ID])
+            return await ProgramRun(program, running, settings, tails, faults, stop).evidence()
 
 
 class ProgramRun:
@@ -101,19 +96,21 @@ class ProgramRun:
         self,
         program: TriedProgram,
         cluster: "AsyncCluster",
+        settings: ClientSettings,
         journals: JournalTails,
         faults: Sequence[PlannedFault],
         stop: asyncio.Event,
     ) -> None:
         self._program = program
         self._cluster = cluster
+        self._settings = settings
         self._journals = journals
-        self._injection = FaultInjection(cluster, journals, faults)
+        self._injection = FaultInjection(cluster, journals, faults, settings)
         self._stop = stop
         self._clock = live_machine().clock
 
     async def evidence(self) -> Evidence:
-        await create_topics(self._cluster.namesrv, self._program.topics)
+        await create_topics(self._cluster.namesrv, self._program.topics, self._settings)
         await self._injection.prepare()
         with tempfile.TemporaryFile() as output:
             began_ms = self._clock.wall_ms()
@@ -164,6 +161,8 @@ class ProgramRun:
         }
         if self._program.grpc:
             environment["ROCKETMQ_ENDPOINT"] = self._cluster.grpc_endpoint
+        if self._settings.tls:
+            environment["STATICFIRE_TLS_ENABLE"] = "true"
         return environment
 
     # -- what the brokers saw ------------------------------------------------------------------------------------
@@ -201,7 +200,7 @@ class ProgramRun:
         def claimed(group: str, queue: MessageQueue) -> int:
             return evidence.claimed.get((group, QueuePlace(*queue)), 0)
 
-        return await read_left(self._cluster.namesrv, pairs, claimed)
+        return await read_left(self._cluster.namesrv, pairs, claimed, self._settings)
 
     async def _gathered(
         self, exit_code: int | None, began_ms: int, left: dict[tuple[str, str], int], output: IO[bytes]
@@ -219,7 +218,7 @@ class ProgramRun:
 
     async def _stored(self) -> StoredMessages:
         try:
-            return await read_stored(self._cluster.namesrv)
+            return await read_stored(self._cluster.namesrv, self._settings)
         except StaticfireError as error:
             return StoredMessages(unread={"": str(error)})
 

@@ -85,6 +85,12 @@ def test_first_broken_seed_is_the_last_one_and_its_test_has_the_same_cluster(mar
     assert "subprocess.run('true', shell=True" in source
 
 
+def test_program_gets_tls_if_brokers_speak_nothing_else(mark: Path) -> None:
+    done = call("chaos", "--plan", "--set", "tls.server.mode=enforcing", *PROGRAM, MARK=str(mark))
+    assert (done.returncode, mark.read_text()) == (0, "run\n"), done.stdout
+    assert "it uses topics invoices, orders" in done.stdout
+
+
 def test_failing_seed_is_repeated_and_reduced_to_one_of_its_faults(mark: Path) -> None:
     """Each run after the first one fails, so that no fault is needed: one is left."""
     flags = ["--only", "duplicate,busy", "--faults", "1,2"]

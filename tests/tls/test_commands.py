@@ -16,6 +16,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from staticfire import ClientSettings, Cluster, ConsumeStatus, PushConsumer, PushSettings
+from staticfire.chaos.asserting import assert_each
 from staticfire.cli import main
 from staticfire.launch.exposure import exposure
 from staticfire.launch.plan import GivenSettings, plan_cluster
@@ -179,6 +181,22 @@ def test_a_key_that_doesnt_fit_prevents_the_start(tmp_path: Path) -> None:
     told = call("up", *FREE_PORTS, "-c", str(tmp_path / "tls.properties"))
     assert told.returncode == 2
     assert "doesn't fit the certificate" in told.stderr
+
+
+def test_a_member_joins_brokers_that_speak_only_tls(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Cluster(settings={"tls.server.mode": "enforcing"}) as cluster:
+        cluster.create_topic("orders")
+        billing = PushConsumer("billing", cluster.namesrv, PushSettings(client=ClientSettings(tls=True)))
+        billing.subscribe("orders")
+        billing.listener(lambda _messages, _context: ConsumeStatus.CONSUME_SUCCESS)
+        monkeypatch.setenv("STATICFIRE_TLS_ENABLE", "false")  # The flag sets it: this removes it after the test.
+        with billing:
+            assert main(["member", "billing", "--stay", "1ms", "--tls", "-n", cluster.namesrv]) == 0
+        assert "billing had 2 members" in capsys.readouterr().out
+        with pytest.raises(AssertionError, match="nothing was stored in orders"):
+            assert_each(cluster, "orders -> invoices by key")
 
 
 def test_who_opens_a_cluster_is_warned() -> None:
