@@ -24,10 +24,11 @@ def as_test(
     broken: Sequence[Broken],
     program: "TriedProgram",
     each: Sequence[str] = (),
+    is_service: bool = False,
 ) -> str:
     """Return the source code of a test that repeats a run with fixed rules. `each`: the conditions of `--each`.
 
-    With topics of `--topic`, the program may be a gRPC client.
+    With topics of `--topic`, the program may be a gRPC client. `is_service`: it doesn't end by itself.
     """
     rules = [f"    {one.call}" for one in faults if one.begin is None]
     later = [line for one in faults if one.begin is not None for line in _later(one)]
@@ -42,7 +43,7 @@ def as_test(
         *rules,
         f"    program = subprocess.Popen({json.dumps(list(program.command))}, env=environment)",
         *later,
-        "    assert program.wait(timeout=120) == 0",
+        *(_end_at(program.limit_s) if is_service else ["    assert program.wait(timeout=120) == 0"]),
         *_at_rest(program.at_rest),
         *(f"    assert_each(cluster, {condition!r})" for condition in each),
     ]
@@ -73,6 +74,15 @@ def _cluster_of(program: "TriedProgram") -> str:
         "settings": dict(program.settings) or None,
     }
     return ", ".join(['isolation="process"', *(f"{name}={value!r}" for name, value in wanted.items() if value)])
+
+
+def _end_at(limit_s: float) -> list[str]:
+    return [
+        "    with pytest.raises(subprocess.TimeoutExpired):",
+        f"        program.wait(timeout={limit_s:g})",
+        "    program.kill()",
+        "    program.wait()",
+    ]
 
 
 def _at_rest(command: str) -> list[str]:

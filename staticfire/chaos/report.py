@@ -60,8 +60,10 @@ class TextReport:
     def __init__(self, wanted: WantedTrial, say: Say) -> None:
         self._wanted = wanted
         self._say = say
+        self._is_service = False
 
     def calm(self, calm: Calm) -> None:
+        self._is_service = calm.is_service
         ended = "was stopped at the limit" if calm.is_service else "exit code 0"
         if calm.problem:
             self._say(f"calm weather: {calm.problem}")
@@ -120,7 +122,8 @@ class TextReport:
             return
         self._say("  as a test:")
         each = [str(one) for one in self._wanted.each]
-        for line in as_test(result.seed, smallest, result.broken, self._wanted.program, each).splitlines():
+        source = as_test(result.seed, smallest, result.broken, self._wanted.program, each, self._is_service)
+        for line in source.splitlines():
             self._say(f"    {line}".rstrip())
 
     def end(self, results: Sequence[SeedResult], is_stopped: bool) -> None:

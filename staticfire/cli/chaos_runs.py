@@ -143,4 +143,5 @@ class Runs:
             with open(self._test_path, "w", encoding="utf-8") as file:
                 smallest = result.smallest or result.plan
                 each = [str(one) for one in self._wanted.each]
-                file.write(as_test(result.seed, smallest, result.broken, self._wanted.program, each))
+                program = self._wanted.program
+                file.write(as_test(result.seed, smallest, result.broken, program, each, calm.is_service))

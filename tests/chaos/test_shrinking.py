@@ -70,6 +70,13 @@ def test_test_is_python_with_all_kinds_of_faults() -> None:
         assert words in source
 
 
+def test_test_of_a_program_that_does_not_end_by_itself_ends_it_at_the_limit() -> None:
+    source = as_test(7, LATER, [BROKEN], TriedProgram(("./billing",), 1.5), is_service=True)
+    compile(source, "test_seed_7.py", "exec")
+    assert "program.wait(timeout=1.5)\n    program.kill()" in source
+    assert "timeout=120" not in source
+
+
 def test_page_is_one_file_with_the_life_of_the_message() -> None:
     events = [delivered(0, 2, at_ms=30), event("sentBack", offset=1, at_ms=40, status="SUCCESS")]
     requests = [send("orders", "id-1", "order-1"), commit(2)]
