@@ -43,19 +43,29 @@ def test_a_topic_is_copied_once_by_command_and_in_python() -> None:
             assert words in one_line(call("copy", *flags, *more).stderr)
 
 
-def test_messages_that_were_stored_before_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_that_were_stored_in_some_time_and_a_group(capsys: pytest.CaptureFixture[str]) -> None:
     with Cluster() as production, Cluster() as stand:
-        production.clock.freeze()
+        first_ms = production.clock.freeze().message_ms
         with Producer("shop", production.namesrv) as producer:
             producer.send(Message("orders", b"1"))
             later_ms = production.clock.advance(days=1).message_ms
             producer.send(Message("orders", b"2"))
         flags = ["--from", production.namesrv, "--topic", "orders", "-n", stand.namesrv, "--json"]
         copied = []
-        for until in ("2026-01-01T00:00:00Z", str(later_ms), str(later_ms + 1)):
-            assert main(["copy", *flags, "--until", until]) == 0
+        for choice in (
+            f"--until {first_ms}",
+            f"--since {later_ms}",
+            f"--until {later_ms}",
+            "--since 2026-01-01T00:00:00Z",
+        ):
+            assert main(["copy", *flags, *choice.split()]) == 0
             copied.append(json.loads(capsys.readouterr().out)["copied"])
-        assert copied == [0, 1, 1]
+        assert copied == [0, 1, 1, 0]
+        assert main(["create", "--group", "billing", "-n", production.namesrv]) == 0
+        assert main(["copy", *flags, "--group", "billing"]) == 0
+        capsys.readouterr()
+        assert main(["groups", "-n", stand.namesrv, "--json"]) == 0
+        assert [json.loads(line)["group"] for line in capsys.readouterr().out.splitlines()] == ["billing"]
 
 
 def test_the_source_is_queried_by_its_protocol(listener: Listener, capsys: pytest.CaptureFixture[str]) -> None:
