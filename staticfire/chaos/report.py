@@ -21,6 +21,7 @@ OFFSET_FILES = (
     "its members keep their offsets in files (.rocketmq_offsets), which outlive a run. Let the command remove them "
     "first, or each run begins at the offsets of the one before"
 )
+NOT_CONSUMED = "whether it consumes everything isn't checked under faults; --limit or --settle must be longer"
 Say = Callable[[str], object]
 
 
@@ -74,6 +75,9 @@ class TextReport:
         self._say(f"calm weather: {ended} after {calm.evidence.seconds:.1f} s; it uses {used(calm.usage)}")
         if calm.is_service:
             self._say("  it doesn't end by itself: each run takes --limit, and exit codes aren't compared")
+        for (group_name, topic), left in sorted(calm.evidence.open_at_limit.items()):
+            if left:
+                self._say(f"  {group_name} has left {counted(left, 'message')} of {topic}: {NOT_CONSUMED}")
         for name in [name for name, group in calm.usage.groups.items() if group.is_broadcasting]:
             self._say(f"  {name} broadcasts: {OFFSET_FILES}")
         for kind in impossible(calm.usage, self._wanted.only):
