@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 from staticfire.chaos.connections import connections
-from staticfire.chaos.evidence import Evidence, QueuePlace, since_reset
+from staticfire.chaos.evidence import Evidence, QueuePlace, committing_in, since_reset
 from staticfire.chaos.injection import FaultInjection
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID
@@ -188,7 +188,7 @@ class ProgramRun:
         await self._journals.read()
         events, requests = self._journals.in_order()
         evidence = Evidence(events, requests, StoredMessages(), None)
-        committing = {group for group, _ in evidence.claimed}
+        committing = committing_in(requests)
         pairs = sorted(
             {
                 (group, place.topic)
