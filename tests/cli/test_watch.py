@@ -1,13 +1,17 @@
-"""`--watch` of each command that has it, until Ctrl-C: as a user who presses it during the third output."""
+"""`--watch`: its number, and each command that has it until Ctrl-C, which is pressed during the third output."""
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from staticfire import Cluster, Message, Producer
 from staticfire.cli import main
+from staticfire.cli.family import WATCH_S, watch_filled
+from staticfire.cli.listing import watched
+from staticfire.protocol.errors import ClientError
+from tests.cli.commands import one_line
 from tests.cli.test_family import EXAMPLES, WATCHED
 
 LINES = sorted({EXAMPLES[name] for name in WATCHED} | {"explain --message order-1", "replication"})
@@ -48,3 +52,39 @@ def test_output_is_repeated_until_ctrl_c(cluster: Cluster, line: str, monkeypatc
     monkeypatch.setattr(sys, "stdout", screen)
     assert main([*given, "--watch", "0.001"]) == 0
     assert screen.getvalue().count("\n") > 2 * lines
+
+
+@pytest.mark.parametrize(
+    ("given", "filled"),
+    [
+        ("group --watch billing", f"group --watch={WATCH_S:g} billing"),
+        ("group billing --watch", f"group billing --watch={WATCH_S:g}"),
+        ("group --watch 0.5 billing", "group --watch 0.5 billing"),
+        ("topics --watch .5", "topics --watch .5"),
+        ("topics --watch --json", f"topics --watch={WATCH_S:g} --json"),
+    ],
+)
+def test_watch_takes_a_number_or_none(given: str, filled: str) -> None:
+    assert watch_filled(given.split()) == filled.split()
+
+
+def test_watching_looks_again_until_ctrl_c_and_outlives_a_cluster_that_is_away(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    looks: list[Callable[[], int]] = [lambda: 1, _away, lambda: 0]
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if not looks:
+            raise KeyboardInterrupt
+
+    assert watched(0.5, lambda: looks.pop(0)(), pause) == 0
+    assert pauses == [0.5] * 3
+    assert one_line(capsys.readouterr().err) == "staticfire: away"
+    with pytest.raises(ClientError):
+        watched(1.0, _away, pause)
+
+
+def _away() -> int:
+    raise ClientError("away")
