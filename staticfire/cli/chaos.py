@@ -132,6 +132,8 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "WantedTrial":
     from staticfire.chaos.topics import parse_topic
     from staticfire.chaos.weather import check_kinds
     from staticfire.launch.grpc_extra import grpc_is_installed
+    from staticfire.launch.plan import HOST
+    from staticfire.runtime.ports import listen_on
 
     if real := given["namesrv"] or os.environ.get("ROCKETMQ_TARGET"):
         raise UsageError(
@@ -145,6 +147,8 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "WantedTrial":
     limit_ms = parse_duration(given["limit"])
     if not limit_ms:
         raise UsageError("--limit 0s: a run needs some time")
+    for port in filter(None, (given["namesrv_port"], given["broker_port"])):
+        listen_on(HOST, port, "stop it, or choose another port with --namesrv-port or --broker-port").close()
     program = TriedProgram(
         command,
         limit_ms / 1_000,
