@@ -59,7 +59,8 @@ class LifeReader:
         found = await self._admin.find(text, messages_max=COPIES_MAX)
         found += await self._among_inner(text, await self._admin.readers())
         found.sort(key=lambda message: message.stored_ms)
-        ids = list(dict.fromkeys(message.message_id for message in found)) or [text]
+        # A trace has the keys of its message, too.
+        ids = list(dict.fromkeys(one.message_id for one in found if one.topic != self._trace_topic)) or [text]
         lives = {message_id: await self.life(message_id) for message_id in ids[-messages_max:]}
         if len(ids) > messages_max:
             for life in lives.values():

@@ -19,6 +19,7 @@ from staticfire.runtime.tls.certificates import ADDRESSES, CLOCK_DAYS, NAME, gen
 CA_NAME = "staticfire CA"
 WRONG_NAME = "another-host.invalid"
 CA_DAYS = 3_650
+"""How much longer than the certificates that it signs first a new CA is valid."""
 Key = ec.EllipticCurvePrivateKey
 
 
@@ -67,11 +68,11 @@ def read_pair(certificate: bytes, key: bytes) -> KeyPair:
     return KeyPair(x509.load_pem_x509_certificate(certificate), loaded)
 
 
-def new_authority() -> KeyPair:
-    """Return a new CA."""
+def new_authority(days: int) -> KeyPair:
+    """Return a new CA, which outlives certificates for so many days."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(CA_NAME)
-    start, end = _validity(CA_DAYS, Flaw.NONE)
+    start, end = _validity(days + CA_DAYS, Flaw.NONE)
     builder = _certificate(subject, subject, key.public_key(), start, end)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
     builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
@@ -81,9 +82,16 @@ def new_authority() -> KeyPair:
 def new_server(ca: KeyPair, names: Sequence[str], days: int, flaw: Flaw = Flaw.NONE) -> KeyPair:
     """Return a server's certificate for these names and addresses, and those of the loopback."""
     known = (WRONG_NAME,) if flaw is Flaw.WRONG_NAME else dict.fromkeys((NAME, *ADDRESSES, *names))
-    issuer = new_authority() if flaw is Flaw.OTHER_CA else ca
+    issuer = new_authority(days) if flaw is Flaw.OTHER_CA else ca
     made = _signed(issuer, NAME, list(known), ExtendedKeyUsageOID.SERVER_AUTH, _validity(days, flaw))
     return KeyPair(made.certificate, ec.generate_private_key(ec.SECP256R1())) if flaw is Flaw.WRONG_KEY else made
+
+
+def check_authority(ca: KeyPair, days: int) -> None:
+    """Raises: ValueError (the CA isn't valid so long: clients would refuse a certificate that it signs)."""
+    end = ca.certificate.not_valid_after_utc
+    if _validity(days, Flaw.NONE)[1] > end:
+        raise ValueError(f"it is valid until {end:%Y-%m-%d} only, shorter than {days} days")
 
 
 def new_client(ca: KeyPair, days: int) -> KeyPair:

@@ -11,6 +11,7 @@ Keys can be read by their owner only.
 """
 
 import os
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 CA, CA_KEY = "ca.pem", "ca.key.pem"
 PROPERTIES = "tls.properties"
 PASSWORD_CHARS_MIN = 6  # keytool refuses shorter ones.
+NAME_FORM = r"(\*\.)?[A-Za-z0-9_.:%-]+"
 PRIVATE, PUBLIC = 0o600, 0o644
 
 
@@ -55,8 +57,8 @@ def fill(folder: str, wish: CertificateWish) -> Filled:
         raise UsageError(f"the password of the stores is too short: Java needs {PASSWORD_CHARS_MIN} characters or more")
     try:
         os.makedirs(folder, exist_ok=True)
-        old = _old_authority(folder)
-        ca = old or authority.new_authority()
+        old = _old_authority(folder, wish.days)
+        ca = old or authority.new_authority(wish.days)
         server = authority.new_server(ca, wish.names, wish.days, authority.Flaw(wish.flaw))
         client = authority.new_client(ca, wish.days)
         files = (
@@ -75,16 +77,31 @@ def fill(folder: str, wish: CertificateWish) -> Filled:
     return Filled(files, authority.names_of(server.certificate), old is None)
 
 
-def _old_authority(folder: str) -> "KeyPair | None":
-    from staticfire.runtime.tls.authority import read_pair
+def check_names(names: Sequence[str]) -> None:
+    """Raises: UsageError (no certificate can have such a name)."""
+    for name in names:
+        if not re.fullmatch(NAME_FORM, name):
+            raise UsageError(
+                f"--name {name!r} is not a host name or an address; write xn--... for letters beyond ASCII"
+            )
+
+
+def _old_authority(folder: str, days: int) -> "KeyPair | None":
+    """Return the CA of the folder, which must sign certificates for so many days; None if there is none."""
+    from staticfire.runtime.tls.authority import check_authority, read_pair
 
     try:
         with open(os.path.join(folder, CA), "rb") as certificate, open(os.path.join(folder, CA_KEY), "rb") as key:
-            return read_pair(certificate.read(), key.read())
+            found = read_pair(certificate.read(), key.read())
     except FileNotFoundError:
         return None
     except ValueError as error:
         raise UsageError(f"{folder}: {CA} and {CA_KEY} can't be read: {error}; use another folder") from None
+    try:
+        check_authority(found, days)
+    except ValueError as error:
+        raise UsageError(f"{folder}: the CA can't sign: {error}; use fewer --days or another folder") from None
+    return found
 
 
 def properties(folder: str) -> str:

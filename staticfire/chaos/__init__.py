@@ -15,6 +15,7 @@ Pure, from the top:
 
 With a cluster:
 
+- `connections.py`: connections with an access key, through TLS or not
 - `journals.py`: reads the brokers' journals while a program runs; `stored.py`: reads what is stored
 - `member.py`: a member that joins a group, consumes nothing and leaves
 - `injection.py`: carries the planned faults out and counts which of them hit

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from staticfire.chaos.connections import connections
 from staticfire.chaos.each import check_each, no_match, parse_each
 from staticfire.chaos.evidence import Evidence
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.stored import read_stored
-from staticfire.runtime.live import live_machine
+from staticfire.client import ClientSettings
 from staticfire.runtime.loop_thread import LoopThread
-from staticfire.runtime.pool import ConnectionPool
 
 if TYPE_CHECKING:
     from staticfire.cluster.cluster import Cluster
@@ -22,7 +22,7 @@ def assert_each(cluster: "Cluster", condition: str) -> None:
     each = parse_each(condition)
     thread = LoopThread("assert_each")
     try:
-        evidence = thread.call(_observed(cluster.namesrv, cluster.addresses))
+        evidence = thread.call(_observed(cluster, cluster._thread_and_object()[1].client_settings))
     finally:
         thread.close()
     why = no_match(each, evidence)
@@ -31,13 +31,8 @@ def assert_each(cluster: "Cluster", condition: str) -> None:
         raise AssertionError("\n".join([condition, *problems]))
 
 
-async def _observed(namesrv: str, addresses: dict[str, str]) -> Evidence:
-    machine = live_machine()
-    pool = ConnectionPool(machine)
-    try:
-        tails = JournalTails(pool, addresses)
+async def _observed(cluster: "Cluster", settings: ClientSettings) -> Evidence:
+    async with connections(settings) as pool:
+        tails = JournalTails(pool, cluster.addresses)
         await tails.read()
-        return Evidence(*tails.in_order(), await read_stored(namesrv), 0)
-    finally:
-        await pool.close()
-        await machine.workers.close()
+        return Evidence(*tails.in_order(), await read_stored(cluster.namesrv, settings), 0)

@@ -207,6 +207,11 @@ def commits_in(requests: Sequence[JournalRecord]) -> list[tuple[str, QueuePlace,
     return found
 
 
+def committing_in(requests: Sequence[JournalRecord]) -> set[str]:
+    """Return the groups that commit offsets. A member whose listener hangs from the start commits 0."""
+    return {one.group for one in requests if one.code == COMMITS} | {group for group, *_ in commits_in(requests)}
+
+
 def acks_in(requests: Sequence[JournalRecord]) -> Iterator[tuple[str, QueuePlace, int, JournalRecord]]:
     """Yield all acknowledged messages: group, queue, offset, request."""
     for one in requests:

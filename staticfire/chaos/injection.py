@@ -21,6 +21,7 @@ from staticfire.runtime.live import live_machine
 from staticfire.runtime.service import pause_between_looks
 
 if TYPE_CHECKING:
+    from staticfire.client import ClientSettings
     from staticfire.cluster.async_cluster import AsyncCluster
 
 LOOK_MS = 30
@@ -49,8 +50,16 @@ class InjectedFault:
 class FaultInjection:
     """Carries out the faults of one run."""
 
-    def __init__(self, cluster: "AsyncCluster", journals: JournalTails, faults: Sequence[PlannedFault]) -> None:
+    def __init__(
+        self,
+        cluster: "AsyncCluster",
+        journals: JournalTails,
+        faults: Sequence[PlannedFault],
+        settings: "ClientSettings | None" = None,
+    ) -> None:
+        """`settings`: of the member that joins and leaves."""
         self._cluster = cluster
+        self._settings = settings
         self._journals = journals
         self.injected = [InjectedFault(fault) for fault in faults]
         self._tasks: set[asyncio.Task[None]] = set()
@@ -146,7 +155,7 @@ class FaultInjection:
         if fault.words:
             await self._add(injected, fault.words)
         try:
-            async with joined(self._cluster.addresses, consumer, CLIENT_ID):
+            async with joined(self._cluster.addresses, consumer, CLIENT_ID, self._settings):
                 injected.hits = 1
                 await pause_between_looks(fault.stay_ms)
         except StaticfireError as error:

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from staticfire.chaos.connections import connections
+from staticfire.client import ClientSettings
 from staticfire.protocol.errors import NetworkError, UsageError
 from staticfire.protocol.requests.clients import (
     ConsumerData,
@@ -15,7 +17,6 @@ from staticfire.protocol.requests.clients import (
     UnregisterClient,
 )
 from staticfire.protocol.requests.journal import JournalRecord
-from staticfire.runtime.live import live_machine
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import pause_between_looks
 
@@ -49,11 +50,11 @@ def from_events(records: Sequence[JournalRecord], group: str) -> ConsumerData | 
 
 
 @asynccontextmanager
-async def joined(addresses: Mapping[str, str], consumer: ConsumerData, client_id: str) -> AsyncIterator[None]:
+async def joined(
+    addresses: Mapping[str, str], consumer: ConsumerData, client_id: str, settings: ClientSettings | None = None
+) -> AsyncIterator[None]:
     """Be a member of a group on all reachable brokers while the block runs."""
-    machine = live_machine()
-    pool = ConnectionPool(machine)
-    try:
+    async with connections(settings) as pool:
         heartbeat = HeartbeatData(client_id, consumer_data_set=[consumer])
         answers = [_request(pool, address, Heartbeat(body=heartbeat)) for address in addresses.values()]
         if not any(await asyncio.gather(*answers)):
@@ -63,9 +64,6 @@ async def joined(addresses: Mapping[str, str], consumer: ConsumerData, client_id
         finally:
             unregister = UnregisterClient(client_id=client_id, consumer_group=consumer.group_name)
             await asyncio.gather(*(_request(pool, address, unregister) for address in addresses.values()))
-    finally:
-        await pool.close()
-        await machine.workers.close()
 
 
 async def join_for(namesrv: str, group: str, stay_ms: int) -> int:

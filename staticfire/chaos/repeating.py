@@ -3,10 +3,13 @@
 import json
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.planned_fault import CLIENT, MEMBER, PlannedFault
-from staticfire.chaos.topics import WantedTopic
+
+if TYPE_CHECKING:
+    from staticfire.chaos.running import TriedProgram
 
 
 def as_command(flags: Sequence[str], seed: int, faults: Sequence[PlannedFault], command: Sequence[str]) -> str:
@@ -19,13 +22,13 @@ def as_test(
     seed: int,
     faults: Sequence[PlannedFault],
     broken: Sequence[Broken],
-    command: Sequence[str],
+    program: "TriedProgram",
     each: Sequence[str] = (),
-    topics: Sequence[WantedTopic] = (),
+    is_service: bool = False,
 ) -> str:
-    """Return the source code of a test that repeats a run with fixed rules.
+    """Return the source code of a test that repeats a run with fixed rules. `each`: the conditions of `--each`.
 
-    `each`: the conditions of `--each`. `topics`: those of `--topic`; then the program may be a gRPC client.
+    With topics of `--topic`, the program may be a gRPC client. `is_service`: it doesn't end by itself.
     """
     rules = [f"    {one.call}" for one in faults if one.begin is None]
     later = [line for one in faults if one.begin is not None for line in _later(one)]
@@ -35,12 +38,13 @@ def as_test(
     )
     body = [
         '    environment = {**os.environ, "NAMESRV_ADDR": cluster.namesrv}',
-        *(['    environment["ROCKETMQ_ENDPOINT"] = cluster.grpc_endpoint'] if topics else []),
-        *(f"    subprocess.run({json.dumps(one.command)}, env=environment, check=True)" for one in topics),
+        *(['    environment["ROCKETMQ_ENDPOINT"] = cluster.grpc_endpoint'] if program.topics else []),
+        *(f"    subprocess.run({json.dumps(one.command)}, env=environment, check=True)" for one in program.topics),
         *rules,
-        f"    program = subprocess.Popen({json.dumps(list(command))}, env=environment)",
+        f"    program = subprocess.Popen({json.dumps(list(program.command))}, env=environment)",
         *later,
-        "    assert program.wait(timeout=120) == 0",
+        *(_end_at(program.limit_s) if is_service else ["    assert program.wait(timeout=120) == 0"]),
+        *_at_rest(program.at_rest),
         *(f"    assert_each(cluster, {condition!r})" for condition in each),
     ]
     return "\n".join(
@@ -50,7 +54,7 @@ def as_test(
             *(["", "from staticfire.chaos.asserting import assert_each"] if each else []),
             "",
             "",
-            f'@pytest.mark.rocketmq(isolation="process"{", grpc=True" if topics else ""})',
+            f"@pytest.mark.rocketmq({_cluster_of(program)})",
             f"def test_seed_{seed}(rocketmq):",
             f'    """{promise}"""',
             "    cluster = rocketmq.cluster",
@@ -58,6 +62,31 @@ def as_test(
             "",
         ]
     )
+
+
+def _cluster_of(program: "TriedProgram") -> str:
+    """Return the parameters of the marker."""
+    wanted = {
+        "brokers": program.brokers if program.brokers > 1 else None,
+        "grpc": True if program.topics else None,
+        "namesrv_port": program.namesrv_port or None,
+        "broker_port": program.broker_port or None,
+        "settings": dict(program.settings) or None,
+    }
+    return ", ".join(['isolation="process"', *(f"{name}={value!r}" for name, value in wanted.items() if value)])
+
+
+def _end_at(limit_s: float) -> list[str]:
+    return [
+        "    with pytest.raises(subprocess.TimeoutExpired):",
+        f"        program.wait(timeout={limit_s:g})",
+        "    program.kill()",
+        "    program.wait()",
+    ]
+
+
+def _at_rest(command: str) -> list[str]:
+    return [f"    subprocess.run({command!r}, shell=True, env=environment, check=True)"] if command else []
 
 
 def _later(fault: PlannedFault) -> list[str]:

@@ -7,9 +7,11 @@ from typing import Any
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.planned_fault import PlannedFault
 from staticfire.chaos.repeating import as_command, as_test
+from staticfire.chaos.running import LIMIT_S, SETTLE_S, TriedProgram
 from staticfire.chaos.session import Calm, SeedResult, WantedTrial
 from staticfire.chaos.usage import Usage
 from staticfire.chaos.weather import impossible
+from staticfire.protocol.durations import format_duration
 from staticfire.protocol.nouns import counted
 
 OUTPUT_LINES = 20
@@ -19,6 +21,7 @@ OFFSET_FILES = (
     "its members keep their offsets in files (.rocketmq_offsets), which outlive a run. Let the command remove them "
     "first, or each run begins at the offsets of the one before"
 )
+NOT_CONSUMED = "whether it consumes everything isn't checked under faults; --limit or --settle must be longer"
 Say = Callable[[str], object]
 
 
@@ -32,8 +35,24 @@ def flags_of(wanted: WantedTrial) -> list[str]:
     flags += [f"--each {shlex.quote(str(each))}" for each in wanted.each]
     flags += [f"--at-rest {shlex.quote(wanted.program.at_rest)}"] if wanted.program.at_rest else []
     flags += [f"--topic {topic}" for topic in wanted.program.topics]
-    flags += [f"--brokers {wanted.program.brokers}"] if wanted.program.brokers > 1 else []
+    flags += _flags_of_runs(wanted.program)
     return flags + [f"--set {shlex.quote(f'{name}={value}')}" for name, value in wanted.program.settings.items()]
+
+
+def _flags_of_runs(program: TriedProgram) -> list[str]:
+    """Return the flags with another value than their default: how long a run takes, brokers and ports."""
+    values = {
+        "limit": (program.limit_s, LIMIT_S),
+        "settle": (program.settle_s, SETTLE_S),
+        "brokers": (program.brokers, 1),
+        "namesrv-port": (program.namesrv_port, 0),
+        "broker-port": (program.broker_port, 0),
+    }
+    return [
+        f"--{name} {format_duration(round(value * 1_000)) if name in ('limit', 'settle') else value}"
+        for name, (value, default) in values.items()
+        if value != default
+    ]
 
 
 class TextReport:
@@ -42,8 +61,10 @@ class TextReport:
     def __init__(self, wanted: WantedTrial, say: Say) -> None:
         self._wanted = wanted
         self._say = say
+        self._is_service = False
 
     def calm(self, calm: Calm) -> None:
+        self._is_service = calm.is_service
         ended = "was stopped at the limit" if calm.is_service else "exit code 0"
         if calm.problem:
             self._say(f"calm weather: {calm.problem}")
@@ -54,6 +75,9 @@ class TextReport:
         self._say(f"calm weather: {ended} after {calm.evidence.seconds:.1f} s; it uses {used(calm.usage)}")
         if calm.is_service:
             self._say("  it doesn't end by itself: each run takes --limit, and exit codes aren't compared")
+        for (group_name, topic), left in sorted(calm.evidence.open_at_limit.items()):
+            if left:
+                self._say(f"  {group_name} has left {counted(left, 'message')} of {topic}: {NOT_CONSUMED}")
         for name in [name for name, group in calm.usage.groups.items() if group.is_broadcasting]:
             self._say(f"  {name} broadcasts: {OFFSET_FILES}")
         for kind in impossible(calm.usage, self._wanted.only):
@@ -62,6 +86,7 @@ class TextReport:
     def plan(self, seed: int, faults: Sequence[PlannedFault]) -> None:
         self._say(f"# seed {seed}")
         for fault in faults:
+            self._say(f"# {fault.number}: {fault.kind}")
             self._say(fault.command)
 
     def shrinking(self, faults: int) -> None:
@@ -100,8 +125,9 @@ class TextReport:
         if result.as_in_seed is not None:
             return
         self._say("  as a test:")
-        each, topics = [str(one) for one in self._wanted.each], self._wanted.program.topics
-        for line in as_test(result.seed, smallest, result.broken, command, each, topics).splitlines():
+        each = [str(one) for one in self._wanted.each]
+        source = as_test(result.seed, smallest, result.broken, self._wanted.program, each, self._is_service)
+        for line in source.splitlines():
             self._say(f"    {line}".rstrip())
 
     def end(self, results: Sequence[SeedResult], is_stopped: bool) -> None:
@@ -147,7 +173,8 @@ class JsonReport:
         )  # fmt: skip
 
     def plan(self, seed: int, faults: Sequence[PlannedFault]) -> None:
-        self._print(run="plan", seed=seed, faults=[one.command for one in faults])
+        numbers, commands = [one.number for one in faults], [one.command for one in faults]
+        self._print(run="plan", seed=seed, numbers=numbers, faults=commands)
 
     def shrinking(self, faults: int) -> None:
         """Nothing: only results are printed."""

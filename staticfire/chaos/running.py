@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
-from staticfire.chaos.evidence import Evidence, QueuePlace, since_reset
+from staticfire.chaos.connections import connections
+from staticfire.chaos.evidence import Evidence, QueuePlace, committing_in, since_reset
 from staticfire.chaos.injection import FaultInjection
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID
@@ -20,11 +21,10 @@ from staticfire.chaos.planned_fault import PlannedFault
 from staticfire.chaos.stored import StoredMessages, read_left, read_stored
 from staticfire.chaos.topics import WantedTopic, create_topics
 from staticfire.chaos.usage import is_plain
-from staticfire.client import MessageQueue
+from staticfire.client import ClientSettings, MessageQueue
 from staticfire.cluster.cluster import Cluster
 from staticfire.protocol.errors import StaticfireError
 from staticfire.runtime.live import live_machine
-from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import pause_between_looks
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # How long a program has to stop after SIGTERM.
 STOP_S = 5.0
+LIMIT_S, SETTLE_S = 600.0, 10.0
+"""How long a run takes at most, and the time to consume the rest after it, if no flag changes that."""
 LOOK_MS = 20
 SETTLE_LOOK_MS = 250
 OUTPUT_BYTES_MAX = 64 * 1024
@@ -50,7 +52,7 @@ class TriedProgram:
 
     command: tuple[str, ...]
     limit_s: float
-    settle_s: float = 10.0
+    settle_s: float = SETTLE_S
     at_rest: str = ""
     """A condition as a shell command: it runs after the program, while the cluster still does."""
     brokers: int = 1
@@ -59,6 +61,8 @@ class TriedProgram:
     grpc: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     shows_output: bool = False
+    output_fd: int | None = None
+    """Where the output of the commands is shown; None: on stdout."""
     topics: tuple[WantedTopic, ...] = ()
     """They are created before the program starts."""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -79,15 +83,10 @@ async def run_program(program: TriedProgram, faults: Sequence[PlannedFault], sto
         grpc=program.grpc,
     )
     async with cluster as running:
-        machine = live_machine()
-        pool = ConnectionPool(machine)
-        try:
-            return await ProgramRun(
-                program, running, JournalTails(pool, running.addresses, [CLIENT_ID]), faults, stop
-            ).evidence()
-        finally:
-            await pool.close()
-            await machine.workers.close()
+        settings = cluster._thread_and_object()[1].client_settings
+        async with connections(settings) as pool:
+            tails = JournalTails(pool, running.addresses, [CLIENT_ID])
+            return await ProgramRun(program, running, settings, tails, faults, stop).evidence()
 
 
 class ProgramRun:
@@ -97,19 +96,21 @@ class ProgramRun:
         self,
         program: TriedProgram,
         cluster: "AsyncCluster",
+        settings: ClientSettings,
         journals: JournalTails,
         faults: Sequence[PlannedFault],
         stop: asyncio.Event,
     ) -> None:
         self._program = program
         self._cluster = cluster
+        self._settings = settings
         self._journals = journals
-        self._injection = FaultInjection(cluster, journals, faults)
+        self._injection = FaultInjection(cluster, journals, faults, settings)
         self._stop = stop
         self._clock = live_machine().clock
 
     async def evidence(self) -> Evidence:
-        await create_topics(self._cluster.namesrv, self._program.topics)
+        await create_topics(self._cluster.namesrv, self._program.topics, self._settings)
         await self._injection.prepare()
         with tempfile.TemporaryFile() as output:
             began_ms = self._clock.wall_ms()
@@ -117,7 +118,7 @@ class ProgramRun:
                 self._program.command,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
-                stdout=None if self._program.shows_output else output,
+                stdout=self._program.output_fd if self._program.shows_output else output,
                 stderr=None if self._program.shows_output else subprocess.STDOUT,
                 start_new_session=True,
             )
@@ -160,6 +161,8 @@ class ProgramRun:
         }
         if self._program.grpc:
             environment["ROCKETMQ_ENDPOINT"] = self._cluster.grpc_endpoint
+        if self._settings.tls:
+            environment["STATICFIRE_TLS_ENABLE"] = "true"
         return environment
 
     # -- what the brokers saw ------------------------------------------------------------------------------------
@@ -185,7 +188,7 @@ class ProgramRun:
         await self._journals.read()
         events, requests = self._journals.in_order()
         evidence = Evidence(events, requests, StoredMessages(), None)
-        committing = {group for group, _ in evidence.claimed}
+        committing = committing_in(requests)
         pairs = sorted(
             {
                 (group, place.topic)
@@ -197,7 +200,7 @@ class ProgramRun:
         def claimed(group: str, queue: MessageQueue) -> int:
             return evidence.claimed.get((group, QueuePlace(*queue)), 0)
 
-        return await read_left(self._cluster.namesrv, pairs, claimed)
+        return await read_left(self._cluster.namesrv, pairs, claimed, self._settings)
 
     async def _gathered(
         self, exit_code: int | None, began_ms: int, left: dict[tuple[str, str], int], output: IO[bytes]
@@ -215,7 +218,7 @@ class ProgramRun:
 
     async def _stored(self) -> StoredMessages:
         try:
-            return await read_stored(self._cluster.namesrv)
+            return await read_stored(self._cluster.namesrv, self._settings)
         except StaticfireError as error:
             return StoredMessages(unread={"": str(error)})
 
@@ -224,7 +227,11 @@ class ProgramRun:
         # It is a shell command of the user, not data of others.
         command = ["/bin/sh", "-c", self._program.at_rest]
         process = subprocess.Popen(  # noqa: ASYNC220 (as above)
-            command, env=self._environment(), stdin=subprocess.DEVNULL, start_new_session=True
+            command,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=self._program.output_fd,
+            start_new_session=True,
         )
         try:
             while process.poll() is None and not self._stop.is_set():

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from staticfire.client import Admin, ClusterClient, MessageQueue, PullConsumer, TopicNotFound
+from staticfire.client import Admin, ClientSettings, ClusterClient, MessageQueue, PullConsumer, TopicNotFound
 from staticfire.client.admin.peek import peek_messages
 from staticfire.protocol.errors import BrokerAnswer, NetworkError
 from staticfire.protocol.messages import ReceivedMessage
@@ -22,10 +22,10 @@ class StoredMessages:
     """Topics that couldn't be read, or not all of them, and why."""
 
 
-async def read_stored(namesrv: str) -> StoredMessages:
+async def read_stored(namesrv: str, settings: ClientSettings | None = None) -> StoredMessages:
     """Return everything that is stored. A topic that can't be read is noted. Raises: NetworkError (no nameserver)."""
     found = StoredMessages()
-    client = ClusterClient(namesrv)
+    client = ClusterClient(namesrv, settings)
     async with client, Admin(client=client) as admin, PullConsumer(TOOLS_GROUP, client=client) as reader:
         topics = await admin.topics()
         await asyncio.gather(*(_read_topic(found, reader, topic) for topic in topics if not is_system_topic(topic)))
@@ -46,7 +46,10 @@ async def _read_topic(found: StoredMessages, reader: PullConsumer, topic: str) -
 
 
 async def read_left(
-    namesrv: str, pairs: Sequence[tuple[str, str]], claimed: Callable[[str, MessageQueue], int]
+    namesrv: str,
+    pairs: Sequence[tuple[str, str]],
+    claimed: Callable[[str, MessageQueue], int],
+    settings: ClientSettings | None = None,
 ) -> dict[tuple[str, str], int]:
     """Return how many messages each group hasn't committed, for these groups and topics.
 
@@ -54,7 +57,7 @@ async def read_left(
     without new messages doesn't repeat it. Raises: NetworkError.
     """
     left: dict[tuple[str, str], int] = {}
-    client = ClusterClient(namesrv)
+    client = ClusterClient(namesrv, settings)
     async with client, Admin(client=client) as admin, PullConsumer(TOOLS_GROUP, client=client) as reader:
         for group, topic in pairs:
             try:

@@ -4,10 +4,13 @@ A client of RocketMQ 5 can't create a topic by a send: its endpoint refuses topi
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from staticfire.protocol.errors import UsageError
 from staticfire.protocol.names import is_system_topic, topic_fault
+
+if TYPE_CHECKING:
+    from staticfire.client import ClientSettings
 
 TYPES = ("NORMAL", "FIFO", "DELAY", "TRANSACTION")
 
@@ -40,13 +43,13 @@ def parse_topic(text: str) -> WantedTopic:
     return WantedTopic(name, kind)
 
 
-async def create_topics(namesrv: str, topics: Sequence[WantedTopic]) -> None:
+async def create_topics(namesrv: str, topics: Sequence[WantedTopic], settings: "ClientSettings | None" = None) -> None:
     """Create topics. Raises: BrokerAnswer, NetworkError."""
     if not topics:
         return
     from staticfire.client import Admin
 
-    async with Admin(namesrv) as admin:
+    async with Admin(namesrv, settings) as admin:
         for topic in topics:
             attributes = {"message.type": topic.type} if topic.type else None
             await admin.create_topic(topic.name, attributes=attributes)

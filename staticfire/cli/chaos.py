@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from staticfire.chaos.session import WantedTrial
 
 SEEDS_MAX = 100_000
+STDERR = 2
 OPTION = click.option
 
 
@@ -45,7 +46,10 @@ def _flags(command: Any) -> Any:
         OPTION("--shrink/--no-shrink", default=True, help="Look for fewer faults of a failing seed. [default: on]"),
         OPTION("--page", "page_path", metavar="FILE", help="Write the worst run as a page for a browser."),
         OPTION("--test", "test_path", metavar="FILE", help="Write a failing seed as a pytest test."),
-        OPTION("--json", "as_json", is_flag=True, help="Print one JSON object for each run."),
+        OPTION(
+            "--json", "as_json", is_flag=True,
+            help="Print one JSON object for each run. What commands print is on stderr.",
+        ),
         OPTION("--show-output", is_flag=True, help="Show what the command prints, not only the end of a failing run."),
         OPTION("--namesrv", hidden=True, help="Refused: the cluster is always one of its own."),
         OPTION(
@@ -128,6 +132,8 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "WantedTrial":
     from staticfire.chaos.topics import parse_topic
     from staticfire.chaos.weather import check_kinds
     from staticfire.launch.grpc_extra import grpc_is_installed
+    from staticfire.launch.plan import HOST
+    from staticfire.runtime.ports import listen_on
 
     if real := given["namesrv"] or os.environ.get("ROCKETMQ_TARGET"):
         raise UsageError(
@@ -141,6 +147,8 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "WantedTrial":
     limit_ms = parse_duration(given["limit"])
     if not limit_ms:
         raise UsageError("--limit 0s: a run needs some time")
+    for port in filter(None, (given["namesrv_port"], given["broker_port"])):
+        listen_on(HOST, port, "stop it, or choose another port with --namesrv-port or --broker-port").close()
     program = TriedProgram(
         command,
         limit_ms / 1_000,
@@ -152,6 +160,7 @@ def _wanted(command: tuple[str, ...], given: dict[str, Any]) -> "WantedTrial":
         grpc_is_installed(),
         as_settings(given["assignments"]),
         given["show_output"],
+        STDERR if given["as_json"] else None,
         tuple(dict.fromkeys(parse_topic(text) for text in given["topics"])),
         dict(os.environ),
     )

@@ -1,6 +1,7 @@
 """The runs of `staticfire chaos`, in their order, until the user stops them. Thin: `staticfire/chaos/` decides."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 
 from staticfire.chaos.report import JsonReport, TextReport
@@ -115,12 +116,15 @@ class Runs:
     # -- files ---------------------------------------------------------------------------------------------------
 
     def _check_paths(self) -> None:
-        """Raises: UsageError (a file can't be written): before anything runs."""
+        """Raises: UsageError (a file can't be written): before anything runs. It leaves no empty file."""
         for path in (self._page_path, self._test_path):
             if path is not None:
+                is_new = not os.path.lexists(path)
                 try:
                     with open(path, "a", encoding="utf-8"):
                         pass
+                    if is_new:
+                        os.unlink(path)
                 except OSError as error:
                     raise UsageError(f"{path} can't be written: {error.strerror}") from None
 
@@ -140,4 +144,4 @@ class Runs:
                 smallest = result.smallest or result.plan
                 each = [str(one) for one in self._wanted.each]
                 program = self._wanted.program
-                file.write(as_test(result.seed, smallest, result.broken, program.command, each, program.topics))
+                file.write(as_test(result.seed, smallest, result.broken, program, each, calm.is_service))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, json_flag, watch_flag
+from staticfire.cli.family import GROUP, TOPIC, FamilyCommand, check_names, json_flag, watch_flag
 from staticfire.cli.listing import console, print_json, watched, with_admin
 from staticfire.cli.messages import printable
 from staticfire.cli.options import namesrv_flag, protocol_flag
@@ -48,11 +48,15 @@ def explain(
     """
     if bool(group) == bool(message):
         raise UsageError("give a group or a message: `staticfire explain billing` or `staticfire explain --message ID`")
+    check_names(() if topic is None else (topic,))
     if message:
         from staticfire.cli.message import message as show_message
 
-        context.invoke(show_message, namesrv=namesrv, protocol=protocol, as_json=as_json, topic=topic, text=message)
-        return 0
+        def look_at_message() -> int:
+            context.invoke(show_message, namesrv=namesrv, protocol=protocol, as_json=as_json, topic=topic, text=message)
+            return 0
+
+        return watched(watch_s, look_at_message)
 
     async def ask(admin: "Admin") -> "Explanation":
         from staticfire.client.explain.explainer import explain_group

@@ -39,7 +39,7 @@ def watch_filled(args: list[str]) -> list[str]:
     filled: list[str] = []
     for number, word in enumerate(args):
         following = args[number + 1] if number + 1 < len(args) else ""
-        is_bare = word == "--watch" and not following[:1].isdecimal()
+        is_bare = word == "--watch" and not following.removeprefix(".")[:1].isdecimal()
         filled.append(f"--watch={WATCH_S:g}" if is_bare else word)
     return filled
 

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from staticfire.cli.family import TOPIC, FamilyCommand, json_flag
+from staticfire.cli.family import TOPIC, FamilyCommand, check_names, json_flag
 from staticfire.cli.life import life_json, life_lines
-from staticfire.cli.listing import with_admin
+from staticfire.cli.listing import missing_ones, with_admin
 from staticfire.cli.options import namesrv_flag, protocol_flag
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.names import TRACE_TOPIC
@@ -38,7 +38,11 @@ def trace(namesrv: str, trace_topic: str, as_json: bool, protocol: str, message_
 
     from staticfire.client import message_lives  # Imported when needed, which keeps the start short.
 
+    check_names((trace_topic,))
+
     async def ask(admin: "Admin") -> "dict[str, MessageLife]":
+        for words in await missing_ones(admin, [trace_topic] if trace_topic != TRACE_TOPIC else []):
+            click.echo(words, err=True)
         return await message_lives(admin, message_id, trace_topic)
 
     lives = with_admin(namesrv, protocol, ask, topic=trace_topic)

@@ -18,7 +18,7 @@ from staticfire.runtime.tls.settings import ENFORCING
 
 if TYPE_CHECKING:
     from staticfire.broker.groups.retries import SentBack
-    from staticfire.client import Admin, ClientConnection
+    from staticfire.client import Admin, ClientConnection, ClientSettings
     from staticfire.client.admin.access import AccessAdmin
     from staticfire.client.admin.group_view import GroupView
     from staticfire.client.admin.journal import JournalRecords
@@ -158,8 +158,7 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
 
         wish = CopyWish(topic, [groups] if isinstance(groups, str) else list(groups), since_ms, until_ms, limit)
         settings = ClientSettings(protocol=protocol)  # type: ignore[arg-type]  # one of its words, or it is refused
-        own = ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
-        async with Admin(source, settings) as there, Admin(self.cluster.namesrv, own) as here:
+        async with Admin(source, settings) as there, Admin(self.cluster.namesrv, self.client_settings) as here:
             return await copy_topic(there, here, wish)
 
     # -- snapshots -----------------------------------------------------------------------------------------------
@@ -300,6 +299,13 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
         await self._stack.enter_async_context(ControlPort(self.cluster, sock, WantedControl(names=hosts)))
         return url_of(port_of(sock), is_tls=self.cluster.tls.tls_server_mode == ENFORCING)
 
+    @property
+    def client_settings(self) -> "ClientSettings":
+        """The settings of a client that may do everything here."""
+        from staticfire.client import ClientSettings
+
+        return ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
+
     @asynccontextmanager
     async def pool(self) -> "AsyncIterator[ConnectionPool]":
         """Open connections for one call only."""
@@ -324,16 +330,14 @@ class RunningCluster:  # house: a few lines for each operation of a cluster
     @asynccontextmanager
     async def access(self) -> "AsyncIterator[AccessAdmin]":
         """Open connections for one change of users or policies."""
-        from staticfire.client import Admin, ClientSettings
+        from staticfire.client import Admin
         from staticfire.client.admin.access import AccessAdmin
 
-        settings = ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
-        async with Admin(self.cluster.namesrv, settings) as admin:
+        async with Admin(self.cluster.namesrv, self.client_settings) as admin:
             yield AccessAdmin(admin)
 
     async def _with_admin(self, call: "Callable[[Admin], Awaitable[T]]") -> T:
-        from staticfire.client import Admin, ClientSettings
+        from staticfire.client import Admin
 
-        settings = ClientSettings.signing(self.cluster.credentials, self.cluster.client_tls)
-        async with Admin(self.cluster.namesrv, settings) as admin:
+        async with Admin(self.cluster.namesrv, self.client_settings) as admin:
             return await call(admin)

@@ -144,7 +144,11 @@ def _parameters(request: pytest.FixtureRequest) -> Mapping[str, Any]:
     if marker is not None and marker.args:
         raise UsageError(f"@pytest.mark.rocketmq takes parameters by name, like brokers=2; not {marker.args[0]!r}")
     given = dict(marker.kwargs) if marker is not None else {}
-    settings |= given.pop("settings", {})
+    chosen = given.pop("settings", None) or {}
+    if not isinstance(chosen, Mapping):
+        words = f'settings={chosen!r}: it must be a dictionary, like {{"autoCreateTopicEnable": False}}'
+        raise UsageError(f"@pytest.mark.rocketmq({words})")
+    settings |= chosen
     return {**found, **given, **({"settings": settings} if settings else {})}
 
 

@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from staticfire.client import ClientSettings
 from staticfire.cluster.cluster import Cluster
 from staticfire.protocol.errors import UsageError
 from staticfire.testing.rocketmq import RocketMQ
@@ -37,9 +36,7 @@ class StandTarget:
             self._cluster.reset()
         self._is_fresh = False
         thread, running = self._cluster._thread_and_object()
-        cluster = running.cluster
-        settings = ClientSettings.signing(cluster.credentials, cluster.client_tls)
-        core = RunningRocketMQ(cluster.namesrv, settings, "", self._cluster.deaths)
+        core = RunningRocketMQ(running.cluster.namesrv, running.client_settings, "", self._cluster.deaths)
         return RocketMQ(thread, core, self._cluster)
 
     def _mend(self) -> None:

@@ -6,12 +6,13 @@ are skipped. More parameters: `each="orders -> invoices by key"` (or several), `
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from staticfire.protocol.errors import UsageError
+from staticfire.runtime.live import live_machine
 from staticfire.runtime.loop_thread import LoopThread
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from staticfire.chaos.injection import FaultInjection
     from staticfire.chaos.journals import JournalTails
     from staticfire.chaos.session import RunChecks
-    from staticfire.runtime.machine import Machine
-    from staticfire.runtime.pool import ConnectionPool
     from staticfire.testing.rocketmq import RocketMQ
 
 CALM = "calm"
@@ -92,6 +91,8 @@ class TestWeather:
         self, request: pytest.FixtureRequest, cluster: "RocketMQ", judge: "RunChecks", words: Mapping[str, Any]
     ) -> None:
         self._cluster = cluster.cluster.aio
+        self._settings = cluster.client_settings
+        self._clock = live_machine().clock
         self._judge = judge
         self._words = words
         self._known = request.config.stash.setdefault(_CALM, {})
@@ -100,20 +101,18 @@ class TestWeather:
         self._journals: JournalTails | None = None
         self._injection: FaultInjection | None = None
         self._watch: Any = None
-        self._pool: ConnectionPool | None = None
-        self._machine: Machine | None = None
+        self._stack = AsyncExitStack()
 
     async def begin(self, name: str) -> None:
         """Send the rules of this test's faults."""
         import asyncio
 
+        from staticfire.chaos.connections import connections
         from staticfire.chaos.injection import FaultInjection
         from staticfire.chaos.journals import JournalTails
         from staticfire.chaos.member import CLIENT_ID
         from staticfire.chaos.usage import learn
         from staticfire.chaos.weather import plan
-        from staticfire.runtime.live import live_machine
-        from staticfire.runtime.pool import ConnectionPool
 
         faults = []
         if name != CALM:
@@ -124,15 +123,14 @@ class TestWeather:
             seed = int(name.removeprefix("seed-"))
             wanted = self._words
             faults = plan(seed, usage, wanted["chaos"], names_in(wanted, "only"), names_in(wanted, "never"))
-        self._machine = live_machine()
-        self._pool = ConnectionPool(self._machine)
-        self._journals = JournalTails(self._pool, self._cluster.addresses, [CLIENT_ID])
+        pool = await self._stack.enter_async_context(connections(self._settings))
+        self._journals = JournalTails(pool, self._cluster.addresses, [CLIENT_ID])
         await self._journals.read()
         self._journals.forget()  # What is older belongs to another test.
-        self._injection = FaultInjection(self._cluster, self._journals, faults)
+        self._injection = FaultInjection(self._cluster, self._journals, faults, self._settings)
         await self._injection.prepare()
         self._watch = asyncio.create_task(self._injection.watch())
-        self._began_ms = self._machine.clock.wall_ms()
+        self._began_ms = self._clock.wall_ms()
 
     async def end(self, name: str, is_passed: bool) -> None:
         """End the faults; fail the test if a promise is broken."""
@@ -141,22 +139,20 @@ class TestWeather:
         from staticfire.chaos.evidence import Evidence
         from staticfire.chaos.stored import read_stored
 
-        assert self._journals is not None and self._injection is not None  # noqa: PT018 (`begin` has set all of them)
-        assert self._pool is not None and self._machine is not None  # noqa: PT018
+        assert self._journals is not None and self._injection is not None  # noqa: PT018 (`begin` has set both)
         self._watch.cancel()
         await asyncio.gather(self._watch, return_exceptions=True)
         try:
             await self._injection.finish()
             await self._journals.read()
-            stored = await read_stored(self._cluster.namesrv)
+            stored = await read_stored(self._cluster.namesrv, self._settings)
         finally:
-            await self._pool.close()
+            await self._stack.aclose()
         events, requests = self._journals.in_order()
         injected, gaps = self._injection.injected, frozenset(self._journals.gaps)
-        ended_ms = self._machine.clock.wall_ms()
+        ended_ms = self._clock.wall_ms()
         code = 0 if is_passed else 1
         evidence = Evidence(events, requests, stored, code, self._began_ms, ended_ms, injected, gaps)
-        await self._machine.workers.close()
         self._conclude(name, evidence, is_passed)
 
     def _conclude(self, name: str, evidence: "Evidence", is_passed: bool) -> None:

@@ -1,5 +1,7 @@
 """The output about the calm run and failing seeds, and the flags of the command that repeats a run."""
 
+from typing import Any
+
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.injection import InjectedFault
 from staticfire.chaos.planned_fault import PlannedFault
@@ -13,9 +15,9 @@ from tests.chaos.runs import delivered, event, joined, run
 PROGRAM = TriedProgram(("./billing",), 10, topics=(WantedTopic("orders"), WantedTopic("steps", "FIFO")))
 
 
-def calm_text(*events: object) -> str:
+def calm_text(*events: object, **more: Any) -> str:
     """Return the output about a calm run with these events."""
-    evidence = run(list(events))  # type: ignore[arg-type]
+    evidence = run(list(events), **more)  # type: ignore[arg-type]
     lines: list[str] = []
     report = TextReport(WantedTrial(PROGRAM), lines.append)
     report.calm(Calm(evidence, learn(evidence.events, (), ["broker-a"]), []))
@@ -28,8 +30,21 @@ def test_groups_that_broadcast_keep_offsets_of_the_run_before() -> None:
     assert "broadcasts" not in calm_text(joined(), delivered(0, 1))
 
 
-def test_flags_that_repeat_a_run_have_the_topics() -> None:
-    assert flags_of(WantedTrial(PROGRAM)) == ["--topic orders", "--topic steps:FIFO"]
+def test_messages_that_a_program_leaves_without_faults() -> None:
+    left = {("billing", "orders"): 2, ("audit", "orders"): 0}
+    text = calm_text(joined(), delivered(0, 1), exit_code=None, open_at_limit=left)
+    assert "billing has left 2 messages of orders: whether it consumes everything isn't checked" in text
+    assert "audit" not in text
+
+
+def test_flags_that_repeat_a_run() -> None:
+    assert flags_of(WantedTrial(TriedProgram(("./billing",), 600))) == []
+    assert flags_of(WantedTrial(PROGRAM)) == ["--topic orders", "--topic steps:FIFO", "--limit 10s"]
+    program = TriedProgram(("./billing",), 90, 0, "", 2, 9876, 10911, settings={"flushDiskType": "SYNC_FLUSH"})
+    assert flags_of(WantedTrial(program)) == [
+        "--limit 1m30s", "--settle 0s", "--brokers 2", "--namesrv-port 9876", "--broker-port 10911",
+        "--set flushDiskType=SYNC_FLUSH",
+    ]  # fmt: skip
 
 
 def test_seed_that_was_stopped() -> None:

@@ -7,6 +7,7 @@ from staticfire.chaos.injection import InjectedFault
 from staticfire.chaos.page import page_of
 from staticfire.chaos.planned_fault import CLIENT, MEMBER, Begin, PlannedFault, numbered, rule
 from staticfire.chaos.repeating import as_command, as_test
+from staticfire.chaos.running import TriedProgram
 from staticfire.chaos.shrinking import shrunk
 from staticfire.chaos.story import story
 from tests.chaos.runs import commit, delivered, event, message, run, send
@@ -57,7 +58,7 @@ def test_command_repeats_the_faults_that_are_left() -> None:
 
 
 def test_test_is_python_with_all_kinds_of_faults() -> None:
-    source = as_test(7, LATER, [BROKEN], ["go", "test"], ["orders -> invoices by key"])
+    source = as_test(7, LATER, [BROKEN], TriedProgram(("go", "test"), 10), ["orders -> invoices by key"])
     compile(source, "test_seed_7.py", "exec")
     for words in (
         "duplicate=True",
@@ -67,6 +68,13 @@ def test_test_is_python_with_all_kinds_of_faults() -> None:
         "assert_each(cluster, 'orders",
     ):
         assert words in source
+
+
+def test_test_of_a_program_that_does_not_end_by_itself_ends_it_at_the_limit() -> None:
+    source = as_test(7, LATER, [BROKEN], TriedProgram(("./billing",), 1.5), is_service=True)
+    compile(source, "test_seed_7.py", "exec")
+    assert "program.wait(timeout=1.5)\n    program.kill()" in source
+    assert "timeout=120" not in source
 
 
 def test_page_is_one_file_with_the_life_of_the_message() -> None:

@@ -5,6 +5,7 @@ import pytest
 from staticfire import Admin, Cluster
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.repeating import as_test
+from staticfire.chaos.running import TriedProgram
 from staticfire.chaos.topics import WantedTopic, create_topics, parse_topic
 from staticfire.protocol.errors import UsageError
 
@@ -40,8 +41,8 @@ async def test_topics_are_created_with_their_type() -> None:
 
 
 def test_test_creates_them_and_has_an_endpoint() -> None:
-    topics = [WantedTopic("steps", "FIFO")]
-    source = as_test(1, [], [Broken("exit", "", "it failed")], ["./billing"], (), topics)
+    program = TriedProgram(("./billing",), 10, topics=(WantedTopic("steps", "FIFO"),))
+    source = as_test(1, [], [Broken("exit", "", "it failed")], program)
     compile(source, "test_seed.py", "exec")
     assert 'subprocess.run(["staticfire", "create", "steps", "--attribute", "message.type=FIFO"]' in source
     assert 'environment["ROCKETMQ_ENDPOINT"] = cluster.grpc_endpoint' in source

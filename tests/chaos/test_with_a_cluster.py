@@ -6,21 +6,25 @@ import pytest
 
 from staticfire import (
     AsyncCluster,
+    ClientSettings,
     Cluster,
     ConsumeContext,
     ConsumeStatus,
     Message,
     MessageQueue,
     Producer,
+    PullConsumer,
     PushConsumer,
     ReceivedMessage,
     SystemBusy,
 )
 from staticfire.chaos.asserting import assert_each
+from staticfire.chaos.connections import connections
 from staticfire.chaos.injection import FaultInjection
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID, as_member, join_for
 from staticfire.chaos.planned_fault import MEMBER, Begin, PlannedFault, numbered, rule
+from staticfire.chaos.running import ProgramRun, TriedProgram
 from staticfire.chaos.stored import read_left
 from staticfire.protocol.errors import UsageError
 from staticfire.runtime.live import live_machine
@@ -56,6 +60,24 @@ async def test_commit_that_was_lost_leaves_nothing() -> None:
             return found["billing", "orders"]
 
         assert [await left(claimed) for claimed in (0, 1, 3)] == [3, 2, 0]
+
+
+async def test_group_whose_listener_hangs_from_the_start_has_left_its_messages() -> None:
+    """Its client commits 0 again and again. The program here doesn't end, and gets no time to consume."""
+    async with (
+        Cluster() as cluster,
+        Producer("shop", cluster.namesrv) as shop,
+        PullConsumer("billing", cluster.namesrv) as billing,
+        connections() as pool,
+    ):
+        await cluster.create_topic("orders", 1)
+        sent = await shop.send(Message("orders", b"1 book"))
+        await billing.pull(sent.queue, 0)
+        await billing.commit(sent.queue, 0)
+        program = TriedProgram(("tail", "-f", "/dev/null"), limit_s=0, settle_s=0)
+        tails = JournalTails(pool, cluster.addresses)
+        run = ProgramRun(program, cluster, ClientSettings(), tails, [], asyncio.Event())
+        assert (await run.evidence()).open_at_limit == {("billing", "orders"): 1}
 
 
 async def test_member_joins_as_the_others_and_leaves() -> None:

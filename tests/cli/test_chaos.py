@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -110,6 +111,14 @@ def test_program_that_resets_its_cluster_between_tests_keeps_the_faults() -> Non
     calm, seed, _ = map(json.loads, done.stdout.splitlines())
     assert calm["sends"] == {"orders": 2}
     assert (seed["broken"], seed["faults"][0]["hits"]) == ([], 1)
+
+
+@pytest.mark.parametrize("flag", ["--namesrv-port", "--broker-port"])
+def test_port_that_is_taken_is_refused_with_the_flags(flag: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        done = call("chaos", flag, str(server.getsockname()[1]), "--", "true")
+    assert done.returncode == 2
+    assert "another port with --namesrv-port or --broker-port" in one_line(done.stderr)
 
 
 def test_real_cluster_that_the_environment_names_is_refused() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from staticfire import Cluster, Message, Producer
+from staticfire.cli import main
 from tests.cli.commands import call, get, one_line
 
 
@@ -34,6 +35,29 @@ def test_one_message_instead_of_a_group(cluster: Cluster) -> None:
     shown = call("explain", "--message", "order-1", "--namesrv", cluster.namesrv)
     assert shown.returncode == 0
     assert "orders" in shown.stdout
+
+
+def test_a_topic_that_the_group_should_consume(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["create", "--group", "ledger", "-n", cluster.namesrv]) == 0
+    line = ["explain", "ledger", "-n", cluster.namesrv]
+
+    def headline(*flags: str) -> str:
+        capsys.readouterr()
+        assert main([*line, *flags]) == 1
+        return capsys.readouterr().out.splitlines()[0]
+
+    assert headline() == "ledger: 0 members, and it has never subscribed to a topic"
+    assert headline("--topic", "orders") == "ledger: 0 members, 1 message behind in orders"
+    assert main([*line, "--topic", "a b"]) == 2
+    assert "illegal characters" in one_line(capsys.readouterr().err)
+
+
+def test_a_message_of_one_topic(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    with Producer("shop", cluster.namesrv) as producer:
+        producer.send(Message("invoices", b"x", keys=["order-1"]))
+    line = ["explain", "--message", "order-1", "--json", "-n", cluster.namesrv]
+    assert main([*line, "--topic", "invoices"]) == 0
+    assert [json.loads(one)["topic"] for one in capsys.readouterr().out.splitlines()] == ["invoices"]
 
 
 @pytest.mark.parametrize("arguments", [[], ["billing", "--message", "order-1"]])

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from threading import Thread
 
 import click
@@ -19,10 +19,7 @@ from click.shell_completion import BashComplete
 from staticfire import Cluster, Message, Producer
 from staticfire.cli import family, main
 from staticfire.cli.commands import COMMANDS, staticfire
-from staticfire.cli.family import WATCH_S, watch_filled
-from staticfire.cli.listing import watched
 from staticfire.cli.mqadmin.frame import COMMANDS as MQADMIN
-from staticfire.protocol.errors import ClientError
 from tests.cli.commands import environment, one_line
 from tools.command_line import SERVERS, walk
 
@@ -223,44 +220,6 @@ def test_who_hangs_up_may_be_a_rocketmq(capsys: pytest.CaptureFixture[str]) -> N
         assert main(["topics", "-n", f"127.0.0.1:{server.getsockname()[1]}"]) == 1
         assert "for an Apache RocketMQ use --protocol rocketmq" in one_line(capsys.readouterr().err)
         server.shutdown(socket.SHUT_RDWR)
-
-
-# -- looking again -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("given", "filled"),
-    [
-        ("group --watch billing", f"group --watch={WATCH_S:g} billing"),
-        ("group billing --watch", f"group billing --watch={WATCH_S:g}"),
-        ("group --watch 0.5 billing", "group --watch 0.5 billing"),
-        ("topics --watch --json", f"topics --watch={WATCH_S:g} --json"),
-    ],
-)
-def test_watch_takes_a_number_or_none(given: str, filled: str) -> None:
-    assert watch_filled(given.split()) == filled.split()
-
-
-def test_watching_looks_again_until_ctrl_c_and_outlives_a_cluster_that_is_away(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    looks: list[Callable[[], int]] = [lambda: 1, _away, lambda: 0]
-    pauses: list[float] = []
-
-    def pause(seconds: float) -> None:
-        pauses.append(seconds)
-        if not looks:
-            raise KeyboardInterrupt
-
-    assert watched(0.5, lambda: looks.pop(0)(), pause) == 0
-    assert pauses == [0.5] * 3
-    assert one_line(capsys.readouterr().err) == "staticfire: away"
-    with pytest.raises(ClientError):
-        watched(1.0, _away, pause)
-
-
-def _away() -> int:
-    raise ClientError("away")
 
 
 # -- with a cluster ----------------------------------------------------------------------------------------------------

@@ -88,6 +88,40 @@ def test_users_slaves_and_who_lets_them_take_over(tmp_path: Path) -> None:
         assert words in done.stdout
 
 
+LOSE_THE_MASTER = """
+import json, os, threading, urllib.request
+from staticfire import Message, Producer, SendStatus, StaticfireError
+def control(path, **sent):
+    data = json.dumps(sent).encode() if sent else None
+    with urllib.request.urlopen(os.environ["STATICFIRE_CONTROL"] + path, data) as answer:
+        return json.load(answer)
+def master():
+    return next(one["address"] for one in control("/replication")["replicas"] if one["id"] == 0)
+before = master()
+with Producer("shop", os.environ["NAMESRV_ADDR"]) as shop:
+    while shop.send(Message("orders", b"before")).status != SendStatus.SEND_OK:
+        pass  # The slave isn't connected yet.
+    control("/faults", broker="broker-a", kill=True)
+    for _ in range(1_000):
+        try:
+            shop.send(Message("orders", b"after"))
+            break
+        except StaticfireError:
+            threading.Event().wait(0.05)
+assert master() != before
+"""
+
+
+@pytest.mark.slow
+def test_a_slave_takes_over_and_clients_continue_there() -> None:
+    shell = '"$0" -c "$1" && "$0" -m staticfire peek orders --json'
+    command = ["sh", "-c", shell, sys.executable, LOSE_THE_MASTER]
+    flags = ["--replicas", "1", "--failover", "auto", "--set", "brokerRole=SYNC_MASTER"]
+    done = call("run", "--no-grpc", *flags, "--", *command)
+    assert done.returncode == 0, done.stderr
+    assert {json.loads(line)["body"] for line in done.stdout.splitlines()} == {"before", "after"}
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

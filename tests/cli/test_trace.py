@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from staticfire import Cluster, Message, Producer, ProducerSettings
+from staticfire.cli import main
 from tests.cli.commands import call, one_line
 
 
@@ -35,6 +36,24 @@ def test_a_message_is_followed_by_broker_and_traces(namesrv: str) -> None:
     assert (stored["topic"], stored["queueOffset"], stored["source"]) == ("orders", sent.queue_offset, "store")
     assert (delivered["group"], delivered["success"], delivered["source"]) == ("billing", True, "journal")
     assert {first["messageId"], delivered["messageId"]} == {sent.message_id}
+
+
+def test_traces_in_a_topic_of_their_own(namesrv: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with Producer("shop", namesrv, ProducerSettings(enable_trace=True, trace_topic="shop-traces")) as producer:
+        producer.send(Message("orders", b"hello", keys="order-43"))
+    line = ["trace", "-n", namesrv, "order-43", "--json"]
+
+    def shown(*flags: str) -> list[str]:
+        assert main([*line, *flags]) == 0
+        events = [json.loads(one) for one in capsys.readouterr().out.splitlines()]
+        return [event["what"] for event in events if event["what"] in ("sent", "stored")]
+
+    assert shown("--trace-topic", "shop-traces") == ["sent", "stored"]
+    assert "sent" not in shown()
+    assert main([*line, "--trace-topic", "shop-trces"]) == 0
+    assert one_line(capsys.readouterr().err) == "there is no topic shop-trces, did you mean shop-traces?"
+    assert main([*line, "--trace-topic", ""]) == 2
+    assert "blank" in one_line(capsys.readouterr().err)
 
 
 def test_a_message_that_nobody_knows(namesrv: str) -> None:

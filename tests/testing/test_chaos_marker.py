@@ -8,15 +8,15 @@ from staticfire.testing.weather import judge_of, without_chaos
 TEST = """
 import threading
 import pytest
-from staticfire import Message, Producer, PushConsumer
+from staticfire import Message, Producer, ProducerSettings, PushConsumer, PushSettings
 
 @pytest.mark.rocketmq({marker})
 def test_billing(rocketmq):
     done, lock = [], threading.Lock()
-    billing = PushConsumer("billing", rocketmq.namesrv)
+    billing = PushConsumer("billing", rocketmq.namesrv, PushSettings(client=rocketmq.client_settings))
     billing.subscribe("orders")
     rocketmq.create_topic("orders")
-    with Producer("shop", rocketmq.namesrv) as shop:
+    with Producer("shop", rocketmq.namesrv, ProducerSettings(client=rocketmq.client_settings)) as shop:
         @billing.listener
         def bill(messages, context):
             with lock:
@@ -49,6 +49,13 @@ def test_wrong_test_fails_under_faults_only(pytester: pytest.Pytester) -> None:
 @pytest.mark.slow
 def test_right_test_passes_for_each_seed(pytester: pytest.Pytester) -> None:
     run(pytester, MARKER, is_right=True).assert_outcomes(passed=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", ['users={"admin": "secret"}', 'settings={"tls.server.mode": "enforcing"}'])
+def test_brokers_that_check_signatures_or_speak_only_tls(pytester: pytest.Pytester, more: str) -> None:
+    marker = f'chaos="mild", seeds=1, only="rebalance", each="orders -> invoices by key", {more}'
+    run(pytester, marker, is_right=True).assert_outcomes(passed=2)
 
 
 @pytest.mark.parametrize(

@@ -205,6 +205,7 @@ def test_all_are_back(rocketmq):
         ("(2)", "takes parameters by name, like brokers=2; not 2"),
         ("(borkers=2)", "takes the parameters of Cluster: *borkers*"),
         ("(brokers=0)", "a cluster can't have 0 brokers"),
+        ("(settings=[1])", "settings=*1*: it must be a dictionary"),
     ],
 )
 def test_a_wrong_marker_is_told(pytester: pytest.Pytester, marker: str, error: str) -> None:

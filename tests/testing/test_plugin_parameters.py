@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_run_flags import free_ports
 from tests.testing.test_plugin import run
 
 pytestmark = pytest.mark.row("E3")
@@ -67,6 +68,37 @@ def test_the_control_endpoint_under_another_name(rocketmq):
         except urllib.error.HTTPError as error:
             found = error.code
         assert found == status
+""",
+    )
+    result.assert_outcomes(passed=3)
+
+
+def test_ports_an_endpoint_and_what_rocketmq_does_otherwise(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("grpc")
+    namesrv, broker = free_ports("127.0.0.1", "127.0.0.1")
+    result = run(
+        pytester,
+        f"""
+import socket
+
+from staticfire import BrokerAnswer, Producer
+
+@pytest.mark.rocketmq(namesrv_port={namesrv}, broker_port={broker})
+def test_ports(rocketmq):
+    assert rocketmq.namesrv == "127.0.0.1:{namesrv}"
+    assert rocketmq.cluster.addresses == {{"broker-a": "127.0.0.1:{broker}"}}
+
+@pytest.mark.rocketmq(grpc=True)
+def test_the_endpoint(rocketmq):
+    host, _, port = rocketmq.cluster.grpc_endpoint.rpartition(":")
+    socket.create_connection((host, int(port))).close()
+
+@pytest.mark.rocketmq(compat="rocketmq-5.3.3")
+def test_nothing_is_recalled_as_in_rocketmq(rocketmq):
+    with Producer("shop", rocketmq.namesrv) as shop:
+        sent = shop.send(Message("orders", b"1", delay_ms=60_000))
+        with pytest.raises(BrokerAnswer, match="recall"):
+            shop.recall("orders", sent.recall_handle or "")
 """,
     )
     result.assert_outcomes(passed=3)

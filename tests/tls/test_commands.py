@@ -1,5 +1,6 @@
 """`staticfire certificates`, and a whole cluster with them: the command line, the control endpoint, gRPC's port."""
 
+import datetime
 import json
 import re
 import signal
@@ -11,8 +12,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.serialization import pkcs12
 
+from staticfire import ClientSettings, Cluster, ConsumeStatus, PushConsumer, PushSettings
+from staticfire.chaos.asserting import assert_each
+from staticfire.cli import main
 from staticfire.launch.exposure import exposure
 from staticfire.launch.plan import GivenSettings, plan_cluster
 from staticfire.protocol.errors import ConnectFailed
@@ -58,6 +64,44 @@ def test_what_cant_be_made_is_said_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("x")
     (tmp_path / "ca.key.pem").write_text("x")
     assert "can't be read" in one_line(call("certificates", "--to", str(tmp_path)).stderr)
+
+
+def end_of(path: Path) -> datetime.date:
+    """Return the last day of a certificate."""
+    return x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc.date()
+
+
+def test_certificates_are_valid_for_the_days_that_are_wanted_and_their_ca_for_longer(tmp_path: Path) -> None:
+    today = datetime.datetime.now(datetime.UTC).date()
+    for days in (1, 36_500):
+        folder = tmp_path / str(days)
+        assert main(["certificates", "--to", str(folder), "--days", str(days)]) == 0
+        for name in ("server", "client"):
+            assert (end_of(folder / f"{name}.pem") - today).days - days in (0, 1)  # 1: it was midnight.
+        assert end_of(folder / "ca.pem") > end_of(folder / "server.pem")
+
+
+def test_a_ca_signs_nothing_that_outlives_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["certificates", "--to", str(tmp_path), "--days", "30"]) == 0
+    server = (tmp_path / "server.pem").read_bytes()
+    capsys.readouterr()
+    assert main(["certificates", "--to", str(tmp_path), "--days", "5000"]) == 2
+    assert "5000 days; use fewer --days or another folder" in one_line(capsys.readouterr().err)
+    assert (tmp_path / "server.pem").read_bytes() == server
+
+
+@pytest.mark.parametrize("name", ["", "bücher.example", "two words", "10.0.0.0/8"])
+def test_a_name_that_no_server_can_have(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["certificates", "--to", str(tmp_path), "--name", name]) == 2
+    assert "is not a host name or an address" in one_line(capsys.readouterr().err)
+
+
+def test_the_stores_have_the_password_that_is_wanted(tmp_path: Path) -> None:
+    assert main(["certificates", "--to", str(tmp_path), "--password", "a-l0nger-one"]) == 0
+    for name in ("server.p12", "client.p12"):
+        pkcs12.load_pkcs12((tmp_path / name).read_bytes(), b"a-l0nger-one")
+        with pytest.raises(ValueError, match="password"):
+            pkcs12.load_pkcs12((tmp_path / name).read_bytes(), b"changeit")
 
 
 def fetch(url: str, ca: Path | None) -> int:
@@ -137,6 +181,22 @@ def test_a_key_that_doesnt_fit_prevents_the_start(tmp_path: Path) -> None:
     told = call("up", *FREE_PORTS, "-c", str(tmp_path / "tls.properties"))
     assert told.returncode == 2
     assert "doesn't fit the certificate" in told.stderr
+
+
+def test_a_member_joins_brokers_that_speak_only_tls(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Cluster(settings={"tls.server.mode": "enforcing"}) as cluster:
+        cluster.create_topic("orders")
+        billing = PushConsumer("billing", cluster.namesrv, PushSettings(client=ClientSettings(tls=True)))
+        billing.subscribe("orders")
+        billing.listener(lambda _messages, _context: ConsumeStatus.CONSUME_SUCCESS)
+        monkeypatch.setenv("STATICFIRE_TLS_ENABLE", "false")  # The flag sets it: this removes it after the test.
+        with billing:
+            assert main(["member", "billing", "--stay", "1ms", "--tls", "-n", cluster.namesrv]) == 0
+        assert "billing had 2 members" in capsys.readouterr().out
+        with pytest.raises(AssertionError, match="nothing was stored in orders"):
+            assert_each(cluster, "orders -> invoices by key")
 
 
 def test_who_opens_a_cluster_is_warned() -> None:
