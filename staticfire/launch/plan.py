@@ -14,7 +14,7 @@ from staticfire.proxy.settings import ProxySettings
 from staticfire.runtime.addresses import each_address, format_address
 from staticfire.runtime.config import field_of, variable_of
 from staticfire.runtime.loading import ENVIRONMENT, load_settings
-from staticfire.runtime.tls.settings import TlsClient
+from staticfire.runtime.tls.settings import DISABLED, ENFORCING, TlsClient
 
 if TYPE_CHECKING:
     from staticfire.runtime.credentials import Credentials
@@ -263,6 +263,10 @@ def _refuse_unusable(broker: BrokerSettings) -> None:
     if not all(letter.isalnum() or letter in _OF_HOSTS for letter in broker.broker_ip1):
         words = "clients can't connect to this host; write an IP address or a host name"
         raise UsageError(f"brokerIP1={broker.broker_ip1!r}: {words}")
+    unreachable = {ENFORCING: False, DISABLED: True}.get(broker.tls_server_mode)
+    if unreachable is not None and broker.tls_enable is unreachable:
+        words = f"tls.enable={str(unreachable).lower()} with tls.server.mode={broker.tls_server_mode}"
+        raise UsageError(f"{words}: brokers can't reach the nameservers; leave STATICFIRE_TLS_ENABLE or tls.enable out")
 
 
 def _check_access(broker: BrokerSettings, own: Mapping[str, str]) -> None:

@@ -103,3 +103,11 @@ def test_copies_that_no_machine_can_have_are_announced(replicas: int, settings: 
     said = missing_copies(broker, replicas)
     assert said.startswith(words)
     assert bool(said) is bool(words)
+
+
+@pytest.mark.parametrize(("mode", "enable"), [("enforcing", "false"), ("disabled", "true")])
+def test_brokers_that_could_not_reach_their_nameservers_are_refused(mode: str, enable: str) -> None:
+    with pytest.raises(
+        UsageError, match=f"tls.enable={enable} with tls.server.mode={mode}: .* leave STATICFIRE_TLS_ENA"
+    ):
+        planned(10911, environment={"STATICFIRE_TLS_ENABLE": enable}, **{"tls.server.mode": mode})
