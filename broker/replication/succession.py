@@ -100,11 +100,11 @@ class Succession:
         while True:
             if self._is_unsure:
                 await self._ask_again()
-            lineage, settings = self._lineage(), self._state.settings
+            settings = self._state.settings
             if self.waits_for_failover:
                 end = self._store.max_position
-                if await none_has_more(settings, lineage, end, around.registration, around.pool):
-                    lineage, reason = new_life(lineage, end), "no slave has more of the log any more"
+                if await none_has_more(settings, self._lineage(), end, around.registration, around.pool):
+                    lineage, reason = new_life(self._lineage(), end), "no slave has more of the log any more"
                     return around.change_role(role_change(settings.broker_role, MASTER_ID, lineage, reason), None)
             is_new = self._is_unsure or self._state.machine.clock.uptime_ms() < self._new_until_ms
             if self._lineage().set_id or self._may_be_replaced or is_new:
