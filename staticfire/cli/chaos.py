@@ -119,6 +119,10 @@ def _not_runnable(command: tuple[str, ...]) -> tuple[str, int] | None:
 def _seeds(given: dict[str, Any]) -> list[int]:
     if given["seed"] is not None and given["seeds"] is not None:
         raise UsageError("use either --seed or --seeds, not both")
+    if given["until_broken"] and given["seeds"] is None:
+        raise UsageError("--until-broken stops a series of seeds: use it with --seeds N")
+    if given["is_plan"] and (given["page_path"] or given["test_path"]):
+        raise UsageError("--plan tries nothing, so there is nothing for --page and --test to write: leave them out")
     if given["seeds"] is not None:
         return list(range(1, given["seeds"] + 1))
     return [1 if given["seed"] is None else given["seed"]]

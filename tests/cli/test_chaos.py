@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from staticfire.cli import main
 from tests.cli.commands import ROOT, call, command, environment, one_line
 
 pytestmark = pytest.mark.row("S10")
@@ -119,6 +120,21 @@ def test_port_that_is_taken_is_refused_with_the_flags(flag: str) -> None:
         done = call("chaos", flag, str(server.getsockname()[1]), "--", "true")
     assert done.returncode == 2
     assert "another port with --namesrv-port or --broker-port" in one_line(done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--until-broken"], "use it with --seeds N"),
+        (["--plan", "--page", "run.html"], "--plan tries nothing"),
+        (["--plan", "--test", "test_run.py"], "--plan tries nothing"),
+    ],
+)
+def test_flags_that_would_have_no_effect_are_refused(
+    flags: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["chaos", *flags, "--", "true"]) == 2
+    assert words in one_line(capsys.readouterr().err)
 
 
 def test_real_cluster_that_the_environment_names_is_refused() -> None:
