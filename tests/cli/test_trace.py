@@ -40,7 +40,7 @@ def test_a_message_is_followed_by_broker_and_traces(namesrv: str) -> None:
 
 def test_traces_in_a_topic_of_their_own(namesrv: str, capsys: pytest.CaptureFixture[str]) -> None:
     with Producer("shop", namesrv, ProducerSettings(enable_trace=True, trace_topic="shop-traces")) as producer:
-        producer.send(Message("orders", b"hello", keys="order-43"))
+        producer.send(Message("invoices", b"hello", keys="order-43"))
     line = ["trace", "-n", namesrv, "order-43", "--json"]
 
     def shown(*flags: str) -> list[str]:
