@@ -59,15 +59,18 @@ def test_ports_and_settings_of_the_cluster_and_outputs_beside_json(mark: Path) -
     assert at_rest == "at rest"
 
 
-def test_plan_is_printed_without_the_faults_that_are_not_wanted_and_without_files(mark: Path, tmp_path: Path) -> None:
-    page, test = tmp_path / "out.html", tmp_path / "test_seed.py"
-    flags = ["--seeds", "2", "--never", "busy,slow,lost-answer", "--faults", "2", "--page", str(page)]
-    done = call("chaos", "--plan", "--json", *flags, "--test", str(test), *PROGRAM, MARK=str(mark))
+def test_plan_is_printed_without_the_faults_that_are_not_wanted(mark: Path) -> None:
+    flags = ["--seeds", "2", "--never", "busy,slow,lost-answer", "--faults", "2"]
+    done = call("chaos", "--plan", "--json", *flags, *PROGRAM, MARK=str(mark))
     calm, *plans = lines_of(done.stdout)
     assert [(one["run"], one["seed"], one["numbers"]) for one in plans] == [("plan", 1, [2]), ("plan", 2, [2])]
     assert all("--duplicate" in command for one in plans for command in one["faults"])
     assert (done.returncode, calm["run"], mark.read_text()) == (0, "calm", "run\n")
-    assert not page.exists()
+
+
+def test_no_empty_file_is_left_if_there_is_nothing_to_write(tmp_path: Path) -> None:
+    test = tmp_path / "test_seed.py"
+    assert call("chaos", "--test", str(test), "--", "false").returncode == 1
     assert not test.exists()
 
 
