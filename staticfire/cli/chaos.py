@@ -96,6 +96,7 @@ def chaos(command: tuple[str, ...], **given: Any) -> int:
     if missing is not None:
         click.echo(f"staticfire: {missing[0]}", err=True)
         return missing[1]
+    _refuse_vain_flags(given)
     wanted = _wanted(command, given)
     seeds = _seeds(given)
     report = JsonReport(wanted, click.echo) if given["as_json"] else TextReport(wanted, click.echo)
@@ -116,13 +117,17 @@ def _not_runnable(command: tuple[str, ...]) -> tuple[str, int] | None:
     return f"{name}: command not found", EXIT_NOT_FOUND
 
 
-def _seeds(given: dict[str, Any]) -> list[int]:
-    if given["seed"] is not None and given["seeds"] is not None:
-        raise UsageError("use either --seed or --seeds, not both")
+def _refuse_vain_flags(given: dict[str, Any]) -> None:
+    """Raises: UsageError (a flag would have no effect)."""
     if given["until_broken"] and given["seeds"] is None:
         raise UsageError("--until-broken stops a series of seeds: use it with --seeds N")
     if given["is_plan"] and (given["page_path"] or given["test_path"]):
         raise UsageError("--plan tries nothing, so there is nothing for --page and --test to write: leave them out")
+
+
+def _seeds(given: dict[str, Any]) -> list[int]:
+    if given["seed"] is not None and given["seeds"] is not None:
+        raise UsageError("use either --seed or --seeds, not both")
     if given["seeds"] is not None:
         return list(range(1, given["seeds"] + 1))
     return [1 if given["seed"] is None else given["seed"]]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import call
-from tests.cli.test_run_flags import free_ports
+from tests.ports import free_ports
 
 pytestmark = [pytest.mark.row("S10"), pytest.mark.slow]
 
@@ -45,8 +45,8 @@ def lines_of(text: str) -> list[dict[str, Any]]:
 
 
 def test_ports_and_settings_of_the_cluster_and_outputs_beside_json(mark: Path) -> None:
-    namesrv, broker = free_ports("127.0.0.1", "127.0.0.1")
-    flags = ["--namesrv-port", str(namesrv), "--broker-port", str(broker), "--set", "defaultTopicQueueNums=3",
+    namesrv, _, broker, *_ = free_ports()
+    flags = ["--namesrv-port", namesrv, "--broker-port", broker, "--set", "defaultTopicQueueNums=3",
              "--at-rest", "echo at rest; exit 5", "--show-output", "--json"]  # fmt: skip
     done = call("chaos", *flags, *PROGRAM, MARK=str(mark))
     [calm] = lines_of(done.stdout)

@@ -1,13 +1,13 @@
 """The flags of a cluster at `staticfire run`, each with another value than its default: what its command finds."""
 
 import json
-import socket
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.commands import call, one_line
+from tests.ports import free_ports
 
 pytestmark = pytest.mark.row("E2")
 
@@ -37,17 +37,8 @@ print(json.dumps({
 """
 
 
-def free_ports(*hosts: str) -> list[int]:
-    """Return a free port of each address, where no other test listens."""
-    sockets = [socket.create_server((host, 0)) for host in hosts]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
 def test_ports_addresses_names_and_the_token(tmp_path: Path) -> None:
-    namesrv, broker, control = free_ports("127.0.0.2", "127.0.0.2", "127.0.0.3")
+    namesrv, _, broker, *_, control = free_ports()
     flags = ["--listen", "127.0.0.2", "--namesrv-port", namesrv, "--broker-port", broker,
              "--control-port", control, "--control-address", "127.0.0.3", "--control-token", "a-long-t0ken",
              "--dir", tmp_path]  # fmt: skip

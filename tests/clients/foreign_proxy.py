@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 
 from tests.clients.toolchains import HERE, ClientUnavailable
+from tests.ports import free_ports
 
 SCRIPT = HERE.parent.parent / "tools" / "oracle.sh"
 START_S_MAX = 60
@@ -33,7 +33,7 @@ def rocketmq_proxy(namesrv: str, folder: Path) -> Iterator[str]:
         raise ClientUnavailable(f"not on the PATH: {', '.join(missing)}")
     with _BRINGING:
         found = subprocess.run(["bash", str(SCRIPT), "classpath"], capture_output=True, text=True, check=True)
-    port, remoting_port = _free_ports(2)
+    port, remoting_port, *_ = map(int, free_ports())
     (folder / "conf").mkdir(parents=True)
     settings = {
         "rocketMQClusterName": "DefaultCluster", "namesrvAddr": namesrv, "grpcServerPort": port,
@@ -71,11 +71,3 @@ def _wait_for(process: "subprocess.Popen[bytes]", out: Path) -> None:
         if process.poll() is not None or time.monotonic() > end_s:
             raise ClientUnavailable("RocketMQ's proxy doesn't start:\n" + "\n".join(out.read_text().splitlines()[-10:]))
         time.sleep(0.1)  # house: a JVM notifies nobody
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

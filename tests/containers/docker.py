@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cli.commands import ROOT
-from tests.containers.ports import free_ports
+from tests.ports import free_ports
 
 IMAGE = "staticfire:test"
 TIMEOUT_S = 120

@@ -18,8 +18,8 @@ from tests.cli.commands import ROOT
 from tests.clients.toolchains import BRING_TIMEOUT_S
 from tests.containers.conftest import image
 from tests.containers.docker import docker, inspect
-from tests.containers.ports import free_ports
 from tests.java.reactor import JUNIT, MODULE, copied_module, results, run_maven
+from tests.ports import free_ports
 
 __all__ = ["image"]
 

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from staticfire.client import Admin, ClientSettings, Message, Producer, ProducerSettings
-from tests.containers.ports import free_ports
 from tests.pipeline.stand import Stream, bodies, rows
+from tests.ports import free_ports
 
 pytestmark = [
     pytest.mark.spark,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_run_flags import free_ports
+from tests.ports import free_ports
 from tests.testing.test_plugin import run
 
 pytestmark = pytest.mark.row("E3")
@@ -75,7 +75,7 @@ def test_the_control_endpoint_under_another_name(rocketmq):
 
 def test_ports_an_endpoint_and_what_rocketmq_does_otherwise(pytester: pytest.Pytester) -> None:
     pytest.importorskip("grpc")
-    namesrv, broker = free_ports("127.0.0.1", "127.0.0.1")
+    namesrv, _, broker, *_ = free_ports()
     result = run(
         pytester,
         f"""
