@@ -476,7 +476,7 @@ class RoutedProducer:
 
         try:
             self._producer.send_async(message, succeeded, heard)
-        except ProducerException as refused:
+        except RocketMQException as refused:  # The library has no class for the status of this call.
             heard(refused)
 
     def __getattr__(self, name: str) -> Any:
