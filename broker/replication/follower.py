@@ -53,7 +53,9 @@ log = logger("replication")
 RETRY_MS = 500
 # The master has another core, or another table of deleted topics.
 JOIN_AGAIN_MS = 10
+# How long a start waits for the master: of a slave that has copied one before, and of one that can't take over yet.
 JOINED_MS_MAX = 1_000
+FIRST_JOINED_MS_MAX = 10_000
 WAIT_MS = 5_000
 # A master that is silent for longer than it may wait is frozen or unreachable.
 TIMEOUT_MS = WAIT_MS + 15_000
@@ -93,7 +95,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self._change_role = change_role
         self._uptime_ms = state.machine.clock.uptime_ms
         self._changed = asyncio.Event()
-        self._copies = asyncio.Event()
+        self._is_joined_or_refused = asyncio.Event()
         self._pieces: deque[_Piece] = deque()
         self._bytes_max = COPY_BYTES_MAX
         self._sent_end = 0
@@ -115,10 +117,14 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         state.on_settings(self._use)
 
     async def copying(self) -> None:
-        """Wait until this slave copies its master, but not long: the master may be dead, or start later."""
+        """Wait until this slave copies its master, or can't, but not long: the master may be dead, or start later.
+
+        A slave that never copied can't take over. So a new cluster waits longer for it, also for a master that starts
+        slowly: whoever kills a master as soon as the cluster is ready expects a failover.
+        """
         with suppress(TimeoutError):
-            async with asyncio.timeout(JOINED_MS_MAX / 1000):
-                await self._copies.wait()
+            async with asyncio.timeout((JOINED_MS_MAX if self.lineage.set_id else FIRST_JOINED_MS_MAX) / 1000):
+                await self._is_joined_or_refused.wait()
 
     def _use(self, _: BrokerSettings) -> None:
         self._changed.set()
@@ -158,6 +164,8 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
                 self.master_address = await self._find_master()
                 await self._follow(self.master_address, pause)
             except (NetworkError, BrokerAnswer, ProtocolError, StorageError, OSError) as error:
+                if not isinstance(error, NetworkError):
+                    self._is_joined_or_refused.set()
                 if isinstance(error, BrokerAnswer) and error.code == ResponseCode.CONTROLLER_BROKER_ID_INVALID:
                     await self._take_other_id(str(error))
                 if isinstance(error, QueueDiffers):
@@ -208,7 +216,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self.problem = ""
         self.is_whole = self.is_whole or self._store.max_position >= joined.end_position
         self._sent_end = joined.start_position
-        self._copies.set()
+        self._is_joined_or_refused.set()
         self.state_rounds.begin_now()
         log.info("copy_started", master=address, position=joined.start_position, master_end=joined.end_position)
         run = CopyRun(lambda answer: self._next_request(answer, joined), TIMEOUT_MS)

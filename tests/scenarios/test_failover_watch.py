@@ -44,6 +44,24 @@ async def test_a_slave_takes_over_by_itself(pair: ReplicaSet, world: SimulatedWo
     pair.assert_equal(SLAVE, MASTER)
 
 
+async def test_a_slave_takes_over_as_soon_as_its_start_is_done(world: SimulatedWorld) -> None:
+    """Also if its first master starts slowly: before it has joined it once, it couldn't."""
+    pair = await ReplicaSet(world).open(slaves=0)
+    await world.stop(MASTER)
+    starting = asyncio.ensure_future(pair.start(SLAVE))
+    await world.run_for(seconds=5)
+    assert not starting.done()
+    await pair.start(MASTER)
+    await starting
+    watch = FailoverWatch(pair.admin, lambda: world.uptime_ms, world.run_for)
+    watching = asyncio.ensure_future(watch.loop())
+    world.kill(MASTER)
+    await world.run_for(seconds=3)
+    assert (await pair.state(SLAVE)).role == "ASYNC_MASTER"
+    watching.cancel()
+    await pair.close()
+
+
 async def test_it_leaves_a_failover_by_a_person_alone(pair: ReplicaSet, world: SimulatedWorld) -> None:
     for _ in range(3):
         await pair.failover()

@@ -23,7 +23,19 @@ async def problem_of(pair: ReplicaSet, name: str) -> str:
 async def test_a_slave_of_a_master_that_is_not_there_waits(world: SimulatedWorld) -> None:
     pair = await ReplicaSet(world).open(slaves=1)
     world.kill(MASTER)
+    began_ms = world.uptime_ms
     await pair.restart(SLAVE)
+    assert world.uptime_ms - began_ms < 1_500
+    assert await problem_of(pair, SLAVE) == "no master of broker-a is known: it waits for one to register"
+    await pair.close()
+
+
+async def test_a_start_without_a_master_ends(world: SimulatedWorld) -> None:
+    pair = await ReplicaSet(world).open(slaves=0)
+    world.kill(MASTER)
+    began_ms = world.uptime_ms
+    await pair.start(SLAVE)
+    assert 9_000 < world.uptime_ms - began_ms < 11_000
     assert await problem_of(pair, SLAVE) == "no master of broker-a is known: it waits for one to register"
     await pair.close()
 
@@ -44,7 +56,9 @@ async def test_two_slaves_with_one_id(world: SimulatedWorld) -> None:
 
 async def test_a_slave_with_another_segment_size(world: SimulatedWorld) -> None:
     pair = await ReplicaSet(world).open(slaves=0)
+    began_ms = world.uptime_ms
     await pair.start(SLAVE, mapped_file_size_commit_log=128 * 1024)
+    assert world.uptime_ms - began_ms < 1_000
     problem = await problem_of(pair, SLAVE)
     assert "mappedFileSizeCommitLog is 131072 at the slave and 65536 at its master" in problem
     await pair.close()
