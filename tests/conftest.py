@@ -19,8 +19,16 @@ settings.load_profile("staticfire")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# Most objects of a test live until its end, so the garbage collector finds little before.
+# Most objects of a test live until its end, so the garbage collector finds little before. Those of the collection of
+# tests live until the last one's.
 gc.set_threshold(20_000, 20, 20)
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector begin, and exclude the modules and the tests themselves."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -123,6 +123,7 @@ KILLED_WRITE = f"""
 import os, signal, sys
 from pathlib import Path
 from threading import Event
+from pyspark import TaskContext
 from staticfire.pipeline import session
 
 what, begun, sent = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
@@ -133,7 +134,7 @@ def parent(pid):
 def die_once(batches):
     for number, batch in enumerate(batches):
         if number == 5 and not begun.exists():
-            begun.touch()
+            begun.write_text(f"-{{TaskContext.get().partitionId()}}-")
             while not sent.exists():
                 Event().wait(0.01)
             # The worker's parent is PySpark's daemon, and that one's is the executor.
@@ -148,6 +149,11 @@ with session("killed write", "local-cluster[2,1,1024]") as spark:
 """
 
 
+def _has_sent(cluster: Cluster, task: str) -> bool:
+    """Return whether there are rows of a task, of which there will be copies then. `task`: the middle of its row ids."""
+    return bool(task) and any(task in one.properties[ROW_ID] for one in messages(cluster, "out"))
+
+
 @pytest.mark.row("E4")
 @pytest.mark.parametrize("what", ["task", "executor"])
 def test_a_killed_writer_writes_again_and_its_copies_can_be_told(cluster: Cluster, tmp_path: Path, what: str) -> None:
@@ -159,7 +165,7 @@ def test_a_killed_writer_writes_again_and_its_copies_can_be_told(cluster: Cluste
         told.open("w") as words,
         subprocess.Popen(command, cwd=tmp_path, env=_of_its_own(cluster), stderr=words) as writing,
     ):
-        while writing.poll() is None and not (begun.exists() and messages(cluster, "out")):
+        while writing.poll() is None and not (begun.exists() and _has_sent(cluster, begun.read_text())):
             threading.Event().wait(0.05)
         sent.touch()
     assert writing.returncode == 0, told.read_text()[-3_000:]
