@@ -165,7 +165,7 @@ def test_usual_headers_need_no_call(both: Both, name: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=250)
+@settings(max_examples=120)
 def test_so_does_any_header_that_is_cut_or_changed(everlasting: Both, data: st.DataObject) -> None:
     text = HEADERS[data.draw(st.sampled_from(list(HEADERS)))]()
     begin = data.draw(st.integers(0, len(text)))

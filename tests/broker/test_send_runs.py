@@ -98,13 +98,13 @@ def everlasting(tmp_path_factory: pytest.TempPathFactory) -> Both:
 
 
 @given(st.lists(frames, min_size=1, max_size=12), st.integers(1, 20_000))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_any_sends_end_as_one_by_one(everlasting: Both, reads: list[bytes], bytes_wanted: int) -> None:
     everlasting.take(b"".join(reads), bytes_wanted)
 
 
 @given(st.lists(frames, min_size=1, max_size=3), st.data())
-@settings(max_examples=250)
+@settings(max_examples=120)
 def test_so_do_damaged_ones(everlasting: Both, reads: list[bytes], data: st.DataObject) -> None:
     read = bytearray(b"".join(reads))
     for _ in range(data.draw(st.integers(1, 3))):

@@ -113,7 +113,7 @@ def everlasting(tmp_path_factory: pytest.TempPathFactory) -> BothWithHalves:
     st.lists(st.tuples(st.integers(0, 4), ends | st.just({}), codecs, st.booleans()), max_size=8),
     st.integers(1, 3_000),
 )
-@settings(max_examples=120)
+@settings(max_examples=60)
 def test_any_transactions_end_as_one_by_one(
     everlasting: BothWithHalves,
     begun: list[tuple[int, dict[str, Any]]],
@@ -139,7 +139,7 @@ def test_any_transactions_end_as_one_by_one(
 
 
 @given(st.data())
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_so_do_damaged_ones(everlasting: BothWithHalves, data: st.DataObject) -> None:
     request = everlasting.begin()
     codec = data.draw(codecs)

@@ -288,7 +288,7 @@ class OrderedEvents(Events):
         return self.now < LOCK_MS
 
 
-Concurrent = settings(max_examples=60, stateful_step_count=50, deadline=None)
+Concurrent = settings(max_examples=40, stateful_step_count=50, deadline=None)
 TestConcurrentEvents = ConcurrentEvents.TestCase
 TestConcurrentEvents.settings = Concurrent
 TestOrderedEvents = OrderedEvents.TestCase

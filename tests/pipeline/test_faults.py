@@ -150,7 +150,7 @@ with session("killed write", "local-cluster[2,1,1024]") as spark:
 
 
 def _has_sent(cluster: Cluster, task: str) -> bool:
-    """Return whether there are rows of a task, of which there will be copies then. `task`: the middle of its row ids."""
+    """Return whether a task has rows here, of which there will be copies. `task`: the middle of its row ids."""
     return bool(task) and any(task in one.properties[ROW_ID] for one in messages(cluster, "out"))
 
 

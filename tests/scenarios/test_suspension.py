@@ -36,7 +36,7 @@ async def started(world: SimulatedWorld, shop: Shop, random: Random) -> PushCons
     return await world.start("one", consumer)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 10))])
 async def test_each_message_is_heard_once(world: SimulatedWorld, seed: int) -> None:
     random = Random(seed)
     shop = await Shop(world, ClientSettings(protocol=random.choice(["staticfire", "rocketmq"]))).open(brokers=2)

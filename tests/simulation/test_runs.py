@@ -188,7 +188,7 @@ def test_a_run_may_end_as_soon_as_a_promise_is_broken() -> None:
         def see(self, event: RunEvent) -> None:
             self.broken(event.at_ms, "something was sent")
 
-    workload = Workload([Topic("orders")], [Producers("orders", 50)], checkers=(NeverSends,))
+    workload = Workload([Topic("orders")], [Producers("orders", 10)], checkers=(NeverSends,))
     whole, early = (play(workload, Play(1, 0.02, stops_early=is_early)) for is_early in (False, True))
     assert whole.violations[0] == early.violations[0]
     assert early.virtual_ms < whole.virtual_ms / 2

@@ -200,7 +200,7 @@ def test_wherever_a_file_of_the_log_is_cut_the_rest_is_there_or_refused(closed: 
         stand.store.close()
     stand.kill()
     for path in stand.log_files():
-        for size in range(0, written(stand, path), 9):
+        for size in range(0, written(stand, path), 17):
             with spoilt(stand):
                 stand.disk.files[path].truncate(size)
                 if closed:

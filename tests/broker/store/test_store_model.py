@@ -206,5 +206,5 @@ class StoreMachine(RuleBasedStateMachine):
         return failed
 
 
-StoreMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=50)
+StoreMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=50)
 TestStoreModel = StoreMachine.TestCase
