@@ -34,7 +34,7 @@ from tests.clients.behaviours import BEHAVIOURS, BEHAVIOURS_5
 from tests.clients.foreign_proxy import rocketmq_proxy
 from tests.clients.our_side import WORDS, OurSide
 
-DRIVER_TIMEOUT_S = 150
+DRIVER_TIMEOUT_S = 240
 KEY, SECRET = "app", "s3cret-of-app"
 """The user of the clients by gRPC: brokers and endpoint check each request of theirs."""
 USERS = {"admin": "s3cret-of-admin", KEY: SECRET}

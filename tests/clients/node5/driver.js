@@ -14,7 +14,8 @@ const { FilterType, TransactionResolution } = require('rocketmq-client-nodejs/pr
 const endpoints = process.argv[2];
 const { ROCKETMQ_ACCESS_KEY: accessKey, ROCKETMQ_SECRET_KEY: accessSecret } = process.env;
 const sessionCredentials = accessKey ? { accessKey, accessSecret } : undefined;
-const PATIENCE_MS = 40_000;
+const PATIENCE_MS = 90_000;
+const requestTimeout = 10_000; // By default 3 s, in which a proxy on a busy machine doesn't respond.
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 const input = readline.createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const TOPICS = {
@@ -216,14 +217,14 @@ async function restart() {
 // waits for it without end, whoever the server is.
 async function newProducer(topic) {
   const checker = { check: async () => TransactionResolution.COMMIT };
-  const made = new Producer({ endpoints, sessionCredentials, namespace: '', topic, checker, logger: silent });
+  const made = new Producer({ endpoints, sessionCredentials, namespace: '', requestTimeout, topic, checker, logger: silent });
   await made.startup();
   return made;
 }
 
 async function simple(topic, expression = '*', consumerGroup = `g-${topic}`) {
   const subscriptions = new Map([[ topic, expression ]]);
-  const options = { endpoints, sessionCredentials, namespace: '', consumerGroup, subscriptions, awaitDuration: 5_000, logger: silent };
+  const options = { endpoints, sessionCredentials, namespace: '', requestTimeout, consumerGroup, subscriptions, awaitDuration: 5_000, logger: silent };
   const consumer = new SimpleConsumer(options);
   await consumer.startup();
 
@@ -264,7 +265,7 @@ async function pushed(topic, fails = 0) {
   const subscriptions = new Map([[ topic, '*' ]]);
   const consumerGroup = `g-${topic}`;
   const consumer = new PushConsumer({
-    endpoints, sessionCredentials, namespace: '', consumerGroup, subscriptions, messageListener, logger: silent,
+    endpoints, sessionCredentials, namespace: '', requestTimeout, consumerGroup, subscriptions, messageListener, logger: silent,
   });
   await consumer.startup();
   return { got, at };

@@ -21,7 +21,7 @@ from rocketmq.v5.consumer import ConsumeResult, MessageListener, PushConsumer, S
 from rocketmq.v5.model import FilterExpression, Message
 from rocketmq.v5.producer import Producer, TransactionChecker
 
-PATIENCE_S = 40
+PATIENCE_S = 90
 QUIET_S = 2
 ENDPOINT = sys.argv[1]
 TOPICS = {
