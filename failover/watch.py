@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 
 from staticfire.failover.replica import Replica
 from staticfire.failover.replicas import ReplicaAdmin
-from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError
+from staticfire.protocol.errors import ClientError, StaticfireError
 from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
@@ -66,39 +66,58 @@ class FailoverWatch:
         self._uptime_ms = uptime_ms
         self._pause = pause
         self._sets: dict[str, _Set] = {}
+        self._reasons: dict[str, str] = {}
+        """Why no slave of a broker takes over, as last logged; of no broker: why it isn't known which there are."""
 
     async def loop(self) -> None:
         """Let a slave take over whenever a master is gone."""
         while True:
             try:
                 await self.look()
-            except (NetworkError, ClientError, BrokerAnswer, ProtocolError) as error:
-                log.info("failover_not_possible", reason=str(error))
+            except StaticfireError as error:
+                self._report("", str(error))
             await self._pause(POLL_MS)
 
     async def look(self) -> None:
-        """Look once. Raises: what a failover raises."""
+        """Look once. A broker whose slaves can't take over doesn't keep the others from it. Raises: NetworkError."""
         replicas = await self._admin.all()
+        self._reasons.pop("", None)
         for name in sorted({one.broker_name for one in replicas}):
-            members = [one for one in replicas if one.broker_name == name]
-            known = self._sets.setdefault(name, _Set())
-            if known.note(members):
-                continue
-            if known.master and all(one.address != known.master for one in members):
-                members.append(await self._admin.at(name, known.master, GONE_MS))
-                if known.note(members[-1:]):
-                    continue
-            if not self._is_due(known, members):
-                continue
-            known.gone_since = None
-            done = await self._admin.failover(name, accepts_loss=True, whole_needed=known.whole_needed())
-            log.warning("failed_over", broker=name, master=done.master, epoch=done.epoch)
+            try:
+                await self._look_at(name, [one for one in replicas if one.broker_name == name])
+            except StaticfireError as error:
+                self._report(name, str(error))
+
+    def _report(self, broker: str, reason: str) -> None:
+        if self._reasons.get(broker) != reason:
+            self._reasons[broker] = reason
+            log.warning("failover_not_possible", broker=broker, reason=reason)
+
+    async def _look_at(self, name: str, members: list[Replica]) -> None:
+        known = self._sets.setdefault(name, _Set())
+        if known.note(members):
+            self._reasons.pop(name, None)
+            return
+        if known.master and all(one.address != known.master for one in members):
+            members.append(await self._admin.at(name, known.master, GONE_MS))
+            if known.note(members[-1:]):
+                return
+        if not self._is_due(known, members):
+            return
+        known.gone_since = None
+        done = await self._admin.failover(name, accepts_loss=True, whole_needed=known.whole_needed())
+        log.warning("failed_over", broker=name, master=done.master, epoch=done.epoch)
 
     def _is_due(self, known: _Set, members: list[Replica]) -> bool:
-        """Return whether a slave must take over now, if the last master doesn't answer."""
+        """Return whether a slave must take over now, if the last master doesn't answer. Raises: ClientError."""
         slaves = [one for one in members if one.broker_id != MASTER_ID and one.state is not None]
         if not any(one.state is not None and one.state.set_id for one in slaves):
             known.gone_since = None
+            if known.master:
+                words = f"none that answers has ever copied its master at {known.master}"
+                raise ClientError(
+                    f"no slave of {members[0].broker_name} takes over: {words}; start that again, or the other slaves"
+                )
             return False
         if known.gone_since is None:
             known.gone_since = self._uptime_ms()

@@ -6,9 +6,12 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from staticfire.broker.server import Broker
+from staticfire.broker.settings import BrokerSettings
 from staticfire.failover.watch import FailoverWatch
 from staticfire.simulation.world import SimulatedWorld
-from tests.scenarios.replica_set import MASTER, SLAVE, ReplicaSet
+from tests.scenarios.logged import LogLine
+from tests.scenarios.replica_set import MASTER, NAMESRV, SECOND, SLAVE, ReplicaSet, address_of
 
 pytestmark = pytest.mark.row("P7")
 
@@ -58,6 +61,52 @@ async def test_a_slave_takes_over_as_soon_as_its_start_is_done(world: SimulatedW
     world.kill(MASTER)
     await world.run_for(seconds=3)
     assert (await pair.state(SLAVE)).role == "ASYNC_MASTER"
+    watching.cancel()
+    await pair.close()
+
+
+async def test_a_broker_without_a_slave_that_can_take_over_keeps_no_other_from_it(
+    world: SimulatedWorld, logged: list[LogLine]
+) -> None:
+    trio = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2).open(slaves=2)
+    for name, broker_id in (("broker-b", 0), ("broker-b-1", 1)):
+        role = "SLAVE" if broker_id else "ASYNC_MASTER"
+        settings = BrokerSettings(
+            broker_name="broker-b", broker_id=broker_id, broker_role=role, namesrv_addr=NAMESRV,
+            store_path_root_dir="/store",
+        )  # fmt: skip
+        await world.start(name, Broker(world.machine(name, f"10.0.2.{broker_id}"), settings))
+    watch = FailoverWatch(trio.admin, lambda: world.uptime_ms, world.run_for)
+    watching = asyncio.ensure_future(watch.loop())
+    await world.run_for(seconds=2)
+    for name in (MASTER, SECOND, "broker-b"):
+        world.kill(name)
+    await world.run_for(seconds=10)
+    roles = {one.address: one.state.role for one in await trio.admin.all() if one.state is not None}
+    assert roles == {address_of(SLAVE): "SLAVE", "10.0.2.1:10911": "ASYNC_MASTER"}
+    [told] = [line for line in logged if line.event == "failover_not_possible"]
+    assert (told.level, told.fields["broker"]) == ("warning", MASTER)
+    assert "1 of its slaves answer and had everything, and 2 must" in str(told.fields["reason"])
+    watching.cancel()
+    await trio.close()
+
+
+async def test_it_is_told_that_no_slave_has_ever_copied_its_master(
+    world: SimulatedWorld, logged: list[LogLine]
+) -> None:
+    pair = await ReplicaSet(world).open(slaves=0)
+    watch = FailoverWatch(pair.admin, lambda: world.uptime_ms, world.run_for)
+    watching = asyncio.ensure_future(watch.loop())
+    await world.run_for(seconds=1)
+    world.kill(MASTER)
+    await pair.start(SLAVE)
+    [told] = [line for line in logged if line.event == "failover_not_possible"]
+    assert told.fields["reason"] == (
+        f"no slave of broker-a takes over: none that answers has ever copied its master at {address_of(MASTER)}; "
+        "start that again, or the other slaves"
+    )
+    await pair.start(MASTER)
+    await pair.until_caught_up()
     watching.cancel()
     await pair.close()
 
