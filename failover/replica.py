@@ -18,6 +18,8 @@ class Replica(NamedTuple):
     """Whether the nameserver has it."""
     refusal: BrokerAnswer | None = None
     """Its answer, if it answers and refuses to describe itself."""
+    is_slow: bool = False
+    """Whether it accepts connections and doesn't answer: its process lives, but is frozen, or the machine is busy."""
 
     @property
     def name(self) -> str:

@@ -25,7 +25,15 @@ from staticfire.failover.decisions import (
 from staticfire.failover.replica import Replica
 from staticfire.failover.routes import ReadSets, sets_at
 from staticfire.protocol.command import SUCCESS, Request
-from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, ProtocolError, UsageError, broker_answer
+from staticfire.protocol.errors import (
+    AnswerTimeout,
+    BrokerAnswer,
+    ClientError,
+    NetworkError,
+    ProtocolError,
+    UsageError,
+    broker_answer,
+)
 from staticfire.protocol.numbers import INT64_MAX
 from staticfire.protocol.requests.replication import (
     SLAVE,
@@ -105,7 +113,8 @@ class ReplicaAdmin:
             state = await self._request(address, GetReplication(), timeout_ms)
         except (NetworkError, ProtocolError, BrokerAnswer) as error:
             refusal = error if isinstance(error, BrokerAnswer) else None
-            return Replica(broker_name, broker_id, address, None, str(error), refusal=refusal)
+            is_slow = isinstance(error, AnswerTimeout)
+            return Replica(broker_name, broker_id, address, None, str(error), refusal=refusal, is_slow=is_slow)
         return Replica(broker_name, broker_id, address, state)
 
     async def _state(self, address: str, count_from: int = -1) -> ReplicationState:

@@ -1,11 +1,11 @@
 """Failover without a person: when a master is gone, the slave with most of the log takes over.
 
 RocketMQ: the controller. A master is gone if the nameserver has had no route to it for GONE_MS after its connection
-broke, or if it doesn't answer for SILENT_MS, because it is frozen or unreachable. During a failover by a person nothing
-is done: a broker that changes its role answers late, and then as a master.
+broke, and it accepts no other; or if it doesn't answer for SILENT_MS, because it is frozen or unreachable. During a
+failover by a person nothing is done: a broker that changes its role answers late, and then as a master.
 
-A nameserver that was restarted, or frozen, has no route to a living master for a while. So the last known master gets
-a request before a slave takes over.
+A nameserver that was restarted, or frozen, has no route to a living master for a while. So the last known master, or
+the one that a slave copies, gets a request before a slave takes over.
 
 If sends wait for copies, a slave takes over only if one of those that answer must have each acknowledged message: of n
 machines, k of which have each message, at least n - k + 1. A slave counts if it had everything at some time since its
@@ -98,8 +98,9 @@ class FailoverWatch:
         if known.note(members):
             self._reasons.pop(name, None)
             return
-        if known.master and all(one.address != known.master for one in members):
-            members.append(await self._admin.at(name, known.master, GONE_MS))
+        master = known.master or next((one.state.master_address for one in members if one.state is not None), "")
+        if master and all(one.address != master for one in members):
+            members.append(await self._admin.at(name, master, GONE_MS))
             if known.note(members[-1:]):
                 return
         if not self._is_due(known, members):
@@ -121,5 +122,6 @@ class FailoverWatch:
             return False
         if known.gone_since is None:
             known.gone_since = self._uptime_ms()
-        is_silent = any(one.broker_id == MASTER_ID and one.is_registered for one in members)
+        masters = [one for one in members if one.broker_id == MASTER_ID]
+        is_silent = any(one.is_registered or one.is_slow for one in masters)
         return self._uptime_ms() - known.gone_since >= (SILENT_MS if is_silent else GONE_MS)

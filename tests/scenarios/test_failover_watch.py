@@ -9,6 +9,8 @@ import pytest_asyncio
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
 from staticfire.failover.watch import FailoverWatch
+from staticfire.nameserver.server import Nameserver
+from staticfire.nameserver.settings import NameserverSettings
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.logged import LogLine
 from tests.scenarios.replica_set import MASTER, NAMESRV, SECOND, SLAVE, ReplicaSet, address_of
@@ -126,5 +128,22 @@ async def test_a_master_that_pauses_for_some_seconds_is_still_the_master(
     await world.run_for(seconds=7)
     world.thaw(MASTER)
     await world.run_for(seconds=15)
+    assert ((await pair.state(MASTER)).role, (await pair.state(SLAVE)).role) == ("ASYNC_MASTER", "SLAVE")
+    assert (await pair.send(b"after")).code == 0
+
+
+@pytest.mark.parametrize("seen_ms", [0, 1_000])
+async def test_so_is_one_that_pauses_while_a_restarted_nameserver_has_no_route_to_it(
+    pair: ReplicaSet, world: SimulatedWorld, seen_ms: int
+) -> None:
+    """Its process lives: it accepts connections, and may have messages that no slave has."""
+    await world.run_for(seen_ms)
+    world.freeze(MASTER)
+    world.kill("namesrv")
+    await world.run_for(100)
+    await world.start("namesrv", Nameserver(world.machine("namesrv", "10.0.0.1"), NameserverSettings()))
+    await world.run_for(seconds=7)
+    world.thaw(MASTER)
+    await world.run_for(seconds=40)
     assert ((await pair.state(MASTER)).role, (await pair.state(SLAVE)).role) == ("ASYNC_MASTER", "SLAVE")
     assert (await pair.send(b"after")).code == 0
