@@ -50,7 +50,8 @@ public final class Driver {
     }
 
     public static void main(String[] arguments) throws Exception {
-        var builder = ClientConfiguration.newBuilder().setEndpoints(arguments[0]);
+        // By default 3 s, in which a proxy on a busy machine doesn't take 4 MB.
+        var builder = ClientConfiguration.newBuilder().setEndpoints(arguments[0]).setRequestTimeout(Duration.ofSeconds(10));
         String key = System.getenv("ROCKETMQ_ACCESS_KEY");
         if (key != null) {
             builder.setCredentialProvider(

@@ -342,7 +342,8 @@ class Push(MessageListener):  # type: ignore[misc]
 
 def configuration() -> Any:
     key, secret = (os.environ.get(f"ROCKETMQ_{name}_KEY", "") for name in ("ACCESS", "SECRET"))
-    return ClientConfiguration(ENDPOINT, Credentials(key, secret))
+    # By default 3 s, in which a proxy on a busy machine doesn't respond.
+    return ClientConfiguration(ENDPOINT, Credentials(key, secret), request_timeout=10)
 
 
 def message(topic: str, number: int) -> Any:
