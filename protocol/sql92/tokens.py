@@ -20,12 +20,13 @@ _GROUPS = {"decimal": DECIMAL, "float": FLOAT, "string": STRING}
 _TAB_COLUMNS = 8
 
 _BLANKS = r"[ \t\n\r\f]++"
-_BLOCK_COMMENT = r"/\*[^*]*+\*(?:\*|[^*/][^*]*+\*)*+/"
+_BLOCK_COMMENT = r"/\*[^*]*+\*++(?:[^*/][^*]*+\*++)*/"
 _LINE_COMMENT = r"--[^\n\r]*+(?:\r\n|\n|\r)"
-_SKIPPED = re.compile(f"(?:{_BLANKS}|{_BLOCK_COMMENT}|{_LINE_COMMENT})*+")
+# No group is repeated possessively: Python before 3.11.5 then matches too much (CPython's issue 106052).
+_SKIPPED = re.compile(f"(?:{_BLANKS}|{_BLOCK_COMMENT}|{_LINE_COMMENT})*")
 # A line comment must end with a line break, so there is none in the last line. It isn't tried there, because searching
 # the line break after each of many dashes would take long.
-_SKIPPED_IN_LAST_LINE = re.compile(f"(?:{_BLANKS}|{_BLOCK_COMMENT})*+")
+_SKIPPED_IN_LAST_LINE = re.compile(f"(?:{_BLANKS}|{_BLOCK_COMMENT})*")
 _TOKEN = re.compile(
     r"(?P<word>[A-Za-z_$][A-Za-z0-9_$]*+)"
     r"|(?P<float>[0-9]++\.[0-9]*+(?:[eE][+-]?[0-9]++)?|\.[0-9]++(?:[eE][+-]?[0-9]++)?|[0-9]++[eE][+-]?[0-9]++)"

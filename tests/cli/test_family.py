@@ -164,8 +164,8 @@ def test_help_loads_little(lines: list[str], needless: set[str], most: int) -> N
     """All of them together: about 150 modules take 50 ms to load on a machine that does nothing else."""
     command = [sys.executable, "-c", LOAD, json.dumps(lines)]
     told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
-    modules = json.loads(told.stdout)
-    assert set(modules) & needless == set()
+    modules = set(json.loads(told.stdout)) - {"sitecustomize"}  # Debian has one.
+    assert modules & needless == set()
     assert len(modules) <= most
 
 

@@ -85,7 +85,8 @@ def unpack_examples(release: Release, folder: Path) -> Path:
     """Return the examples of the sdist, in `folder`. Raises: CheckFailed (it has none)."""
     with tarfile.open(release.sdist) as packed:
         top = packed.getnames()[0].split("/")[0]
-        packed.extractall(folder, filter="data")
+        packed.extraction_filter = getattr(tarfile, "data_filter", None)  # Python before 3.11.4 has none.
+        packed.extractall(folder)
     examples = folder / top / "examples"
     if not examples.is_dir():
         raise CheckFailed(f"{release.sdist.name} has no examples")
