@@ -39,7 +39,8 @@ def test_garbage_closes_its_connection_with_one_line(capfd: pytest.CaptureFixtur
         for data, _ in GARBAGE.values():
             for address in addresses:
                 assert attack(address, data) == b""
-    lines = without_second_port(capfd.readouterr().err)
+    # A client that an earlier test has left in this process may miss its cluster just now.
+    lines = [line for line in without_second_port(capfd.readouterr().err) if "component=client" not in line]
     assert len(lines) == len(GARBAGE) * len(addresses), lines
     for name, (_, reason) in GARBAGE.items():
         said = [line for line in lines if "event=connection_rejected" in line and reason in line]
