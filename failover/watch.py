@@ -95,19 +95,22 @@ class FailoverWatch:
 
     async def _look_at(self, name: str, members: list[Replica]) -> None:
         known = self._sets.setdefault(name, _Set())
-        if known.note(members):
+        if known.note(members) or await self._answers(name, known, members):
             self._reasons.pop(name, None)
             return
-        master = known.master or next((one.state.master_address for one in members if one.state is not None), "")
-        if master and all(one.address != master for one in members):
-            members.append(await self._admin.at(name, master, GONE_MS))
-            if known.note(members[-1:]):
-                return
         if not self._is_due(known, members):
             return
         known.gone_since = None
         done = await self._admin.failover(name, accepts_loss=True, whole_needed=known.whole_needed())
         log.warning("failed_over", broker=name, master=done.master, epoch=done.epoch)
+
+    async def _answers(self, name: str, known: _Set, members: list[Replica]) -> bool:
+        """Return whether a master to which the nameserver has no route is still the master. Append it to `members`."""
+        master = known.master or next((one.state.master_address for one in members if one.state is not None), "")
+        if not master or any(one.address == master for one in members):
+            return False
+        members.append(await self._admin.at(name, master, GONE_MS))
+        return known.note(members[-1:])
 
     def _is_due(self, known: _Set, members: list[Replica]) -> bool:
         """Return whether a slave must take over now, if the last master doesn't answer. Raises: ClientError."""
