@@ -125,6 +125,5 @@ class FailoverWatch:
             return False
         if known.gone_since is None:
             known.gone_since = self._uptime_ms()
-        masters = [one for one in members if one.broker_id == MASTER_ID]
-        is_silent = any(one.is_registered or one.is_slow for one in masters)
+        is_silent = any(one.broker_id == MASTER_ID and (one.is_registered or one.is_slow) for one in members)
         return self._uptime_ms() - known.gone_since >= (SILENT_MS if is_silent else GONE_MS)

@@ -1,11 +1,11 @@
-"""Cases of one behaviour: `make test` runs the first of them, `make test-slow` all others."""
+"""Cases of one behaviour: `make test` runs the first of them, `make test-slow` the others."""
 
 from collections.abc import Iterable
 
 import pytest
 
 
-def first_and_slow(values: Iterable[object]) -> list[object]:
-    """Return the cases of a parametrized test, each of them expensive: all but the first are slow."""
-    first, *others = values
-    return [first, *(pytest.param(value, marks=pytest.mark.slow) for value in others)]
+def first_and_slow(values: Iterable[object], count: int = 1) -> list[object]:
+    """Return the cases of a parametrized test, each of them expensive: all but the first `count` are slow."""
+    cases = list(values)
+    return [*cases[:count], *(pytest.param(value, marks=pytest.mark.slow) for value in cases[count:])]

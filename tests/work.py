@@ -1,9 +1,10 @@
 """How much work an act is, as a number that is the same on each machine."""
 
-import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
+
+from staticfire.protocol.lazy_names import CollectionPaused
 
 
 def calls_in(act: Callable[[], object]) -> int:
@@ -17,13 +18,11 @@ def calls_in(act: Callable[[], object]) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
-    before, collects = sys.getprofile(), gc.isenabled()
-    gc.disable()
-    sys.setprofile(note)
-    try:
-        act()
-    finally:
-        sys.setprofile(before)
-        if collects:
-            gc.enable()
+    before = sys.getprofile()
+    with CollectionPaused():
+        sys.setprofile(note)
+        try:
+            act()
+        finally:
+            sys.setprofile(before)
     return count

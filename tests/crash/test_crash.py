@@ -8,16 +8,17 @@ from staticfire.broker import restoring
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.store.log_sync import Span
 from staticfire.simulation.world.files import SimulatedFiles
+from tests.cases import first_and_slow
 from tests.crash.lives import play
 
-SEEDS = (0, 173, 208, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (244, 328, 344, 427)))
+SEEDS = (0, 173, 208, 244, 328, 344, 427)
 # All but the first have found something once: holes, and what they did to segments, queues and deletions; deletions
 # that failed, and what they left of offsets and delays.
 BREAKAGE_SEEDS = (1, 13, 27, *range(40))
 # The first few find what is broken here as the harness is now.
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", first_and_slow(SEEDS, 3))
 def test_every_promise_is_kept(seed: int) -> None:
     assert play(seed) > 0
 

@@ -1,10 +1,14 @@
 """A nameserver, a master and its slaves, each on a machine of its own, and a client that sends them single requests."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
 from staticfire.failover.replicas import Failover, ReplicaAdmin
+from staticfire.failover.watch import FailoverWatch
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.command import Answer, Request
@@ -77,6 +81,17 @@ class ReplicaSet:
         self.world.kill(name, power_loss)
         await self.world.run_for(10)
         return await self.start(name)
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[None]:
+        """Let slaves take over by themselves meanwhile."""
+        watch = FailoverWatch(self.admin, lambda: self.world.uptime_ms, self.world.run_for)
+        watching = asyncio.ensure_future(watch.loop())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
 
     async def close(self) -> None:
         await self.pool.close()

@@ -12,6 +12,7 @@ from staticfire.client.offsets.local_offsets import decode_offsets
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.reset import Reset
 from staticfire.simulation.world import SimulatedWorld
+from tests.cases import first_and_slow
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop, forever, later, taking
 
 BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
@@ -339,9 +340,7 @@ async def test_failing_and_slow_messages_side_by_side(world: SimulatedWorld, sho
 
 
 @pytest.mark.row("C12")
-@pytest.mark.parametrize(
-    "world", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 6))], indirect=True
-)
+@pytest.mark.parametrize("world", first_and_slow(range(6), 3), indirect=True)
 async def test_whatever_dies_every_message_is_heard_in_the_end(world: SimulatedWorld, shop: Shop) -> None:
     async def clumsy(heard: Heard) -> ConsumeStatus:
         await world.run_for(ms=world.random.randrange(40))

@@ -8,7 +8,6 @@ import pytest_asyncio
 
 from staticfire.broker.server import Broker
 from staticfire.broker.settings import BrokerSettings
-from staticfire.failover.watch import FailoverWatch
 from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.simulation.world import SimulatedWorld
@@ -23,10 +22,8 @@ async def pair(world: SimulatedWorld) -> AsyncIterator[ReplicaSet]:
     """A master and a slave with ten messages, and their watch."""
     pair = await ReplicaSet(world).open()
     await pair.fill(messages=10)
-    watch = FailoverWatch(pair.admin, lambda: world.uptime_ms, world.run_for)
-    watching = asyncio.ensure_future(watch.loop())
-    yield pair
-    watching.cancel()
+    async with pair.watched():
+        yield pair
     await pair.close()
 
 
@@ -58,12 +55,10 @@ async def test_a_slave_takes_over_as_soon_as_its_start_is_done(world: SimulatedW
     assert not starting.done()
     await pair.start(MASTER)
     await starting
-    watch = FailoverWatch(pair.admin, lambda: world.uptime_ms, world.run_for)
-    watching = asyncio.ensure_future(watch.loop())
-    world.kill(MASTER)
-    await world.run_for(seconds=3)
-    assert (await pair.state(SLAVE)).role == "ASYNC_MASTER"
-    watching.cancel()
+    async with pair.watched():
+        world.kill(MASTER)
+        await world.run_for(seconds=3)
+        assert (await pair.state(SLAVE)).role == "ASYNC_MASTER"
     await pair.close()
 
 
@@ -78,18 +73,16 @@ async def test_a_broker_without_a_slave_that_can_take_over_keeps_no_other_from_i
             store_path_root_dir="/store",
         )  # fmt: skip
         await world.start(name, Broker(world.machine(name, f"10.0.2.{broker_id}"), settings))
-    watch = FailoverWatch(trio.admin, lambda: world.uptime_ms, world.run_for)
-    watching = asyncio.ensure_future(watch.loop())
-    await world.run_for(seconds=2)
-    for name in (MASTER, SECOND, "broker-b"):
-        world.kill(name)
-    await world.run_for(seconds=10)
-    roles = {one.address: one.state.role for one in await trio.admin.all() if one.state is not None}
-    assert roles == {address_of(SLAVE): "SLAVE", "10.0.2.1:10911": "ASYNC_MASTER"}
-    [told] = [line for line in logged if line.event == "failover_not_possible"]
-    assert (told.level, told.fields["broker"]) == ("warning", MASTER)
-    assert "1 of its slaves answer and had everything, and 2 must" in str(told.fields["reason"])
-    watching.cancel()
+    async with trio.watched():
+        await world.run_for(seconds=2)
+        for name in (MASTER, SECOND, "broker-b"):
+            world.kill(name)
+        await world.run_for(seconds=10)
+        roles = {one.address: one.state.role for one in await trio.admin.all() if one.state is not None}
+        assert roles == {address_of(SLAVE): "SLAVE", "10.0.2.1:10911": "ASYNC_MASTER"}
+        [told] = [line for line in logged if line.event == "failover_not_possible"]
+        assert (told.level, told.fields["broker"]) == ("warning", MASTER)
+        assert "1 of its slaves answer and had everything, and 2 must" in str(told.fields["reason"])
     await trio.close()
 
 
@@ -97,19 +90,17 @@ async def test_it_is_told_that_no_slave_has_ever_copied_its_master(
     world: SimulatedWorld, logged: list[LogLine]
 ) -> None:
     pair = await ReplicaSet(world).open(slaves=0)
-    watch = FailoverWatch(pair.admin, lambda: world.uptime_ms, world.run_for)
-    watching = asyncio.ensure_future(watch.loop())
-    await world.run_for(seconds=1)
-    world.kill(MASTER)
-    await pair.start(SLAVE)
-    [told] = [line for line in logged if line.event == "failover_not_possible"]
-    assert told.fields["reason"] == (
-        f"no slave of broker-a takes over: none that answers has ever copied its master at {address_of(MASTER)}; "
-        "start that again, or the other slaves"
-    )
-    await pair.start(MASTER)
-    await pair.until_caught_up()
-    watching.cancel()
+    async with pair.watched():
+        await world.run_for(seconds=1)
+        world.kill(MASTER)
+        await pair.start(SLAVE)
+        [told] = [line for line in logged if line.event == "failover_not_possible"]
+        assert told.fields["reason"] == (
+            f"no slave of broker-a takes over: none that answers has ever copied its master at {address_of(MASTER)}; "
+            "start that again, or the other slaves"
+        )
+        await pair.start(MASTER)
+        await pair.until_caught_up()
     await pair.close()
 
 

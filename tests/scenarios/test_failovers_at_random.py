@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.failover.watch import FailoverWatch
 from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.requests.replication import GetReplication, ReplicationState
 from staticfire.protocol.requests.send import SendMessage
@@ -91,16 +90,15 @@ async def until_healed(trio: ReplicaSet) -> None:
 async def test_no_acknowledged_message_is_lost(trio: ReplicaSet, world: SimulatedWorld, seed: int) -> None:
     draw = random.Random(seed)
     acknowledged: list[bytes] = []
-    watch = FailoverWatch(trio.admin, lambda: world.uptime_ms, world.run_for)
-    running = [asyncio.ensure_future(watch.loop()), asyncio.ensure_future(produce(trio, acknowledged))]
-    for _ in range(ROUNDS):
-        await world.run_for(draw.randrange(200, 1_000))
-        masters = [name for name, state in (await states(trio)).items() if state.role != "SLAVE"]
-        await fail(trio, draw.choice([*NAMES, *masters]), draw.choice(TROUBLES), draw.choice(DOWN_MS))
-        await until_healed(trio)
-    for task in running:
-        task.cancel()
-    await asyncio.gather(*running, return_exceptions=True)
+    async with trio.watched():
+        producing = asyncio.ensure_future(produce(trio, acknowledged))
+        for _ in range(ROUNDS):
+            await world.run_for(draw.randrange(200, 1_000))
+            masters = [name for name, state in (await states(trio)).items() if state.role != "SLAVE"]
+            await fail(trio, draw.choice([*NAMES, *masters]), draw.choice(TROUBLES), draw.choice(DOWN_MS))
+            await until_healed(trio)
+        producing.cancel()
+        await asyncio.gather(producing, return_exceptions=True)
     [master] = [name for name, state in (await states(trio)).items() if state.role != "SLAVE"]
     for name in NAMES:
         if name != master:

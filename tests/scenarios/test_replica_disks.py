@@ -260,24 +260,21 @@ async def test_a_restarted_nameserver_is_no_reason_to_take_over(world: Simulated
 async def test_no_slave_takes_over_that_may_lack_what_was_acknowledged(world: SimulatedWorld) -> None:
     """The second slave copies nothing, and the first one, which has all, is down when the master dies."""
     trio = await filled(ReplicaSet(world, **SYNC), slaves=2)
-    watch = FailoverWatch(trio.admin, lambda: world.uptime_ms, world.run_for)
-    watching = asyncio.ensure_future(watch.loop())
-    await world.run_for(500)
-    await trio.control(SECOND, hold=True)
-    assert (await trio.send(b"acknowledged")).code == ResponseCode.SUCCESS
-    world.kill(SLAVE)
-    world.kill(MASTER)
-    await world.run_for(seconds=5)
-    assert (await trio.state(SECOND)).role == "SLAVE"
-    await trio.start(MASTER)
-    await trio.start(SLAVE)
-    await trio.until_caught_up(SLAVE)
-    world.kill(MASTER)
-    await world.run_for(seconds=2)
-    assert (await trio.state(SLAVE)).role == "SYNC_MASTER"
-    assert (await trio.bodies(SLAVE))[-1] == b"acknowledged"
-    watching.cancel()
-    await asyncio.gather(watching, return_exceptions=True)
+    async with trio.watched():
+        await world.run_for(500)
+        await trio.control(SECOND, hold=True)
+        assert (await trio.send(b"acknowledged")).code == ResponseCode.SUCCESS
+        world.kill(SLAVE)
+        world.kill(MASTER)
+        await world.run_for(seconds=5)
+        assert (await trio.state(SECOND)).role == "SLAVE"
+        await trio.start(MASTER)
+        await trio.start(SLAVE)
+        await trio.until_caught_up(SLAVE)
+        world.kill(MASTER)
+        await world.run_for(seconds=2)
+        assert (await trio.state(SLAVE)).role == "SYNC_MASTER"
+        assert (await trio.bodies(SLAVE))[-1] == b"acknowledged"
     await trio.close()
 
 

@@ -7,6 +7,7 @@ import pytest
 from staticfire.client import ClientSettings, ConsumeStatus, Message, PushConsumer
 from staticfire.simulation.world import SimulatedWorld
 from staticfire.simulation.world.link import LinkQuality
+from tests.cases import first_and_slow
 from tests.scenarios.consuming import TOPIC, Heard, Shop
 
 STEPS = 120
@@ -36,7 +37,7 @@ async def started(world: SimulatedWorld, shop: Shop, random: Random) -> PushCons
     return await world.start("one", consumer)
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 10))])
+@pytest.mark.parametrize("seed", first_and_slow(range(10), 4))
 async def test_each_message_is_heard_once(world: SimulatedWorld, seed: int) -> None:
     random = Random(seed)
     shop = await Shop(world, ClientSettings(protocol=random.choice(["staticfire", "rocketmq"]))).open(brokers=2)
