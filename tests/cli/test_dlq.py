@@ -25,6 +25,7 @@ from staticfire import (
     ReceivedMessage,
 )
 from tests.cli.commands import TIMEOUT_S, call, get, one_line
+from tests.protocols import PROTOCOLS
 
 pytestmark = pytest.mark.row("A5")
 BODIES = [b"[bold]not markup[/bold]", b"two\x1b[31m", bytes(range(256))]
@@ -92,7 +93,7 @@ def test_the_oldest_or_the_newest_of_them(cluster: Cluster) -> None:
     assert "1 of 3" in call("dlq", "list", "-n", cluster.namesrv, "billing", "--max", "1").stdout
 
 
-@pytest.mark.parametrize("protocol", ["staticfire", "rocketmq"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_one_letter_is_shown_with_all_that_it_has(cluster: Cluster, protocol: str) -> None:
     flags = ["-n", cluster.namesrv, "--protocol", protocol]
     shown = json.loads(call("dlq", "show", *flags, "--json", "billing", "broker-a/0/2").stdout)

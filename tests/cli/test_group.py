@@ -19,6 +19,7 @@ from staticfire import (
     ReceivedMessage,
 )
 from tests.cli.commands import TIMEOUT_S, call, get, one_line
+from tests.protocols import PROTOCOLS
 
 
 def consumer(namesrv: str, name: str, expression: str, consumed: threading.Semaphore) -> PushConsumer:
@@ -48,7 +49,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.mark.row("O5")
-@pytest.mark.parametrize("protocol", ["staticfire", "rocketmq"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_person_sees_members_queues_and_what_is_wrong(cluster: Cluster, protocol: str) -> None:
     done = call("group", "-n", cluster.namesrv, "--protocol", protocol, "billing", COLUMNS="160")
     assert done.returncode == 0, done.stderr

@@ -18,10 +18,10 @@ from staticfire.client.consume.results.consume_results import Messages
 from staticfire.client.offsets.local_offsets import encode_offsets
 from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, Arrival, FakeCluster, fake_cluster
+from tests.protocols import in_both_protocols
 
 FOLDER = "/offsets"
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("client", BOTH, ids=["staticfire", "rocketmq"])
+BOTH_PROTOCOLS = in_both_protocols("client", indirect=False)
 
 
 def listening(cluster: FakeCluster, settings: PushSettings) -> tuple[PushConsumer, list[bytes]]:

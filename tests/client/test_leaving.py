@@ -16,6 +16,7 @@ from staticfire.client import (
 )
 from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, Arrival, FakeCluster, fake_cluster
+from tests.protocols import PROTOCOLS
 
 
 def consumer_of(cluster: FakeCluster, heard: list[bytes], settings: ClientSettings) -> PushConsumer:
@@ -32,7 +33,7 @@ def consumer_of(cluster: FakeCluster, heard: list[bytes], settings: ClientSettin
     return consumer
 
 
-@pytest.mark.parametrize("protocol", ["staticfire", "rocketmq"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_it_says_goodbye_when_its_offsets_are_stored(
     world: SimulatedWorld, protocol: Literal["staticfire", "rocketmq"]
 ) -> None:

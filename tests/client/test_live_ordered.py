@@ -25,9 +25,9 @@ from staticfire.client import (
 from staticfire.client.consume.results.consume_results import Messages
 from staticfire.protocol.requests.locks import MessageQueue as LockedQueue
 from tests.client.live_cluster import live_cluster
+from tests.protocols import in_both_protocols
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("settings", BOTH, ids=["staticfire", "rocketmq"])
+BOTH_PROTOCOLS = in_both_protocols("settings", indirect=False)
 WITHIN_S = 60
 
 

@@ -22,6 +22,7 @@ from staticfire.protocol.errors import UsageError
 from staticfire.protocol.record import decode_records
 from tests.pipeline.stand import send, send_to
 from tests.protocol.rocketmq_answers import split_rocketmq
+from tests.protocols import PROTOCOLS
 
 COUNT = 300
 
@@ -58,7 +59,7 @@ def travelled(options: SourceOptions, wanted: QueueRange) -> list[int]:
     return link_to(options).ask(read)
 
 
-@pytest.mark.parametrize("protocol", ["staticfire", "rocketmq"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(
     ("text", "is_wanted"),
     [

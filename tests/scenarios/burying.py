@@ -2,11 +2,9 @@
 
 from collections.abc import AsyncIterator
 
-import pytest
 import pytest_asyncio
 
 from staticfire.client import (
-    ClientSettings,
     ConsumeStatus,
     DeadLetter,
     DeadLetterQueue,
@@ -17,8 +15,6 @@ from staticfire.protocol.names import dead_letter_topic
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 DEAD = dead_letter_topic(GROUP)
 
 

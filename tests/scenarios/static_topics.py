@@ -25,6 +25,8 @@ from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.protocol.requests.static_topics import MappingDetail, MappingInfo, MappingItem, UpdateStaticTopic
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
+from tests.cases import first_and_slow
+from tests.protocols import NAMES
 from tests.scenarios.stand import NAMESERVER, Stand
 
 BLOCK = 10_000
@@ -137,7 +139,7 @@ class StaticTopic:
         return await self.ask(queue_id, QueryConsumerOffset(GROUP, self.topic, queue_id))
 
 
-@pytest_asyncio.fixture(params=[NATIVE, JSON], ids=["staticfire", "rocketmq"])
+@pytest_asyncio.fixture(params=first_and_slow([JSON, NATIVE]), ids=NAMES)
 async def trio(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[Stand]:
     """Three brokers, and a group that all of them have."""
     trio = Stand(world, 3)

@@ -8,6 +8,8 @@ from staticfire.client import ClientSettings, Message, Producer, ProducerSetting
 from staticfire.runtime import connection
 from staticfire.simulation.world import SimulatedWorld
 from staticfire.simulation.world.link import LinkQuality
+from tests.cases import first_and_slow
+from tests.protocols import PROTOCOLS
 from tests.scenarios.consuming import NAMESRV, TOPIC, Shop
 
 BODY_BYTES = 300
@@ -26,8 +28,8 @@ def narrow(world: SimulatedWorld, shop: Shop, random: Random) -> None:
             world.set_link(who, broker, quality)
 
 
-@pytest.mark.parametrize("protocol", ["staticfire", "rocketmq"])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("seed", first_and_slow(range(5), 3))
 async def test_nobody_waits_for_ever(
     world: SimulatedWorld, monkeypatch: pytest.MonkeyPatch, protocol: str, seed: int
 ) -> None:

@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from staticfire.client import ClientSettings, Message, SimpleConsumer
+from staticfire.client import Message, SimpleConsumer
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import TOPIC, Shop
 from tests.scenarios.receiving import simple
-
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 
 pytestmark = pytest.mark.row("G4")
 

@@ -15,10 +15,9 @@ import pytest_asyncio
 from staticfire.client import ClientSettings, ConsumeContext, Message, OrderedContext, OrderedStatus, PushConsumer
 from staticfire.simulation.world import SimulatedWorld
 from staticfire.simulation.world.link import LinkQuality
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import TOPIC, Heard, Messages, Shop
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 BROKERS = ("broker-a", "broker-b")
 
 

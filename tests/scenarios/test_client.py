@@ -16,10 +16,10 @@ from staticfire.protocol.errors import ClientError, GroupNotFound, StaticfireErr
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.runtime.machine import Machine
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import in_both_protocols
 
 NAMESRV = "10.0.0.1:9876"
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("settings", BOTH, ids=["staticfire", "rocketmq"])
+BOTH_PROTOCOLS = in_both_protocols("settings", indirect=False)
 
 
 async def start_broker(world: SimulatedWorld, name: str, host: str | None = None) -> Broker:

@@ -5,7 +5,6 @@ from typing import Any, cast
 import pytest
 
 from staticfire.client import (
-    ClientSettings,
     ConsumeStatus,
     LitePullConsumer,
     LitePullSettings,
@@ -25,12 +24,11 @@ from staticfire.protocol.frame_reader import Peer
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.runtime.connection import Connection
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import NAMESRV, TOPIC, Heard, Shop
 
 pytestmark = pytest.mark.row("P6")
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 DEAR = "price > 100 AND region IN ('eu', 'us')"
 
 

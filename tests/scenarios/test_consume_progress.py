@@ -13,10 +13,9 @@ from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.reset import Reset
 from staticfire.simulation.world import SimulatedWorld
 from tests.cases import first_and_slow
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop, forever, later, taking
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 QUEUE = MessageQueue(TOPIC, "broker-a", 0)
 
 

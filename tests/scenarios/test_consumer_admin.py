@@ -6,7 +6,6 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import (
-    ClientSettings,
     ConsumeFromWhere,
     ConsumeStatus,
     Message,
@@ -22,12 +21,12 @@ from staticfire.protocol.requests.connections import ConsumedDirectly, ConsumeDi
 from staticfire.protocol.requests.locks import MessageQueue
 from staticfire.protocol.requests.reset_offset import GetConsumerStatus, ResetClientOffset, ResetOffsetBody
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios import ordering
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop, forever, taking
 from tests.scenarios.ordering import Ordering
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-pytestmark = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
+pytestmark = BOTH_PROTOCOLS
 QUEUE = MessageQueue(TOPIC, "broker-a", 2)
 
 

@@ -4,14 +4,13 @@ import asyncio
 
 import pytest
 
-from staticfire.client import ClientSettings, ConsumeFromWhere, ConsumeStatus, OrderedStatus, PushConsumer
+from staticfire.client import ConsumeFromWhere, ConsumeStatus, OrderedStatus, PushConsumer
 from staticfire.protocol.requests.connections import ConsumerRunningInfo, GetConsumerRunningInfo, TopicConsumption
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Messages, Shop
 from tests.scenarios.polling import lite_pull
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 RETRY = f"%RETRY%{GROUP}"
 LISTENER_S = 0.04
 

@@ -16,6 +16,7 @@ from staticfire.protocol.errors import GroupNotFound, NetworkError, TopicNotFoun
 from staticfire.protocol.names import TOOLS_GROUP
 from staticfire.protocol.record import StoredRecord
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import PROTOCOLS
 from tests.scenarios.consuming import GROUP, TOPIC, Shop
 
 pytestmark = pytest.mark.row("S8")
@@ -89,7 +90,7 @@ def known(tables: BrokerTables) -> tuple[object, ...]:
     return tables.groups.offsets.all_committed(), sorted(tables.groups.configs.groups), sorted(tables.topics.topics)
 
 
-@pytest.mark.parametrize("protocol", ["rocketmq", "staticfire"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_messages_come_as_they_are_and_only_once(
     world: SimulatedWorld, production: Production, shop: Shop, protocol: str
 ) -> None:

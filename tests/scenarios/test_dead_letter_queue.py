@@ -14,7 +14,8 @@ from staticfire.client import (
 )
 from staticfire.client.admin.dead_letters import Death, LetterPlace, read_history
 from staticfire.simulation.world import SimulatedWorld
-from tests.scenarios.burying import BOTH_PROTOCOLS, DEAD, bodies, bury, dlq
+from tests.protocols import BOTH_PROTOCOLS
+from tests.scenarios.burying import DEAD, bodies, bury, dlq
 from tests.scenarios.consuming import GROUP, TOPIC, Shop
 
 __all__ = ["dlq"]

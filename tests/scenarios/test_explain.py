@@ -28,10 +28,10 @@ from staticfire.client.explain.of_places import loopback
 from staticfire.faults.parsing import parse_fault
 from staticfire.simulation.world import SimulatedWorld
 from tests.cli.ways_out import commands_in, is_taken
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, failing, forever, later
 
 WRITE_ONLY = 2
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 
 
 @pytest_asyncio.fixture
@@ -292,7 +292,7 @@ SITUATIONS: list[tuple[Situation, list[str], list[str]]] = [
 
 
 @pytest.mark.row("S4")
-@pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
+@BOTH_PROTOCOLS
 @pytest.mark.parametrize(("make", "kinds", "words"), SITUATIONS, ids=[one[0].__name__ for one in SITUATIONS])
 async def test_situation(
     world: SimulatedWorld, shop: Shop, make: Situation, kinds: list[str], words: list[str]

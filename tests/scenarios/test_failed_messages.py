@@ -4,14 +4,13 @@ import errno
 
 import pytest
 
-from staticfire.client import ClientSettings, ConsumeStatus, MessageModel
+from staticfire.client import ConsumeStatus, MessageModel
 from staticfire.client.consume.results.consume_results import ConsumeContext
 from staticfire.protocol.names import dead_letter_topic, retry_topic
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Messages, Shop, failing, forever, later
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 RETRY = retry_topic(GROUP)
 
 

@@ -23,6 +23,7 @@ from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
 from staticfire.protocol.requests.offsets import GetMaxOffset
 from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC
 from tests.scenarios.faulty_shop import BROKER, ONE_TRY, FaultyShop
 
@@ -45,7 +46,7 @@ async def till(shop: FaultyShop) -> AsyncIterator[Producer]:
         yield producer
 
 
-@pytest.mark.parametrize("shop", [ClientSettings(), ClientSettings(protocol="rocketmq")], indirect=True)
+@BOTH_PROTOCOLS
 async def test_sends_get_the_code_of_a_rule_as_often_as_it_says_and_retries_get_through(shop: FaultyShop) -> None:
     added = await shop.add(code="SEND_MESSAGE", topic=TOPIC, answer="SYSTEM_BUSY", times=2)
     assert added.words == f"SEND_MESSAGE of topic {TOPIC}: respond with SYSTEM_BUSY, 2 times"
@@ -104,7 +105,7 @@ async def test_dropped_request_is_not_carried_out(shop: FaultyShop, till: Produc
     assert (await shop.hits(), shop.stored()) == ([1], 2)
 
 
-@pytest.mark.parametrize("shop", [ClientSettings(), ClientSettings(protocol="rocketmq")], indirect=True)
+@BOTH_PROTOCOLS
 @pytest.mark.parametrize("how", ["drop", "close"])
 async def test_lost_answer_makes_a_duplicate_of_the_retry(shop: FaultyShop, how: str) -> None:
     await shop.add(code="SEND_MESSAGE", times=1, **{how: "answer"})
@@ -275,7 +276,7 @@ async def test_names_that_do_not_exist_yet_are_noted(shop: FaultyShop) -> None:
             await shop.add(partition=sides)
 
 
-@pytest.mark.parametrize("shop", [ClientSettings(), ClientSettings(protocol="rocketmq")], indirect=True)
+@BOTH_PROTOCOLS
 async def test_answer_that_a_pull_waits_for_already_is_meant_too(shop: FaultyShop) -> None:
     await shop.start("clerk")
     await shop.until_heard(1)

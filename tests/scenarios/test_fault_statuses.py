@@ -10,6 +10,7 @@ from staticfire.control.reset import reset
 from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
 from staticfire.protocol.requests.offsets import GetMaxOffset, OffsetAnswer
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import PROTOCOLS
 from tests.scenarios.consuming import NAMESRV, TOPIC
 from tests.scenarios.faulty_shop import BROKER, ONE_TRY, FaultyShop
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.row("S2")
 STATUSES = ("FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT")
 
 
-@pytest_asyncio.fixture(params=["staticfire", "rocketmq"])
+@pytest_asyncio.fixture(params=PROTOCOLS)
 async def shop(world: SimulatedWorld, request: pytest.FixtureRequest) -> AsyncIterator[FaultyShop]:
     shop = FaultyShop(world, ClientSettings(protocol=request.param))
     await shop.open(brokers=1, queues=1)

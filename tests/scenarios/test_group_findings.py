@@ -8,7 +8,6 @@ import pytest
 import pytest_asyncio
 
 from staticfire.client import (
-    ClientSettings,
     ConsumeContext,
     LitePullConsumer,
     LitePullSettings,
@@ -29,6 +28,7 @@ from staticfire.protocol.requests.locks import LockQueues, MessageQueue as Locke
 from staticfire.protocol.requests.pull import FLAG_SUSPEND, PullMessage
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Messages, Shop
 from tests.scenarios.logged import LogLine
 from tests.scenarios.stand import Stand
@@ -210,7 +210,7 @@ def in_order(shop: Shop, consumer: PushConsumer, who: str) -> PushConsumer:
     return consumer
 
 
-@pytest.mark.parametrize("shop", [ClientSettings(), ClientSettings(protocol="rocketmq")], indirect=True)
+@BOTH_PROTOCOLS
 async def test_ordered_and_concurrent_listeners_in_one_group_are_told_to_all_of_them(
     world: SimulatedWorld, shop: Shop, logged: list[LogLine]
 ) -> None:

@@ -21,12 +21,11 @@ from staticfire.client import (
 from staticfire.client.admin.group_view import FLAPPING_MS, flapping, warnings_of
 from staticfire.protocol.requests.journal import GOODBYE
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, forever
 from tests.scenarios.receiving import receive_all, simple
 
 ON = {"journal_enable": True}
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 
 
 @pytest_asyncio.fixture

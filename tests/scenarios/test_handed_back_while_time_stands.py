@@ -4,13 +4,11 @@ from typing import Any
 
 import pytest
 
-from staticfire.client import ClientSettings, ConsumeFromWhere
+from staticfire.client import ConsumeFromWhere
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, TOPIC, Shop, forever, taking
 from tests.scenarios.receiving import simple
-
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 
 pytestmark = [pytest.mark.row("G4"), pytest.mark.row("S1")]
 

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from staticfire.client import (
-    ClientSettings,
     ConsumeCall,
     ConsumeFromWhere,
     ConsumeReturnType,
@@ -21,12 +20,11 @@ from staticfire.client import (
 from staticfire.client.consume.results.hooks import return_type
 from staticfire.protocol.errors import ClientError
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import TOPIC, Heard, Messages, Shop
 from tests.scenarios.logged import LogLine
 from tests.scenarios.polling import QUEUE, lite_pull, poll_all
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 FIRST = ConsumeFromWhere.FIRST_OFFSET
 OUTCOMES = ConsumeReturnType
 

@@ -40,12 +40,11 @@ from staticfire.protocol.requests.journal import (
 )
 from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, failing
 
 BROKER_A = "10.0.1.1:10911"
 ON = {"journal_enable": True, "record_requests": True}
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 
 pytestmark = pytest.mark.row("S7")
 

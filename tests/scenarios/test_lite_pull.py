@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from staticfire.client import (
-    ClientSettings,
     ConsumeFromWhere,
     LitePullConsumer,
     LitePullSettings,
@@ -18,11 +17,10 @@ from staticfire.protocol.errors import ClientError, UsageError
 from staticfire.protocol.requests.clients import GetConsumerList
 from staticfire.protocol.requests.connections import GetConsumerRunningInfo
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
 from tests.scenarios.polling import QUEUE, lite_pull, poll_all
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 FIRST = ConsumeFromWhere.FIRST_OFFSET
 
 pytestmark = pytest.mark.row("P9")

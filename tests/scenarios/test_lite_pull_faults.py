@@ -3,7 +3,6 @@
 import pytest
 
 from staticfire.client import (
-    ClientSettings,
     ClusterClient,
     ConsumeFromWhere,
     ConsumeStatus,
@@ -16,11 +15,10 @@ from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.groups import DeleteGroup
 from staticfire.simulation.world import LinkQuality, SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop
 from tests.scenarios.polling import QUEUE, Program, lite_pull, poll_all
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 FIRST = ConsumeFromWhere.FIRST_OFFSET
 MIB = 1024 * 1024
 

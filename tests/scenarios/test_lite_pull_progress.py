@@ -3,7 +3,6 @@
 import pytest
 
 from staticfire.client import (
-    ClientSettings,
     ConsumeFromWhere,
     MessageQueue,
 )
@@ -11,11 +10,10 @@ from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.groups import SubscriptionGroupConfig
 from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, TOPIC, Shop
 from tests.scenarios.polling import QUEUE, lite_pull, poll_all
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 FIRST = ConsumeFromWhere.FIRST_OFFSET
 
 pytestmark = pytest.mark.row("P9")

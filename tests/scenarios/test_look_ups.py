@@ -3,7 +3,6 @@
 import pytest
 
 from staticfire.client import (
-    ClientSettings,
     ConsumeStatus,
     ConsumptionState,
     Message,
@@ -17,14 +16,13 @@ from staticfire.protocol.messages import ReceivedMessage
 from staticfire.protocol.record import StoredRecord
 from staticfire.protocol.requests.clients import SubscriptionData
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import TOPIC, Heard, Shop
 from tests.scenarios.receiving import simple
 
 pytestmark = pytest.mark.row("F3")
 
 CONSUMED, FILTERED, NOT_YET, POPPED, UNKNOWN = ConsumptionState
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 
 
 def places(found: list[ReceivedMessage]) -> list[tuple[str, str, int, bytes]]:

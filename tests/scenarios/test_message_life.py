@@ -21,12 +21,11 @@ from staticfire.client import (
 )
 from staticfire.client.life.facts import LifeEvent
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, failing
 
 pytestmark = pytest.mark.row("F3")
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 HOUR_MS = 3_600_000
 QUEUE = MessageQueue(TOPIC, "broker-a", 0)
 

@@ -30,6 +30,8 @@ from staticfire.client import (
     by_hash,
 )
 from staticfire.simulation.world import SimulatedWorld
+from tests.cases import first_and_slow
+from tests.protocols import NAMES
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, failing
 
 pytestmark = pytest.mark.row("C2")
@@ -38,9 +40,9 @@ WHOLE = f"ns%{TOPIC}"
 IN_NS = ClientSettings(namespace="ns")
 BOTH_PROTOCOLS = pytest.mark.parametrize(
     "shop",
-    [IN_NS, ClientSettings(namespace="ns", protocol="rocketmq")],
+    first_and_slow([ClientSettings(namespace="ns", protocol="rocketmq"), IN_NS]),
     indirect=True,
-    ids=["staticfire", "rocketmq"],
+    ids=NAMES,
 )
 
 

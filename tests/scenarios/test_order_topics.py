@@ -12,13 +12,10 @@ from staticfire.protocol.requests.routes import ORDER_TOPIC_CONFIG
 from staticfire.protocol.requests.static_topics import MappingInfo
 from staticfire.simulation.world import SimulatedWorld
 from tests.client.peers import NAMESRV, fake_cluster
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import TOPIC, Shop
 
 pytestmark = pytest.mark.row("H1")
-
-BOTH_PROTOCOLS = pytest.mark.parametrize(
-    "shop", [ClientSettings(), ClientSettings(protocol="rocketmq")], indirect=True, ids=["staticfire", "rocketmq"]
-)
 
 
 @pytest_asyncio.fixture

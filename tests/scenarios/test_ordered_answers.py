@@ -6,17 +6,16 @@ import pytest
 from structlog.testing import CapturingLogger
 
 from staticfire.client import (
-    ClientSettings,
     OrderedStatus,
 )
 from staticfire.client.cluster import program_errors
 from staticfire.protocol.names import dead_letter_topic, retry_topic
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import in_both_protocols
 from tests.scenarios.consuming import GROUP
 from tests.scenarios.ordering import SUCCESS, SUSPEND, Ordering, Turn
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("group", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
+BOTH_PROTOCOLS = in_both_protocols("group")
 
 pytestmark = pytest.mark.row("O2")
 

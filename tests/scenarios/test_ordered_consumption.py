@@ -3,18 +3,17 @@
 import pytest
 
 from staticfire.client import (
-    ClientSettings,
     ConsumeFromWhere,
     MessageModel,
     OrderedContext,
     OrderedStatus,
 )
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import in_both_protocols
 from tests.scenarios.consuming import Messages
 from tests.scenarios.ordering import SUCCESS, Ordering, holder, taking
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("group", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
+BOTH_PROTOCOLS = in_both_protocols("group")
 
 pytestmark = pytest.mark.row("O2")
 

@@ -5,14 +5,13 @@ import asyncio
 import pytest
 
 from staticfire.client import (
-    ClientSettings,
     OrderedStatus,
 )
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import in_both_protocols
 from tests.scenarios.ordering import SUCCESS, Ordering, Turn, forever, holder, own, taking
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("group", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
+BOTH_PROTOCOLS = in_both_protocols("group")
 
 pytestmark = pytest.mark.row("O2")
 

@@ -5,7 +5,6 @@ from random import Random
 import pytest
 
 from staticfire.client import (
-    ClientSettings,
     MessageQueue,
     OrderedStatus,
 )
@@ -14,11 +13,11 @@ from staticfire.faults.parsing import parse_fault
 from staticfire.protocol.requests.locks import MessageQueue as LockedQueue
 from staticfire.simulation.world import SimulatedWorld
 from tests.cases import first_and_slow
+from tests.protocols import in_both_protocols
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC
 from tests.scenarios.ordering import SUCCESS, SUSPEND, Chances, Ordering, Turn, holder, own, taking
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("group", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
+BOTH_PROTOCOLS = in_both_protocols("group")
 
 pytestmark = pytest.mark.row("O2")
 

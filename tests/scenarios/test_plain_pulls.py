@@ -2,13 +2,11 @@
 
 import pytest
 
-from staticfire.client import ClientSettings, ClusterClient, PullConsumer
+from staticfire.client import ClusterClient, PullConsumer
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
 from tests.scenarios.polling import QUEUE
-
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 
 pytestmark = pytest.mark.row("P9")
 

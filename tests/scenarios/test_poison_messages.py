@@ -9,10 +9,9 @@ from staticfire.client import ClientSettings, ConsumeFromWhere, ConsumeStatus, O
 from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.protocol.sys_flag import COMPRESSED
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Messages, Shop
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 WHY = "a body can't be decompressed with zlib: Error -3 while decompressing data: incorrect header check"
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from staticfire.client import (
-    ClientSettings,
     ConsumeFromWhere,
     ConsumeStatus,
     Message,
@@ -17,11 +16,10 @@ from staticfire.client import (
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.errors import ClientError, NoPermission
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS, NATIVE, ROCKETMQ
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Reaction, Shop, failing, forever, later, taking
 from tests.scenarios.receiving import receive_all, simple
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 INVISIBLE_MS = 5_000
 HELD_MS = 2_000
 EVERYTHING = [MessageQueue(TOPIC, broker, -1) for broker in ("broker-a", "broker-b")]
@@ -177,7 +175,9 @@ async def test_a_listener_that_takes_longer_than_the_invisible_time(world: Simul
     assert len(shop.bodies) == 3
 
 
-@pytest.mark.parametrize(("world", "shop"), [(0, BOTH[0]), (1, BOTH[1])], indirect=True, ids=["0", "1"])
+@pytest.mark.parametrize(
+    ("world", "shop"), [(0, NATIVE), pytest.param(1, ROCKETMQ, marks=pytest.mark.slow)], indirect=True, ids=["0", "1"]
+)
 async def test_whatever_dies_every_message_is_consumed_in_the_end(world: SimulatedWorld, shop: Shop) -> None:
     await popped_by_brokers(shop)
     for who in ("one", "two"):

@@ -3,7 +3,6 @@
 import pytest
 
 from staticfire.client import (
-    ClientSettings,
     ClusterClient,
     ConsumeFromWhere,
     ConsumeStatus,
@@ -12,10 +11,8 @@ from staticfire.client import (
 )
 from staticfire.protocol.errors import ClientError, ConnectFailed, UsageError
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop, forever, taking
-
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 
 
 @BOTH_PROTOCOLS

@@ -30,13 +30,12 @@ from staticfire.protocol.requests.send import SendMany
 from staticfire.runtime.dispatcher import Dispatcher
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Messages, Shop
 
 BROKER_A = "10.0.1.1:10911"
 MIN_AND_MAX = ("GET_MIN_OFFSET", "GET_MAX_OFFSET")
 ON = {"journal_enable": False, "record_requests": True}
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 
 pytestmark = pytest.mark.row("S7")
 

@@ -24,13 +24,13 @@ from staticfire.protocol.errors import NetworkError, StaticfireError
 from staticfire.protocol.requests.connections import GetConsumerConnections
 from staticfire.protocol.requests.offsets import QueryConsumerOffset
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import in_both_protocols
 from tests.scenarios.logged import LogLine
 from tests.scenarios.replica_clients import FIRST, LITE, ORDERED, PUSH, QUEUE, SIMPLE, TOPIC, ReplicaClients
 from tests.scenarios.replica_set import MASTER, NAMESRV, SLAVE, ReplicaSet
 
 pytestmark = pytest.mark.row("P7")
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 ALL = [PUSH, ORDERED, LITE, SIMPLE]
 
 
@@ -57,7 +57,7 @@ async def lose_master(clients: ReplicaClients) -> None:
     await clients.world.run_for(3_000)
 
 
-@pytest.mark.parametrize("clients", BOTH, indirect=True)
+@in_both_protocols("clients")
 async def test_consumers_without_a_master_read_the_backlog_of_the_slave(clients: ReplicaClients) -> None:
     bodies = [b"%d" % number for number in range(20)]
     await clients.send(*bodies)
@@ -73,7 +73,7 @@ async def test_consumers_without_a_master_read_the_backlog_of_the_slave(clients:
     await clients.until_got(bodies, *ALL)
 
 
-@pytest.mark.parametrize("clients", BOTH, indirect=True)
+@in_both_protocols("clients")
 async def test_running_consumers_go_on_at_the_slave_and_come_back(
     clients: ReplicaClients, logged: list[LogLine]
 ) -> None:
@@ -140,7 +140,7 @@ async def test_a_producer_follows_a_failover_within_half_a_second(clients: Repli
     assert await clients.pair.bodies(SLAVE) == [b"1", b"2"]
 
 
-@pytest.mark.parametrize("clients", BOTH, indirect=True)
+@in_both_protocols("clients")
 async def test_a_suggested_slave_is_read_and_offsets_go_to_the_master(
     world: SimulatedWorld, clients: ReplicaClients
 ) -> None:

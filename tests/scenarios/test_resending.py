@@ -19,7 +19,8 @@ from staticfire.protocol.names import retry_topic
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.simulation.world import SimulatedWorld
-from tests.scenarios.burying import BOTH, BOTH_PROTOCOLS, DEAD, bury, dlq, fine
+from tests.protocols import BOTH_PROTOCOLS, NATIVE, ROCKETMQ
+from tests.scenarios.burying import DEAD, bury, dlq, fine
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Shop
 
 __all__ = ["dlq"]
@@ -222,7 +223,7 @@ async def test_a_queue_of_letters_that_was_made_anew_is_sent_from_its_start(
 
 @pytest.mark.parametrize(
     ("only_group", "shop"),
-    [(False, BOTH[0]), (True, BOTH[1])],
+    [(False, NATIVE), (True, ROCKETMQ)],
     ids=["all-staticfire", "group-rocketmq"],
     indirect=["shop"],
 )

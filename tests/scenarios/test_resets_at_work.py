@@ -4,15 +4,14 @@ import asyncio
 
 import pytest
 
-from staticfire.client import ClientSettings, ConsumeFromWhere, PullConsumer, PullSettings
+from staticfire.client import ConsumeFromWhere, PullConsumer, PullSettings
 from staticfire.protocol.requests.reset_offset import CloneGroupOffset, ResetOffset
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, taking
 from tests.scenarios.ordering import Ordering
 from tests.scenarios.polling import Program, lite_pull, poll_all
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 FIRST = ConsumeFromWhere.FIRST_OFFSET
 
 pytestmark = pytest.mark.row("C11")

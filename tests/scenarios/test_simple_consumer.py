@@ -5,14 +5,13 @@ from collections import Counter
 
 import pytest
 
-from staticfire.client import ClientSettings, ConsumeFromWhere, Message, MessageQueue, SimpleConsumer, SimpleSettings
+from staticfire.client import ConsumeFromWhere, Message, MessageQueue, SimpleConsumer, SimpleSettings
 from staticfire.protocol.errors import ClientError, NetworkError, StaticfireError, TopicNotFound, UsageError
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
 from tests.scenarios.receiving import Worker, receive_all, simple
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 INVISIBLE_MS = 5_000
 ROUTES_MS = 31_000
 # After that a client knows of a broker that came back.

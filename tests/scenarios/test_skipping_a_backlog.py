@@ -2,13 +2,12 @@
 
 import pytest
 
-from staticfire.client import ClientSettings, ConsumeFromWhere, ConsumeStatus, OrderedContext, OrderedStatus
+from staticfire.client import ConsumeFromWhere, ConsumeStatus, OrderedContext, OrderedStatus
 from staticfire.protocol.errors import ClientError, TopicNotFound
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Messages, Shop, taking
 
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 FIRST = ConsumeFromWhere.FIRST_OFFSET
 
 pytestmark = pytest.mark.row("C11")

@@ -25,13 +25,12 @@ from staticfire.protocol.requests.pop import PopMessage
 from staticfire.protocol.requests.snapshots import GetSnapshots, RemoveSnapshot, RestoreSnapshot, SaveSnapshot
 from staticfire.simulation.world import SimulatedWorld
 from staticfire.simulation.world.process import ProcessKilled
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import NAMESRV, TOPIC, Messages, Shop, failing
 
 pytestmark = pytest.mark.row("S8")
 
 FIRST = ConsumeFromWhere.FIRST_OFFSET
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
-BOTH_PROTOCOLS = pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
 HOUR_MS = 3_600_000
 
 

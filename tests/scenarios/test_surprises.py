@@ -7,9 +7,8 @@ import pytest_asyncio
 
 from staticfire.client import ClientSettings, ConsumeFromWhere
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, TOPIC, Shop
-
-BOTH = [ClientSettings(), ClientSettings(protocol="rocketmq")]
 
 
 @pytest_asyncio.fixture
@@ -23,7 +22,7 @@ async def noted(shop: Shop, *kinds: str) -> list[tuple[str, str, str, int]]:
     return [(one.kind, one.group, one.topic, one.queue_offset) for one in await shop.admin.journal(*kinds)]
 
 
-@pytest.mark.parametrize("shop", BOTH, ids=["staticfire", "rocketmq"], indirect=True)
+@BOTH_PROTOCOLS
 async def test_a_topic_that_a_send_has_made_is_told_once(shop: Shop) -> None:
     await shop.send(b"1", b"2", topic="ordrs")
     await shop.send(b"3", topic=TOPIC)

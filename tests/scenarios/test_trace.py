@@ -27,13 +27,12 @@ from staticfire.protocol.names import TRACE_TOPIC
 from staticfire.protocol.trace import PubTrace, TracedType, decode_traces
 from staticfire.runtime.machine import Machine
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import in_both_protocols
 from tests.scenarios.test_client import NAMESRV, cluster
 
 TOPIC = "orders"
 pytestmark = pytest.mark.row("F3")
-BOTH_PROTOCOLS = pytest.mark.parametrize(
-    "settings", [ClientSettings(), ClientSettings(protocol="rocketmq")], ids=["staticfire", "rocketmq"]
-)
+BOTH_PROTOCOLS = in_both_protocols("settings", indirect=False)
 
 
 @pytest_asyncio.fixture

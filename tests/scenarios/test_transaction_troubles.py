@@ -20,12 +20,13 @@ from staticfire.protocol.names import CHECK_MAX_TIME_TOPIC
 from staticfire.protocol.properties import format_properties
 from staticfire.protocol.requests.send import SendMessage
 from staticfire.simulation.world import LinkQuality, SimulatedWorld
+from tests.protocols import PROTOCOLS
 from tests.scenarios.logged import LogLine
 from tests.scenarios.test_client import NAMESRV
 from tests.scenarios.test_transactions import COMMIT, HOUR_MS, ROLLBACK, TOPIC, UNKNOWN, Stand, ending
 
 pytestmark = pytest.mark.row("F5")
-BOTH_PROTOCOLS = pytest.mark.parametrize("stand", ["staticfire", "rocketmq"], indirect=True)
+BOTH_PROTOCOLS = pytest.mark.parametrize("stand", PROTOCOLS, indirect=True)
 
 TRANSACTIONS = 60
 

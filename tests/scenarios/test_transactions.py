@@ -26,6 +26,7 @@ from staticfire.protocol.requests.transactions import EndTransaction
 from staticfire.protocol.sys_flag import TransactionKind, transaction_kind
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
+from tests.protocols import PROTOCOLS
 from tests.scenarios.simulated_cluster import NAMESRV, SimulatedCluster
 from tests.scenarios.test_client import read_all
 
@@ -35,7 +36,7 @@ COMMIT, ROLLBACK, UNKNOWN = TransactionState.COMMIT, TransactionState.ROLLBACK, 
 TOPIC = "orders"
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
-BOTH_PROTOCOLS = pytest.mark.parametrize("stand", ["staticfire", "rocketmq"], indirect=True)
+BOTH_PROTOCOLS = pytest.mark.parametrize("stand", PROTOCOLS, indirect=True)
 
 
 @dataclass

@@ -26,6 +26,7 @@ from staticfire.protocol.errors import NetworkError, UsageError
 from staticfire.protocol.requests.routes import GetKVConfig, PutKVConfig
 from staticfire.runtime.addresses import parse_address
 from staticfire.testing.target import StandTarget
+from tests.protocols import PROTOCOLS
 from tests.tls.stand import HOST, Authority, nameserver, serving, trusting
 
 pytestmark = pytest.mark.row("G6")
@@ -55,7 +56,7 @@ def client(authority: Authority) -> ClientSettings:
     return ClientSettings(tls={"tls.client.trustCertPath": authority.path})
 
 
-@pytest.mark.parametrize("protocol", ["staticfire", "rocketmq"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_what_is_sent_is_consumed(cluster: Cluster, authority: Authority, protocol: str) -> None:
     client = ClientSettings(protocol=protocol, tls={"tls.client.trustCertPath": authority.path})  # type: ignore[arg-type]
     topic, heard, wanted = f"orders-{protocol}", asyncio.Queue[bytes](), {b"x" * size for size in (1, 100, 100_000)}
