@@ -9,3 +9,11 @@ def first_and_slow(values: Iterable[object], count: int = 1) -> list[object]:
     """Return the cases of a parametrized test, each of them expensive: all but the first `count` are slow."""
     cases = list(values)
     return [*cases[:count], *(pytest.param(value, marks=pytest.mark.slow) for value in cases[count:])]
+
+
+def spread(values: Iterable[object], step: int) -> list[object]:
+    """Return the cases of a parametrized test that are alike if they are near each other: each `step`-th isn't slow."""
+    return [
+        value if number % step == 0 else pytest.param(value, marks=pytest.mark.slow)
+        for number, value in enumerate(values)
+    ]

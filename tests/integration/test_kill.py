@@ -7,6 +7,7 @@ import pytest
 from staticfire.cluster.cluster import Cluster
 from staticfire.protocol.codecs import JSON, NATIVE
 from staticfire.protocol.codes import RequestCode
+from tests.cases import first_and_slow
 from tests.integration.fuzzing import ask
 from tests.integration.stand import Sender, acknowledged, read_topic
 
@@ -25,7 +26,7 @@ async def send_and_kill(cluster: Cluster, senders: dict[Sender, int]) -> None:
 
 
 @pytest.mark.row("F4")
-@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+@pytest.mark.parametrize("flush", first_and_slow(["SYNC_FLUSH", "ASYNC_FLUSH"]))
 async def test_everything_acknowledged_is_there_after_kills(flush: str) -> None:
     # Segments of 256 KiB: kills meet logs of many files.
     settings = {"flushDiskType": flush, "mappedFileSizeCommitLog": 256 * 1024}

@@ -8,6 +8,7 @@ import pytest
 
 from staticfire.client import Message, SimpleConsumer
 from staticfire.simulation.world import SimulatedWorld
+from tests.cases import spread
 from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import TOPIC, Shop
 from tests.scenarios.receiving import simple
@@ -55,7 +56,7 @@ async def test_a_program_that_receives_again_and_again_gets_it_the_first_time(
         await one.ack(received)
 
 
-@pytest.mark.parametrize("after", range(40))
+@pytest.mark.parametrize("after", spread(range(40), 4))
 async def test_a_cancel_at_each_moment_around_the_answer(world: SimulatedWorld, shop: Shop, after: int) -> None:
     await shop.admin.create_topic("single", queues=1, broker_name="broker-a")
     async with simple(shop, "one", "single") as one, simple(shop, "two", "single") as two:

@@ -15,6 +15,7 @@ import pytest_asyncio
 from staticfire.client import ClientSettings, ConsumeContext, Message, OrderedContext, OrderedStatus, PushConsumer
 from staticfire.simulation.world import SimulatedWorld
 from staticfire.simulation.world.link import LinkQuality
+from tests.cases import first_and_slow
 from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import TOPIC, Heard, Messages, Shop
 
@@ -140,7 +141,7 @@ async def test_nothing_is_heard_of_a_topic_that_was_left(world: SimulatedWorld, 
     await world.until(lambda: shop.bodies == [b"late"] * 4, within_ms=10_000)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", first_and_slow(range(12), 3))
 async def test_whatever_the_order_of_events_what_is_wanted_in_the_end_is_heard(
     world: SimulatedWorld, shop: Shop, seed: int
 ) -> None:

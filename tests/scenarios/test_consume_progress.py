@@ -339,7 +339,7 @@ async def test_failing_and_slow_messages_side_by_side(world: SimulatedWorld, sho
 
 
 @pytest.mark.row("C12")
-@pytest.mark.parametrize("world", first_and_slow(range(6), 3), indirect=True)
+@pytest.mark.parametrize("world", first_and_slow(range(6)), indirect=True)
 async def test_whatever_dies_every_message_is_heard_in_the_end(world: SimulatedWorld, shop: Shop) -> None:
     async def clumsy(heard: Heard) -> ConsumeStatus:
         await world.run_for(ms=world.random.randrange(40))

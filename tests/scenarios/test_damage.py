@@ -159,7 +159,10 @@ async def test_a_reset_by_time_passes_no_whole_message_when_the_tail_is_damaged(
 
 
 @pytest.mark.row("F4")
-@pytest.mark.parametrize(("at_once", "tags"), [(1, "*"), (3, "paid"), (32, "*"), (32, "paid")])
+@pytest.mark.parametrize(
+    ("at_once", "tags"),
+    [(1, "*"), (32, "paid"), *(pytest.param(*case, marks=pytest.mark.slow) for case in [(3, "paid"), (32, "*")])],
+)
 async def test_an_entry_that_points_at_another_record_of_its_queue_hands_out_no_other_message(
     stand: BrokerStand, at_once: int, tags: str
 ) -> None:

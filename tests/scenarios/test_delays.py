@@ -11,6 +11,7 @@ from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.topics import DeleteTopic
 from staticfire.simulation.world.world import SimulatedWorld
+from tests.cases import first_and_slow
 from tests.scenarios.broker_stand import NAME, BrokerStand, text
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
@@ -218,7 +219,7 @@ async def test_a_killed_broker_delivers_nothing_twice_and_forgets_nothing(
 
 
 @pytest.mark.row("D2")
-@pytest.mark.parametrize("world", range(3), indirect=True)
+@pytest.mark.parametrize("world", first_and_slow(range(3)), indirect=True)
 async def test_kills_in_the_middle_of_deliveries_one_after_the_other(world: SimulatedWorld, stand: BrokerStand) -> None:
     number = 0
     for _ in range(5):

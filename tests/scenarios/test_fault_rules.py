@@ -23,6 +23,7 @@ from staticfire.protocol.codecs import JSON, NATIVE, ROCKETMQ, codec_for
 from staticfire.protocol.requests.offsets import GetMaxOffset
 from staticfire.protocol.requests.send import SendMessageV2
 from staticfire.simulation.world import SimulatedWorld
+from tests.cases import first_and_slow
 from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC
 from tests.scenarios.faulty_shop import BROKER, ONE_TRY, FaultyShop
@@ -329,7 +330,7 @@ async def test_after_the_last_rule_nothing_is_intercepted(shop: FaultyShop, till
     assert not any(isinstance(one.transport, Outlet) for one in broker.connections)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", first_and_slow(range(4)))
 async def test_whatever_goes_wrong_nothing_that_was_acknowledged_is_lost(shop: FaultyShop, seed: int) -> None:
     chance, acknowledged = Random(seed), list[bytes]()
     await shop.start("clerk-1")

@@ -15,6 +15,7 @@ from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import ClientError
 from staticfire.protocol.requests.groups import DeleteGroup
 from staticfire.simulation.world import LinkQuality, SimulatedWorld
+from tests.cases import first_and_slow
 from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Heard, Shop
 from tests.scenarios.polling import QUEUE, Program, lite_pull, poll_all
@@ -25,7 +26,7 @@ MIB = 1024 * 1024
 pytestmark = pytest.mark.row("P9")
 
 
-@pytest.mark.parametrize("world", range(4), indirect=True)
+@pytest.mark.parametrize("world", first_and_slow(range(4)), indirect=True)
 async def test_whatever_dies_every_message_is_polled_in_the_end(world: SimulatedWorld, shop: Shop) -> None:
     programs = {who: Program(shop, who) for who in ("one", "two")}
     for program in programs.values():

@@ -15,6 +15,7 @@ from staticfire.broker.pop.pop_log import RECORD_BYTES_MAX
 from staticfire.protocol.errors import NetworkError
 from staticfire.protocol.requests.reset import Reset
 from staticfire.simulation.world.world import SimulatedWorld
+from tests.cases import first_and_slow
 from tests.scenarios.broker_stand import NAME, BrokerStand, text
 from tests.scenarios.holes import drop
 from tests.scenarios.popping import INVISIBLE_MS, Popper, handles, offsets
@@ -143,7 +144,7 @@ def _fail() -> None:
     raise OSError(errno.EIO, "Input/output error")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", first_and_slow(range(4)))
 async def test_a_life_of_kills(world: SimulatedWorld, stand: BrokerStand, popper: Popper, seed: int) -> None:
     """Whatever is acknowledged in time never comes again; all else comes, in the end."""
     chance, number = Random(seed), 0

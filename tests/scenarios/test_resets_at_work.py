@@ -7,6 +7,7 @@ import pytest
 from staticfire.client import ConsumeFromWhere, PullConsumer, PullSettings
 from staticfire.protocol.requests.reset_offset import CloneGroupOffset, ResetOffset
 from staticfire.simulation.world import SimulatedWorld
+from tests.cases import spread
 from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop, taking
 from tests.scenarios.ordering import Ordering
@@ -68,7 +69,7 @@ async def test_a_backlog_is_skipped_that_a_new_owner_has_cached(world: Simulated
     assert shop.is_committed()
 
 
-@pytest.mark.parametrize("after_ms", [half / 2 for half in range(20)])
+@pytest.mark.parametrize("after_ms", spread([half / 2 for half in range(20)], 4))
 async def test_a_reset_while_a_second_member_joins(world: SimulatedWorld, shop: Shop, after_ms: float) -> None:
     bodies = await consumed(shop)
     joining = asyncio.ensure_future(shop.start("two", consume_from_where=FIRST))

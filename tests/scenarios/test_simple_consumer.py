@@ -8,6 +8,7 @@ import pytest
 from staticfire.client import ConsumeFromWhere, Message, MessageQueue, SimpleConsumer, SimpleSettings
 from staticfire.protocol.errors import ClientError, NetworkError, StaticfireError, TopicNotFound, UsageError
 from staticfire.simulation.world import SimulatedWorld
+from tests.cases import first_and_slow
 from tests.protocols import BOTH_PROTOCOLS
 from tests.scenarios.consuming import GROUP, NAMESRV, TOPIC, Shop
 from tests.scenarios.receiving import Worker, receive_all, simple
@@ -151,7 +152,7 @@ async def test_of_several_brokers_one_dies_between_receive_and_acknowledgement(
         assert await receive_all(consumer, 1) == []
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first_and_slow(range(3)))
 async def test_members_and_brokers_that_die_lose_nothing(world: SimulatedWorld, shop: Shop, seed: int) -> None:
     workers = [await Worker(shop, f"worker-{number}", work_ms=30).start() for number in range(3)]
     bodies = await shop.send_many(120)

@@ -37,7 +37,7 @@ async def started(world: SimulatedWorld, shop: Shop, random: Random) -> PushCons
     return await world.start("one", consumer)
 
 
-@pytest.mark.parametrize("seed", first_and_slow(range(10), 4))
+@pytest.mark.parametrize("seed", first_and_slow(range(10), 2))
 async def test_each_message_is_heard_once(world: SimulatedWorld, seed: int) -> None:
     random = Random(seed)
     shop = await Shop(world, ClientSettings(protocol=random.choice(["staticfire", "rocketmq"]))).open(brokers=2)

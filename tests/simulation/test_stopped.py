@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from staticfire.cli import main
+from tests.cases import first_and_slow
 from tests.house.source import ROOT
 
 pytestmark = pytest.mark.row("S3")
@@ -48,19 +49,12 @@ def _simulate(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
     return started
 
 
-@pytest.mark.parametrize(
-    ("number", "told"),
-    [
-        (signal.SIGTERM, "simulate: interrupted; so far:\nsimulate: 0 seeds, 0 failed"),
-        (signal.SIGHUP, "simulate: interrupted; so far:\nsimulate: 0 seeds, 0 failed"),
-        (signal.SIGINT, "simulate: interrupted; so far:\nsimulate: 0 seeds, 0 failed"),
-        (signal.SIGKILL, ""),
-    ],
-)
-def test_processes_end_with_the_one_that_has_started_them(number: signal.Signals, told: str, folder: Path) -> None:
+@pytest.mark.parametrize("number", first_and_slow([signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT], 2))
+def test_processes_end_with_the_one_that_has_started_them(number: signal.Signals, folder: Path) -> None:
     with _simulate(folder, "--seeds", "3", "--jobs", "1") as simulating:
         simulating.send_signal(number)
         out, errors = simulating.communicate(timeout=WAIT_S)  # Until nobody has them open any more.
+    told = "" if number == signal.SIGKILL else "simulate: interrupted; so far:\nsimulate: 0 seeds, 0 failed"
     assert out.startswith(told)
     assert "Traceback" not in errors
     assert simulating.returncode == (-number if number == signal.SIGKILL else 128 + number)
