@@ -18,10 +18,10 @@ def test_every_flight_is_handled_or_dead_though_a_desk_is_killed() -> None:
     done = subprocess.run(
         command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=100, check=False
     )
+    assert done.returncode == 0, done.stdout + done.stderr
     last = one_line("\n".join(done.stdout.splitlines()[-1:]))
     wanted = r"demo: sent=5000 consumed=4969 dead=31 lost=0 duplicates=\d+ seconds=[\d.]+"
     assert re.fullmatch(wanted, last), done.stdout + done.stderr
-    assert done.returncode == 0
 
 
 @pytest.mark.parametrize("flights", ["0", "-5"])
