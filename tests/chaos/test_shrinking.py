@@ -1,6 +1,9 @@
 """Fewer faults with which a program still fails, and what repeats it."""
 
+import sys
 from collections.abc import Sequence
+
+import pytest
 
 from staticfire.chaos.broken import Broken
 from staticfire.chaos.injection import InjectedFault
@@ -75,6 +78,15 @@ def test_test_of_a_program_that_does_not_end_by_itself_ends_it_at_the_limit() ->
     compile(source, "test_seed_7.py", "exec")
     assert "program.wait(timeout=1.5)\n    program.kill()" in source
     assert "timeout=120" not in source
+
+
+@pytest.mark.slow
+def test_test_with_brokers_that_take_only_tls_lets_the_program_use_it(pytester: pytest.Pytester) -> None:
+    sends = "import os; from staticfire.client import Message, Producer\n"
+    sends += "with Producer('tills', os.environ['NAMESRV_ADDR']) as till: till.send(Message('orders', b'one'))"
+    program = TriedProgram((sys.executable, "-c", sends), 10, settings={"tls.server.mode": "enforcing"})
+    pytester.makepyfile(as_test(7, [], [BROKEN], program))
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
 
 def test_page_is_one_file_with_the_life_of_the_message() -> None:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from staticfire.chaos.running import LIMIT_S, SETTLE_S
 from staticfire.cli import main
+from staticfire.cli.chaos import chaos
+from staticfire.protocol.durations import parse_duration
 from tests.cli.commands import ROOT, call, command, environment, one_line
 
 pytestmark = pytest.mark.row("S10")
@@ -23,6 +26,12 @@ SENDER = (
     "with Producer('shop', os.environ['NAMESRV_ADDR']) as shop:\n"
     "    shop.send(Message('orders', b'1 book', keys='1'))\n"
 )
+
+
+def test_flags_have_the_defaults_that_commands_leave_out() -> None:
+    default = {flag.name: flag.default for flag in chaos.params}
+    assert parse_duration(default["limit"]) == LIMIT_S * 1_000
+    assert parse_duration(default["settle"]) == SETTLE_S * 1_000
 
 
 @pytest.mark.slow
