@@ -5,8 +5,8 @@
 - `lineage.py`: the file with the identity of the log, its epochs and the broker's role
 - `source.py`: a master's answers to its slaves
 - `waiting_sends.py`: sends that wait for copies
-- `follower.py`: a slave copies the log; `copy_run.py`: one piece after another; `copy_fence.py`: it stops while another
-  one takes over
+- `follower.py`: a slave copies the log; `copy_run.py`: one piece after another; `received_pieces.py`: each is stored
+  when its time has come; `copy_fence.py`: the copy stops while another slave takes over
 - `state_copy.py`: topics, groups and offsets of the master become the slave's; `state_rounds.py`: when
 - `slave_front.py`: what a slave refuses; `enough_replicas.py`: what a synchronous master refuses
 - `awaited_changes.py`: changes of topics, groups and users that wait for copies; `master_fence.py`: a master that hands

@@ -8,10 +8,8 @@ a loss of the master these pieces are gone, like everything else that it had not
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
 
 import msgspec
 
@@ -20,20 +18,19 @@ from staticfire.broker.replication.copy_fence import CopyFence, MasterLost
 from staticfire.broker.replication.copy_run import CopyRun
 from staticfire.broker.replication.epochs import cut, newest
 from staticfire.broker.replication.lineage import Lineage, write_lineage
+from staticfire.broker.replication.received_pieces import ReceivedPieces
 from staticfire.broker.replication.role_change import ChangeRoleOf, RoleChange
 from staticfire.broker.replication.state_copy import StateCopy
 from staticfire.broker.replication.state_rounds import StateRounds
 from staticfire.broker.replication.successor import another_id, members_of
 from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
-from staticfire.broker.store.copied import QueueDiffers, end_of_whole_records
+from staticfire.broker.store.copied import QueueDiffers
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import BrokerAnswer, NetworkError, ProtocolError, StorageError
 from staticfire.protocol.record import peek_record_crc
 from staticfire.protocol.requests.replication import (
-    COPY_BYTES_MAX,
-    PIECE_BYTES_MAX,
     SLAVE,
     CopyAnswer,
     CopyLog,
@@ -43,7 +40,6 @@ from staticfire.protocol.requests.replication import (
     JoinReplication,
 )
 from staticfire.protocol.requests.routes import MASTER_ID
-from staticfire.protocol.times import UptimeMs
 from staticfire.runtime.log import logger
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import Pause
@@ -59,17 +55,6 @@ FIRST_JOINED_MS_MAX = 10_000
 WAIT_MS = 5_000
 # A master that is silent for longer than it may wait is frozen or unreachable.
 TIMEOUT_MS = WAIT_MS + 15_000
-# Pieces that wait for their time. Above it, no further piece is requested.
-LAGGING_BYTES_MAX = 64 * 1024 * 1024
-
-
-class _Piece(NamedTuple):
-    due_ms: UptimeMs
-    position: int
-    data: bytes
-    end: int
-    bytes_max: int
-    """As requested."""
 
 
 class ReplicationFollower:  # house: one loop, its state, and what may interrupt it
@@ -91,13 +76,10 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self._registration = registration
         self._pool = pool
         self.lineage = lineage
-        self._settle = settle
         self._change_role = change_role
-        self._uptime_ms = state.machine.clock.uptime_ms
         self._changed = asyncio.Event()
         self._is_joined_or_refused = asyncio.Event()
-        self._pieces: deque[_Piece] = deque()
-        self._bytes_max = COPY_BYTES_MAX
+        self._pieces = ReceivedPieces(state, settle, state_copy.log_grew)
         self._sent_end = 0
         self._changes_seen = 0
         self.fence = CopyFence(state.machine.clock.uptime_ms, lineage.least_epoch)
@@ -113,7 +95,6 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         self.last_read_ms = 0
         """When the master answered last, in time since 1970; 0: never."""
         self.state_rounds = StateRounds(state, pool, state_copy, self._copied_master)
-        self._log_grew = state_copy.log_grew
         state.on_settings(self._use)
 
     async def copying(self) -> None:
@@ -222,7 +203,7 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         run = CopyRun(lambda answer: self._next_request(answer, joined), TIMEOUT_MS)
         while True:
             await self._wait_while_held()
-            self._store_due()
+            self._pieces.store_due()
             answer = await self._request(address, joined, run, pause)
             if answer is None:
                 continue
@@ -260,15 +241,10 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         """Store what a response contains, now or later. Raises: StorageError, OSError."""
         self._note_end(answer)
         if answer.body and not self._state.settings.replication_hold:
-            self._received(answer.log_position, answer.body)
-        self._store_due()
+            self._sent_end = max(self._sent_end, answer.log_position + len(answer.body))
+            self._pieces.add(answer.log_position, answer.body)
+        self._pieces.store_due()
         self.is_whole = self.is_whole or self._store.max_position >= self.master_end
-
-    def _received(self, position: int, data: bytes) -> None:
-        self._sent_end = max(self._sent_end, position + len(data))
-        lag_ms = self._state.settings.replication_lag_ms
-        end = end_of_whole_records(position, data) if lag_ms else position + len(data)
-        self._pieces.append(_Piece(UptimeMs(self._uptime_ms() + lag_ms), position, data, end, self._bytes_max))
 
     async def _join(self, address: str) -> Joined:
         settings, store = self._state.settings, self._store
@@ -334,8 +310,8 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         """Request what follows the stored and the waiting pieces; return None if these must be stored first."""
         wait_ms = WAIT_MS
         if self._pieces:
-            wait_ms = min(wait_ms, max(0, self._pieces[0].due_ms - self._uptime_ms()))
-            if sum(len(piece.data) for piece in self._pieces) > LAGGING_BYTES_MAX:
+            wait_ms = min(wait_ms, self._pieces.due_in_ms)
+            if self._pieces.is_full:
                 await pause(wait_ms)
                 return None
 
@@ -356,40 +332,9 @@ class ReplicationFollower:  # house: one loop, its state, and what may interrupt
         # slave that confirms more than it was sent.
         stored = min(self._store.max_position, self._sent_end)
         return CopyLog(
-            self._state.settings.broker_id, newest(joined.epochs), self._end_of_received(), stored,
-            self._bytes_max, wait_ms, joined.deletions, self._changes_seen,
+            self._state.settings.broker_id, newest(joined.epochs), self._pieces.end, stored,
+            self._pieces.bytes_max, wait_ms, joined.deletions, self._changes_seen,
         )  # fmt: skip
-
-    def _end_of_received(self) -> int:
-        if not self._pieces:
-            return self._store.max_position
-        return self._pieces[-1].end
-
-    def _store_due(self) -> None:
-        """Store the pieces whose time has come. Raises: StorageError, OSError."""
-        uptime_ms, is_lagging = self._uptime_ms(), self._state.settings.replication_lag_ms > 0
-        while self._pieces and (not is_lagging or self._pieces[0].due_ms <= uptime_ms):
-            piece = self._pieces.popleft()
-            if piece.position == self._store.max_position:
-                self._add(piece)
-            else:
-                self._pieces.clear()  # The piece before it ended within a record: this one is requested again.
-
-    def _add(self, piece: _Piece) -> None:
-        copy = self._store.copy_of_log()
-        end = copy.add(piece.position, piece.data)
-        self._settle()
-        self._log_grew()
-        if end == piece.position:
-            if len(piece.data) < piece.bytes_max or piece.bytes_max >= PIECE_BYTES_MAX:
-                # There is nothing more in this segment, or no record is as large: the master's disk is damaged, say.
-                self._bytes_max = COPY_BYTES_MAX
-                raise StorageError(f"the master's log has no whole record at position {end}: it is damaged")
-            self._bytes_max = min(max(self._bytes_max, 2 * piece.bytes_max), PIECE_BYTES_MAX)
-            return
-        self._bytes_max = COPY_BYTES_MAX
-        if self._store.max_position != end:
-            raise self._store.failure or StorageError("a piece of the log could not be stored")
 
 
 def _foreign_deletions(own: dict[str, int], masters: dict[str, int], min_position: int) -> list[str]:

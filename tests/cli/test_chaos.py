@@ -29,7 +29,7 @@ SENDER = (
 
 
 def test_flags_have_the_defaults_that_commands_leave_out() -> None:
-    default = {flag.name: flag.default for flag in chaos.params}
+    default = {flag.name: str(flag.default) for flag in chaos.params}
     assert parse_duration(default["limit"]) == LIMIT_S * 1_000
     assert parse_duration(default["settle"]) == SETTLE_S * 1_000
 
