@@ -59,6 +59,8 @@ traceTopicEnable=true
 enablePropertyFilter=true
 recallMessageEnable=true
 mappedFileSizeCommitLog=268435456
+# Otherwise a broker on a busy machine refuses sends that have waited for 200 ms.
+waitTimeMillsInSendQueue=10000
 CONF
   [ -n "${BROKER_CONF:-}" ] && cat "$BROKER_CONF" >> "$dir/conf/broker.conf"
   printf 'listenPort=%s\n' "$namesrv_port" > "$dir/conf/namesrv.conf"
