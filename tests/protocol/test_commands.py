@@ -24,7 +24,7 @@ CODECS = [codec_for(NATIVE), codec_for(JSON), codec_for(ROCKETMQ)]
 BINARY_CODE_MAX = 32_767
 NAMES = {NATIVE: "msgpack", JSON: "json", ROCKETMQ: "rocketmq"}
 MUTATED_BYTES_MAX = 2_000
-few_examples = settings(max_examples=5)
+few_examples = settings(max_examples=2)
 # Of each of many commands. `make test-fuzz` reads 200,000 spoilt frames of each codec.
 DECLARATIONS = sorted(REQUESTS.values(), key=lambda declaration: declaration.code)
 each_declaration = pytest.mark.parametrize("declaration", DECLARATIONS, ids=lambda declaration: declaration.name)
