@@ -140,7 +140,7 @@ test: $(READY) $(FLIGHTS_DATA) ## the tests of the program, each behaviour at le
 	  -m 'not foreign and not spark and not slow' $(ARGS)
 
 .PHONY: test-slow
-test-slow: $(READY) $(FLIGHTS_DATA) ## the further cases of tests that take seconds each: seeds, faults, files
+test-slow: $(READY) $(FLIGHTS_DATA) ## further cases of the same behaviours: the other protocol, seeds, faults, files
 	$(BIN)/pytest -q -n 1 -m 'slow and not foreign and not spark' $(ARGS)
 
 .PHONY: test-docs
