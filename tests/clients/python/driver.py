@@ -38,6 +38,7 @@ def send_sync(shared: Any) -> str:
 
 
 def send_async(shared: Any) -> str:
+    shared.send_sync(message("async", 20))  # While a thread connects, the native code may give up sends of others.
     results: list[Any] = []
     for number in range(20):
         shared.send_async(message("async", number), results.append, results.append)
