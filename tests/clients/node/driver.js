@@ -181,7 +181,7 @@ async function delay() {
     await producer.send(delayed);
     await listener.await(2);
     assert.equal(listener.received[1].topic, 'delayed');
-    return inWindow('level 2', listener.received[1].at - sent, 4_900, 6_500);
+    return inWindow('level 2', listener.received[1].at - sent, 4_900, 12_000);
   });
 }
 
