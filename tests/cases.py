@@ -6,7 +6,7 @@ import pytest
 
 
 def first_and_slow(values: Iterable[object], count: int = 1) -> list[object]:
-    """Return the cases of a parametrized test, each of them expensive: all but the first `count` are slow."""
+    """Return the cases of a parametrized test: all but the first `count` are slow."""
     cases = list(values)
     return [*cases[:count], *(pytest.param(value, marks=pytest.mark.slow) for value in cases[count:])]
 
