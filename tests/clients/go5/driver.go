@@ -215,7 +215,7 @@ func recall() string {
 	var handles []string
 	for number := 0; number < 2; number++ {
 		each := message("recall", number)
-		each.SetDelayTimestamp(time.Now().Add(6 * time.Second))
+		each.SetDelayTimestamp(time.Now().Add(15 * time.Second))
 		handles = append(handles, sent(each).RecallHandle)
 	}
 	_, err := producer.Recall(context.Background(), "recall", handles[0])

@@ -206,7 +206,7 @@ public final class Driver {
     static String recall() throws Exception {
         List<String> handles = new ArrayList<>();
         for (int number = 0; number < 2; number++) {
-            Message delayed = message("recall", number).setDeliveryTimestamp(System.currentTimeMillis() + 6000).build();
+            Message delayed = message("recall", number).setDeliveryTimestamp(System.currentTimeMillis() + 15_000).build();
             handles.add(producer.send(delayed).getRecallHandle());
         }
         producer.recallMessage("recall", handles.get(0));

@@ -154,7 +154,7 @@ async function delay() {
 async function recall() {
   const handles = [];
   for (const number of [ 0, 1 ]) {
-    const deliveryTimestamp = new Date(Date.now() + 6_000);
+    const deliveryTimestamp = new Date(Date.now() + 15_000);
     handles.push((await producer.send({ ...message('recall', number), deliveryTimestamp })).recallHandle);
   }
   await producer.recallMessage('recall', handles[0]);

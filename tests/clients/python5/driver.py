@@ -190,7 +190,7 @@ def recall(producer: Any) -> str:
     receipts = []
     for number in range(2):
         delayed = message("recall", number)
-        delayed.delivery_timestamp = int(time.time()) + 6
+        delayed.delivery_timestamp = int(time.time()) + 15
         receipts.append(producer.send(delayed))
     producer.recall_message("recall", receipts[0].recall_handle)
     with Simple("recall") as consumer:
