@@ -11,7 +11,7 @@ import pytest
 from staticfire import Message, Producer, ProducerSettings, PushConsumer, PushSettings
 
 @pytest.mark.rocketmq({marker})
-def test_billing(rocketmq):
+def test_billing(rocketmq, request):
     done, lock = [], threading.Lock()
     billing = PushConsumer("billing", rocketmq.namesrv, PushSettings(client=rocketmq.client_settings))
     billing.subscribe("orders")
@@ -30,13 +30,16 @@ def test_billing(rocketmq):
                 shop.send(Message("orders", b"1 book", keys=f"order-{{number}}"))
             rocketmq.wait_for(lambda: len(set(done)) == 6)
             rocketmq.wait_consumed("orders", "billing")
+            if {waits_for_member} and "seed" in request.node.name:
+                rocketmq.wait_for(lambda: rocketmq.cluster.journal("left", group="billing"))
 """
 MARKER = 'chaos="mild", seeds=2, only="duplicate", each="orders -> invoices by key"'
 
 
-def run(pytester: pytest.Pytester, marker: str, is_right: bool) -> pytest.RunResult:
-    pytester.makepyfile(TEST.format(marker=marker, is_right=is_right))
-    return pytester.runpytest_inprocess("-p", "no:cacheprovider", "-o", "filterwarnings=default")
+def run(pytester: pytest.Pytester, marker: str, is_right: bool, waits_for_member: bool = False) -> pytest.RunResult:
+    """`waits_for_member`: the test ends when the member of fault `rebalance` has come and gone, however late."""
+    pytester.makepyfile(TEST.format(marker=marker, is_right=is_right, waits_for_member=waits_for_member))
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-o", "filterwarnings=default")
 
 
 @pytest.mark.slow
@@ -55,7 +58,7 @@ def test_right_test_passes_for_each_seed(pytester: pytest.Pytester) -> None:
 @pytest.mark.parametrize("more", ['users={"admin": "secret"}', 'settings={"tls.server.mode": "enforcing"}'])
 def test_brokers_that_check_signatures_or_speak_only_tls(pytester: pytest.Pytester, more: str) -> None:
     marker = f'chaos="mild", seeds=1, only="rebalance", each="orders -> invoices by key", {more}'
-    run(pytester, marker, is_right=True).assert_outcomes(passed=2)
+    run(pytester, marker, is_right=True, waits_for_member=True).assert_outcomes(passed=2)
 
 
 @pytest.mark.parametrize(
