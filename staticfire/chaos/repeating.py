@@ -11,7 +11,7 @@ from staticfire.chaos.planned_fault import CLIENT, MEMBER, PlannedFault
 if TYPE_CHECKING:
     from staticfire.chaos.running import TriedProgram
 
-_TLS = '    environment["STATICFIRE_TLS_ENABLE"] = "true" if rocketmq.client_settings.tls else "false"'
+_TLS = ["    if rocketmq.client_settings.tls:", '        environment["STATICFIRE_TLS_ENABLE"] = "true"']
 
 
 def as_command(flags: Sequence[str], seed: int, faults: Sequence[PlannedFault], command: Sequence[str]) -> str:
@@ -41,7 +41,7 @@ def as_test(
     body = [
         '    environment = {**os.environ, "NAMESRV_ADDR": cluster.namesrv}',
         *(['    environment["ROCKETMQ_ENDPOINT"] = cluster.grpc_endpoint'] if program.topics else []),
-        *([_TLS] if "tls.server.mode" in dict(program.settings) else []),
+        *(_TLS if "tls.server.mode" in program.settings else []),
         *(f"    subprocess.run({json.dumps(one.command)}, env=environment, check=True)" for one in program.topics),
         *rules,
         f"    program = subprocess.Popen({json.dumps(list(program.command))}, env=environment)",

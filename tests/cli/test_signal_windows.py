@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases import first_and_slow
+from tests.cases import first_and_slow, slow
 from tests.cli.commands import FREE_PORTS, ROOT, TIMEOUT_S, environment
 
 Step = tuple[str, str]
@@ -77,7 +77,7 @@ def test_signal_before_the_command_is_there_ends_run_with_its_number(step: Step,
     ("step", "number"),
     [
         *((BESIDE_THE_COMMAND[0], number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)),
-        *(pytest.param(step, signal.SIGTERM, marks=pytest.mark.slow) for step in BESIDE_THE_COMMAND[1:]),
+        *(slow(step, signal.SIGTERM) for step in BESIDE_THE_COMMAND[1:]),
     ],
 )
 def test_signal_beside_the_command_is_the_commands(step: Step, number: signal.Signals, tmp_path: Path) -> None:

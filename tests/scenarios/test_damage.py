@@ -13,6 +13,7 @@ from staticfire.broker.store.queue_files import ENTRY, ENTRY_BYTES
 from staticfire.protocol.requests.pull import FLAG_SUBSCRIPTION, PullMessage
 from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.simulation.world.world import SimulatedWorld
+from tests.cases import slow
 from tests.scenarios.broker_stand import NAME, BrokerStand, ask_as_an_old_client
 
 
@@ -159,10 +160,7 @@ async def test_a_reset_by_time_passes_no_whole_message_when_the_tail_is_damaged(
 
 
 @pytest.mark.row("F4")
-@pytest.mark.parametrize(
-    ("at_once", "tags"),
-    [(1, "*"), (32, "paid"), *(pytest.param(*case, marks=pytest.mark.slow) for case in [(3, "paid"), (32, "*")])],
-)
+@pytest.mark.parametrize(("at_once", "tags"), [(1, "*"), (32, "paid"), slow(3, "paid"), slow(32, "*")])
 async def test_an_entry_that_points_at_another_record_of_its_queue_hands_out_no_other_message(
     stand: BrokerStand, at_once: int, tags: str
 ) -> None:

@@ -16,6 +16,7 @@ from staticfire.client import (
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.errors import ClientError, NoPermission
 from staticfire.simulation.world import SimulatedWorld
+from tests.cases import slow
 from tests.protocols import BOTH_PROTOCOLS, NATIVE, ROCKETMQ
 from tests.scenarios.consuming import GROUP, TOPIC, Heard, Reaction, Shop, failing, forever, later, taking
 from tests.scenarios.receiving import receive_all, simple
@@ -175,9 +176,7 @@ async def test_a_listener_that_takes_longer_than_the_invisible_time(world: Simul
     assert len(shop.bodies) == 3
 
 
-@pytest.mark.parametrize(
-    ("world", "shop"), [(0, NATIVE), pytest.param(1, ROCKETMQ, marks=pytest.mark.slow)], indirect=True, ids=["0", "1"]
-)
+@pytest.mark.parametrize(("world", "shop"), [(0, NATIVE), slow(1, ROCKETMQ)], indirect=True, ids=["0", "1"])
 async def test_whatever_dies_every_message_is_consumed_in_the_end(world: SimulatedWorld, shop: Shop) -> None:
     await popped_by_brokers(shop)
     for who in ("one", "two"):

@@ -239,20 +239,19 @@ public final class Driver {
         try (Listening consumer = new Listening(namesrv, "timers-readers", "timers", "*", "a")) {
             consumer.start();
             consumer.await(1);
-            // Each is timed from its own send: on a busy machine, a send may take a second.
-            long first = System.currentTimeMillis();
-            producer.send(timed("timers", 3, "TIMER_DELIVER_MS", first + 3_500));
-            long second = System.currentTimeMillis();
-            producer.send(timed("timers", 2, "TIMER_DELAY_MS", 2_750));
-            long third = System.currentTimeMillis();
+            // Far enough from each other that a send of a busy machine doesn't change their order.
+            long sent = System.currentTimeMillis();
+            producer.send(timed("timers", 3, "TIMER_DELIVER_MS", sent + 13_500));
+            producer.send(timed("timers", 2, "TIMER_DELAY_MS", 7_750));
             producer.send(timed("timers", 1, "TIMER_DELAY_SEC", 2));
             consumer.await(4);
             consumer.sameNumbers(4);
             List<Integer> order = consumer.received().stream().map(Driver::number).collect(Collectors.toList());
-            check(consumer.received().get(order.indexOf(1)).getTopic().equals("timers"), "topic");
-            window("TIMER_DELAY_MS", consumer.times.get(order.indexOf(2)) - second, 2_750, 10_000);
-            window("TIMER_DELIVER_MS", consumer.times.get(order.indexOf(3)) - first, 3_500, 10_000);
-            return window("TIMER_DELAY_SEC", consumer.times.get(order.indexOf(1)) - third, 2_000, 10_000);
+            same(Arrays.asList(0, 1, 2, 3), order, "order");
+            check(consumer.received().get(1).getTopic().equals("timers"), "topic");
+            window("TIMER_DELAY_MS", consumer.times.get(2) - sent, 7_750, 15_000);
+            window("TIMER_DELIVER_MS", consumer.times.get(3) - sent, 13_500, 20_000);
+            return window("TIMER_DELAY_SEC", consumer.times.get(1) - sent, 2_000, 10_000);
         }
     }
 
