@@ -50,20 +50,25 @@ class CollectionPaused:
     """Import in a user's process without garbage collection, because all imported objects are kept anyway.
 
     Afterwards they are in the oldest generation, where the collector rarely looks; otherwise it would look at all of
-    them as soon as it is enabled. A program that has paused it, or has frozen objects, is left alone.
+    them as soon as it is enabled. A program that has paused it, or has frozen objects, is left alone. Where everything
+    was imported before, no object is moved: the program's own, which may be garbage soon, would be moved, too.
     """
 
     def __enter__(self) -> None:
         import gc
+        import sys
 
         self._pauses = gc.isenabled()
         gc.disable()
+        self._modules = len(sys.modules)
 
     def __exit__(self, *_: object) -> None:
         import gc
+        import sys
 
         if self._pauses:
-            if not gc.get_freeze_count():
+            # The frozen objects are counted one by one, so they are counted only then.
+            if len(sys.modules) > self._modules and not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()  # All objects are in the oldest generation then.
             gc.enable()

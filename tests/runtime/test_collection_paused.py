@@ -24,6 +24,7 @@ def test_what_was_made_meanwhile_is_in_the_oldest_generation() -> None:
         gc.set_threshold(1_000_000)  # No collection of its own.
         with CollectionPaused():
             assert not gc.isenabled()
+            import statistics
             made = [[] for _ in range(10_000)]
         assert gc.isenabled()
         assert gc.get_freeze_count() == 0
@@ -31,6 +32,18 @@ def test_what_was_made_meanwhile_is_in_the_oldest_generation() -> None:
         made[0].append(made)  # It is still looked at: a cycle that nothing refers to is collected.
         del made
         assert gc.collect() > 0
+    """)
+
+
+def test_nothing_is_moved_where_everything_was_imported_before() -> None:
+    run("""
+        import statistics
+        gc.set_threshold(1_000_000)
+        young = []
+        with CollectionPaused():
+            import statistics
+        assert gc.isenabled()
+        assert not any(one is young for one in gc.get_objects(generation=2))
     """)
 
 
@@ -48,6 +61,6 @@ def test_what_a_program_has_frozen_stays_frozen() -> None:
         kept = []
         gc.freeze()
         with CollectionPaused():
-            pass
+            import statistics
         assert not any(one is kept for one in gc.get_objects())  # Frozen objects aren't among them.
     """)
