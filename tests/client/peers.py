@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from staticfire.client.cluster.settings import ClientSettings, ProducerSettings
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, Records, refusal
@@ -272,3 +274,7 @@ async def fake_cluster(world: SimulatedWorld, brokers: int = 1, topic: str | Non
 def rocketmq(**settings: Any) -> ProducerSettings:
     """Return settings for Apache RocketMQ's protocol."""
     return ProducerSettings(client=ClientSettings(protocol="rocketmq"), **settings)
+
+
+BOTH_PROTOCOLS = pytest.mark.parametrize("settings", [ProducerSettings(), rocketmq()], ids=["staticfire", "rocketmq"])
+"""Run a test of a producer in each protocol."""

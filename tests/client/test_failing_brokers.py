@@ -9,9 +9,7 @@ from staticfire.client.produce.send_result import SendResult
 from staticfire.protocol.codes import VERSION
 from staticfire.protocol.errors import AnswerTimeout, ClientError, ConnectFailed, NetworkError, UsageError
 from staticfire.simulation.world import SimulatedWorld
-from tests.client.peers import NAMESRV, NAMESRV_PORT, FakeBroker, FakeNameserver, fake_cluster, rocketmq
-
-BOTH_PROTOCOLS = pytest.mark.parametrize("settings", [ProducerSettings(), rocketmq()], ids=["staticfire", "rocketmq"])
+from tests.client.peers import BOTH_PROTOCOLS, NAMESRV, NAMESRV_PORT, FakeBroker, FakeNameserver, fake_cluster
 
 
 @BOTH_PROTOCOLS

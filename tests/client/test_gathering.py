@@ -8,7 +8,7 @@ from staticfire.client import Message, Producer, ProducerSettings
 from staticfire.client.produce.backpressure import Backpressure
 from staticfire.protocol.errors import AnswerTimeout, ClientError, UsageError
 from staticfire.simulation.world import SimulatedWorld
-from tests.client.peers import NAMESRV, fake_cluster, rocketmq
+from tests.client.peers import BOTH_PROTOCOLS, NAMESRV, fake_cluster, rocketmq
 
 
 def numbered(count: int, size: int = 0) -> list[Message]:
@@ -106,7 +106,7 @@ async def test_rocketmqs_brokers_get_a_request_for_each_message(world: Simulated
     assert cluster.bodies == [message.body for message in numbered(50)]
 
 
-@pytest.mark.parametrize("settings", [ProducerSettings(), rocketmq()], ids=["staticfire", "rocketmq"])
+@BOTH_PROTOCOLS
 async def test_requests_of_a_moment_share_one_write(world: SimulatedWorld, settings: ProducerSettings) -> None:
     cluster = await fake_cluster(world)
     async with Producer("shop", NAMESRV, settings, cluster.machine) as producer:

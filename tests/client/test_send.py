@@ -14,9 +14,7 @@ from staticfire.protocol.compression import expand
 from staticfire.protocol.errors import BrokerAnswer, ClientError, MessageIllegal, NetworkError, TopicNotFound
 from staticfire.protocol.properties import parse_properties
 from staticfire.simulation.world import SimulatedWorld
-from tests.client.peers import NAMESRV, fake_cluster, rocketmq
-
-BOTH_PROTOCOLS = pytest.mark.parametrize("settings", [ProducerSettings(), rocketmq()], ids=["staticfire", "rocketmq"])
+from tests.client.peers import BOTH_PROTOCOLS, NAMESRV, fake_cluster
 
 
 @BOTH_PROTOCOLS
