@@ -27,6 +27,8 @@ POLL_MS = 100
 # A master that restarts, or hands over to a slave, has no route for less than this.
 GONE_MS = 200
 SILENT_MS = 10_000
+# A reason that changes is logged after this at the earliest: one that alternates with another would fill the log.
+REPORT_MS = 10_000
 
 
 class _Set:
@@ -66,8 +68,9 @@ class FailoverWatch:
         self._uptime_ms = uptime_ms
         self._pause = pause
         self._sets: dict[str, _Set] = {}
-        self._reasons: dict[str, str] = {}
-        """Why no slave of a broker takes over, as last logged; of no broker: why it isn't known which there are."""
+        self._reasons: dict[str, tuple[str, UptimeMs]] = {}
+        """Why no slave of a broker takes over, and when that was logged; of no broker: why it isn't known which there
+        are."""
 
     async def loop(self) -> None:
         """Let a slave take over whenever a master is gone."""
@@ -89,8 +92,10 @@ class FailoverWatch:
                 self._report(name, str(error))
 
     def _report(self, broker: str, reason: str) -> None:
-        if self._reasons.get(broker) != reason:
-            self._reasons[broker] = reason
+        logged, logged_at = self._reasons.get(broker, ("", None))
+        now = self._uptime_ms()
+        if logged != reason and (logged_at is None or now - logged_at >= REPORT_MS):
+            self._reasons[broker] = reason, now
             log.warning("failover_not_possible", broker=broker, reason=reason)
 
     async def _look_at(self, name: str, members: list[Replica]) -> None:
@@ -118,7 +123,9 @@ class FailoverWatch:
         if not any(one.state is not None and one.state.set_id for one in slaves):
             known.gone_since = None
             if known.master:
-                words = f"none that answers has ever copied its master at {known.master}"
+                words = "none answers"
+                if slaves:
+                    words = f"none that answers has ever copied its master at {known.master}"
                 raise ClientError(
                     f"no slave of {members[0].broker_name} takes over: {words}; start that again, or the other slaves"
                 )

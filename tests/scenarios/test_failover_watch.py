@@ -104,6 +104,25 @@ async def test_it_is_told_that_no_slave_has_ever_copied_its_master(
     await pair.close()
 
 
+async def test_reasons_that_alternate_dont_fill_the_log(world: SimulatedWorld, logged: list[LogLine]) -> None:
+    """A slave that answers only now and then, and may not take over: every few seconds, the reason is another one."""
+    trio = await ReplicaSet(world, broker_role="SYNC_MASTER", in_sync_replicas=2).open(slaves=2)
+    async with trio.watched():
+        await world.run_for(seconds=2)
+        world.kill(MASTER)
+        world.kill(SECOND)
+        for _ in range(30):
+            await world.run_for(seconds=3)
+            world.freeze(SLAVE)
+            await world.run_for(seconds=3)
+            world.thaw(SLAVE)
+        told = [str(line.fields["reason"]) for line in logged if line.event == "failover_not_possible"]
+        assert any("none answers; start" in reason for reason in told)
+        assert any("1 of its slaves answer and had everything, and 2 must" in reason for reason in told)
+        assert len(told) <= 180 / 10 + 1
+    await trio.close()
+
+
 async def test_it_leaves_a_failover_by_a_person_alone(pair: ReplicaSet, world: SimulatedWorld) -> None:
     for _ in range(3):
         await pair.failover()
