@@ -18,6 +18,7 @@ from staticfire.chaos.injection import FaultInjection
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID
 from staticfire.chaos.planned_fault import PlannedFault
+from staticfire.chaos.settling import Settling
 from staticfire.chaos.stored import StoredMessages, read_left, read_stored
 from staticfire.chaos.topics import WantedTopic, create_topics
 from staticfire.chaos.usage import is_plain
@@ -172,14 +173,10 @@ class ProgramRun:
 
         Return earlier if nothing was consumed during the settling time.
         """
-        least = None
-        until_ms = 0.0
+        settling = Settling(self._program.settle_s * 1_000)
         while True:
             left = await self._left()
-            total, now_ms = sum(left.values()), self._clock.uptime_ms()
-            if least is None or total < least:
-                least, until_ms = total, now_ms + self._program.settle_s * 1_000
-            if not total or self._stop.is_set() or now_ms >= until_ms:
+            if settling.is_over(sum(left.values()), self._clock.uptime_ms()) or self._stop.is_set():
                 return left
             await pause_between_looks(SETTLE_LOOK_MS)
 

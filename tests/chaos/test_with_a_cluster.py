@@ -62,8 +62,9 @@ async def test_commit_that_was_lost_leaves_nothing() -> None:
         assert [await left(claimed) for claimed in (0, 1, 3)] == [3, 2, 0]
 
 
-async def test_group_whose_listener_hangs_from_the_start_has_left_its_messages() -> None:
-    """Its client commits 0 again and again. The program here doesn't end, and gets no time to consume."""
+@pytest.mark.parametrize(("settle_s", "left"), [(0, 1), (60, 0)])
+async def test_a_group_may_consume_until_the_settling_time_is_over(settle_s: float, left: int) -> None:
+    """At the limit, its message is delivered and not committed yet. The program here doesn't end."""
     async with (
         Cluster() as cluster,
         Producer("shop", cluster.namesrv) as shop,
@@ -74,10 +75,16 @@ async def test_group_whose_listener_hangs_from_the_start_has_left_its_messages()
         sent = await shop.send(Message("orders", b"1 book"))
         await billing.pull(sent.queue, 0)
         await billing.commit(sent.queue, 0)
-        program = TriedProgram(("tail", "-f", "/dev/null"), limit_s=0, settle_s=0)
+        program = TriedProgram(("tail", "-f", "/dev/null"), limit_s=0, settle_s=settle_s)
         tails = JournalTails(pool, cluster.addresses)
-        run = ProgramRun(program, cluster, ClientSettings(), tails, [], asyncio.Event())
-        assert (await run.evidence()).open_at_limit == {("billing", "orders"): 1}
+        run = asyncio.create_task(ProgramRun(program, cluster, ClientSettings(), tails, [], asyncio.Event()).evidence())
+        if settle_s:
+            looked = len(await cluster.requests("QUERY_CONSUMER_OFFSET"))
+            async with asyncio.timeout(60):
+                while len(await cluster.requests("QUERY_CONSUMER_OFFSET")) == looked:  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+            await billing.commit(sent.queue, 1)
+        assert (await run).open_at_limit == {("billing", "orders"): left}
 
 
 async def test_member_joins_as_the_others_and_leaves() -> None:

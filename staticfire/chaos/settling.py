@@ -1,0 +1,16 @@
+"""When a program that doesn't end has had its time to consume what is left."""
+
+
+class Settling:
+    """The settling time of one run. It begins anew whenever less is left than before."""
+
+    def __init__(self, settle_ms: float) -> None:
+        self._settle_ms = settle_ms
+        self._least: int | None = None
+        self._until_ms = 0.0
+
+    def is_over(self, left: int, now_ms: float) -> bool:
+        """Return whether to wait no longer: nothing is left, or not less than one settling time ago."""
+        if self._least is None or left < self._least:
+            self._least, self._until_ms = left, now_ms + self._settle_ms
+        return not left or now_ms >= self._until_ms
