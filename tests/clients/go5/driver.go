@@ -49,7 +49,8 @@ func main() {
 	ask(words{"groups": words{"g-fifo": words{"consume_message_orderly": true}, "g-dead-letter": words{"retry_max_times": 1}}})
 	checker := &rmq.TransactionChecker{Check: func(*rmq.MessageView) rmq.TransactionResolution { return rmq.COMMIT }}
 	var err error
-	producer, err = rmq.NewProducer(config(""), rmq.WithTopics(all...), rmq.WithTransactionChecker(checker))
+	producer, err = rmq.NewProducer(config(""), rmq.WithTopics(all...), rmq.WithTransactionChecker(checker),
+		rmq.WithClientFunc(patient))
 	must(err)
 	must(producer.Start())
 	behaviours := map[string]func() string{
@@ -291,7 +292,8 @@ func simple(topic string, expression *rmq.FilterExpression, group string) simple
 		group = "g-" + topic
 	}
 	consumer, err := rmq.NewSimpleConsumer(config(group), rmq.WithSimpleAwaitDuration(5*time.Second),
-		rmq.WithSimpleSubscriptionExpressions(map[string]*rmq.FilterExpression{topic: expression}))
+		rmq.WithSimpleSubscriptionExpressions(map[string]*rmq.FilterExpression{topic: expression}),
+		rmq.WithClientFuncForSimpleConsumer(patient))
 	must(err)
 	must(consumer.Start())
 	return simpleConsumer{consumer}
@@ -363,6 +365,11 @@ func config(group string) *rmq.Config {
 		AccessKey: os.Getenv("ROCKETMQ_ACCESS_KEY"), AccessSecret: os.Getenv("ROCKETMQ_SECRET_KEY"),
 	}
 	return &rmq.Config{Endpoint: endpoint, ConsumerGroup: group, Credentials: keys}
+}
+
+// patient makes a client that waits longer than 3 s for its first route: a busy machine needs that, and time isn't tested.
+func patient(config *rmq.Config, options ...rmq.ClientOption) (rmq.Client, error) {
+	return rmq.NewClient(config, append(options, rmq.WithQueryRouteTimeout(patience))...)
 }
 
 func message(topic string, number int) *rmq.Message {
