@@ -13,6 +13,9 @@ import org.apache.rocketmq.remoting.RPCHook;
 
 /** Sends one message and consumes it, with the keys and TLS of the environment; access.py says how it reports. */
 public final class Access {
+    /** The client's 3 s are too short for a first connection on a busy machine, and time isn't tested here. */
+    private static final int ANSWER_MS = 10_000;
+
     public static void main(String[] arguments) throws Exception {
         String namesrv = arguments[0], topic = arguments[1], group = arguments[2];
         String key = System.getenv("ROCKETMQ_ACCESS_KEY");
@@ -23,7 +26,8 @@ public final class Access {
         producer.setNamesrvAddr(namesrv);
         producer.setInstanceName(group + "-p");
         producer.setUseTLS(tls);
-        producer.setSendMsgTimeout(10_000);
+        producer.setSendMsgTimeout(ANSWER_MS);
+        producer.setMqClientApiTimeout(ANSWER_MS);
         try {
             producer.start();
             Said.say("sent", true, producer.send(new Message(topic, "body".getBytes())).getSendStatus().toString());
@@ -35,6 +39,7 @@ public final class Access {
         consumer.setNamesrvAddr(namesrv);
         consumer.setInstanceName(group + "-c");
         consumer.setUseTLS(tls);
+        consumer.setMqClientApiTimeout(ANSWER_MS);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {

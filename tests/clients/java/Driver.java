@@ -26,6 +26,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 
+import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
@@ -65,6 +66,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  */
 public final class Driver {
     private static final long PATIENCE_MS = 40_000;
+    /** The client's 3 s are too short for a first connection on a busy machine, and time isn't tested here. */
+    private static final int ANSWER_MS = 10_000;
     private static final long QUIET_MS = 1_500; // How long nothing more may arrive after everything did.
 
     private final String namesrv;
@@ -278,10 +281,10 @@ public final class Driver {
 
     private String trace() throws Exception {
         DefaultMQProducer traced = new DefaultMQProducer("traced-producers", true, null);
-        named(traced::setNamesrvAddr, traced::setInstanceName, namesrv, "traced-producers");
+        named(traced, namesrv, "traced-producers");
         traced.start();
         DefaultMQPushConsumer reading = new DefaultMQPushConsumer("traced-readers", true, null);
-        named(reading::setNamesrvAddr, reading::setInstanceName, namesrv, "traced-readers");
+        named(reading, namesrv, "traced-readers");
         reading.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         reading.subscribe("traced", "*");
         reading.registerMessageListener(
@@ -334,7 +337,7 @@ public final class Driver {
     private String transactions() throws Exception {
         Set<String> asked = Collections.synchronizedSet(new TreeSet<>());
         TransactionMQProducer transacting = new TransactionMQProducer("transacting-producers");
-        named(transacting::setNamesrvAddr, transacting::setInstanceName, namesrv, "transacting");
+        named(transacting, namesrv, "transacting");
         transacting.setTransactionListener(new TransactionListener() {
             @Override
             public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
@@ -387,7 +390,7 @@ public final class Driver {
     /** By callback: in 5.3 a request that waits gives up as soon as its send is answered. */
     private String requestReply() throws Exception {
         DefaultMQPushConsumer answering = new DefaultMQPushConsumer("rpc-servers");
-        named(answering::setNamesrvAddr, answering::setInstanceName, namesrv, "rpc");
+        named(answering, namesrv, "rpc");
         answering.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         answering.subscribe("rpc", "*");
         answering.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
@@ -465,7 +468,7 @@ public final class Driver {
         String topic = "created-unasked";
         same(SendStatus.SEND_OK, producer.send(message(topic, 1)).getSendStatus(), "status");
         DefaultMQPullConsumer consumer = new DefaultMQPullConsumer("auto-create-readers");
-        named(consumer::setNamesrvAddr, consumer::setInstanceName, namesrv, "auto-create");
+        named(consumer, namesrv, "auto-create");
         consumer.start();
         try {
             int queues = consumer.fetchSubscribeMessageQueues(topic).size();
@@ -722,7 +725,7 @@ public final class Driver {
             producer.send(message("pulled", number), Driver::inTurn, number);
         }
         DefaultMQPullConsumer consumer = new DefaultMQPullConsumer("pulled-readers");
-        named(consumer::setNamesrvAddr, consumer::setInstanceName, namesrv, "pull");
+        named(consumer, namesrv, "pull");
         consumer.start();
         try {
             Set<Integer> numbers = new HashSet<>();
@@ -795,7 +798,7 @@ public final class Driver {
         }
         Collection<MessageQueue> queues;
         DefaultLitePullConsumer subscribed = new DefaultLitePullConsumer("lite-readers");
-        named(subscribed::setNamesrvAddr, subscribed::setInstanceName, namesrv, "lite");
+        named(subscribed, namesrv, "lite");
         subscribed.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         subscribed.subscribe("lite", "*");
         subscribed.start();
@@ -808,7 +811,7 @@ public final class Driver {
             subscribed.shutdown();
         }
         DefaultLitePullConsumer assigned = new DefaultLitePullConsumer("lite-assigned-readers");
-        named(assigned::setNamesrvAddr, assigned::setInstanceName, namesrv, "lite-assigned");
+        named(assigned, namesrv, "lite-assigned");
         assigned.setAutoCommit(false);
         // A seek is only safe while its queue has never been pulled: the client itself (4.9 and 5.3) races with a pull
         // under way. Its answer may still be kept after the seek, and the queue's messages come twice; a pull about to
@@ -870,7 +873,7 @@ public final class Driver {
         Listening(String namesrv, String group, String topic, String expression, String instance) throws Exception {
             this.topic = topic;
             consumer = new DefaultMQPushConsumer(group);
-            named(consumer::setNamesrvAddr, consumer::setInstanceName, namesrv, group + "-" + instance);
+            named(consumer, namesrv, group + "-" + instance);
             consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
             consumer.setConsumeThreadMin(4);
             consumer.setConsumeThreadMax(4);
@@ -957,19 +960,16 @@ public final class Driver {
         return numbers;
     }
 
-    private interface Setter {
-        void set(String value);
-    }
-
-    private static void named(Setter setNamesrv, Setter setInstance, String namesrv, String instance) {
-        setNamesrv.set(namesrv);
-        setInstance.set(instance);
+    private static void named(ClientConfig client, String namesrv, String instance) {
+        client.setNamesrvAddr(namesrv);
+        client.setInstanceName(instance);
+        client.setMqClientApiTimeout(ANSWER_MS);
     }
 
     private static DefaultMQProducer newUnstarted(String namesrv, String group) {
         DefaultMQProducer made = new DefaultMQProducer(group);
-        named(made::setNamesrvAddr, made::setInstanceName, namesrv, group);
-        made.setSendMsgTimeout(10_000);
+        named(made, namesrv, group);
+        made.setSendMsgTimeout(ANSWER_MS);
         return made;
     }
 
