@@ -22,6 +22,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import NamedTuple
+from weakref import finalize
 
 from staticfire.protocol.checksums import crc32
 
@@ -100,6 +101,8 @@ class KeyTables:
         # Generations whose rows may have changed since they were written.
         self._unchecked: list[int] = []
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        # A killed process of the simulation closes nothing, and Python 3.13 warns of each connection that isn't closed.
+        finalize(self, self._database.close).atexit = False
         self._run = self._database.execute
         try:
             self._prepare()

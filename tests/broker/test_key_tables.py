@@ -1,5 +1,6 @@
 """The tables of the key index: generations, which a model of them holds to be one list."""
 
+import gc
 import shutil
 import sqlite3
 from contextlib import closing
@@ -249,3 +250,14 @@ def test_small_generations_become_one_only_if_they_are_whole(tmp_path: Path) -> 
     index.add(part(4, 6))
     with pytest.raises(sqlite3.DatabaseError, match="checksum"):
         index.close()
+
+
+def test_the_database_of_tables_that_are_gone_is_closed(tmp_path: Path, databases: list[sqlite3.Connection]) -> None:
+    """A killed process of the simulation closes nothing."""
+    index = tables(tmp_path)
+    [database] = databases
+    assert database.execute("SELECT 1").fetchone() == (1,)
+    del index
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        database.execute("SELECT 1")
