@@ -160,10 +160,22 @@ coverage: $(READY) $(FLIGHTS_DATA) ## how much of the program the tests run, in 
 	@$(BIN)/coverage report --sort cover
 	@$(BIN)/coverage report --format total > .venv/.coverage/total
 
+# Most other steps use the system's Python. Here the program isn't installed, but taken from the checkout: other steps may
+# be building it at the same time.
+NEWEST := .venv/.newest
+$(NEWEST)/.ready: $(READY)
+	@newest="$$($(BIN)/python -m tools.release.pythons)"; "$$newest" -m venv --clear $(NEWEST); \
+	  echo "setup: $(NEWEST) with $$("$$newest" --version), $$newest"
+	@$(BIN)/python -c 'from tools.constraints import own_requirements; print(*own_requirements(("dev", "grpc", "dashboard")), sep="\n")' \
+	  > $(NEWEST)/requirements.txt
+	@$(NEWEST)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement $(NEWEST)/requirements.txt
+	@echo '$(CURDIR)' > "$$($(NEWEST)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/staticfire.pth"
+	@touch $@
+
 .PHONY: test-pure
-test-pure: $(READY) ## the tests of records, stores, sends and pulls once more, without the compiled parts
-	STATICFIRE_PURE_PYTHON=1 $(BIN)/pytest -n 2 --dist worksteal -q -m 'not foreign and not spark and not slow' \
-	  tests/protocol tests/broker tests/scenarios $(ARGS)
+test-pure: $(NEWEST)/.ready ## the tests of records, stores, sends and pulls once more, without the compiled parts, with the newest Python here
+	STATICFIRE_PURE_PYTHON=1 $(NEWEST)/bin/pytest -n 2 --dist worksteal -q \
+	  -m 'not foreign and not spark and not slow' tests/protocol tests/broker tests/scenarios $(ARGS)
 
 .PHONY: setup-spark
 setup-spark: $(SPARK)

@@ -13,7 +13,7 @@ from packaging.version import Version
 from tests.house.source import ROOT
 from tools.release.building import Release, compare
 from tools.release.installing import COMPILED, installations
-from tools.release.pythons import find_python, supported_versions
+from tools.release.pythons import find_python, newest_python, supported_versions
 from tools.release.running import CheckFailed, clean_environment, run
 
 RELEASE = re.compile(r"^## \[(\d+\.\d+\.\d+)\] - (\d{4}-\d{2}-\d{2})$", re.MULTILINE)
@@ -65,6 +65,19 @@ def test_the_interpreters_are_those_of_the_classifiers(monkeypatch: pytest.Monke
     broken.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert find_python("3.99") is None
+
+
+def test_the_newest_interpreter_is_of_the_last_version_that_is_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("PATH", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    assert newest_python() == Path(sys.executable)
+    *_, version = supported_versions()
+    newer = tmp_path / f"python{version}"
+    newer.write_text(f"#!/bin/sh\necho {version}\n")
+    newer.chmod(0o755)
+    assert newest_python() in (newer, Path(sys.executable))  # This one, if it is of that version itself.
 
 
 def test_an_environment_without_the_checkout_and_a_failing_command_with_its_output(

@@ -1,4 +1,7 @@
-"""The interpreters of this machine, one for each minor version that pyproject.toml names."""
+"""The interpreters of this machine, one for each minor version that pyproject.toml names.
+
+`python -m tools.release.pythons` prints the path of the newest.
+"""
 
 import glob
 import os
@@ -27,6 +30,12 @@ def find_python(version: str) -> Path | None:
     return next((path for path in _candidates(version) if _is_usable(path, version)), None)
 
 
+def newest_python() -> Path:
+    """Return an interpreter of the newest of these minor versions that is here: this one's at least."""
+    found = (find_python(version) for version in reversed(supported_versions()))
+    return next((path for path in found if path is not None), Path(sys.executable))
+
+
 def _candidates(version: str) -> Iterator[Path]:
     """Yield PYTHONS (paths, separated by colons), this interpreter, those on PATH, and those of pyenv and uv."""
     yield from map(Path, filter(None, os.environ.get("PYTHONS", "").split(":")))
@@ -45,3 +54,7 @@ def _is_usable(python: Path, version: str) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0 and done.stdout.strip() == version
+
+
+if __name__ == "__main__":
+    print(newest_python())
