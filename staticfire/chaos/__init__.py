@@ -9,6 +9,7 @@ Pure, from the top:
 - `promises.py`, `ordering.py`, `sends.py`, `each.py`: the checkers, which conclude only what the evidence proves;
   `broken.py`: their result; `doubles.py`: which second messages prove that work was done twice; `lost_answers.py`:
   which sends got no response because of a fault
+- `settling_time.py`: when a program that doesn't end has had its time to consume what is left
 - `shrinking.py`: fewer faults with which a program still fails
 - `report.py`: prints what happened, as text or JSON; `repeating.py`: a failing run as a command and as a test
 - `page.py`: a run as a page, `drawing.py`: its drawing, `story.py`: the life of one message

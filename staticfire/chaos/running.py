@@ -18,7 +18,7 @@ from staticfire.chaos.injection import FaultInjection
 from staticfire.chaos.journals import JournalTails
 from staticfire.chaos.member import CLIENT_ID
 from staticfire.chaos.planned_fault import PlannedFault
-from staticfire.chaos.settling import Settling
+from staticfire.chaos.settling_time import SettlingTime
 from staticfire.chaos.stored import StoredMessages, read_left, read_stored
 from staticfire.chaos.topics import WantedTopic, create_topics
 from staticfire.chaos.usage import is_plain
@@ -173,7 +173,7 @@ class ProgramRun:
 
         Return earlier if nothing was consumed during the settling time.
         """
-        settling = Settling(self._program.settle_s * 1_000)
+        settling = SettlingTime(self._program.settle_s * 1_000)
         while True:
             left = await self._left()
             if settling.is_over(sum(left.values()), self._clock.uptime_ms()) or self._stop.is_set():

@@ -1,8 +1,8 @@
 """When a program that doesn't end has had its time to consume what is left."""
 
 
-class Settling:
-    """The settling time of one run. It begins anew whenever less is left than before."""
+class SettlingTime:
+    """How long a run waits for consumers after its limit. It begins anew whenever less is left than before."""
 
     def __init__(self, settle_ms: float) -> None:
         self._settle_ms = settle_ms
