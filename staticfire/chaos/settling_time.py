@@ -2,7 +2,7 @@
 
 
 class SettlingTime:
-    """How long a run waits for consumers after its limit. It begins anew whenever less is left than before."""
+    """How long a run waits for consumers after its limit. It begins again whenever less is left than before."""
 
     def __init__(self, settle_ms: float) -> None:
         self._settle_ms = settle_ms
