@@ -5,7 +5,6 @@ subclass's `__enter__` returns its blocking form (blocking.py).
 """
 
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from typing import Protocol
 
 from staticfire.client.cluster.cluster_client import ClusterClient
@@ -95,9 +94,9 @@ class ClientService(Service):
         await self._join()
 
     async def _stop(self) -> None:
-        # The stack tells the client if the coroutine is being closed, as in a killed process. Then nothing can wait.
-        async with AsyncExitStack() as own:
-            if not self.is_client_shared:
-                own.push_async_exit(self.client)
+        try:
             if self.client.is_open:
                 await self._part()
+        finally:
+            if not self.is_client_shared:
+                await self.client.__aexit__(None, None, None)

@@ -11,6 +11,7 @@ import contextlib
 from collections import deque
 from collections.abc import Iterable
 from contextvars import Context, ContextVar
+from types import CoroutineType
 from typing import Any
 
 # A coroutine that awaits in a `finally` must be closed once more for each such await.
@@ -88,6 +89,10 @@ PROCESS: ContextVar[Process | None] = ContextVar("PROCESS", default=None)
 
 def _close(coroutine: Any) -> None:
     for _ in range(CLOSE_TRIES_MAX):
+        # From the inside: otherwise one that waits in a `finally` is dropped by the one outside, and Python warns of it.
+        awaited = coroutine.cr_await
+        if isinstance(awaited, CoroutineType):
+            _close(awaited)
         with contextlib.suppress(BaseException):
             coroutine.close()
             return
