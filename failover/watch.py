@@ -92,9 +92,8 @@ class FailoverWatch:
                 self._report(name, str(error))
 
     def _report(self, broker: str, reason: str) -> None:
-        logged, logged_at = self._reasons.get(broker, ("", None))
-        now = self._uptime_ms()
-        if logged != reason and (logged_at is None or now - logged_at >= REPORT_MS):
+        before, now = self._reasons.get(broker), self._uptime_ms()
+        if before is None or (before[0] != reason and now - before[1] >= REPORT_MS):
             self._reasons[broker] = reason, now
             log.warning("failover_not_possible", broker=broker, reason=reason)
 
@@ -123,11 +122,10 @@ class FailoverWatch:
         if not any(one.state is not None and one.state.set_id for one in slaves):
             known.gone_since = None
             if known.master:
-                words = "none answers"
-                if slaves:
-                    words = f"none that answers has ever copied its master at {known.master}"
+                who = "none that answers has ever copied its master" if slaves else "none answers, nor does its master"
                 raise ClientError(
-                    f"no slave of {members[0].broker_name} takes over: {words}; start that again, or the other slaves"
+                    f"no slave of {members[0].broker_name} takes over: {who} at {known.master}; "
+                    "start that again, or the other slaves"
                 )
             return False
         if known.gone_since is None:

@@ -67,7 +67,7 @@ class CollectionPaused:
         import sys
 
         if self._pauses:
-            # The frozen objects are counted one by one, so they are counted only then.
+            # In this order: the collector counts frozen objects one by one.
             if len(sys.modules) > self._modules and not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()  # All objects are in the oldest generation then.

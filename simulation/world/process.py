@@ -89,7 +89,7 @@ PROCESS: ContextVar[Process | None] = ContextVar("PROCESS", default=None)
 
 def _close(coroutine: Any) -> None:
     for _ in range(CLOSE_TRIES_MAX):
-        # From the inside: otherwise one that waits in a `finally` is dropped by the one outside, and Python warns of it.
+        # From the inside: the one outside would drop one that waits in a `finally`, and Python would warn of it.
         awaited = coroutine.cr_await
         if isinstance(awaited, CoroutineType):
             _close(awaited)
