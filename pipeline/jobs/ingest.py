@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from staticfire.pipeline.jobs.card import CARD_NAME, Card, check
 from staticfire.pipeline.jobs.folder import SINK_LOG, HadoopFolder, data_path
+from staticfire.pipeline.jobs.late_worker import run_query
 from staticfire.pipeline.jobs.lock import LOCK_NAME, OutputLock
 from staticfire.pipeline.jobs.settings import CHECKPOINT_NAME, IngestSettings
 from staticfire.pipeline.jobs.topics import topics_there
@@ -78,7 +79,7 @@ def ingest(
         checkpoint.put_card(card)
         swept = _sweep(spark, output, card) if lock else 0
         count = _Count(told, between, output.last_logged_batch())
-        count.follow(_start(source, settings, output))
+        run_query(lambda: _start(source, settings, output), count.follow)
         swept += _sweep(spark, output, card) if lock else 0
     return IngestReport(topics, count.batches, count.rows, swept)
 
