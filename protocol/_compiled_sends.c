@@ -242,7 +242,7 @@ static int look_at_property(const Run *run, Send *send, const uint8_t *name, con
     else if (is(name, name_bytes, "PGROUP", 6))
         send->group = (Span){value, value_bytes};
     else if (is(name, name_bytes, "WAIT", 4))
-        return !(run->has_slaves && is(value, value_bytes, "false", 5));
+        return !run->has_slaves || is(value, value_bytes, "true", 4);
     else if (is(name, name_bytes, "TRAN_MSG", 8))
         return run->recent != NULL && !send->is_half && (send->is_half = is(value, value_bytes, "true", 4));
     else if (ends_with(name, name_bytes, "TAGS", 4) || ends_with(name, name_bytes, "CLUSTER", 7) ||

@@ -73,7 +73,7 @@ class TakeSends(Protocol):
         """Take the plain sends that begin from `at` on and before `stop`, as described in broker/handlers/send_runs.py.
 
         With `halves`, half messages and their ends are plain, too. With `has_slaves`, sends wait for these, so that one
-        with WAIT=false isn't plain.
+        whose WAIT isn't true isn't plain.
 
         `forms`: what the headers of the peer have in common, and the parts of the responses. `room`: the position, the
         end limit of the records, and the maximum size of one. None: the first send isn't plain.

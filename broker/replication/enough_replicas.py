@@ -3,7 +3,7 @@
 RocketMQ: CommitLog.asyncPutMessage, IN_SYNC_REPLICAS_NOT_ENOUGH; there only with a controller or an acting master.
 
 Behaviour
-- A message with WAIT=false is stored in any case, and waits for no slave.
+- A message with WAIT=false is stored in any case, and waits for no slave. So does one with any value that isn't true.
 """
 
 from typing import Protocol
@@ -13,6 +13,7 @@ from staticfire.broker.settings import BrokerSettings
 from staticfire.broker.state import BrokerState
 from staticfire.protocol.codes import RequestCode, ResponseCode
 from staticfire.protocol.command import Answer, refusal
+from staticfire.protocol.properties import WAIT, find_property
 from staticfire.protocol.requests.send import ManyMessage
 from staticfire.runtime.dispatcher import Call, Dispatcher, Handler
 
@@ -24,8 +25,8 @@ SENDS = (
     RequestCode.SEND_MANY,
     RequestCode.CONSUMER_SEND_MSG_BACK,
 )
-NO_WAIT = "WAIT\x01false"
-_NO_WAIT = NO_WAIT.encode()
+_MAY_SAY = "WAIT\x01"
+"""Without this text, properties have no WAIT. RocketMQ's producers write it, with true, into each message."""
 
 
 def least_in_sync(settings: BrokerSettings) -> int:
@@ -82,11 +83,16 @@ class EnoughReplicas:
 
 
 def waits_for_nobody(request: object) -> bool:
-    """Return whether all messages of a request have WAIT=false."""
+    """Return whether all messages of a request have WAIT=false. RocketMQ: Message.isWaitStoreMsgOK."""
     properties = getattr(request, "properties", None)
     if isinstance(properties, str):
-        return NO_WAIT in properties
+        return _MAY_SAY in properties and _is_hurried(properties.encode())
     messages = getattr(request, "body", None)
     if isinstance(messages, list) and messages and isinstance(messages[0], ManyMessage):
-        return all(_NO_WAIT in message.properties for message in messages)
+        return all(_is_hurried(message.properties) for message in messages)
     return False
+
+
+def _is_hurried(properties: bytes) -> bool:
+    value = find_property(properties, WAIT)
+    return value is not None and value.lower() != b"true"

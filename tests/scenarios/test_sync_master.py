@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from staticfire.protocol.codes import ResponseCode
+from staticfire.protocol.properties import format_properties
 from staticfire.protocol.requests.config import UpdateBrokerConfig
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.simulation.world import SimulatedWorld
@@ -120,6 +121,32 @@ async def test_what_is_in_sync_may_be_enough_but_never_less_than_the_minimum(wor
     assert (await timed(pair, world))[0] == 0
     await pair.control(SLAVE, hold=True)  # It is in sync as long as it lacks little.
     assert (await timed(pair, world))[0] == ResponseCode.FLUSH_SLAVE_TIMEOUT
+    await pair.close()
+
+
+@pytest.mark.parametrize(
+    ("properties", "waits"),
+    [
+        ({"WAIT": "false"}, False),
+        ({"WAIT": "False"}, False),
+        ({"WAIT": "no"}, False),
+        ({"WAIT": "TRUE"}, True),
+        ({"CAN_WAIT": "false"}, True),
+        ({"NOWAIT": "false"}, True),
+        ({"CAN_WAIT": "false", "WAIT": "true"}, True),
+        ({"CAN_WAIT": "true", "WAIT": "false"}, False),
+    ],
+)
+async def test_only_the_property_wait_says_that_a_message_does_not_wait(
+    world: SimulatedWorld, properties: dict[str, str], waits: bool
+) -> None:
+    pair = await ReplicaSet(world, **SYNC, in_sync_replicas=2).open(slaves=0)
+    at_once = (pair.send(b"1", UNIQ_KEY="A" * 32, **properties) for _ in range(3))
+    expected = ResponseCode.FLUSH_SLAVE_TIMEOUT if waits else 0
+    assert [answer.code for answer in await asyncio.gather(*at_once)] == [expected] * 3
+    together = ManyMessage("orders", 0, format_properties(properties), b"x")
+    answer = await pair.ask(MASTER, SendMany("producers", "TBW102", 4, body=[together, together]))
+    assert answer.body[-1].code == expected
     await pair.close()
 
 
