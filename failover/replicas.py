@@ -177,8 +177,12 @@ class ReplicaAdmin:
         master = next((one for one in replicas if one.broker_id == MASTER_ID), None)
         if master is not None and master.state is not None and not master.state.waits_for_failover:
             target = new_master(broker, replicas, to)
-            missing = await self._handed_over(master, target, losing)
-            return await self._carried_out(replicas, master, target, missing, losing)
+            try:
+                missing = await self._handed_over(master, target, losing)
+                return await self._carried_out(replicas, master, target, missing, losing)
+            except BaseException:  # Whatever ended it: a master that remains one accepts messages again.
+                await self._fence([master], 0)
+                raise
         slaves = [one for one in replicas if one.broker_id != MASTER_ID and one.state is not None]
         epoch = -1
         try:
@@ -195,10 +199,13 @@ class ReplicaAdmin:
             await self._fence(slaves, 0, epoch)
         return done
 
-    async def _fence(self, slaves: list[Replica], fence_ms: int, epoch: int = -1) -> None:
-        """Let slaves copy nothing for a time, or copy again. One that doesn't answer copies nothing either."""
+    async def _fence(self, replicas: list[Replica], fence_ms: int, epoch: int = -1) -> None:
+        """Let slaves copy nothing for a time, and a master accept nothing; with 0, let them go on.
+
+        A slave that doesn't answer copies nothing either.
+        """
         request = ControlReplication(fence_ms=fence_ms, least_epoch=epoch)
-        requests = (self._pool.ask(one.address, request, TIMEOUT_MS) for one in slaves)
+        requests = (self._pool.ask(one.address, request, TIMEOUT_MS) for one in replicas)
         for answer in await asyncio.gather(*requests, return_exceptions=True):
             if isinstance(answer, BaseException) and not isinstance(answer, NetworkError | ProtocolError):
                 raise answer
@@ -225,7 +232,7 @@ class ReplicaAdmin:
     async def _handed_over(self, master: Replica, target: Replica, losing: int | None) -> int:
         """Stop the master and let the slave catch up; return the number of messages that it doesn't have.
 
-        Raises: ClientError (these are too many; the master accepts messages again).
+        Raises: ClientError (these are too many), NetworkError.
         """
         fenced = await self._request(master.address, ControlReplication(fence_ms=FENCE_MS), TIMEOUT_MS)
         state = await self._state(target.address)
@@ -249,7 +256,6 @@ class ReplicaAdmin:
             missing = (await self._state(master.address, stored)).records_after
             words = why_not_yet(target, missing, "messages", state)
         if losing is None or not 0 <= missing <= losing:
-            await self._request(master.address, ControlReplication(fence_ms=0), TIMEOUT_MS)
             raise ClientError(words)
         return missing
 

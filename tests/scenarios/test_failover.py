@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from staticfire.protocol.errors import BrokerAnswer, ClientError, UsageError
+from staticfire.protocol.errors import BrokerAnswer, ClientError, NetworkError, UsageError
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.brokers import GetMemberGroup
 from staticfire.protocol.requests.offsets import QueryConsumerOffset, UpdateConsumerOffset
@@ -351,6 +351,22 @@ async def test_a_failover_that_is_refused_lets_the_slaves_copy_again(world: Simu
     world.thaw(MASTER)
     assert (await pair.send(b"1")).code == 0
     await pair.until_caught_up(within_ms=1_000)
+    await pair.close()
+
+
+@pytest.mark.parametrize("how", ["killed", "frozen", "cancelled"])
+async def test_a_failover_that_fails_lets_the_master_accept_messages_again(world: SimulatedWorld, how: str) -> None:
+    pair = await ReplicaSet(world).open()
+    await pair.fill(1)
+    master = pair.brokers[MASTER].state.store
+    failing = asyncio.ensure_future(pair.failover())
+    await world.until(lambda: master.refusal is not None, 1_000, "the master refuses messages")
+    {"killed": world.kill, "frozen": world.freeze, "cancelled": lambda _: failing.cancel()}[how](SLAVE)
+    with pytest.raises((NetworkError, asyncio.CancelledError)):
+        await failing
+    assert (await pair.send(b"still the master")).code == 0
+    if how == "frozen":
+        world.thaw(SLAVE)
     await pair.close()
 
 
