@@ -41,6 +41,7 @@ class CallAccess:
         self.is_open = False
         """Whether brokers are known to judge nothing at present."""
         self._is_judging = False
+        self._changes = 0
         client.dispatcher.handle(RequestCode.ACCESS_CHANGED, self._changed)
         client.broker_lost.append(self._lost)
 
@@ -57,13 +58,16 @@ class CallAccess:
             needs_of(request),
             presented.problem,
         )
+        changes = self._changes
         try:
             answer = await self._ask(JudgeCall(body=judged))
         except NetworkError as error:
             return status_of(error)
+        # A change may have been reported after the broker responded, but before this task continues.
+        is_current = changes == self._changes
         if answer is None or answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
             # No broker can be reached, so there is nothing to protect; or they are RocketMQ's, which judge themselves.
-            self.is_open = answer is not None
+            self.is_open = is_current and answer is not None
             return None
         if answer.code != SUCCESS:
             if not self._client.pool.is_signing and not self._is_judging:
@@ -72,7 +76,7 @@ class CallAccess:
             self._is_judging = True
             return Status(code=Code.UNAUTHORIZED, message=answer.remark or "")
         self._is_judging = isinstance(answer, JudgeAnswer) and answer.is_judging
-        self.is_open = not self._is_judging
+        self.is_open = is_current and not self._is_judging
         if self._is_judging and is_empty_send(request):
             return Status(code=Code.UNAUTHORIZED, message=NO_MESSAGE)
         return None
@@ -110,11 +114,15 @@ class CallAccess:
         return sorted(one.broker_addrs[MASTER_ID] for one in brokers if MASTER_ID in one.broker_addrs)
 
     def _changed(self, _: Call) -> Answer:
-        self.is_open = False
+        self._close()
         return Answer()
 
     def _lost(self, _: str) -> None:
         """A broker is gone; it may come back with other users."""
+        self._close()
+
+    def _close(self) -> None:
+        self._changes += 1
         self.is_open = False
 
 

@@ -1,5 +1,6 @@
 """Users and policies for gRPC clients. Codes and texts are those of a running RocketMQ 5.3.3."""
 
+import asyncio
 import hmac
 from collections.abc import AsyncIterator
 from typing import Any
@@ -185,6 +186,24 @@ async def test_a_frozen_broker_lets_no_call_pass_that_it_has_not_judged(guarded:
     guarded.stand.world.freeze("broker-a")
     assert (await guarded.route({}))[0] == pb.Code.PROXY_TIMEOUT
     guarded.stand.world.thaw("broker-a")
+    assert await guarded.route({}) == (pb.Code.UNAUTHORIZED, "username cannot be null.")
+
+
+async def test_a_user_who_is_added_while_a_call_is_judged_closes_the_endpoint(guarded: Guarded) -> None:
+    world = guarded.stand.world
+    async with guarded.admin() as admin:
+        access = AccessAdmin(admin)
+        await guarded.route({})
+        await access.add_user("shop", "s3cret")
+        await access.remove_user("shop")
+        judged = asyncio.ensure_future(guarded.route({}))
+        await world.run_for(ms=0)
+        world.freeze("proxy")  # It reads the response and the change at once.
+        await world.run_for(ms=20)
+        await access.add_user("shop", "s3cret")
+        await world.run_for(ms=20)
+        world.thaw("proxy")
+    assert (await judged)[0] == pb.Code.OK, "the broker judged it before"
     assert await guarded.route({}) == (pb.Code.UNAUTHORIZED, "username cannot be null.")
 
 
