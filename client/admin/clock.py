@@ -20,6 +20,7 @@ from staticfire.protocol.requests.clock import (
     FREEZE,
     NOW,
     RATE_MAX,
+    READ,
     RUN,
     SCALE,
     SKIP,
@@ -175,7 +176,7 @@ class ClusterClock:
         answer = connection.ask(request, timeout_ms)
         try:
             while not (await asyncio.wait([answer], timeout=SIGN_OF_LIFE_MS / 1_000))[0]:
-                connection.tell(Clock(NOW))
+                connection.tell(Clock(READ))
             return answer.result()
         finally:
             answer.cancel()

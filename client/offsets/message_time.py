@@ -2,7 +2,7 @@
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.protocol.errors import BrokerAnswer, NetworkError
-from staticfire.protocol.requests.clock import NOW, Clock, ClockAnswer
+from staticfire.protocol.requests.clock import READ, Clock, ClockAnswer
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.log import logger
 
@@ -17,7 +17,7 @@ async def message_ms_now(client: ClusterClient) -> MessageMs:
     wall_ms = client.machine.clock.wall_ms()
     address, timeout_ms = client.nameservers.addresses[0], client.settings.mq_client_api_timeout_ms
     try:
-        answer = await client.pool.ask(address, Clock(NOW), timeout_ms)
+        answer = await client.pool.ask(address, Clock(READ), timeout_ms)
     except (NetworkError, BrokerAnswer) as error:
         log.warning("message_time_unknown", nameserver=address, taken_for=wall_ms, reason=str(error))
         return wall_ms

@@ -20,6 +20,7 @@ from staticfire.protocol.requests.clock import (
     FROZEN,
     NOW,
     RATE_MAX,
+    READ,
     REAL,
     RUN,
     SCALE,
@@ -55,7 +56,7 @@ class ClockHandlers:
         done = Advanced()
         if action not in ACTIONS:
             raise _illegal(f"{action!r} is not an action of the clock; the actions are {', '.join(ACTIONS)}")
-        if action != NOW and not owner.brokers and self._state.routes.live:
+        if action not in (READ, NOW) and not owner.brokers and self._state.routes.live:
             words = (
                 "no broker here follows this nameserver's clock: use the first nameserver of the brokers' list "
                 "(namesrvAddr)"
@@ -68,7 +69,7 @@ class ClockHandlers:
         elif action in _MODES:
             await owner.run_at(*_MODES[action])
         reading = owner.reading()
-        due_ms = await owner.next_due_ms()
+        due_ms = None if action == READ else await owner.next_due_ms()
         wall_ms = self._state.machine.clock.wall_ms()
         return ClockAnswer(
             reading.epoch, reading.mode, reading.rate, reading.message_ms, wall_ms, done.delivered, done.steps,

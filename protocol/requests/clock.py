@@ -17,8 +17,8 @@ from staticfire.protocol.numbers import Int32, Int64
 REAL, FROZEN, SCALED, SKIPPING = "real", "frozen", "scaled", "skipping"
 MODES = (REAL, FROZEN, SCALED, SKIPPING)
 
-NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP = "now", "freeze", "run", "advance", "scale", "skip"
-ACTIONS = (NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP)
+READ, NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP = "read", "now", "freeze", "run", "advance", "scale", "skip"
+ACTIONS = (READ, NOW, FREEZE, RUN, ADVANCE, SCALE, SKIP)
 
 # The limit of the rate, in multiples of the wall clock's pace.
 RATE_MAX = 100_000.0
@@ -60,7 +60,7 @@ class ClockAnswer(Answer, rename="camel"):
     delivered: Int64 = 0
     steps: Int64 = 0
     next_due_ms: Int64 = -1
-    """When the next message is due; -1 for none."""
+    """When the next message is due; -1 for none, and for READ."""
     checked: Int64 = 0
     """The number of open transactions that their producers were asked to decide."""
     expired: Int64 = 0
@@ -69,7 +69,10 @@ class ClockAnswer(Answer, rename="camel"):
 
 @request(RequestCode.CLOCK, answer=ClockAnswer)
 class Clock(Request, rename="camel"):
-    """Read or move message time. ADVANCE: by `by_ms` or to `to_ms`; answered when the cluster is at rest there."""
+    """Read or move message time. ADVANCE: by `by_ms` or to `to_ms`; answered when the cluster is at rest there.
+
+    READ is answered at once. NOW and the others also say what is due next, for which the brokers are queried.
+    """
 
     action: str
     by_ms: Int64 | None = None

@@ -3,11 +3,14 @@
 It is requested from brokers and nameservers by the client of `client/cluster/` and cached for a second. So a test that
 changes a topic or a group sees the change soon, and sends and receives don't need a request each. RocketMQ's proxy
 caches it for 20 s.
+
+What was known before is used if no broker answers in time, as RocketMQ's proxy does it: a broker that is frozen for a
+moment makes no orderly group concurrent, and calls that concern other brokers don't wait for it.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.client.cluster.queues import MessageQueue
@@ -15,7 +18,6 @@ from staticfire.client.cluster.routes import address_to_read, publish_queues, wi
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import SUCCESS, Answer, Request
 from staticfire.protocol.errors import (
-    ClientError,
     ConnectFailed,
     NetworkError,
     StaticfireError,
@@ -32,6 +34,8 @@ from staticfire.runtime.log import logger
 log = logger("proxy")
 
 BELIEVED_MS = 1_000
+PATIENCE_MS = 1_000
+"""For how long a call waits for a new response if there is an old one."""
 NAMES_MAX = 10_000
 """How many topics, or groups, are cached."""
 ANSWER_TIMEOUT_MS = 2_000
@@ -40,25 +44,40 @@ ANSWER_TIMEOUT_MS = 2_000
 V = TypeVar("V")
 
 
+class _Asking(NamedTuple, Generic[V]):
+    """A request in flight."""
+
+    task: "asyncio.Task[V]"
+    patience_until_ms: int
+
+
 class Believed(Generic[V]):
-    """A cache of responses by name. Concurrent callers with the same name share one request."""
+    """A cache of responses by name. Concurrent callers with the same name share one request.
+
+    An old response is used until there is a new one: if the request takes longer than PATIENCE_MS, or if it fails
+    because of the network.
+    """
 
     def __init__(self, ask: Callable[[str], Awaitable[V]], uptime_ms: Callable[[], UptimeMs]) -> None:
         self._ask = ask
         self._uptime_ms = uptime_ms
         self._known: dict[str, tuple[V, int]] = {}
-        self._asking: dict[str, asyncio.Task[V]] = {}
+        self._asking: dict[str, _Asking[V]] = {}
 
     async def get(self, name: str) -> V:
         """Return the response for a name. Raises: the errors of the request; they aren't cached."""
-        known = self._known.get(name)
-        if known is not None and self._uptime_ms() < known[1]:
+        known, now_ms = self._known.get(name), self._uptime_ms()
+        if known is not None and now_ms < known[1]:
             return known[0]
-        task = self._asking.get(name)
-        if task is None:
-            task = self._asking[name] = asyncio.get_running_loop().create_task(self._asked(name))
+        asking = self._asking.get(name)
+        if asking is None:
+            task = asyncio.get_running_loop().create_task(self._asked(name))
             task.add_done_callback(_retrieved)
-        return await asyncio.shield(task)
+            asking = self._asking[name] = _Asking(task, now_ms + PATIENCE_MS)
+        if known is None:
+            return await asyncio.shield(asking.task)
+        await asyncio.wait([asking.task], timeout=max(0, asking.patience_until_ms - now_ms) / 1000)
+        return asking.task.result() if asking.task.done() else known[0]
 
     def forget(self, name: str) -> None:
         """Remove a name from the cache."""
@@ -66,19 +85,26 @@ class Believed(Generic[V]):
 
     async def close(self) -> None:
         """Cancel the running requests."""
-        for task in list(self._asking.values()):
+        tasks = [asking.task for asking in self._asking.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _asked(self, name: str) -> V:
         try:
             answer = await self._ask(name)
-            if len(self._known) >= NAMES_MAX:
-                self._known.clear()
-            self._known[name] = (answer, self._uptime_ms() + BELIEVED_MS)
-            return answer
+        except NetworkError as error:
+            known = self._known.get(name)
+            if known is None:
+                raise
+            log.debug("old_answer_used", name=name, reason=str(error))
+            answer = known[0]
         finally:
             del self._asking[name]
+        if len(self._known) >= NAMES_MAX:
+            self._known.clear()
+        self._known[name] = (answer, self._uptime_ms() + BELIEVED_MS)
+        return answer
 
 
 def _retrieved(task: "asyncio.Task[V]") -> None:
@@ -97,6 +123,8 @@ class KnownCluster:
         """Returns a topic's route. Raises: TopicNotFound, NetworkError."""
         self._topics = Believed(self._ask_topic, uptime_ms)
         self._groups = Believed(self._ask_group, uptime_ms)
+        self._silent: set[str] = set()
+        """The brokers that didn't answer the last time."""
         self._turns: dict[str, int] = {}
         self._write_queues: dict[str, tuple[TopicRouteData, list[MessageQueue]]] = {}
 
@@ -117,7 +145,7 @@ class KnownCluster:
         return type_of_topic(config.attributes)
 
     async def group(self, group: str) -> SubscriptionGroupConfig:
-        """Return a group's configuration; the default if no broker has one, or if none responds."""
+        """Return a group's configuration; the default if no broker has one, or if none has ever responded."""
         try:
             return await self._groups.get(group)
         except StaticfireError as error:
@@ -194,7 +222,7 @@ class KnownCluster:
         known = self.client.routes.addresses
         addresses = [at for at in (address_to_read(known, name) for name in known) if at is not None]
         if not addresses:
-            raise ClientError("no broker is known yet")
+            raise ConnectFailed("no broker is known yet")
         answer = await self._ask_first(addresses, GetGroupConfig(group))
         if not isinstance(answer, GroupConfigAnswer) or answer.code != SUCCESS or answer.body is None:
             if answer.code in (ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, ResponseCode.SYSTEM_ERROR):
@@ -210,10 +238,15 @@ class KnownCluster:
         return await self._ask_first(addresses, request)
 
     async def _ask_first(self, addresses: list[str], request: Request) -> Answer:
+        """Send a request to one broker after the other, the silent ones last. Raises: NetworkError."""
         lost: NetworkError | None = None
-        for address in addresses:
+        for address in sorted(addresses, key=self._silent.__contains__):
             try:
-                return await self.client.pool.ask(address, request, ANSWER_TIMEOUT_MS)
+                answer = await self.client.pool.ask(address, request, ANSWER_TIMEOUT_MS)
             except NetworkError as error:
+                self._silent.add(address)
                 lost = error
+            else:
+                self._silent.discard(address)
+                return answer
         raise lost or ConnectFailed("the route contains no broker")

@@ -1,19 +1,21 @@
 """Message time, as the nameserver keeps it: receipts expire by it. It can be frozen, moved and scaled.
 
-A reading is used for a second. Before a request is refused because of the time, it is read once more.
+A reading is used for a second. Before a request is refused because of the time, it is read once more. A nameserver that
+doesn't answer at once delays no request for long: the time is computed from the last reading then.
 """
 
 from staticfire.client.cluster.cluster_client import ClusterClient
 from staticfire.protocol.clock_face import ClockFace
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import StaticfireError
-from staticfire.protocol.requests.clock import NOW, Clock, ClockAnswer, ClockReading
+from staticfire.protocol.requests.clock import READ, Clock, ClockAnswer, ClockReading
 from staticfire.protocol.times import MessageMs
 from staticfire.runtime.log import logger
 
 log = logger("proxy")
 
 BELIEVED_MS = 1_000
+TIMEOUT_MS = 500
 
 
 class MessageTime:
@@ -39,7 +41,7 @@ class MessageTime:
         self._read_ms = client.machine.clock.uptime_ms()
         try:
             address = client.nameservers.addresses[0]
-            answer = await client.pool.ask(address, Clock(NOW), client.settings.mq_client_api_timeout_ms)
+            answer = await client.pool.ask(address, Clock(READ), TIMEOUT_MS)
         except StaticfireError as error:
             log.debug("message_time_unknown", reason=str(error))
             return self._shown()

@@ -10,7 +10,7 @@ from typing import Any
 
 from staticfire.protocol.command import Request
 from staticfire.protocol.errors import broker_answer
-from staticfire.protocol.requests.clock import NOW, REAL, RUN, Clock, ClockAnswer
+from staticfire.protocol.requests.clock import READ, REAL, RUN, Clock, ClockAnswer
 from staticfire.protocol.requests.faults import RemoveFault
 from staticfire.protocol.requests.reset import Forgotten, Reset, ResetAnswer
 from staticfire.protocol.requests.routes import DeleteTopicInNameserver
@@ -38,7 +38,7 @@ async def reset(pool: ConnectionPool, namesrv: str, addresses: Iterable[str]) ->
 
 
 async def _let_time_run(pool: ConnectionPool, address: str) -> None:
-    reading = await pool.ask(address, Clock(NOW), TIMEOUT_MS)
+    reading = await pool.ask(address, Clock(READ), TIMEOUT_MS)
     if isinstance(reading, ClockAnswer) and reading.mode != REAL:
         answer = await pool.ask(address, Clock(RUN), TIMEOUT_MS)
         if answer.code != 0:

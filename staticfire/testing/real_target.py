@@ -11,7 +11,7 @@ from staticfire.cluster.cluster_faults import BlockingFaults
 from staticfire.cluster.remote_cluster import RemoteCluster
 from staticfire.protocol.command import SUCCESS
 from staticfire.protocol.errors import NetworkError
-from staticfire.protocol.requests.clock import NOW, REAL, Clock
+from staticfire.protocol.requests.clock import READ, REAL, Clock
 from staticfire.runtime.addresses import parse_address
 from staticfire.runtime.live import live_machine
 from staticfire.runtime.loop_thread import LoopThread
@@ -67,7 +67,7 @@ async def has_clock(namesrv: str) -> bool:
     """Return whether a nameserver has a clock for message time, which only staticfire's have."""
     async with ClusterClient(namesrv, ClientSettings(protocol="rocketmq")) as client:
         try:
-            answer = await client.nameservers.ask(Clock(NOW), PROBE_MS)
+            answer = await client.nameservers.ask(Clock(READ), PROBE_MS)
         except NetworkError:
             return False
     return answer.code == SUCCESS
