@@ -36,8 +36,10 @@ class ProducerManager:
         if not clients:
             del self.producer_table[group]
             self._turns.pop(group, None)
-        if client is not None and not any(connection in others for others in self.producer_table.values()):
-            self._by_client_id.pop(client.client_id, None)
+        if client is None or any(connection in others for others in self.producer_table.values()):
+            return
+        if self._by_client_id.get(client.client_id) is connection:  # It may have reconnected meanwhile.
+            del self._by_client_id[client.client_id]
 
     def disconnect(self, connection: Connection) -> None:
         """Remove a connection from every group."""

@@ -18,6 +18,8 @@ from staticfire.client import (
     PushSettings,
     ReceivedMessage,
 )
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.command import Answer
 from staticfire.protocol.errors import AnswerTimeout, BrokerAnswer, ClientError
 from staticfire.protocol.names import reply_topic
 from staticfire.protocol.properties import (
@@ -29,9 +31,12 @@ from staticfire.protocol.properties import (
     TTL,
     format_properties,
 )
+from staticfire.protocol.requests.clients import Heartbeat, HeartbeatData, ProducerData
 from staticfire.protocol.requests.reply import SendReplyV2
+from staticfire.runtime.dispatcher import Call, Dispatcher
+from staticfire.runtime.pool import ConnectionPool
 from staticfire.simulation.world import SimulatedWorld
-from tests.scenarios.broker_stand import BrokerStand
+from tests.scenarios.broker_stand import ADDRESS, BrokerStand
 from tests.scenarios.test_client import NAMESRV, cluster, read_all, start_broker
 
 TOPIC = "rpc"
@@ -180,3 +185,30 @@ async def test_a_reply_to_nobody_is_answered_like_rocketmq_does(stand: BrokerSta
     answer = await stand.ask(bare_reply())
     assert (answer.code, answer.remark) == (1, "reply message properties[REPLY_TO_CLIENT] is null")
     assert len(await stand.stored(REPLIES)) == (2 if is_stored else 0)
+
+
+@pytest.mark.row("F5")
+async def test_a_program_that_reconnected_gets_replies_after_its_old_connection_is_lost(world: SimulatedWorld) -> None:
+    stand, pushed = BrokerStand(world), list[bytes]()
+    await stand.start()
+
+    def keep(call: Call) -> Answer:
+        pushed.append(call.request.body)
+        return Answer()
+
+    def connection() -> ConnectionPool:
+        dispatcher = Dispatcher()
+        dispatcher.handle(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, keep)
+        return ConnectionPool(world.machine("asker", "10.0.0.7"), dispatcher)
+
+    old, new = connection(), connection()
+    beat = Heartbeat(body=HeartbeatData(client_id="10.0.0.7@1", producer_data_set=[ProducerData("askers")]))
+    for pool in (old, new):
+        assert (await pool.ask(ADDRESS, beat)).code == 0
+    await old.close()
+    await world.run_for(50)
+    properties = format_properties({REPLY_TO_CLIENT: "10.0.0.7@1", CORRELATION_ID: "1"}).decode()
+    answer = await stand.ask(SendReplyV2("servers", REPLIES, "TBW102", 4, 0, 0, 0, 0, properties, body=b"reply"))
+    assert (answer.code, pushed) == (0, [b"reply"])
+    await new.close()
+    await stand.close()
