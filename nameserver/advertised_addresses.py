@@ -19,6 +19,7 @@ Invariant: no address with `*` or `|` leaves the nameserver. The broker's part o
 from collections.abc import Iterable
 from functools import lru_cache
 
+from staticfire.protocol.errors import UsageError
 from staticfire.runtime.addresses import format_address, parse_address, plain_host
 from staticfire.runtime.reach import ip_of
 
@@ -34,8 +35,11 @@ def filed_address(declared: str, advertised: bool, peer_host: str, local_host: s
 
     `peer_host` and `local_host`: the two ends of the connection on which the broker registers. `external`: the broker's
     address for clients that come through a port mapping. Raises: UsageError if an address is neither advertised nor
-    `host:port`.
+    `host:port`, or contains `*` or `|`.
     """
+    for address in (declared, external):
+        if THIS_MACHINE in address or EXTERNAL in address:
+            raise UsageError(f"{address!r} is not an address: {THIS_MACHINE} and {EXTERNAL} can't be part of one")
     if advertised or not declared:
         return declared
     straight = _direct_address(declared, peer_host, local_host)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from staticfire.protocol.clock_face import ClockFace
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.command import Answer, Request
-from staticfire.protocol.errors import BrokerAnswer, ClockBusy, NetworkError, NotAtRest
+from staticfire.protocol.errors import BrokerAnswer, ClockBusy, NetworkError, NotAtRest, ProtocolError
 from staticfire.protocol.requests.clock import (
     FROZEN,
     SKIPPING,
@@ -294,7 +294,7 @@ class ClockOwner:
         answers_in_ms = SILENT_TIMEOUT_MS if name in self._silent else BROKER_TIMEOUT_MS
         try:
             answer = await connection.ask(request, waits_ms + answers_in_ms)
-        except NetworkError as error:
+        except (NetworkError, ProtocolError) as error:
             self._silent.add(name)
             return Answer(code=int(ResponseCode.SYSTEM_ERROR), remark=str(error))
         self._silent.discard(name)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from staticfire.nameserver.advertised_addresses import advertised_address
 from staticfire.nameserver.min_broker_ids import MinIdChange
 from staticfire.protocol.codecs import JSON
-from staticfire.protocol.errors import NetworkError
+from staticfire.protocol.errors import NetworkError, UsageError
 from staticfire.protocol.requests.brokers import NotifyMinBrokerIdChange
 from staticfire.runtime.log import logger
 from staticfire.runtime.machine import Machine
@@ -43,7 +43,7 @@ class MinIdNotices:
             self._pool = ConnectionPool(self._machine, codec_byte=JSON)
         try:
             await self._pool.tell(address, request)
-        except NetworkError as error:
+        except (NetworkError, UsageError) as error:
             log.warning("replica_not_notified", broker=broker_name, address=address, reason=str(error))
 
     async def close(self) -> None:

@@ -28,6 +28,13 @@ def test_an_advertised_address_is_told_as_it_is() -> None:
     assert told("broker.example:1", advertised=True, peer=ELSEWHERE) == "broker.example:1"
 
 
+@pytest.mark.parametrize("advertised", [True, False])
+@pytest.mark.parametrize("declared", ["*odd", "*10.0.0.2:10911", "10.0.0.2:10911|10.0.0.3:10911"])
+def test_an_address_with_marks_of_the_nameserver_is_refused(declared: str, advertised: bool) -> None:
+    with pytest.raises(UsageError, match=r"\* and \| can't be part of one"):
+        told(declared, advertised)
+
+
 @pytest.mark.parametrize(
     "declared", ["0.0.0.0:10911", "[::]:10911", "127.0.0.1:10911", "[::1]:10911", "localhost:10911"]
 )

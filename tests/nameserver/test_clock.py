@@ -2,8 +2,13 @@
 
 import pytest
 
-from staticfire.protocol.requests.clock import Clock, ClockAnswer
-from tests.nameserver.asking import registration
+from staticfire.nameserver.server import Nameserver
+from staticfire.protocol.codes import RequestCode
+from staticfire.protocol.requests.clock import BrokerClockAnswer, Clock, ClockAnswer, ClockReading, RestAnswer
+from staticfire.runtime.dispatcher import Call, Dispatcher
+from staticfire.runtime.pool import ConnectionPool
+from staticfire.simulation.world.world import SimulatedWorld
+from tests.nameserver.asking import NAMESERVER_HOST, registration
 from tests.nameserver.conftest import Connect
 
 pytestmark = pytest.mark.row("S1")
@@ -23,3 +28,26 @@ async def test_it_drives_alone_as_long_as_there_are_no_brokers(connect: Connect)
     answer = await connect().ask(Clock("freeze"))
     assert isinstance(answer, ClockAnswer)
     assert answer.mode == "frozen"
+
+
+async def test_a_broker_whose_response_cant_be_read_is_one_that_refuses(
+    world: SimulatedWorld, connect: Connect, nameserver: Nameserver
+) -> None:
+    """A bit was flipped on its way."""
+    dispatcher = Dispatcher()
+    dispatcher.handle(RequestCode.SET_BROKER_CLOCK, lambda _: BrokerClockAnswer())
+    requests = []
+
+    def unreadable(call: Call) -> RestAnswer:
+        requests.append(call.request)
+        return RestAnswer(at_rest=1)  # type: ignore[arg-type]
+
+    dispatcher.handle(RequestCode.GET_REST, unreadable)
+    broker = ConnectionPool(world.machine("broker", "10.0.0.2"), dispatcher)
+    address = f"{NAMESERVER_HOST}:{nameserver.port}"
+    await broker.ask(address, registration(clock=ClockReading().text()))
+    assert isinstance(await broker.ask(address, Clock("skip")), ClockAnswer)
+    await world.run_for(seconds=3)
+    assert len(requests) > 2
+    assert nameserver.crash is None
+    await broker.close()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from staticfire.nameserver.server import Nameserver
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer
@@ -61,11 +62,15 @@ async def test_without_the_setting_no_replica_is_notified(world: SimulatedWorld,
     assert await lose_the_master(world, connect) == []
 
 
+@pytest.mark.parametrize("address", ["10.0.0.9:1", "10.0.0.9", "no port:"])
 @pytest.mark.parametrize("settings", [NOTIFYING])
-async def test_a_replica_that_cant_be_reached_does_no_harm(world: SimulatedWorld, connect: Connect) -> None:
+async def test_a_replica_that_cant_be_reached_does_no_harm(
+    world: SimulatedWorld, connect: Connect, nameserver: Nameserver, address: str
+) -> None:
     master, slave, client = connect("10.0.0.2"), connect("10.0.0.4"), connect()
     await master.ask(registration(enable_acting_master=True))
-    await slave.ask(registration("broker-a", "10.0.0.9:1", 1, enable_acting_master=True))
+    await slave.ask(registration("broker-a", address, 1, enable_acting_master=True))
     await master.close()
     await world.run_for(seconds=10)
-    assert await client.addresses("orders") == {"broker-a": {1: "10.0.0.9:1"}}
+    assert await client.addresses("orders") == {"broker-a": {1: address}}
+    assert nameserver.crash is None
