@@ -17,8 +17,8 @@ NO_TAG_CODE = 0
 
 _HASHES_KEPT_MAX = 4096
 EXPRESSIONS_MAX = 10_000
-# Longer expressions are not cached: a header may contain a megabyte of them.
-EXPRESSION_CHARACTERS_MAX = 1_024
+# Longer expressions and tags are not cached: a header may contain a megabyte of them.
+KEPT_CHARACTERS_MAX = 1_024
 # The characters that String.trim() removes: U+0020 and everything below.
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 
@@ -27,9 +27,12 @@ class TagExpressionError(ClientError):
     """A subscription that contains only bars."""
 
 
-@lru_cache(maxsize=_HASHES_KEPT_MAX)
 def java_hash(text: str) -> int:
     """Return Java's `String.hashCode()`: over UTF-16 units, as a signed 32-bit number."""
+    return _kept_hash(text) if len(text) <= KEPT_CHARACTERS_MAX else _hash(text)
+
+
+def _hash(text: str) -> int:
     units = text.encode("utf-16-be", "surrogatepass")
     code = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -37,16 +40,22 @@ def java_hash(text: str) -> int:
     return code - 0x1_0000_0000 if code & 0x8000_0000 else code
 
 
+_kept_hash = lru_cache(maxsize=_HASHES_KEPT_MAX)(_hash)
+
+
 def tags_code(properties: bytes) -> int:
     """Return the code for a record's consume queue entry; 0 without a tag."""
     tag = find_property(properties, TAGS)
-    return code_of_tag(tag) if tag else NO_TAG_CODE
+    if not tag:
+        return NO_TAG_CODE
+    return _kept_code(tag) if len(tag) <= KEPT_CHARACTERS_MAX else _code(tag)
 
 
-@lru_cache(maxsize=_HASHES_KEPT_MAX)
-def code_of_tag(tag: bytes) -> int:
-    """Return the code of a non-empty tag."""
+def _code(tag: bytes) -> int:
     return java_hash(tag.decode("utf-8", "replace"))
+
+
+_kept_code = lru_cache(maxsize=_HASHES_KEPT_MAX)(_code)
 
 
 class TagExpression(msgspec.Struct, frozen=True):
@@ -107,6 +116,6 @@ class TagTable:
             expression = TagExpression.parse(text)
             if len(self._expressions) >= EXPRESSIONS_MAX:
                 self._expressions.clear()
-            if len(text) <= EXPRESSION_CHARACTERS_MAX:
+            if len(text) <= KEPT_CHARACTERS_MAX:
                 self._expressions[text] = expression
         return None if expression.all_tags else expression.matches_code

@@ -235,7 +235,7 @@ def number_of_property(symbol: str, name: bytes, convert: Callable[[bytes], floa
         text = properties[start:end] if end > start else find_property(properties, name)
         if text is None:
             return None
-        if end - start <= sure_bytes and text.isdigit():
+        if len(text) <= sure_bytes and text.isdigit():
             return compare(int(text), number)
         value = convert(text)
         # In Java, NaN is greater than every other number.

@@ -136,3 +136,10 @@ def test_whatever_the_text_it_is_a_condition_or_a_fault(text: str) -> None:
 def test_whatever_the_properties_they_are_judged(properties: bytes) -> None:
     wanted = compile_filter("a > 3 OR a = 2.5 OR a = b OR a > b OR a IN ('x', 'y') OR a CONTAINS 'x' OR a IS NULL")
     assert wanted.matches(properties) in (True, False)
+
+
+@pytest.mark.parametrize("digits", [10, 11, 5_000])
+def test_an_empty_value_behind_a_number_changes_nothing(digits: int) -> None:
+    number = b"price\x01%b\x02" % (b"1" * digits)
+    for condition in ("price > 5", "price <> 7"):
+        assert matches(condition, number + b"price\x01\x02") is matches(condition, number) is (digits == 10)

@@ -1,5 +1,7 @@
 """Tags: Java's hash codes and what expressions match."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -99,3 +101,14 @@ def test_a_message_tagged_with_an_expression_matches_none_of_its_parts() -> None
     expression = TagExpression.parse("A || B")
     assert not expression.matches("A || B")
     assert not expression.matches_code(java_hash("A || B"))
+
+
+def test_long_tags_take_no_memory() -> None:
+    """A header may contain a megabyte of them, in each request another one."""
+    longs = [f"{number:04}" + "\U0001f680" * 5_000 for number in range(20)]
+    tracemalloc.start()
+    for long in longs:
+        assert {tags_code(b"TAGS\x01%b\x02" % long.encode())} == TagExpression.parse(long).codes
+    kept_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept_bytes < 20_000
