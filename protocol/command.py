@@ -39,6 +39,9 @@ class Request(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="c
     body: Any = None
     remark: str | None = None
 
+    def check_body(self, body: bytes) -> None:
+        """Check the bytes of a body in RocketMQ's format, before they are decoded. Raises: ProtocolError."""
+
 
 class Answer(msgspec.Struct, array_like=True, gc=False, kw_only=True, rename="camel"):
     """A response. One without header fields, such as every refusal, is an `Answer` itself."""
@@ -107,6 +110,11 @@ class Shape:
         if declared is not None:
             return declared
         return FRAME_BYTES_MAX if self.body_type in (bytes, Records) else REQUEST_BODY_BYTES_MAX
+
+    @cached_property
+    def checks_body(self) -> bool:
+        """Whether the class has a check of its own for the bytes of a body."""
+        return getattr(self.command, "check_body", Request.check_body) is not Request.check_body
 
     @cached_property
     def native(self) -> "msgspec.msgpack.Decoder[Any]":

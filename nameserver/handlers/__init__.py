@@ -6,8 +6,8 @@
 - `clock.py`, `faults.py`, `refused.py`: message time, injected faults, connections that were closed because of TLS; all
   of them are staticfire's own
 
-Not implemented: the registration body of brokers older than 3.0.11 (2013), compressed registrations and their CRC, and
-what brokers request of a controller.
+Not implemented: the registration body of brokers older than 3.0.11 (2013), compressed registrations, and what brokers
+request of a controller.
 """
 
 from collections.abc import Callable, Iterable

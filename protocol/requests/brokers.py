@@ -4,8 +4,10 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from staticfire.protocol.checksums import crc32
 from staticfire.protocol.codes import RequestCode
 from staticfire.protocol.command import Answer, Request, request
+from staticfire.protocol.errors import ProtocolError
 from staticfire.protocol.limits import TABLE_BYTES_MAX
 from staticfire.protocol.numbers import Int64
 from staticfire.protocol.requests.routes import KVTable
@@ -65,6 +67,11 @@ class RegisterBroker(Request, rename="camel"):
     external_addr: str | None = None
     body_type: ClassVar[Any] = RegistrationBody
     body_bytes_max: ClassVar[int | None] = TABLE_BYTES_MAX
+
+    def check_body(self, body: bytes) -> None:
+        """Compare the body's CRC with the header's, if there is one: a flipped bit must not change routes."""
+        if self.body_crc32 and crc32(body) & 0x7FFFFFFF != self.body_crc32:
+            raise ProtocolError("crc32 not match: the body was damaged on its way")
 
 
 @request(RequestCode.UNREGISTER_BROKER)

@@ -1,6 +1,7 @@
 """Brokers come, live and go, over connections and on virtual time."""
 
 import json
+import zlib
 from typing import Any
 
 import pytest
@@ -166,6 +167,16 @@ async def test_brokers_of_one_name_on_two_machines_follow_the_rule_of_the_id(con
 async def test_a_java_broker_registers(connect: Connect) -> None:
     header, body = await connect().raw(103, JAVA_BODY, **JAVA_REGISTRATION)
     assert (header["code"], header["extFields"], body) == (0, {}, b"")
+
+
+async def test_a_registration_whose_body_was_damaged_on_its_way_changes_no_route(connect: Connect) -> None:
+    fields = JAVA_REGISTRATION | {"bodyCrc32": str(zlib.crc32(JAVA_BODY) & 0x7FFFFFFF)}
+    damaged = JAVA_BODY.replace(b'"readQueueNums":8', b'"readQueueNums":9')
+    header, _ = await connect().raw(103, damaged, **fields)
+    assert header["code"] == 1
+    assert "crc32 not match" in header["remark"]
+    header, _ = await connect().raw(103, JAVA_BODY, **fields)
+    assert header["code"] == 0
 
 
 async def test_a_java_broker_asks_whether_its_topics_are_known(connect: Connect) -> None:
