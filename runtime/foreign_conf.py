@@ -2,22 +2,20 @@
 
 RocketMQ ignores lines that it doesn't understand, and many files contain some. So such a line doesn't stop a program
 here, either, but each one is reported once: a setting of RocketMQ that has no meaning here, an unknown name, with the
-most similar known one, and a value that can't be parsed (`29*1000`). Two things are refused: a slave, because a master
-would run instead of it, and a value that can be parsed but that no program can work with (`-1` hours).
+most similar known one, and a value that can't be parsed (`29*1000`). A value that can be parsed but that no program can
+work with (`-1` hours) is refused.
 """
 
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 
-from staticfire.protocol.errors import UsageError
 from staticfire.runtime.config import OutOfRange, Unparsable, default_of, field_of, key_of, parse_value, text_of
 from staticfire.runtime.ranges import shown
 from staticfire.runtime.rocketmq_settings import ROCKETMQ_SETTINGS
 
 Tell = Callable[[str], None]
 
-MASTERS = frozenset({"ASYNC_MASTER", "SYNC_MASTER"})
 # Finding a similar name takes 1 ms for each unknown name, and a wrong file may contain thousands.
 UNKNOWN_TOLD_MAX = 20
 
@@ -25,17 +23,12 @@ UNKNOWN_TOLD_MAX = 20
 def understood(given: Mapping[str, str], path: str, classes: tuple[type, ...], tell: Tell) -> dict[str, str]:
     """Return the settings of a file that the given programs accept; report all others with `tell`.
 
-    Raises: UsageError (a slave, a value out of its range).
+    The code that parses a value next raises UsageError if it is out of its range.
     """
-    role = given.get("brokerRole", "ASYNC_MASTER")
-    if role not in MASTERS:
-        raise UsageError(f"brokerRole={shown(role)} ({path}): only masters are supported; don't start this broker")
     taken: dict[str, str] = {}
     without_meaning: list[str] = []
     unknown: list[str] = []
     for key, text in given.items():
-        if key == "brokerRole":
-            continue
         cls = next((cls for cls in classes if field_of(cls, key) is not None), None)
         if cls is not None:
             if _is_readable(cls, key, text, path, tell):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from staticfire.broker.settings import BrokerSettings
 from staticfire.nameserver.settings import NameserverSettings
 from staticfire.protocol.errors import UsageError
+from staticfire.protocol.requests.routes import MASTER_ID
 from staticfire.proxy.settings import ProxySettings
 from staticfire.runtime.addresses import each_address, format_address
 from staticfire.runtime.config import field_of, variable_of
@@ -236,6 +237,8 @@ def plan_cluster(
         _load(BrokerSettings, given, _replica_place(directory, listen, name, port, namesrv), defaults)
         for name, port in zip(replica_names(len(ports), per_broker), slave_ports, strict=True)
     ]
+    for master in brokers:
+        _refuse_role(master, given)
     for broker in (*brokers, *replicas):
         _refuse_unusable(broker)
         _check_access(broker, given.access)
@@ -289,7 +292,6 @@ def _refuse_places(given: GivenSettings) -> None:
         (BrokerSettings, _broker_place("", "", "", 0, "")),
         (ProxySettings, _proxy_place("", 0, "")),
     ]
-    _refuse_roles(given)
     for cls, place in own:
         names = {field_of(cls, key) for key in place}
         for key in given.settings:
@@ -300,14 +302,23 @@ def _refuse_places(given: GivenSettings) -> None:
                 raise UsageError(_is_no_matter_of_a_cluster(variable, ENVIRONMENT))
 
 
-def _refuse_roles(given: GivenSettings) -> None:
+def _refuse_role(master: BrokerSettings, given: GivenSettings) -> None:
     """Refuse roles and ids that `--replicas` gives to slaves. Raises: UsageError."""
-    for key, value in given.settings.items():
-        name = field_of(BrokerSettings, key)
-        if (name == "broker_id" and value != "0") or (name == "broker_role" and value == SLAVE):
+    for key, name, is_wrong in (
+        ("brokerId", "broker_id", master.broker_id != MASTER_ID),
+        ("brokerRole", "broker_role", master.broker_role == SLAVE),
+    ):
+        if is_wrong:
             advice = "--replicas N" if given.source.startswith("--") else "Cluster(replicas=N)"
             words = f"a cluster gives its slaves their roles and ids: use {advice}"
-            raise UsageError(f"{key}={value} ({given.source}): {words}")
+            raise UsageError(f"{key}={getattr(master, name)} ({_source_of(name, given)}): {words}")
+
+
+def _source_of(name: str, given: GivenSettings) -> str:
+    """Return which source of settings decides about a field of brokers."""
+    if any(field_of(BrokerSettings, key) == name for key in given.settings):
+        return given.source
+    return variable_of(name) if variable_of(name) in given.environment else str(given.file)
 
 
 def _is_no_matter_of_a_cluster(key: str, source: str) -> str:

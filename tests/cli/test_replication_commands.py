@@ -1,6 +1,7 @@
 """`staticfire up --replicas`, `replication` and `failover`, with processes."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,24 @@ def test_a_slave_copies_falls_behind_and_takes_over() -> None:
         done = run("failover", "broker-a", "--losing", "1")
         assert f"{slave['address']} is the master of broker-a now (epoch 2), 1 message lost" in done
         assert run("peek", "orders", "--json").count("body") == 1
+
+
+@pytest.mark.parametrize("text", ["brokerId=1", "brokerRole=SLAVE"])
+def test_up_refuses_a_slave_from_each_source(text: str, tmp_path: Path) -> None:
+    """A cluster of slaves would be ready, and no topic would have a route."""
+    key, _, value = text.partition("=")
+    variable = {"brokerId": "STATICFIRE_BROKER_ID", "brokerRole": "STATICFIRE_BROKER_ROLE"}[key]
+    (tmp_path / "broker.conf").write_text(f"{text}\n")
+    (tmp_path / "up.toml").write_text(f'{key} = "{value}"\n')
+    for flags, environment, source in (
+        (["-c", f"{tmp_path}/broker.conf"], {}, f"{tmp_path}/broker.conf"),
+        (["-c", f"{tmp_path}/up.toml"], {}, f"{tmp_path}/up.toml"),
+        ([], {variable: value}, variable),
+        (["--set", text], {}, "--set"),
+    ):
+        refused = call("up", *flags, *FREE_PORTS, **environment)
+        assert refused.returncode == 2, source
+        assert f"{text} ({source}): a cluster gives its slaves their roles and ids: use --replicas N" in refused.stderr
 
 
 @pytest.mark.parametrize(

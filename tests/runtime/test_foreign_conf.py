@@ -136,9 +136,18 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     assert Conf(tmp_path, "brokerName=file\n", {"STATICFIRE_BROKER_NAME": "b"}).settings.broker_name == "b"
 
 
-def test_a_slave_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"brokerRole=SLAVE .*: only masters are supported; don't start this broker"):
-        Conf(tmp_path, "brokerRole=SLAVE\n")
+@pytest.mark.parametrize(("role", "broker_id"), [("SYNC_MASTER", 0), ("ASYNC_MASTER", 0), ("SLAVE", 1)])
+def test_roles_count(tmp_path: Path, role: str, broker_id: int) -> None:
+    conf = Conf(tmp_path, f"brokerRole={role}\nbrokerId={broker_id}\n")
+    assert conf.settings == BrokerSettings(broker_role=role, broker_id=broker_id)
+    assert conf.told == []
+
+
+def test_a_wrong_role_is_reported_and_the_default_is_used_as_in_rocketmq(tmp_path: Path) -> None:
+    conf = Conf(tmp_path, "brokerRole=MASTER\n")
+    assert conf.settings == BrokerSettings()
+    assert len(conf.told) == 1
+    assert "brokerRole=MASTER can't be read" in conf.told[0]
 
 
 def test_comments_in_another_encoding_are_no_matter(tmp_path: Path) -> None:
