@@ -58,7 +58,7 @@ class MessagingService(Service):
         self._routing = RouteCalls(cluster)
         self._sending = SendCalls(cluster, time, transactions)
         self._receiving = ReceiveCalls(cluster, self.clients, self._work, background, invisible_ms_min)
-        self._acknowledging = AckCalls(self.clients, self._work)
+        self._acknowledging = AckCalls(self.clients, self._work, background)
         self._transactions = transactions
         self._telemetry = TelemetryCalls(
             cluster, self.clients, transactions, background, ClientQuestions(cluster, self.clients)
