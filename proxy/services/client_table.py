@@ -64,6 +64,11 @@ class ClientTable:
         """Return a client, None if it hasn't sent settings."""
         return self._clients.get(client_id)
 
+    def consumes(self, client_id: str, group: str) -> bool:
+        """Return whether a client is known, and its settings are those of a consumer of this group."""
+        client = self._clients.get(client_id)
+        return client is not None and client.group == group
+
     async def expected(self, client_id: str) -> KnownClient | None:
         """Like `get`, but wait a moment for the settings: some clients don't wait for the response to theirs."""
         if client_id not in self._clients:

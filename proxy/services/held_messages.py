@@ -75,6 +75,10 @@ class HeldMessages:
             self._drop(held)
         return held
 
+    def owners(self) -> list[tuple[str, str]]:
+        """Return the client and group of all messages, each pair once."""
+        return list(self._held)
+
     def take_client(self, client_id: str, group: str) -> list[HeldMessage]:
         """Remove and return the messages of a client, except those with a request in flight."""
         taken = [held for held in self._held.get((client_id, group), {}).values() if not held.settling]

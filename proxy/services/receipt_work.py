@@ -14,6 +14,7 @@ from staticfire.protocol.requests.send_back import SendBack
 from staticfire.proxy.proto.rocketmq_v2_pb2 import Code
 from staticfire.proxy.services.background import Background
 from staticfire.proxy.services.client_settings import retry_delay_ms
+from staticfire.proxy.services.client_table import ClientTable
 from staticfire.proxy.services.held_messages import (
     RENEW_EVERY_MS,
     WORK_MS_MAX,
@@ -37,8 +38,9 @@ RETURNED_AFTER_MS = 1_000
 class ReceiptWork:
     """Sends requests about receipts to their brokers, and renews held messages."""
 
-    def __init__(self, cluster: KnownCluster, time: MessageTime, background: Background) -> None:
+    def __init__(self, cluster: KnownCluster, clients: ClientTable, time: MessageTime, background: Background) -> None:
         self._cluster = cluster
+        self._clients = clients
         self._time = time
         self._background = background
         self._held = HeldMessages()
@@ -150,11 +152,18 @@ class ReceiptWork:
         await self.change(held.topic, held.group, held.receipt, RETURNED_AFTER_MS)
 
     async def renew_loop(self, pause_for: Pause) -> None:
-        """Renew expiring messages periodically."""
+        """Renew expiring messages periodically. RocketMQ: ReceiptHandleManager.scheduleRenewTask."""
         while True:
             await pause_for(RENEW_EVERY_MS)
+            self.return_left()
             if len(self._held):
                 self.renew(self._held.expiring(await self._time.read()))
+
+    def return_left(self) -> None:
+        """Return the messages of clients that aren't known any more, or that consume for another group now."""
+        for client_id, group in self._held.owners():
+            if not self._clients.consumes(client_id, group):
+                self.client_gone(client_id, group)
 
     def renew(self, expiring: list[HeldMessage]) -> None:
         """Start renewals of messages."""

@@ -52,7 +52,7 @@ class MessagingService(Service):
         self._background = background = Background()
         self.clients = ClientTable()
         time = MessageTime(client)
-        self._work = ReceiptWork(cluster, time, background)
+        self._work = ReceiptWork(cluster, self.clients, time, background)
         transactions = TransactionCalls(cluster, self.clients)
         self._presence = PresenceCalls(cluster, self.clients, self._work, transactions, background)
         self._routing = RouteCalls(cluster)
