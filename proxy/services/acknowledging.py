@@ -6,6 +6,12 @@ Behaviour
 - Brokers check almost nothing: a second acknowledgement, one with another message's id, or one by a group that never
   had the message is OK. An expired handle, or one of an unknown broker, is refused here.
 - The first handle of a message that is held for its client is replaced by the newest one.
+- A held message stays held until its broker has done the request or its handle has expired. So a client may retry with
+  its first handle what a broker has refused or left without a response.
+- The request of a held message is completed even if the client cancels its call, for example because its deadline has
+  passed: the broker may have done it already, and an acknowledged message must not be renewed. An acknowledgement or a
+  change is repeated for that: once it is done, its handle refers to nothing. A dead letter would be stored twice, so
+  its request continues instead.
 """
 
 import asyncio
@@ -13,7 +19,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from staticfire.protocol.errors import NetworkError
 from staticfire.proxy.proto.rocketmq_v2_pb2 import (
     AckMessageEntry,
     AckMessageRequest,
@@ -27,8 +32,10 @@ from staticfire.proxy.proto.rocketmq_v2_pb2 import (
     ForwardMessageToDeadLetterQueueResponse,
     Status,
 )
+from staticfire.proxy.services.background import Background
 from staticfire.proxy.services.callers import Caller
 from staticfire.proxy.services.client_table import ClientTable
+from staticfire.proxy.services.held_messages import HeldMessage
 from staticfire.proxy.services.names import group_of, topic_of
 from staticfire.proxy.services.pb_times import millis
 from staticfire.proxy.services.receipt_work import ReceiptWork
@@ -54,9 +61,10 @@ class _Found(NamedTuple):
 class AckCalls:
     """AckMessage, ChangeInvisibleDuration, ForwardMessageToDeadLetterQueue."""
 
-    def __init__(self, clients: ClientTable, work: ReceiptWork) -> None:
+    def __init__(self, clients: ClientTable, work: ReceiptWork, background: Background) -> None:
         self._clients = clients
         self._work = work
+        self._background = background
 
     async def ack(self, request: AckMessageRequest, caller: Caller) -> AckMessageResponse:
         """Acknowledge messages, each independently. Raises: StaticfireError."""
@@ -106,7 +114,8 @@ class AckCalls:
         if receipt.log_position == LOG_POSITION_UNKNOWN:
             raise invalid_handle("commit log offset is empty")
         found = _Found(topic, group, receipt, request.message_id, caller.client_id)
-        words = await self._settle(found, partial(self._work.bury, message_id=request.message_id))
+        buried = self._settle(found, partial(self._work.bury, message_id=request.message_id))
+        words = await asyncio.shield(self._background.start(buried, "a dead letter that a client forwards"))
         return ForwardMessageToDeadLetterQueueResponse(status=Status(code=Code.OK, message=words))
 
     async def _settle(self, found: "_Found", work: "Work[T]") -> T:
@@ -114,15 +123,32 @@ class AckCalls:
 
         Raises: StaticfireError.
         """
-        held = await self._work.taken(found.client_id, found.group, found.receipt, found.message_id)
-        receipt = found.receipt if held is None else held.receipt
+        held = self._work.find(found.client_id, found.group, found.receipt, found.message_id)
+        if held is None:
+            await self._work.check(found.receipt, found.topic)
+            return await work(found.topic, found.group, found.receipt)
         try:
-            await self._work.check(receipt, found.topic)
-            return await work(found.topic, found.group, receipt)
-        except NetworkError:
-            if held is not None:
-                self._work.hold(held)  # The client will retry with the handle that it has.
+            return await self._settle_held(held, found, work)
+        except asyncio.CancelledError:
+            # Not a task from the start: acknowledgements are frequent, and cancelled ones are rare.
+            self._background.start(self._settle_held(held, found, work), "a request whose call was cancelled")
             raise
+
+    async def _settle_held(self, held: HeldMessage, found: "_Found", work: "Work[T]") -> T:
+        held.settling += 1
+        try:
+            if held.renewing is not None:
+                await asyncio.wait([held.renewing])
+            await self._work.check(held.receipt, found.topic, is_held=True)
+            done = await work(found.topic, found.group, held.receipt)
+        except StatusError as error:
+            if error.code == Code.INVALID_RECEIPT_HANDLE:
+                self._work.let_go(held)
+            raise
+        finally:
+            held.settling -= 1
+        self._work.let_go(held)
+        return done
 
     def _check_known(self, handle: str, caller: Caller) -> None:
         """Check that the handle can be parsed and that the client has sent settings. Raises: StatusError."""

@@ -26,11 +26,12 @@ class Background:
         return task
 
     async def close(self) -> None:
-        """Cancel the running tasks and wait for their end."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """Cancel the running tasks, and those that they start meanwhile, and wait for their end."""
+        while self._tasks:
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _ended(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)

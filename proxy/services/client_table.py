@@ -1,7 +1,10 @@
 """The clients of this endpoint by client id: their settings, their telemetry streams, and their last heartbeats.
 
 Pure except for `expected`; streams are only stored here. A client is known from its first settings until it terminates
-or has been silent for CLIENT_EXPIRED_MS. RocketMQ: GrpcClientSettingsManager, GrpcChannelManager, ConsumerManager.
+or has been silent for CLIENT_EXPIRED_MS. Any program can send settings under any number of client ids, so their size,
+the number of clients, and the size of all settings together have limits (docs/grpc-limits.md).
+
+RocketMQ: GrpcClientSettingsManager, GrpcChannelManager, ConsumerManager.
 """
 
 import asyncio
@@ -10,10 +13,20 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from staticfire.protocol.times import UptimeMs
-from staticfire.proxy.proto.rocketmq_v2_pb2 import ClientType, Settings, TelemetryCommand
+from staticfire.proxy.proto.rocketmq_v2_pb2 import ClientType, Code, Settings, TelemetryCommand
+from staticfire.proxy.services.statuses import StatusError
 
 CLIENT_EXPIRED_MS = 120_000
 SETTINGS_WITHIN_MS = 1_000
+SETTINGS_BYTES_MAX = 256 * 1024
+"""The size of one client's settings."""
+SETTINGS_TOPICS_MAX = 1_000
+"""The topics that one client publishes or subscribes to."""
+CLIENTS_MAX = 10_000
+CLIENTS_BYTES_MAX = 256 * 1024 * 1024
+"""The size of the ids and settings of all clients, with TOPIC_BYTES for each topic."""
+TOPIC_BYTES = 512
+# The overhead that is counted for each topic: one of a single letter needs that much memory, too.
 CONSUMER_TYPES = (ClientType.PUSH_CONSUMER, ClientType.SIMPLE_CONSUMER)
 
 SendCommand = Callable[[TelemetryCommand], Awaitable[None]]
@@ -46,12 +59,41 @@ class KnownClient(msgspec.Struct, gc=False, eq=False):
         """The topics that a producer publishes."""
         return [resource.name for resource in self.settings.publishing.topics] if self.is_producer else []
 
+    @property
+    def counted_bytes(self) -> int:
+        """The size that counts for CLIENTS_BYTES_MAX."""
+        return len(self.client_id) + self.settings.ByteSize() + TOPIC_BYTES * topics_of(self.settings)
+
+
+def topics_of(settings: Settings) -> int:
+    """Return how many topics settings have."""
+    return len(settings.publishing.topics) + len(settings.subscription.subscriptions)
+
+
+def check_size(client_id: str, settings: Settings) -> None:
+    """Check that settings aren't too large. Raises: StatusError."""
+    size, topics = settings.ByteSize(), topics_of(settings)
+    if size > SETTINGS_BYTES_MAX:
+        words = (
+            f"the settings of client {client_id} have {size} bytes, more than SETTINGS_BYTES_MAX "
+            f"({SETTINGS_BYTES_MAX}): shorten their filter expressions, or distribute their topics over several clients"
+        )
+        raise StatusError(Code.PAYLOAD_TOO_LARGE, words)
+    if topics > SETTINGS_TOPICS_MAX:
+        words = (
+            f"the settings of client {client_id} have {topics} topics, more than SETTINGS_TOPICS_MAX "
+            f"({SETTINGS_TOPICS_MAX}): distribute them over several clients"
+        )
+        raise StatusError(Code.PAYLOAD_TOO_LARGE, words)
+
 
 class ClientTable:
     """The known clients."""
 
     def __init__(self) -> None:
         self._clients: dict[str, KnownClient] = {}
+        # The sum of the clients' counted bytes.
+        self._bytes = 0
         self._publishers: dict[str, dict[str, KnownClient]] = {}
         self._turns: dict[str, int] = {}
         # By client id, an event for each call that waits for the settings.
@@ -63,6 +105,11 @@ class ClientTable:
     def get(self, client_id: str) -> KnownClient | None:
         """Return a client, None if it hasn't sent settings."""
         return self._clients.get(client_id)
+
+    def consumes(self, client_id: str, group: str) -> bool:
+        """Return whether a client is known, and its settings are those of a consumer of this group."""
+        client = self._clients.get(client_id)
+        return client is not None and client.group == group
 
     async def expected(self, client_id: str) -> KnownClient | None:
         """Like `get`, but wait a moment for the settings: some clients don't wait for the response to theirs."""
@@ -80,10 +127,28 @@ class ClientTable:
                     del self._expected[client_id]
         return self._clients.get(client_id)
 
+    def _check_room(self, client: KnownClient) -> None:
+        replaced = self._clients.get(client.client_id)
+        if replaced is None and len(self._clients) >= CLIENTS_MAX:
+            full = f"this endpoint has {len(self._clients)} clients, its maximum (CLIENTS_MAX)"
+        else:
+            added = client.counted_bytes - (0 if replaced is None else replaced.counted_bytes)
+            if added <= 0 or self._bytes + added <= CLIENTS_BYTES_MAX:
+                return
+            full = f"the settings of all clients would exceed {CLIENTS_BYTES_MAX} bytes (CLIENTS_BYTES_MAX)"
+        words = (
+            f"client {client.client_id} can't be {'added' if replaced is None else 'changed'}: {full}; retry when one "
+            f"of them has terminated or has been silent for {CLIENT_EXPIRED_MS // 1000} s, or connect to another "
+            "endpoint"
+        )
+        raise StatusError(Code.TOO_MANY_REQUESTS, words)
+
     def put(self, client: KnownClient) -> None:
-        """Add a client; it replaces an earlier one with the same id."""
+        """Add a client; it replaces an earlier one with the same id. Raises: StatusError (there is no room)."""
+        self._check_room(client)
         self.remove(client.client_id)
         self._clients[client.client_id] = client
+        self._bytes += client.counted_bytes
         for arrived in self._expected.get(client.client_id, ()):
             arrived.set()
         for topic in client.topics:
@@ -92,6 +157,8 @@ class ClientTable:
     def remove(self, client_id: str) -> KnownClient | None:
         """Remove a client; return it if it was known."""
         client = self._clients.pop(client_id, None)
+        if client is not None:
+            self._bytes -= client.counted_bytes
         for topic in client.topics if client is not None else ():
             publishers = self._publishers[topic]
             publishers.pop(client_id, None)

@@ -39,6 +39,8 @@ class HeldMessage(msgspec.Struct, gc=False, eq=False):
     failures: int = 0
     renewing: "asyncio.Future[None] | None" = None
     """Set while a renewal is in flight: it changes the handle."""
+    settling: int = 0
+    """The number of requests of its client in flight. Meanwhile it is neither renewed nor returned."""
 
 
 class HeldMessages:
@@ -60,28 +62,37 @@ class HeldMessages:
         messages[held.receipt.place] = held
         return True
 
-    def take(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
-        """Remove a message and return it; None if it isn't held."""
+    def find(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
+        """Return a message; None if it isn't held."""
         messages = self._held.get((client_id, group))
         held = messages.get(receipt.place) if messages else None
-        if messages is None or held is None or (message_id and held.message_id != message_id):
-            return None
-        self._drop(held)
+        return None if held is None or (message_id and held.message_id != message_id) else held
+
+    def take(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
+        """Remove a message and return it; None if it isn't held."""
+        held = self.find(client_id, group, receipt, message_id)
+        if held is not None:
+            self._drop(held)
         return held
 
+    def owners(self) -> list[tuple[str, str]]:
+        """Return the client and group of all messages, each pair once."""
+        return list(self._held)
+
     def take_client(self, client_id: str, group: str) -> list[HeldMessage]:
-        """Remove and return all messages of a client."""
-        messages = self._held.pop((client_id, group), {})
-        self._count -= len(messages)
-        return list(messages.values())
+        """Remove and return the messages of a client, except those with a request in flight."""
+        taken = [held for held in self._held.get((client_id, group), {}).values() if not held.settling]
+        for held in taken:
+            self._drop(held)
+        return taken
 
     def expiring(self, message_ms: MessageMs) -> list[HeldMessage]:
-        """Return the messages that would soon be visible again, except those with a renewal in flight."""
+        """Return the messages that would soon be visible again, except those with a renewal or request in flight."""
         return [
             held
             for messages in self._held.values()
             for held in messages.values()
-            if held.renewing is None and held.receipt.visible_ms - message_ms <= RENEW_AHEAD_MS
+            if held.renewing is None and not held.settling and held.receipt.visible_ms - message_ms <= RENEW_AHEAD_MS
         ]
 
     def renewed(self, held: HeldMessage, receipt: Receipt) -> None:

@@ -1,6 +1,6 @@
 """Requests to brokers about receipts (acknowledge, change the invisible time, dead letters), and renewals of messages.
 
-A client may use the first handle of a renewed receipt; `taken` returns the newest one.
+A client may use the first handle of a renewed receipt; `find` returns the message with the newest one.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from staticfire.protocol.requests.send_back import SendBack
 from staticfire.proxy.proto.rocketmq_v2_pb2 import Code
 from staticfire.proxy.services.background import Background
 from staticfire.proxy.services.client_settings import retry_delay_ms
+from staticfire.proxy.services.client_table import ClientTable
 from staticfire.proxy.services.held_messages import (
     RENEW_EVERY_MS,
     WORK_MS_MAX,
@@ -37,21 +38,25 @@ RETURNED_AFTER_MS = 1_000
 class ReceiptWork:
     """Sends requests about receipts to their brokers, and renews held messages."""
 
-    def __init__(self, cluster: KnownCluster, time: MessageTime, background: Background) -> None:
+    def __init__(self, cluster: KnownCluster, clients: ClientTable, time: MessageTime, background: Background) -> None:
         self._cluster = cluster
+        self._clients = clients
         self._time = time
         self._background = background
         self._held = HeldMessages()
 
     # -- checks --------------------------------------------------------------------------------------------------
 
-    async def check(self, receipt: Receipt, topic: str) -> None:
-        """Check that a receipt hasn't expired, and that its broker is known. Raises: StatusError."""
+    async def check(self, receipt: Receipt, topic: str, is_held: bool = False) -> None:
+        """Check that a receipt hasn't expired, and that its broker is known. Raises: StatusError.
+
+        `is_held`: renewals have reached the broker, so it is only away, and the request's own error reports that.
+        """
         try:
             receipt.check_held(await self._time.now_ms())
         except StatusError:
             receipt.check_held(await self._time.read())  # Message time may have been frozen since the last reading.
-        if await self._cluster.find(receipt.pop.broker_name, topic) is None:
+        if await self._cluster.find(receipt.pop.broker_name, topic) is None and not is_held:
             raise invalid_handle(f"cannot find broker {receipt.pop.broker_name}")
 
     # -- work ----------------------------------------------------------------------------------------------------
@@ -128,12 +133,13 @@ class ReceiptWork:
         """Stop renewing a message; return it if it was held."""
         return self._held.take(client_id, group, receipt, message_id)
 
-    async def taken(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
-        """Stop renewing a message, after a renewal in flight has ended; return it with its newest handle."""
-        held = self.take(client_id, group, receipt, message_id)
-        if held is not None and held.renewing is not None:
-            await asyncio.wait([held.renewing])
-        return held
+    def find(self, client_id: str, group: str, receipt: Receipt, message_id: str) -> HeldMessage | None:
+        """Return a message if it is held. A renewal in flight may be about to replace its handle."""
+        return self._held.find(client_id, group, receipt, message_id)
+
+    def let_go(self, held: HeldMessage) -> None:
+        """Stop renewing a message, if it is still held."""
+        self._held.give_up(held)
 
     def client_gone(self, client_id: str, group: str) -> None:
         """Make the messages of a client visible again soon."""
@@ -146,11 +152,18 @@ class ReceiptWork:
         await self.change(held.topic, held.group, held.receipt, RETURNED_AFTER_MS)
 
     async def renew_loop(self, pause_for: Pause) -> None:
-        """Renew expiring messages periodically."""
+        """Renew expiring messages periodically. RocketMQ: ReceiptHandleManager.scheduleRenewTask."""
         while True:
             await pause_for(RENEW_EVERY_MS)
+            self.return_left()
             if len(self._held):
                 self.renew(self._held.expiring(await self._time.read()))
+
+    def return_left(self) -> None:
+        """Return the messages of clients that aren't known any more, or that consume for another group now."""
+        for client_id, group in self._held.owners():
+            if not self._clients.consumes(client_id, group):
+                self.client_gone(client_id, group)
 
     def renew(self, expiring: list[HeldMessage]) -> None:
         """Start renewals of messages."""

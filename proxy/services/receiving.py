@@ -6,6 +6,8 @@ Behaviour
   delivered as often as the group permits is moved to the dead letters instead; the broker doesn't do it.
 - Messages that were popped but didn't reach the client, because it cancelled the call or disconnected, are visible
   again after a second, whether the pop was still held or the response was half written.
+- Messages that are popped for a client that has left meanwhile (it terminated, was silent for too long, or has settings
+  of another group) are returned in the same way, if the endpoint would hold them. Its receive gets none of them.
 - A group without configuration has RocketMQ's defaults.
 - A receive that arrives before its client's settings waits for them for a moment; RocketMQ's proxy refuses it.
 """
@@ -125,6 +127,12 @@ class ReceiveCalls:
             raise StatusError(Code.INTERNAL_SERVER_ERROR, words)
         poll_ms = poll_ms_of(request, client, caller)
         topic, group = topic_of(request.message_queue.topic), group_of(request.group)
+        if request.auto_renew and client.group != group:  # Its messages would be returned while it works on them.
+            words = (
+                f"client {caller.client_id} has no settings of group {group} here: it must send them over Telemetry "
+                "first"
+            )
+            raise StatusError(Code.ILLEGAL_CONSUMER_GROUP, words)
         invisible_ms = invisible_ms_of(request, self._invisible_ms_min)
         tags = tags_of(request.filter_expression)
         broker_name, address = await self._broker(topic, request.message_queue.broker.name)
@@ -183,6 +191,9 @@ class ReceiveCalls:
         if answer.code != ResponseCode.SUCCESS or not isinstance(answer, PopAnswer):
             return PopOutcome(status=refused(answer.code, answer.remark))
         found = popped_messages(answer, request)
+        if wanted.is_renewed and not self._clients.consumes(wanted.client.client_id, request.consumer_group):
+            self._return(wanted, found)
+            return PopOutcome(status=Status(code=Code.MESSAGE_NOT_FOUND, message="the client has left its group"))
         kept = [message for message in found if self._is_for_client(message, wanted)]
         if not kept:
             return PopOutcome(status=Status(code=Code.MESSAGE_NOT_FOUND, message="no match message"))

@@ -52,13 +52,13 @@ class MessagingService(Service):
         self._background = background = Background()
         self.clients = ClientTable()
         time = MessageTime(client)
-        self._work = ReceiptWork(cluster, time, background)
+        self._work = ReceiptWork(cluster, self.clients, time, background)
         transactions = TransactionCalls(cluster, self.clients)
         self._presence = PresenceCalls(cluster, self.clients, self._work, transactions, background)
         self._routing = RouteCalls(cluster)
         self._sending = SendCalls(cluster, time, transactions)
         self._receiving = ReceiveCalls(cluster, self.clients, self._work, background, invisible_ms_min)
-        self._acknowledging = AckCalls(self.clients, self._work)
+        self._acknowledging = AckCalls(self.clients, self._work, background)
         self._transactions = transactions
         self._telemetry = TelemetryCalls(
             cluster, self.clients, transactions, background, ClientQuestions(cluster, self.clients)

@@ -4,7 +4,7 @@ Behaviour
 - Settings are answered at once, completed with what the cluster decides. They replace older settings of the same client
   id. The stream that brought the newest settings gets the commands: transaction checks (transactions.py), thread
   stacks, single messages (questions.py).
-- Invalid settings end the stream with a gRPC error.
+- Invalid settings end the stream with a gRPC error, and so do those that are too large, or of one client too many.
 - The end of a stream ends nothing else: the client is known until it terminates or has been silent for too long.
 
 Not done
@@ -24,7 +24,7 @@ from staticfire.proxy.proto.rocketmq_v2_pb2 import (
 from staticfire.proxy.services.background import Background
 from staticfire.proxy.services.callers import Caller, caller_of
 from staticfire.proxy.services.client_settings import consumer_settings, producer_settings
-from staticfire.proxy.services.client_table import CONSUMER_TYPES, ClientTable, KnownClient, SendCommand
+from staticfire.proxy.services.client_table import CONSUMER_TYPES, ClientTable, KnownClient, SendCommand, check_size
 from staticfire.proxy.services.known_cluster import KnownCluster
 from staticfire.proxy.services.names import group_of, topic_of
 from staticfire.proxy.services.questions import ClientQuestions
@@ -81,6 +81,8 @@ class TelemetryCalls:
         except Exception as error:  # noqa: BLE001 (one stream of a client: its failure is its end)
             status = status_of(error)
             kind = GrpcStatus.INVALID_ARGUMENT if status.code in CLIENT_FAULTS else GrpcStatus.INTERNAL
+            if status.code == Code.TOO_MANY_REQUESTS:
+                kind = GrpcStatus.RESOURCE_EXHAUSTED
             raise GrpcError(kind, _FAILED + status.message) from None
 
     async def _take_in(self, settings: Settings, caller: Caller, stream: SendCommand) -> Settings:
@@ -90,6 +92,7 @@ class TelemetryCalls:
         if caller.language not in LANGUAGES_BY_NAME:
             words = f"No enum constant org.apache.rocketmq.remoting.protocol.LanguageCode.{caller.language}"
             raise StatusError(Code.INTERNAL_SERVER_ERROR, words)
+        check_size(caller.client_id, settings)
         kept = Settings()
         kept.CopyFrom(settings)
         uptime_ms = self._cluster.client.machine.clock.uptime_ms()

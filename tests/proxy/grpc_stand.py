@@ -314,3 +314,21 @@ async def ready(stand: GrpcStand, *bodies: bytes, kind: str = "", queues: int = 
     await stand.consumer()
     for body in bodies:
         assert (await stand.send(body=body, message_id=f"id-{body[:20].decode()}")).status.code == pb.Code.OK
+
+
+async def working(stand: GrpcStand) -> pb.Message:
+    """Have a push consumer that works on a message, and another one beside it."""
+    await ready(stand, b"long")
+    push = pb.ClientType.PUSH_CONSUMER
+    await stand.consumer("c1", kind=push)
+    await stand.consumer("c2", kind=push)
+    [message] = (await stand.receive(auto_renew=True)).messages
+    return message
+
+
+async def keep_alive(stand: GrpcStand, minutes: float, *client_ids: str, every_s: int = 10) -> None:
+    """Let time pass while these clients send heartbeats."""
+    for _ in range(int(minutes * 60 / every_s)):
+        for client_id in client_ids:
+            await stand.call("Heartbeat", client_id=client_id, group=resource(GROUP))
+        await stand.world.run_for(seconds=every_s)

@@ -12,7 +12,7 @@ from staticfire.proxy.proto import rocketmq_v2_pb2 as pb
 from staticfire.proxy.services import receipt_work
 from staticfire.proxy.services.held_messages import WORK_MS_MAX
 from staticfire.runtime.dispatcher import Handler
-from tests.proxy.grpc_stand import GROUP, TOPIC, GrpcStand, ready, resource
+from tests.proxy.grpc_stand import GROUP, TOPIC, GrpcStand, keep_alive, ready, resource, working
 from tests.scenarios.logged import LogLine
 
 pytestmark = pytest.mark.row("G3", "G5")
@@ -63,16 +63,6 @@ async def test_a_failure_holds_up_what_is_behind_it(stand: GrpcStand) -> None:
 # -- messages that are held while a client works ---------------------------------------------------------------------
 
 
-async def working(stand: GrpcStand) -> pb.Message:
-    """Have a push consumer that works on a message, and another one beside it."""
-    await ready(stand, b"long")
-    push = pb.ClientType.PUSH_CONSUMER
-    await stand.consumer("c1", kind=push)
-    await stand.consumer("c2", kind=push)
-    [message] = (await stand.receive(auto_renew=True)).messages
-    return message
-
-
 async def failed(stand: GrpcStand) -> list[bool]:
     """Return of each message in flight whether its client has failed with it."""
     answer = await stand.cluster.ask(stand.cluster.brokers["broker-a"], GetGroupState(GROUP))
@@ -93,13 +83,6 @@ async def test_what_a_simple_consumer_puts_off_is_still_its_own(stand: GrpcStand
     [message] = (await stand.receive()).messages
     await stand.change(message, 10)
     assert await failed(stand) == [False]
-
-
-async def keep_alive(stand: GrpcStand, minutes: float, *client_ids: str, every_s: int = 10) -> None:
-    for _ in range(int(minutes * 60 / every_s)):
-        for client_id in client_ids:
-            await stand.call("Heartbeat", client_id=client_id, group=resource(GROUP))
-        await stand.world.run_for(seconds=every_s)
 
 
 async def test_nobody_else_gets_a_message_that_a_client_works_on(stand: GrpcStand) -> None:
