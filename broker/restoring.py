@@ -7,6 +7,7 @@ older or newer than it.
 import msgspec
 
 from staticfire.broker.config_files import GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
+from staticfire.broker.delay.level_history import FILE as LEVELS_FILE
 from staticfire.broker.groups.offset_check import take_back_offsets
 from staticfire.broker.orphan_topics import put_back_topics
 from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE
@@ -21,8 +22,13 @@ STRAYS_TOLD_MAX = 8
 
 def open_store(tables: BrokerTables) -> RecoveryReport:
     """Open the log and its queues; return what the recovery found. Raises: StorageError."""
-    state = tables.state
+    state, levels = tables.state, tables.levels
+    # Before the log, because the recovery computes entries of queues.
+    words = "messages that wait for a level keep their times as if messageDelayLevel had never been changed"
+    is_there = tables.config_files.restore(LEVELS_FILE, levels.snapshot, levels.restore, from_log=words)
     report = state.store.open(state.machine.clock.uptime_ms)
+    if levels.begin(state.store.min_position, state.store.max_position) or not is_there:
+        tables.config_files.changed(LEVELS_FILE)
     _log_recovery(state.settings.store_path_root_dir, report)
     return report
 

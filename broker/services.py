@@ -18,7 +18,6 @@ from staticfire.broker.tables import BrokerTables
 from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.broker.waiting import WaitingMessages
-from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import Pause, Spawn
 
@@ -46,8 +45,7 @@ def make_services(
     state, topics, groups = tables.state, tables.topics, tables.groups
     registration = Registration(state, topics, tables.static_topics, tables.config_files, pool)
     new_topics = NewTopics(registration.announced, spawn, settle)
-    levels = DelayLevels.parse(state.settings.message_delay_level)
-    delays = DelayService(levels, state.store, state.clock, tables.config_files, settle)
+    delays = DelayService(tables.levels, state.store, state.clock, tables.config_files, settle)
     timers = TimerService(state, tables.config_files, settle)
     dead_letters = DeadLetters(state, topics, groups.retries)
     intake = Intake(state, groups, delays, timers, dead_letters)

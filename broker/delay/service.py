@@ -19,12 +19,13 @@ from staticfire.broker.clock.due_loop import DueLoop, wait_for
 from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.delivery import Delivery
+from staticfire.broker.delay.level_history import LevelHistory
 from staticfire.broker.delay.queue import DelayQueue, DueEntry
 from staticfire.broker.delay.stored_form import Mark, delayed, read_mark
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import Entry
 from staticfire.broker.store.store import MessageStore
-from staticfire.protocol.delay_levels import DelayLevels, level_of_queue, queue_of_level
+from staticfire.protocol.delay_levels import level_of_queue, queue_of_level
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
 from staticfire.protocol.record import peek_prepared_position
@@ -51,16 +52,16 @@ class DelayService:
 
     def __init__(
         self,
-        levels: DelayLevels,
+        levels: LevelHistory,
         store: MessageStore,
         clock: MessageClock,
         config_files: ConfigFiles,
         settle: Callable[[], None],
     ) -> None:
         """`settle` writes the burst and settles its appends."""
-        self.levels = levels
+        self.levels = levels.current
         self._stored_levels = _StoredLevels(store)
-        self.queue = DelayQueue(levels.delays_ms, self._stored_levels)
+        self.queue = DelayQueue(levels.current.delays_ms, self._stored_levels)
         self._store = store
         self._clock = clock
         self._config_files = config_files
