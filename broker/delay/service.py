@@ -221,9 +221,15 @@ class DelayService:
         home = self._store.queue(SCHEDULE_TOPIC, queue_of_level(form.level))
         return replace(record, queue=home, properties=form.properties, tags_code=due_ms)
 
+    def first_waiting_position(self) -> int | None:
+        """Return the log position of the oldest waiting message; None if none waits. Raises: StorageError."""
+        return self.queue.first_position()
+
     def keep_within_bounds(self) -> None:
-        """Skip messages that retention has removed."""
-        self.queue.keep_within_bounds()
+        """Skip and log messages that retention has removed."""
+        if lost := self.queue.keep_within_bounds():
+            words = "the disk was too full to keep the log that contains them; see diskSpaceCleanForciblyRatio"
+            log.error("delayed_messages_lost", by_level=lost, reason=words)
 
     def forget(self) -> None:
         """Reset everything, because the schedule topic's queues were deleted."""
