@@ -72,10 +72,17 @@ def _restore_offsets(tables: BrokerTables, report: RecoveryReport) -> None:
 
 
 def find_orphan_topics(tables: BrokerTables) -> None:
-    """Add topics that have messages but no configuration; report folders that belong to no queue. Raises: OSError."""
-    for topic in put_back_topics(tables.topics, tables.state.store, tables.state.settings):
+    """Add topics that have messages but no configuration; report folders that belong to no queue.
+
+    Raises: OSError, StorageError.
+    """
+    orphans = put_back_topics(tables.topics, tables.state.store, tables.state.settings)
+    for topic in orphans.put_back:
         reason = "topics.json doesn't know it, but it has messages: the broker was killed, or became the master, early"
         log.warning("topic_put_back", topic=topic.topic_name, queues=topic.read_queue_nums, reason=reason)
+    for name in orphans.deleted:
+        reason = "messages waited for it when it was deleted, and were due or committed later; create it to get them"
+        log.info("topic_stays_deleted", topic=name, reason=reason)
     if strays := tables.state.store.strays:
         reason = "a queue can't have such a folder, so it isn't used; move it away"
         log.warning("stray_files_ignored", files=len(strays), first=strays[:STRAYS_TOLD_MAX], reason=reason)
