@@ -93,7 +93,7 @@ class BrokerCore(Service):
         return ReplicationPart(
             BrokerAround(
                 self.tables, services.registration, self._families.assignments, self._families.access, surface.pool,
-                self.settle, surface.change_role, self.spawn, self.pause_for,
+                services.waiting.first_position, self.settle, surface.change_role, self.spawn, self.pause_for,
             )
         )  # fmt: skip
 

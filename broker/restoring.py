@@ -7,6 +7,7 @@ older or newer than it.
 import msgspec
 
 from staticfire.broker.config_files import GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
+from staticfire.broker.delay.level_history import FILE as LEVELS_FILE
 from staticfire.broker.groups.offset_check import take_back_offsets
 from staticfire.broker.orphan_topics import put_back_topics
 from staticfire.broker.static_topics.table import FILE as MAPPINGS_FILE
@@ -21,8 +22,13 @@ STRAYS_TOLD_MAX = 8
 
 def open_store(tables: BrokerTables) -> RecoveryReport:
     """Open the log and its queues; return what the recovery found. Raises: StorageError."""
-    state = tables.state
+    state, levels = tables.state, tables.levels
+    # Before the log, because the recovery computes entries of queues.
+    words = "messages that wait for a level keep their times as if messageDelayLevel had never been changed"
+    is_there = tables.config_files.restore(LEVELS_FILE, levels.snapshot, levels.restore, from_log=words)
     report = state.store.open(state.machine.clock.uptime_ms)
+    if levels.begin(state.store.min_position, state.store.max_position) or not is_there:
+        tables.config_files.changed(LEVELS_FILE)
     _log_recovery(state.settings.store_path_root_dir, report)
     return report
 
@@ -66,10 +72,17 @@ def _restore_offsets(tables: BrokerTables, report: RecoveryReport) -> None:
 
 
 def find_orphan_topics(tables: BrokerTables) -> None:
-    """Add topics that have messages but no configuration; report folders that belong to no queue. Raises: OSError."""
-    for topic in put_back_topics(tables.topics, tables.state.store, tables.state.settings):
+    """Add topics that have messages but no configuration; report folders that belong to no queue.
+
+    Raises: OSError, StorageError.
+    """
+    orphans = put_back_topics(tables.topics, tables.state.store, tables.state.settings)
+    for topic in orphans.put_back:
         reason = "topics.json doesn't know it, but it has messages: the broker was killed, or became the master, early"
         log.warning("topic_put_back", topic=topic.topic_name, queues=topic.read_queue_nums, reason=reason)
+    for name in orphans.deleted:
+        reason = "messages waited for it when it was deleted, and were due or committed later; create it to get them"
+        log.info("topic_stays_deleted", topic=name, reason=reason)
     if strays := tables.state.store.strays:
         reason = "a queue can't have such a folder, so it isn't used; move it away"
         log.warning("stray_files_ignored", files=len(strays), first=strays[:STRAYS_TOLD_MAX], reason=reason)

@@ -11,14 +11,15 @@ from staticfire.broker.handlers.runtime_info import RuntimeInfo
 from staticfire.broker.key_index import KeyIndexer
 from staticfire.broker.pop.lazy_service import LazyPopService
 from staticfire.broker.registration import Registration
+from staticfire.broker.replication.lineage import is_slave
 from staticfire.broker.sends.intake import Intake
 from staticfire.broker.sends.new_topics import NewTopics
 from staticfire.broker.sends.targets import TargetTable
+from staticfire.broker.state import BrokerState
 from staticfire.broker.tables import BrokerTables
 from staticfire.broker.timers.service import TimerService
 from staticfire.broker.transactions.service import TransactionService
 from staticfire.broker.waiting import WaitingMessages
-from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.runtime.pool import ConnectionPool
 from staticfire.runtime.service import Pause, Spawn
 
@@ -46,8 +47,7 @@ def make_services(
     state, topics, groups = tables.state, tables.topics, tables.groups
     registration = Registration(state, topics, tables.static_topics, tables.config_files, pool)
     new_topics = NewTopics(registration.announced, spawn, settle)
-    levels = DelayLevels.parse(state.settings.message_delay_level)
-    delays = DelayService(levels, state.store, state.clock, tables.config_files, settle)
+    delays = DelayService(tables.levels, state.store, state.clock, tables.config_files, settle)
     timers = TimerService(state, tables.config_files, settle)
     dead_letters = DeadLetters(state, topics, groups.retries)
     intake = Intake(state, groups, delays, timers, dead_letters)
@@ -61,13 +61,18 @@ def make_services(
         intake=intake,
         waiting=waiting,
         pops=LazyPopService(state, lambda topic: _pop_tables(tables, topic), dead_letters, settle, spawn, pause),
-        disk_watch=DiskWatch(
-            state, pause, waiting.keep_within_bounds, index.forget_old, timers.first_waiting_position
-        ),
+        disk_watch=_disk_watch(state, pause, waiting, index),
         administration=Administration(
             state, tables.statistics, RuntimeInfo(state, tables.statistics, delays), index
         ),
     )  # fmt: skip
+
+
+def _disk_watch(state: BrokerState, pause: Pause, waiting: WaitingMessages, index: KeyIndexer) -> DiskWatch:
+    if is_slave(state.settings):
+        # It doesn't know which messages wait, but its master does.
+        return DiskWatch(state, pause, lambda: None, index.forget_old, lambda: state.masters_waiting_position)
+    return DiskWatch(state, pause, waiting.keep_within_bounds, index.forget_old, waiting.first_position)
 
 
 def _key_index(tables: BrokerTables) -> KeyIndexer:

@@ -27,6 +27,11 @@ class BrokerState(msgspec.Struct):
 
     Cached because each send reads it.
     """
+    masters_waiting_position: int | None = 0
+    """Of a slave: the log position of the oldest message that waits at its master; None if none waits there.
+
+    0 until the master has said it: then nothing is removed for its age.
+    """
     _keepers: list[Callable[[BrokerSettings], None]] = []
 
     def __post_init__(self) -> None:

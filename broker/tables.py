@@ -13,6 +13,7 @@ from staticfire.broker.clock.message_clock import FILE as CLOCK_FILE, MessageClo
 from staticfire.broker.clock.progress import ProgressTable
 from staticfire.broker.clock.quiescence import QuiescenceWatch
 from staticfire.broker.config_files import GROUPS_FILE, TOPICS_FILE, ConfigFiles
+from staticfire.broker.delay.level_history import LevelHistory
 from staticfire.broker.delay.stored_form import tags_code_of
 from staticfire.broker.groups.consumers import ConsumerManager
 from staticfire.broker.groups.offsets import OffsetTable
@@ -33,6 +34,7 @@ from staticfire.broker.store.store import MessageStore
 from staticfire.broker.surprises import Surprises
 from staticfire.broker.timers.forms import entry_code
 from staticfire.broker.topics import TopicTable
+from staticfire.protocol.delay_levels import DelayLevels
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.limits import FRAME_BYTES_MAX, HEADER_BYTES_MAX, PROPERTIES_BYTES_MAX
 from staticfire.runtime.log import logger
@@ -50,6 +52,7 @@ class BrokerTables(msgspec.Struct):
     state: BrokerState
     flusher: StoreFlusher
     config_files: ConfigFiles
+    levels: LevelHistory
     topics: TopicTable
     static_topics: StaticTopicTable
     groups: GroupTables
@@ -70,13 +73,9 @@ def make_tables(machine: Machine, settings: BrokerSettings, before: BrokerTables
     statistics and journals are taken over.
     """
     folder = settings.store_path_root_dir
-    store = MessageStore(
-        machine.files,
-        folder,
-        _store_settings(settings),
-        tags_code_of(settings.message_delay_level, entry_code),
-        _tell_of_damage,
-    )
+    levels = LevelHistory(DelayLevels.parse(settings.message_delay_level))
+    tags_code = tags_code_of(levels, entry_code)
+    store = MessageStore(machine.files, folder, _store_settings(settings), tags_code, _tell_of_damage)
     flusher = StoreFlusher(store, machine.clock, machine.workers, _log_trouble)
     clock = _message_clock(machine, folder, before)
     unsaved = {} if before is None else before.config_files.unsaved
@@ -96,6 +95,7 @@ def make_tables(machine: Machine, settings: BrokerSettings, before: BrokerTables
         state=state,
         flusher=flusher,
         config_files=config_files,
+        levels=levels,
         topics=topics,
         static_topics=StaticTopicTable(topics, config_files, clock.message_ms),
         groups=groups,

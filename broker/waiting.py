@@ -40,6 +40,15 @@ class WaitingMessages(NamedTuple):
         self.delays.keep_within_bounds()
         self.timers.keep_within_bounds()
 
+    def first_position(self) -> int | None:
+        """Return the log position of the oldest waiting message; None if none waits. Raises: StorageError."""
+        positions = [
+            self.delays.first_waiting_position(),
+            self.timers.first_waiting_position(),
+            self.transactions.first_waiting_position(),
+        ]
+        return min((position for position in positions if position is not None), default=None)
+
     def forgetting(self) -> dict[str, Callable[[], None]]:
         """Return what to call when all messages of a topic are removed, by topic."""
         return {

@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 
+from staticfire.broker.delay.level_history import LevelHistory
 from staticfire.broker.delay.queue import DueEntry
 from staticfire.broker.delay.stored_form import Mark, pack_mark, real_place
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.broker.store.store import MessageStore
-from staticfire.protocol.delay_levels import DelayLevels, queue_of_level
+from staticfire.protocol.delay_levels import queue_of_level
 from staticfire.protocol.errors import ProtocolError, StorageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
 from staticfire.protocol.record import StoredRecord, decode_record, decode_records, is_intact, join_records
@@ -48,7 +49,7 @@ class DueSlice(msgspec.Struct, gc=False):
 class Delivery:
     """Adds due messages to the burst."""
 
-    def __init__(self, store: MessageStore, levels: DelayLevels) -> None:
+    def __init__(self, store: MessageStore, levels: LevelHistory) -> None:
         self._store = store
         self._levels = levels
         # Queues by the end of the properties string, where `delayed` has put topic and queue id.
@@ -107,12 +108,12 @@ class Delivery:
         except (ProtocolError, StorageError, OSError):
             return None
         data, at = memoryview(slices[0] if len(slices) == 1 else b"".join(slices)), 0
-        delay_ms = self._levels.delay_ms
+        levels_at = self._levels.at
         for record, (_, level, offset, position, size, entry_code) in zip(records, due, strict=True):
             if (
                 record.queue_offset != offset
                 or record.log_position != position
-                or record.stored_ms + delay_ms(level) != entry_code
+                or record.stored_ms + levels_at(position).delay_ms(level) != entry_code
                 or record.queue_id != queue_of_level(level)
                 or record.topic != SCHEDULE_TOPIC
                 or not is_intact(data[at : at + size], record)

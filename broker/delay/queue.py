@@ -151,6 +151,10 @@ class DelayQueue:
         """
         return due_ms if due_ms <= message_ms + self._delays_ms[level] else message_ms
 
+    def first_position(self) -> int | None:
+        """Return the log position of the oldest waiting message; None if none waits."""
+        return min((head.log_position for _, head in self._next_of_levels()), default=None)
+
     # -- progress ------------------------------------------------------------------------------------------------
 
     def delivered(self, level: int, offset: int) -> None:
@@ -167,12 +171,16 @@ class DelayQueue:
         else:
             self._gone[mark.level] = max(self._gone.get(mark.level, 0), mark.offset + 1)
 
-    def keep_within_bounds(self) -> None:
-        """Correct impossible offsets. RocketMQ: correctDelayOffset."""
+    def keep_within_bounds(self) -> dict[int, int]:
+        """Correct impossible offsets; return the number of skipped messages by level. RocketMQ: correctDelayOffset."""
+        skipped: dict[int, int] = {}
         for level, offset in self._offsets.items():
             first, end = self._entries.bounds(level)
+            if offset < first:
+                skipped[level] = first - offset
             self._offsets[level] = min(max(offset, first), end)
         self.read_anew()
+        return skipped
 
     def forget_impossible(self) -> dict[int, int]:
         """Restart levels whose offset is after their end at offset 0, and return their old offsets.

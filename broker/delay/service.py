@@ -19,12 +19,13 @@ from staticfire.broker.clock.due_loop import DueLoop, wait_for
 from staticfire.broker.clock.message_clock import MessageClock
 from staticfire.broker.config_files import ConfigFiles
 from staticfire.broker.delay.delivery import Delivery
+from staticfire.broker.delay.level_history import LevelHistory
 from staticfire.broker.delay.queue import DelayQueue, DueEntry
 from staticfire.broker.delay.stored_form import Mark, delayed, read_mark
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.outcomes import Entry
 from staticfire.broker.store.store import MessageStore
-from staticfire.protocol.delay_levels import DelayLevels, level_of_queue, queue_of_level
+from staticfire.protocol.delay_levels import level_of_queue, queue_of_level
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.names import SCHEDULE_TOPIC
 from staticfire.protocol.record import peek_prepared_position
@@ -51,16 +52,16 @@ class DelayService:
 
     def __init__(
         self,
-        levels: DelayLevels,
+        levels: LevelHistory,
         store: MessageStore,
         clock: MessageClock,
         config_files: ConfigFiles,
         settle: Callable[[], None],
     ) -> None:
         """`settle` writes the burst and settles its appends."""
-        self.levels = levels
+        self.levels = levels.current
         self._stored_levels = _StoredLevels(store)
-        self.queue = DelayQueue(levels.delays_ms, self._stored_levels)
+        self.queue = DelayQueue(levels.current.delays_ms, self._stored_levels)
         self._store = store
         self._clock = clock
         self._config_files = config_files
@@ -220,9 +221,15 @@ class DelayService:
         home = self._store.queue(SCHEDULE_TOPIC, queue_of_level(form.level))
         return replace(record, queue=home, properties=form.properties, tags_code=due_ms)
 
+    def first_waiting_position(self) -> int | None:
+        """Return the log position of the oldest waiting message; None if none waits. Raises: StorageError."""
+        return self.queue.first_position()
+
     def keep_within_bounds(self) -> None:
-        """Skip messages that retention has removed."""
-        self.queue.keep_within_bounds()
+        """Skip and log messages that retention has removed."""
+        if lost := self.queue.keep_within_bounds():
+            words = "the disk was too full to keep the log that contains them; see diskSpaceCleanForciblyRatio"
+            log.error("delayed_messages_lost", by_level=lost, reason=words)
 
     def forget(self) -> None:
         """Reset everything, because the schedule topic's queues were deleted."""

@@ -12,6 +12,7 @@ what was delivered. Readers of messages see 0 there, as in RocketMQ.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from staticfire.broker.delay.level_history import LevelHistory
 from staticfire.broker.store.entering import TagsCodeOf
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.delay_levels import DelayLevels, requested_level
@@ -38,20 +39,20 @@ MAY_WAIT = "DEL"
 _LEVEL_BITS = 16
 
 
-def tags_code_of(message_delay_level: str, of_timers: Callable[[bytes, int], int]) -> TagsCodeOf:
+def tags_code_of(history: LevelHistory, of_timers: Callable[[bytes, int], int]) -> TagsCodeOf:
     """Return a function that computes the tags code of a record's entry from the record; if delayed, its due time.
 
     `of_timers` does this for properties and stored time of a record of rmq_sys_wheel_timer.
     """
-    levels = DelayLevels.parse(message_delay_level)
 
-    def code(topic: str, properties: bytes, stored_ms: int) -> int:
+    def code(topic: str, properties: bytes, stored_ms: int, log_position: int) -> int:
         if topic == SCHEDULE_TOPIC:
             try:
                 level = requested_level(properties)
             except BrokerAnswer:
                 level = 0  # The level isn't a number, so another program than this one stored it.
             if level > 0:
+                levels = history.at(log_position)
                 return stored_ms + levels.delay_ms(levels.clamp(level))
         if topic == WHEEL_TIMER_TOPIC:
             return of_timers(properties, stored_ms)

@@ -23,6 +23,8 @@ class BrokerAround(NamedTuple):
     assignments: AssignmentHandlers
     access: AccessHandlers
     pool: ConnectionPool
+    first_waiting: Callable[[], int | None]
+    """Returns the log position of the oldest waiting message. Raises: StorageError."""
     settle: Callable[[], None]
     """Writes the burst."""
     change_role: "ChangeRoleOf"

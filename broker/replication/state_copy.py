@@ -10,6 +10,8 @@ Offsets wait until the slave's log is as long as the master's was. An offset may
 log says which of them aren't acknowledged: a slave that took over with the offset alone would never deliver them.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from staticfire.broker.config_files import GROUPS_FILE, TOPICS_FILE
@@ -34,8 +36,16 @@ def version_text(version: DataVersion) -> str:
 class StateCopy:
     """Gives the state of a broker to its slaves, or takes over that of its master."""
 
-    def __init__(self, tables: BrokerTables, assignments: AssignmentHandlers, access: AccessHandlers) -> None:
+    def __init__(
+        self,
+        tables: BrokerTables,
+        assignments: AssignmentHandlers,
+        access: AccessHandlers,
+        first_waiting: Callable[[], int | None],
+    ) -> None:
+        """`first_waiting` returns the log position of the oldest message that waits at this broker."""
         self._tables = tables
+        self._first_waiting = first_waiting
         self._assignments = assignments
         self._access = access
         self._waiting: tuple[int, dict[str, dict[int, int]]] | None = None
@@ -47,11 +57,13 @@ class StateCopy:
         return self._waiting is None
 
     def give(self, call: Call) -> CopyStateAnswer:
-        """Return the offsets, and what has another version than the slave's."""
+        """Return the offsets, and what has another version than the slave's. Raises: StorageError."""
         request: CopyState = call.request
         topics, groups = self._tables.topics, self._tables.groups
         state = CopiedState(offsets=_pack_offsets(groups.offsets), modes=self._assignments.packed_modes().decode())
         state.log_position = self._tables.state.store.max_position
+        waiting = self._first_waiting()
+        state.waiting_position = -1 if waiting is None else waiting
         topics_version, groups_version = version_text(topics.version), version_text(groups.configs.version)
         if request.topics_version != topics_version:
             state.topics, state.topics_version = topics.snapshot().decode(), topics_version
@@ -77,6 +89,7 @@ class StateCopy:
         Raises: StorageError (it can't be understood, or written).
         """
         tables, files = self._tables, []
+        tables.state.masters_waiting_position = state.waiting_position if state.waiting_position >= 0 else None
         try:
             if state.users:  # First, because what follows must not be read by others.
                 self._access.take_users(state.users.encode())

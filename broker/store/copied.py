@@ -192,7 +192,8 @@ class CopiedLog:
             if queue in piece.news:
                 return False
             self._jump(queue, queue_offset, position)
-        piece.add(queue, ENTRY.pack(position, size, self._tags_code_of(topic, properties, stored_ms)), size)
+        tags_code = self._tags_code_of(topic, properties, stored_ms, position)
+        piece.add(queue, ENTRY.pack(position, size, tags_code), size)
         return True
 
     def _check(self, data: bytes, at: int, position: int) -> None:

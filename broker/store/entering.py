@@ -19,8 +19,8 @@ from staticfire.runtime.machine import Files
 ENTRIES_IN_MEMORY_MAX = 1_000_000
 _NOWHERE = 1 << 63
 
-TagsCodeOf: TypeAlias = Callable[[str, bytes, int], int]
-"""(topic, properties, stored_ms) -> tags code of the queue entry, which the record does not contain."""
+TagsCodeOf: TypeAlias = Callable[[str, bytes, int, int], int]
+"""(topic, properties, stored_ms, log_position) -> tags code of the queue entry, which the record does not contain."""
 
 
 class EnteredRecords(msgspec.Struct):
@@ -95,7 +95,7 @@ class Entering:
         queue = self._queues.by_name.get((topic, queue_id)) or self._queues.load(topic, queue_id)
         if queue.next_offset != queue_offset:
             self._jump(queue, queue_offset, position, found)
-        queue.add(ENTRY.pack(position, size, self._tags_code_of(topic, properties, stored_ms)))
+        queue.add(ENTRY.pack(position, size, self._tags_code_of(topic, properties, stored_ms, position)))
         self._queues.dirty[queue] = None
 
     def _jump(self, queue: Queue, queue_offset: int, position: int, found: EnteredRecords) -> None:

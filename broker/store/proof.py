@@ -169,7 +169,7 @@ class ReadProof:
             return False
         record = slices[0]
         topic, properties = peek_topic_and_properties(record)
-        return self._tags_code_of(topic, properties, peek_record(record).stored_ms) == tags_code
+        return self._tags_code_of(topic, properties, peek_record(record).stored_ms, position) == tags_code
 
     # --- mending
 
@@ -259,7 +259,7 @@ class ReadProof:
                     continue
                 topic, properties = peek_topic_and_properties(window, at)
                 if topic == queue.topic and log_position >= self._deleted_below(topic):
-                    tags_code = self._tags_code_of(topic, properties, peek.stored_ms)
+                    tags_code = self._tags_code_of(topic, properties, peek.stored_ms, log_position)
                     places[peek.queue_offset] = log_position, size, ENTRY.pack(log_position, size, tags_code)
             position = next_whole(self._log.segments, scan.position + 1, stop) if scan.position < stop else None
         return places

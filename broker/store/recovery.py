@@ -307,8 +307,9 @@ class Recovery:
     def _take_back(self, claimed: Checkpoint, end: int, found: EnteredRecords, was_closed: bool) -> None:
         """Correct the state files where they refer to positions after the log's end.
 
-        After an orderly stop, deletions of topics that have no more records in the log are removed: everything that
-        refers to a deleted topic, such as offsets and the progress of delays, was saved without it.
+        After an orderly stop, deletions are removed whose topics have no more records from before them in the log, and
+        no queues: everything that refers to a deleted topic, such as offsets and the progress of delays, was saved
+        without it. A topic with queues may still be deleted: see orphan_topics.py.
         """
         if end < max(claimed.synced_position, claimed.dispatched_position):
             self._queues.load_all()
@@ -323,10 +324,11 @@ class Recovery:
                     ends_position=min(self._state.ends.log_position, end),
                 )
             )
+        with_queues = {*self._queues.topics()}
         deleted = {
             topic: min(position, end)
             for topic, position in self.deleted_topics.items()
-            if position > self._log.min_position or not was_closed
+            if position > self._log.min_position or topic in with_queues or not was_closed
         }
         self._ends.take_back(end, deleted != self.deleted_topics)
         if deleted != self.deleted_topics:

@@ -104,8 +104,10 @@ class Scrub:
     def _indexed(self, data: bytes, at: int, size: int) -> Indexed:
         peek = peek_record(data, at)
         topic, properties = peek_topic_and_properties(data, at)
-        entry = ENTRY.pack(peek.log_position, size, self._tags_code_of(topic, properties, peek.stored_ms))
-        return Indexed(topic, peek.queue_id, peek.queue_offset, peek.log_position, entry)
+        position = peek.log_position
+        tags_code = self._tags_code_of(topic, properties, peek.stored_ms, position)
+        entry = ENTRY.pack(position, size, tags_code)
+        return Indexed(topic, peek.queue_id, peek.queue_offset, position, entry)
 
     def looked(self, part: Part) -> None:
         """Process the findings of a step. Raises: OSError."""

@@ -238,7 +238,7 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
 
     @property
     def deletions(self) -> dict[str, int]:
-        """The log's end position at the time each topic was deleted, for topics that still have records in the log."""
+        """The log's end position when each topic was deleted, for topics that have records in the log, or queues."""
         return self._deleted_topics
 
     def _deleted_below(self, topic: str) -> int:

@@ -99,6 +99,10 @@ class OpenHalves:
             if half is not None and half[3]:
                 self.halves[offset] = OpenHalf(*half)._replace(checks=half[3] - 1)
 
+    def first_position(self) -> int | None:
+        """Return the log position of the oldest open half message; None if there is none."""
+        return min((log_position for log_position, *_ in self.halves.values()), default=None)
+
     def next_due_ms(self) -> MessageMs | None:
         """Return when the next half message must be checked."""
         self._skip_ended()

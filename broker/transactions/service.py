@@ -191,6 +191,10 @@ class TransactionService:
         for log_position, _, due_ms, _ in list(self._open.halves.values()):
             yield due_ms, log_position
 
+    def first_waiting_position(self) -> int | None:
+        """Return the log position of the oldest open half message; None if there is none."""
+        return self._open.first_position()
+
     def is_open(self, half: StoredRecord) -> bool:
         """Tell whether a half message has not been ended."""
         return half.queue_offset in self._open.halves and half.queue_offset not in self._ending.offsets

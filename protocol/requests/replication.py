@@ -126,6 +126,8 @@ class CopiedState(msgspec.Struct, rename="camel", gc=False):
     """Users and policies. Empty, too, if the master never had any."""
     log_position: Int64 = 0
     """Where the master's log ended at that time: the offsets belong to a log of at least this length."""
+    waiting_position: Int64 = -1
+    """Where the oldest message begins that waits at the master for its time; -1: none waits, or it is unknown."""
 
     @property
     def has_changes(self) -> bool:

@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from staticfire.broker.delay.level_history import LevelHistory
 from staticfire.broker.delay.stored_form import MAY_WAIT, Mark, delayed, pack_mark, read_mark, real_place, tags_code_of
-from staticfire.protocol.delay_levels import DEFAULT_DELAY_LEVELS, DELAY_LEVELS_DEFAULT
-from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.delay_levels import DEFAULT_DELAY_LEVELS, DelayLevels
+from staticfire.protocol.errors import BrokerAnswer, UsageError
 from staticfire.protocol.properties import DELAY, TIMER_DELAY_MS, TIMER_DELAY_SEC, TIMER_DELIVER_MS, parse_properties
 from staticfire.protocol.tags import java_hash
 
@@ -66,12 +67,55 @@ def test_a_message_without_a_place_cant_be_delivered(properties: bytes) -> None:
 
 
 def test_entries_are_made_anew_from_records() -> None:
-    code = tags_code_of(DELAY_LEVELS_DEFAULT, lambda _properties, _stored_ms: 0)
-    assert code(SCHEDULE, b"TAGS\x01a\x02DELAY\x012\x02", 1_000) == 6_000
-    assert code(SCHEDULE, b"DELAY\x01+2\x02", 1_000) == 6_000
-    assert code(SCHEDULE, b"DELAY\x0199\x02", 1_000) == 7_201_000
-    assert code(SCHEDULE, b"DELAY\x01x\x02", 1_000) == 0
-    assert code("orders", b"TAGS\x01a\x02DELAY\x012\x02", 1_000) == java_hash("a")
+    code = tags_code_of(LevelHistory(DEFAULT_DELAY_LEVELS), lambda _properties, _stored_ms: 0)
+    assert code(SCHEDULE, b"TAGS\x01a\x02DELAY\x012\x02", 1_000, 0) == 6_000
+    assert code(SCHEDULE, b"DELAY\x01+2\x02", 1_000, 0) == 6_000
+    assert code(SCHEDULE, b"DELAY\x0199\x02", 1_000, 0) == 7_201_000
+    assert code(SCHEDULE, b"DELAY\x01x\x02", 1_000, 0) == 0
+    assert code("orders", b"TAGS\x01a\x02DELAY\x012\x02", 1_000, 0) == java_hash("a")
+
+
+def test_entries_have_the_delays_of_the_levels_at_their_position() -> None:
+    history = LevelHistory(DelayLevels.parse("1s 5s"))
+    assert history.begin(0, 0) is False
+    for end, levels in ((1_000, "1s 1h"), (2_000, "3s"), (2_000, "1s 1h"), (3_000, "3s")):
+        history = after_restart(history, levels, end=end)
+    code = tags_code_of(history, lambda _properties, _stored_ms: 0)
+    expected = {0: 5_000, 999: 5_000, 1_000: 3_600_000, 2_999: 3_600_000, 3_000: 3_000, 9_999: 3_000}
+    assert {position: code(SCHEDULE, b"DELAY\x012\x02", 0, position) for position in expected} == expected
+
+
+def test_levels_are_forgotten_with_their_records() -> None:
+    history = LevelHistory(DelayLevels.parse("1s"))
+    for end, levels in ((1_000, "2s"), (2_000, "3s"), (3_000, "4s")):
+        history = after_restart(history, levels, end=end)
+    history = after_restart(history, "4s", 1_500, end=2_500)  # A loss of power took what was stored with 4 s.
+    delays = {position: history.at(position).delay_ms(1) for position in (1_500, 1_999, 2_000, 2_499, 2_500)}
+    assert delays == {1_500: 2_000, 1_999: 2_000, 2_000: 3_000, 2_499: 3_000, 2_500: 4_000}
+    assert history.snapshot().count(b"messageDelayLevel") == 3
+    assert after_restart(history, "5s", end=0).snapshot().count(b"messageDelayLevel") == 1
+
+
+def after_restart(history: LevelHistory, levels: str, begin: int = 0, *, end: int) -> LevelHistory:
+    """Return the history of a broker with these levels whose log begins and ends there."""
+    restarted = LevelHistory(DelayLevels.parse(levels))
+    restarted.restore(history.snapshot())
+    before = restarted.snapshot()
+    assert restarted.begin(begin, end) == (restarted.snapshot() != before)
+    return restarted
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"levels": []}',
+        b'{"levels": [{"fromPosition": 0, "messageDelayLevel": "soon"}]}',
+        b'{"levels": [{"fromPosition": 9, "messageDelayLevel": "1s"}, {"fromPosition": 8, "messageDelayLevel": "2s"}]}',
+    ],
+)
+def test_an_impossible_history_of_levels_is_refused(data: bytes) -> None:
+    with pytest.raises((ValueError, UsageError)):
+        LevelHistory(DEFAULT_DELAY_LEVELS).restore(data)
 
 
 @pytest.mark.parametrize("name", [DELAY, TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS])

@@ -36,6 +36,7 @@ HALVES, TIMED, DELAYED = 9, 30, 5
 SEGMENT_BYTES = 16_384
 CONFIG = (
     "consumerOffset.json",
+    "delayLevels.json",
     "delayOffset.json",
     "messageRequestMode.json",
     "staticfireClock.json",
@@ -44,7 +45,7 @@ CONFIG = (
     "topics.json",
     "transactions.json",
 )
-FROM_LOG = ("delayOffset.json", "timers.json", "transactions.json")
+FROM_LOG = ("delayLevels.json", "delayOffset.json", "timers.json", "transactions.json")
 # The broker can do without them.
 HEAD_BYTES, FLIPS = 34, 20
 # Per file: each byte of its head, and so many others.

@@ -100,6 +100,22 @@ async def test_a_wrong_due_time_in_a_queue_doesnt_change_when_a_message_comes(
     assert counts(stand) == (0, 1 if index else 0)  # The first one's entry was read before.
 
 
+@pytest.mark.parametrize("wrong_by_ms", [-9_000, 20_000, 10**12])
+async def test_a_wrong_due_time_is_found_also_if_the_levels_are_others_since(
+    stand: BrokerStand, wrong_by_ms: int
+) -> None:
+    await stand.start(scrub_bytes_per_second=0)
+    sent_ms = stand.message_ms
+    await stand.send("orders", b"x", DELAY="5")
+    await stand.world.stop(NAME)
+    spoil_due_time(stand, 0, wrong_by_ms)
+    await stand.start(message_delay_level="1s 5s 10s 30s 2h")
+    await stand.world.run_for(65_000)
+    (record,) = await stand.stored("orders")
+    assert 0 <= record.stored_ms - sent_ms - 60_000 < 100
+    assert counts(stand) == (0, 1)
+
+
 async def test_a_lost_file_of_a_level_is_made_anew_while_its_messages_wait(stand: BrokerStand) -> None:
     await stand.start(scrub_bytes_per_second=0)
     await stand.send("orders", b"a", DELAY="5")

@@ -1,11 +1,16 @@
 """A topic is there again after a kill, however early: what was acknowledged can be consumed."""
 
+from typing import Any
+
 import pytest
 
 from staticfire.protocol.requests.send import ManyMessage, SendMany
 from staticfire.protocol.requests.topics import DeleteTopic, GetTopicConfig
+from staticfire.protocol.requests.transactions import EndTransaction
+from staticfire.protocol.sys_flag import TransactionKind
 from staticfire.simulation.world import ProcessKilled, SimulatedWorld
 from tests.scenarios.broker_stand import NAME, BrokerStand
+from tests.scenarios.logged import LogLine
 
 TOPIC_NOT_EXIST = 17
 
@@ -65,6 +70,64 @@ async def test_a_topic_that_was_deleted_stays_deleted(world: SimulatedWorld, sta
     for _ in range(2):
         await stand.kill_and_start()
         assert (await stand.ask(GetTopicConfig("orders"))).code == TOPIC_NOT_EXIST
+
+
+async def delete_while_one_waits(world: SimulatedWorld, stand: BrokerStand, **properties: Any) -> None:
+    """Delete a topic while a message waits for its time or its commit, and let it wait no longer."""
+    await stand.put_topic("orders", 2)
+    half = await stand.send("orders", b"later", UNIQ_KEY="U1", **properties)
+    assert (await stand.ask(DeleteTopic("orders"))).code == 0
+    if "TRAN_MSG" in properties:
+        position = int((half.msg_id or "")[-16:], 16)
+        end = EndTransaction("shop", half.queue_offset or 0, position, TransactionKind.COMMIT)
+        assert (await stand.ask(end)).code == 0
+    await world.run_for(seconds=12)
+    assert (await stand.ask(GetTopicConfig("orders"))).code == TOPIC_NOT_EXIST
+
+
+@pytest.mark.parametrize(
+    "properties", [{"DELAY": "3"}, {"TIMER_DELAY_SEC": "10"}, {"TRAN_MSG": "true", "PGROUP": "shop"}]
+)
+async def test_a_topic_stays_deleted_when_messages_that_waited_for_it_are_due(
+    world: SimulatedWorld, stand: BrokerStand, properties: dict[str, Any], logged: list[LogLine]
+) -> None:
+    await delete_while_one_waits(world, stand, **properties)
+    for start in (stand.restart, stand.kill_and_start):
+        await start()
+        assert (await stand.ask(GetTopicConfig("orders"))).code == TOPIC_NOT_EXIST
+    lines = [line.fields["topic"] for line in logged if line.event == "topic_stays_deleted"]
+    assert lines == ["orders", "orders"]
+    await stand.put_topic("orders", 3)
+    assert await stand.bodies("orders") == [b"later"]
+    await stand.restart()
+    assert await queues_of(stand) == (3, 3, 6)
+
+
+async def test_it_stays_deleted_when_the_log_begins_after_its_deletion(world: SimulatedWorld) -> None:
+    stand = BrokerStand(world, mapped_file_size_commit_log=16 * 1024)
+    await stand.start()
+    await delete_while_one_waits(world, stand, DELAY="3")
+    for _ in range(2):
+        await stand.send("others", bytes(12_000))
+    await world.run_for(seconds=5)
+    store = stand.broker.state.store
+    assert store.remove_segments_before(store.max_position) > 0
+    assert store.min_position > store.deletions["orders"]
+    for _ in range(3):
+        await stand.restart()
+        assert (await stand.ask(GetTopicConfig("orders"))).code == TOPIC_NOT_EXIST
+    await stand.close()
+
+
+async def test_a_topic_that_was_deleted_and_created_again_is_put_back(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    await delete_while_one_waits(world, stand, DELAY="3")
+    await send_and_kill(world, stand, 1)
+    await stand.start()
+    assert await queues_of(stand) == (4, 4, 6)
+    assert await stand.bodies("orders", 1) == [b"acknowledged"]
+    assert await stand.bodies("orders", 0) == [b"later"]
 
 
 async def test_dead_letters_have_the_permission_that_is_set(world: SimulatedWorld) -> None:

@@ -1,6 +1,7 @@
 """Old messages go by whole segments, and a disk that is nearly full is noticed."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -9,9 +10,13 @@ from staticfire.broker.retention import HOUR_MS
 from staticfire.protocol.requests.offsets import GetMaxOffset, GetMinOffset
 from staticfire.protocol.requests.queries import QueryMessage
 from staticfire.protocol.requests.send import ManyMessage, SendMany
+from staticfire.protocol.requests.transactions import EndTransaction
+from staticfire.protocol.requests.upkeep import DeleteExpired
+from staticfire.protocol.sys_flag import TransactionKind
 from staticfire.simulation.world import SimulatedWorld
 from tests.scenarios.broker_stand import NAME, BrokerStand
 from tests.scenarios.logged import LogLine
+from tests.scenarios.replica_set import MASTER, SLAVE, ReplicaSet
 from tests.scenarios.stand import Stand
 
 KIB, TIB = 1 << 10, 1 << 40
@@ -211,6 +216,89 @@ async def test_delayed_messages_that_went_with_their_segment_keep_nobody_from_be
     assert [record.body.lstrip(b"x") for record in await stand.stored("orders", 0)] == [
         b"%d" % number for number in range(6, 12)
     ]
+
+
+async def expire(world: SimulatedWorld, stand: BrokerStand) -> int:
+    """Let everything that is older than an hour be removed; return where the log begins."""
+    for _ in range(2):
+        await send_many(stand, topic="others")  # Only segments that are full are removed.
+        await world.run_for(minutes=61)
+    await send_many(stand, 1, topic="others")
+    await world.run_for(seconds=2)
+    assert (await stand.ask(DeleteExpired())).code == 0
+    return stand.broker.state.store.min_position
+
+
+@pytest.mark.row("D2", "F2")
+@pytest.mark.parametrize(
+    ("properties", "due_after_min"),
+    [({"DELAY": "18"}, 120), ({"DELAY": "1"}, 300), ({"TIMER_DELAY_SEC": "18000"}, 300)],
+)
+async def test_a_message_that_waits_doesnt_go_for_its_age(
+    world: SimulatedWorld, stand: BrokerStand, properties: dict[str, Any], due_after_min: int
+) -> None:
+    await stand.restart(file_reserved_time=1, message_delay_level="5h " + "1s " * 16 + "130m")
+    await stand.send("orders", b"later", **properties)
+    assert await expire(world, stand) == 0
+    await world.run_for(minutes=due_after_min - 110)
+    assert await stand.bodies("orders") == [b"later"]
+    assert await expire(world, stand) > 0
+
+
+async def test_a_half_message_doesnt_go_for_its_age_before_it_is_set_aside(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    await stand.restart(file_reserved_time=1)
+    immunity: dict[str, Any] = {"CHECK_IMMUNITY_TIME_IN_SECONDS": "10800"}
+    half = await stand.send("orders", b"half", TRAN_MSG="true", PGROUP="shop", UNIQ_KEY="U1", **immunity)
+    assert await expire(world, stand) == 0
+    end = EndTransaction("shop", half.queue_offset or 0, 0, TransactionKind.COMMIT)
+    assert (await stand.ask(end)).code == 0
+    assert await stand.bodies("orders") == [b"half"]
+    assert await expire(world, stand) > 0
+
+
+async def test_a_full_disk_takes_messages_that_wait_and_an_error_has_their_number(
+    world: SimulatedWorld, stand: BrokerStand, logged: list[LogLine]
+) -> None:
+    for number in range(12):
+        await stand.send("orders", BODY + b"%d" % number, DELAY="5")
+    world.disk(NAME).others_bytes = TIB * 86 // 100
+    await world.run_for(seconds=30)
+    lines = [line for line in logged if line.event == "delayed_messages_lost"]
+    assert {line.level for line in lines} == {"error"}
+    assert [line.fields["by_level"] for line in lines] == [{5: 3}, {5: 3}]
+    assert len(stand.broker.delays) == 6
+
+
+@pytest.mark.row("D2", "F2")
+async def test_a_slave_keeps_what_waits_at_its_master_and_nothing_else(
+    world: SimulatedWorld, logged: list[LogLine]
+) -> None:
+    hours = ";".join(f"{hour:02}" for hour in range(24))
+    pair = await ReplicaSet(world, file_reserved_time=1, delete_when=hours, slave_sync_period=10_000).open()
+
+    async def begins_of_logs_after(hours: float) -> list[int]:
+        for name in (MASTER, SLAVE):
+            world.skew(name, int(hours * HOUR_MS))
+        await world.run_for(seconds=45)
+        return [pair.brokers[name].state.store.min_position for name in (MASTER, SLAVE)]
+
+    await pair.send(b"at once", TIMER_DELAY_SEC="1")
+    await pair.send(b"3 h", TIMER_DELAY_SEC="10800")
+    await pair.send(b"2 h", DELAY="18")
+    for _ in range(8):
+        await pair.send(BODY, topic="others")
+    await world.run_for(seconds=15)
+    assert await begins_of_logs_after(hours=1.1) == [0, 0]
+    for name in (MASTER, SLAVE):
+        world.skew(name, 3 * HOUR_MS)
+    await pair.failover()
+    begins = await begins_of_logs_after(hours=3)
+    assert await pair.bodies(SLAVE) == [b"at once", b"2 h", b"3 h"]
+    assert begins[0] == begins[1] > 0
+    assert [line for line in logged if line.event in ("timers_lost", "delayed_messages_lost")] == []
+    await pair.close()
 
 
 @pytest.mark.row("F3")

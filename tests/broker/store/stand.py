@@ -52,7 +52,7 @@ def note(sent: Sent, queue_offset: int, log_position: int, outcome: PutOutcome) 
     sent.settled.append((queue_offset, log_position, outcome))
 
 
-def tags_code_of(_topic: str, properties: bytes, _stored_ms: int) -> int:
+def tags_code_of(_topic: str, properties: bytes, _stored_ms: int, _log_position: int) -> int:
     return tags_code(properties)
 
 
