@@ -101,18 +101,11 @@ class SendRunHandler:
 
     def _append_with_transactions(self, packed: Packed, transactions: TakenTransactions, context: Any) -> None:
         if packed[2]:
-            stored = transactions, context
-            self._store.put_packed(packed, self._clock.shown_ms, self._stored_with_transactions, stored)
+            self._store.put_packed(packed, self._clock.shown_ms, self._stored, context)
+            self._transactions.begin(transactions)
             self._transactions.end(transactions, None, None)
         else:
             self._transactions.end(transactions, self._stored, context)  # All of them were rolled back.
-
-    def _stored_with_transactions(
-        self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome
-    ) -> None:
-        transactions, sends = context
-        self._transactions.stored(transactions, outcome)
-        self._stored(sends, queue_offset, log_position, outcome)
 
     def _place(self, topic: str, queue_id: int) -> tuple[Queue, bytes, int] | None:
         """Return the queue of a plain send, its packed topic and its next offset; None if the send isn't plain."""

@@ -144,6 +144,14 @@ class Appender:
             self._settlements.append((on_stored, context, queue_offset, position, new.wait_flush))
         return position
 
+    def when_written(self, on_written: OnStored, context: Any) -> None:
+        """Call `on_written` for the latest append with an `on_stored`, but without waiting for the disk or slaves.
+
+        For state that must change together with `Queue.max_offset`.
+        """
+        _, _, queue_offset, position, _ = self._settlements[-1]
+        self._settlements.append((on_written, context, queue_offset, position, False))
+
     def put_all(self, new: NewRows, stored_ms: MessageMs, on_stored: OnStored, context: Any) -> list[int]:
         """Add several records of one queue to the burst, adjacent in the log, and return their log positions.
 

@@ -29,7 +29,9 @@ OnStored: TypeAlias = Callable[[Any, int, int, PutOutcome], None]
 
 
 Settlement: TypeAlias = tuple[OnStored, Any, int, int, bool]
-"""An append whose caller waits for the outcome: on_stored, context, queue_offset, log_position, wait_flush."""
+"""An append whose caller waits for the outcome: on_stored, context, queue_offset, log_position, wait_flush.
+
+Without `wait_flush` it is settled when its burst is written."""
 
 
 def settle(settlements: list[Settlement], outcome: PutOutcome) -> None:

@@ -85,7 +85,7 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
         self._burst = Appender(self.log, self._queues, settings, self._settling, folder)
         # These are bound directly, because each send calls them.
         self.put, self.put_all, self.put_packed = self._burst.put, self._burst.put_all, self._burst.put_packed
-        self.commit = self._burst.commit
+        self.when_written, self.commit = self._burst.when_written, self._burst.commit
 
     # --- open and close
 
@@ -258,7 +258,7 @@ class MessageStore:  # house: the API of a whole package: a few lines for each o
         """Return the ids of a topic's queues that have or had a message, sorted. Raises: OSError."""
         return self._queues.queue_ids(topic)
 
-    # --- appending: `put`, `put_all` or `put_packed` of `Appender`, then `commit`
+    # --- appending: `put`, `put_all`, `put_packed` and `when_written` of `Appender`, then `commit`
 
     @property
     def room(self) -> tuple[int, int, int]:

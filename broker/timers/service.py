@@ -2,7 +2,8 @@
 
 A delivery is one burst of up to `SLICE_MAX` messages; all of it is stored, or nothing. Delivered records and recalls
 carry marks, so the log itself shows what is done (recovery.py). A recall counts as soon as its record is in the burst:
-a recalled message is never delivered, and a delivered one can't be recalled.
+a recalled message is never delivered, and a delivered one can't be recalled. A message is in the index from the write
+on; only the response to its sender waits for the disk and for slaves.
 
 Different from RocketMQ
 - Delivery is exact to the millisecond, and in the order of the due times.
@@ -118,20 +119,19 @@ class TimerService:
         self, record: NewRecord, timed: forms.Timed, stored_ms: MessageMs, on_stored: OnStored, context: Any
     ) -> str | None:
         """Store a waiting message; return its recall handle, or None if it has none. Raises: StorageError."""
-        self._store.put(_waiting(record, timed, self._queue), stored_ms, self._stored, (timed, on_stored, context))
+        self._store.put(_waiting(record, timed, self._queue), stored_ms, on_stored, context)
+        self._store.when_written(self._written, timed)
         topic = record.queue.topic
         if is_retry_topic(topic):
             return None
         broker_name = self._state.settings.broker_name
         return encode_handle(RecallHandle(topic, broker_name, timed.out_ms + 1, timed.unique_id))
 
-    def _stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
-        timed, on_stored, call = context
+    def _written(self, timed: Any, queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
         if outcome is not PutOutcome.FAILED:
             self._index.add(timed.due_ms, queue_offset, timed.entry_code & forms.HASH_MASK)
             self._changes += 1
             self._due.expect(timed.due_ms)
-        on_stored(call, queue_offset, log_position, outcome)
 
     def waiting_places(self) -> Iterator[tuple[int, int]]:
         """Yield due time and log position of each waiting message, in the order of sending. Raises: StorageError."""
@@ -186,11 +186,11 @@ class TimerService:
         now_ms, offset = self._clock.message_ms(), one[1]
         times = handle.timestamp_ms, now_ms
         record = forms.recalled(offset, handle.topic, handle.unique_id, group, times, self._queue)
-        self._store.put(record, now_ms, self._recall_stored, (one, on_stored, context))
+        self._store.put(record, now_ms, on_stored, context)
+        self._store.when_written(self._recall_written, one)
         self._index.done.add(offset)
 
-    def _recall_stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
-        one, on_stored, call = context
+    def _recall_written(self, one: Any, queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
         if outcome is PutOutcome.FAILED:
             due_ms, offset, hash_bits = one
             self._index.done.discard(offset)
@@ -199,7 +199,6 @@ class TimerService:
         else:
             self._index.done.add(queue_offset)
             self._changes += 1
-        on_stored(call, queue_offset, log_position, outcome)
 
     # -- delivering ----------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 A record for each end would be a third of what a transaction writes. RocketMQ also collects the offsets in one record,
 for up to three seconds. Here they are in the same burst as the ends, so no end is acknowledged without them.
+The half messages are closed when the record is written, even if callers still wait for the disk or for slaves.
 """
 
 from collections.abc import Callable
@@ -32,7 +33,7 @@ class Ending:
         ended: Callable[[list[int]], None],
         not_ended: Callable[[list[int]], None],
     ) -> None:
-        """`ended` is called with the offsets whose ends are stored; `not_ended` with those that are still open."""
+        """`ended` is called with the offsets whose ends are written; `not_ended` with those that are still open."""
         self._store = store
         self._clock = clock
         self._ended = ended
@@ -68,25 +69,29 @@ class Ending:
         now_ms, queue = self._clock.message_ms(), self._store.queue(OP_HALF_TOPIC, 0)
         for at in range(0, len(noted), OFFSETS_MAX):
             offsets = noted[at : at + OFFSETS_MAX]
-            told = waiting if at + OFFSETS_MAX >= len(noted) else []
+            callers = waiting if at + OFFSETS_MAX >= len(noted) else []
             try:
-                self._store.put(forms.end_of(offsets, queue, now_ms), now_ms, self._stored, (offsets, told))
+                self._store.put(forms.end_of(offsets, queue, now_ms), now_ms, _notify, callers)
             except (StorageError, ProtocolError, OSError) as error:
                 # They are still open: their producers are checked again, and what was committed is delivered twice.
                 log.error("ends_not_stored", ends=len(offsets), error=str(error))
-                self._stored((offsets, told), -1, -1, PutOutcome.FAILED)
+                self._written(offsets, -1, -1, PutOutcome.FAILED)
+                _notify(callers, -1, -1, PutOutcome.FAILED)
+            else:
+                self._store.when_written(self._written, offsets)
 
-    def _stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
-        offsets, told = context
+    def _written(self, offsets: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
         self.offsets.difference_update(offsets)
         (self._not_ended if outcome is PutOutcome.FAILED else self._ended)(offsets)
-        for on_stored, call in told:
-            on_stored(call, queue_offset, log_position, outcome)
 
     def forget(self) -> None:
         """Reset everything, because the queues were deleted. Callers that still wait get a failure."""
         waiting, self._waiting = self._waiting, []
         self._noted.clear()
         self.offsets.clear()
-        for on_stored, call in waiting:
-            on_stored(call, -1, -1, PutOutcome.FAILED)
+        _notify(waiting, -1, -1, PutOutcome.FAILED)
+
+
+def _notify(callers: list[_Waiting], queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
+    for on_stored, context in callers:
+        on_stored(context, queue_offset, log_position, outcome)

@@ -54,11 +54,16 @@ class TransactionRuns:
         if taken[2]:
             self._ending.note_all(taken[2], on_stored, context)
 
-    def stored(self, taken: TakenTransactions, outcome: PutOutcome) -> None:
-        """Register the half messages of a run when they are stored, unless that failed."""
+    def begin(self, taken: TakenTransactions) -> None:
+        """Register the half messages of a run, which was put into the burst just now, when it is written."""
+        if taken[0]:
+            self._state.store.when_written(self._written, taken)
+
+    def _written(self, taken: Any, _queue_offset: int, _log_position: int, outcome: PutOutcome) -> None:
+        if outcome is PutOutcome.FAILED:
+            return
         begun, kept, _ = taken
-        if begun and outcome is not PutOutcome.FAILED:
-            due_ms = next(iter(begun.values()))[2]
-            self._open.begin_all(begun, due_ms)
-            self._recent.add_all(kept)
-            self._expect(due_ms)
+        due_ms = next(iter(begun.values()))[2]
+        self._open.begin_all(begun, due_ms)
+        self._recent.add_all(kept)
+        self._expect(due_ms)

@@ -4,6 +4,10 @@ The end of a half message is one burst: its final form, and after all of these t
 in between the half message is still open, and its producer is checked again: the message may be delivered twice, but is
 never lost.
 
+A half message becomes open, or is closed, when its record gets visible in its queue; only the responses wait for the
+disk and for slaves. So the open half messages always fit the ends of the queues, with which they are saved
+(recovery.py).
+
 Different from RocketMQ
 - An ended half message isn't ended again: a second commit stores nothing (`repeatEndedCommits`: as in RocketMQ).
 - A half message with a delay (DELAY) waits after its commit; RocketMQ loses it.
@@ -149,15 +153,16 @@ class TransactionService:
         """Store a message as a half message. Raises: BrokerAnswer, StorageError, ProtocolError."""
         half, stored_ms = forms.half_of(record, unique_id, self._halves), self._state.clock.message_ms()
         self._intake.check_time(half, stored_ms)
-        self._store.put(half, stored_ms, self._half_stored, (half, stored_ms, on_stored, context))
+        self._store.put(half, stored_ms, on_stored, context)
+        self._store.when_written(self._half_written, (half, stored_ms))
 
-    def _half_stored(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
-        half, stored_ms, on_stored, call = context
-        if outcome is not PutOutcome.FAILED:
-            self._begin(queue_offset, log_position, stored_ms, half.properties)
-            if len(half.body) <= RECENT_BODY_BYTES_MAX:
-                self._recent.add(log_position, forms.stored_half(half, queue_offset, log_position, stored_ms))
-        on_stored(call, queue_offset, log_position, outcome)
+    def _half_written(self, context: Any, queue_offset: int, log_position: int, outcome: PutOutcome) -> None:
+        if outcome is PutOutcome.FAILED:
+            return
+        half, stored_ms = context
+        self._begin(queue_offset, log_position, stored_ms, half.properties)
+        if len(half.body) <= RECENT_BODY_BYTES_MAX:
+            self._recent.add(log_position, forms.stored_half(half, queue_offset, log_position, stored_ms))
 
     def _begin(self, offset: int, log_position: int, stored_ms: int, properties: bytes, checks: int = 0) -> None:
         settings = self._state.settings

@@ -1,5 +1,6 @@
 """Messages that wait for their time are called back: before it, after it, twice, with forged handles."""
 
+import asyncio
 import errno
 import os
 from itertools import count
@@ -10,6 +11,7 @@ import pytest
 from staticfire.broker.timers.forms import hash_of
 from staticfire.protocol.names import WHEEL_TIMER_TOPIC
 from staticfire.protocol.recall_handle import RecallHandle, decode_handle, encode_handle
+from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.send import SendMessage
 from staticfire.protocol.requests.topics import UpdateTopic
 from staticfire.simulation.world.world import SimulatedWorld
@@ -214,3 +216,18 @@ async def test_a_message_that_cant_be_read_when_it_is_due_is_delivered_later(
     world.disk(NAME).on_read = None
     await world.run_for(seconds=8)
     assert await stand.bodies("orders") == [b"x"]
+
+
+async def test_a_recall_that_waits_for_the_disk_during_a_reset_recalls_no_new_message(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    await stand.restart(flush_disk_type="SYNC_FLUSH")
+    handle = (await stand.send("orders", b"old", TIMER_DELAY_SEC="5")).recall_handle
+    world.disk(NAME).sync_ms = 500
+    waiting = asyncio.gather(stand.recall(handle), stand.ask(Reset()))
+    await world.run_for(100)
+    for body in (b"0", b"1"):
+        assert (await stand.send("orders", body, TIMER_DELAY_SEC="5")).code == OK
+    assert [answer.code for answer in await waiting] == [OK, OK]
+    await world.run_for(seconds=10)
+    assert await stand.bodies("orders") == [b"0", b"1"]

@@ -1,5 +1,6 @@
 """Messages with a delivery time of their own: on time, once, whatever happens to the broker meanwhile."""
 
+import asyncio
 from base64 import urlsafe_b64decode
 from typing import Any
 
@@ -221,6 +222,18 @@ async def test_what_falls_due_while_nothing_can_be_stored_waits(world: Simulated
     world.disk(NAME).bytes_left = None
     await world.run_for(seconds=1)
     assert await stand.bodies("orders") == [b"x"]
+
+
+async def test_a_message_whose_send_still_waits_for_the_disk_is_delivered_when_it_is_due(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    await stand.restart(flush_disk_type="SYNC_FLUSH")
+    world.disk(NAME).sync_ms = 3_000
+    sending = asyncio.ensure_future(stand.send("orders", b"x", TIMER_DELAY_MS="1000"))
+    await world.run_for(1_100)
+    assert await stand.bodies("orders") == [b"x"]
+    assert not sending.done()
+    await sending
 
 
 # -- restarts ----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from staticfire.broker.store.outcomes import PutOutcome
 from staticfire.protocol.message_ids import parse_offset_id
 from staticfire.protocol.requests.reset import Reset
 from staticfire.protocol.requests.transactions import EndTransaction
-from tests.scenarios.broker_stand import BrokerStand
+from staticfire.simulation.world import SimulatedWorld
+from tests.scenarios.broker_stand import NAME, BrokerStand
 
 HALF: dict[str, Any] = {"TRAN_MSG": "true", "PGROUP": "shop"}
 ROLLBACK = 12
@@ -31,3 +32,15 @@ async def test_ends_that_are_not_in_a_burst_yet_are_refused_and_end_no_new_half_
     stand.broker.transactions.forget()
     assert outcomes == [PutOutcome.FAILED]
     assert (ending.has_work, ending.offsets) == (False, set())
+
+
+async def test_a_half_message_that_waits_for_the_disk_during_a_reset_is_not_open_later(
+    world: SimulatedWorld, stand: BrokerStand
+) -> None:
+    await stand.restart(flush_disk_type="SYNC_FLUSH")
+    world.disk(NAME).sync_ms = 1_000
+    sending = asyncio.ensure_future(stand.send("orders", b"x", UNIQ_KEY="U1", **HALF))
+    await world.run_for(100)
+    await stand.ask(Reset())
+    await sending
+    assert len(stand.broker.transactions) == 0

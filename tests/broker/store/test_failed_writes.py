@@ -10,7 +10,7 @@ from staticfire.broker.store.settings import FlushDiskType, StoreSettings
 from staticfire.protocol.errors import StorageError
 from staticfire.protocol.sys_flag import TransactionKind
 from staticfire.runtime.machine import Bytes
-from tests.broker.store.stand import SMALL, StoreStand
+from tests.broker.store.stand import SMALL, Sent, StoreStand, note
 
 BODIES = [b"%03d" % number * 200 for number in range(12)]
 
@@ -47,6 +47,14 @@ def test_why_a_write_failed_is_kept_as_words(stand: StoreStand) -> None:
         assert (failure.__traceback__, failure.__cause__) == (None, None)
         with pytest.raises(StorageError, match="No space left"):
             raise failure
+
+
+def test_state_that_follows_an_append_is_notified_of_a_failed_write(stand: StoreStand) -> None:
+    fill_disk(stand, 1, partly=False)
+    sent, state = stand.append(b"lost"), Sent(b"lost")
+    stand.store.when_written(note, state)
+    stand.store.commit()
+    assert sent.outcome is state.outcome is PutOutcome.FAILED
 
 
 @pytest.mark.parametrize("partly", [False, True], ids=["not at all", "in part"])

@@ -12,7 +12,7 @@ from staticfire.runtime.machine import Machine
 from staticfire.runtime.service import Service
 from staticfire.simulation.world import SimulatedWorld
 from staticfire.simulation.world.workers import RUN_MS
-from tests.broker.store.stand import StoreStand
+from tests.broker.store.stand import Sent, StoreStand, note
 
 ASYNC = StoreSettings(segment_bytes_max=4096, queues_per_flush_max=2)
 SYNC = replace(ASYNC, flush_disk_type=FlushDiskType.SYNC_FLUSH)
@@ -102,6 +102,20 @@ async def test_sync_flush_answers_after_the_fsync_and_one_fsync_answers_all_who_
     syncs = [event for event in world.history.events if event.what == "syncs" and "commitlog" in str(event)]
     assert len(syncs) == 2
     assert synced_before < world.history.count
+
+
+async def test_state_that_follows_an_append_changes_when_it_gets_visible_and_not_after_the_fsync(
+    world: SimulatedWorld,
+) -> None:
+    keeper = await start(world, SYNC)
+    world.disk("broker").sync_ms = 100
+    sent, state = keeper.append(b"x"), Sent(b"x")
+    keeper.store.when_written(note, state)
+    assert state.settled == []
+    keeper.store.commit()
+    assert (sent.settled, state.settled) == ([], [(0, sent.log_position, PutOutcome.STORED)])
+    await world.run_for(ms=150)
+    assert sent.settled == state.settled
 
 
 async def test_what_sync_flush_has_answered_survives_a_loss_of_power(world: SimulatedWorld) -> None:
