@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from msgspec.structs import replace
 
 from staticfire.broker.pop.events import GroupQueue, OrderState
-from staticfire.broker.pop.in_flight import NEVER_MS
+from staticfire.broker.pop.in_flight import DUE_MS_MAX, NEVER_MS
 from staticfire.protocol.pop_handles import OrderCounts, QueueKey
 
 # A state is dropped if it wasn't used for this time.
@@ -98,7 +98,7 @@ class OrderStates:
 
 def free_at_ms(state: OrderState) -> int | None:
     """Return when all messages that aren't acknowledged are visible again; None if all are acknowledged."""
-    default_ms = state.pop_ms + state.invisible_ms
+    default_ms = min(state.pop_ms + state.invisible_ms, DUE_MS_MAX)
     left = [state.visible_ms.get(offset, default_ms) for offset in state.offsets if offset not in state.acked]
     return max(left) if left else None
 
