@@ -191,11 +191,14 @@ class PopFetcher:
         self._tables.statistics.delivered(place.group, topic, len(shown), found.record_bytes)
 
     def start_offset(self, place: GroupQueue, queue: Queue, is_from_min: bool) -> int:
-        """Return where a pop begins. This takes a pending reset, and commits an offset if there was none."""
+        """Return where a pop begins. This takes a pending reset, and commits an offset if there was none.
+
+        A reset also counts if server-side resets were switched off later: until it is taken, it is the group's offset.
+        """
         settings = self._state.settings
         offsets = self._tables.groups.offsets
         names = place.group, place.topic, place.queue_id
-        if offsets.has_reset(*names) and settings.use_server_side_reset_offset:
+        if offsets.has_reset(*names):
             reset = offsets.take_reset(*names)
             if self._tables.orders.find(place) is not None:
                 self._tables.put_order(place, None, reset if reset is not None else NO_OFFSET)
