@@ -7,6 +7,9 @@ removes some. Both give the same result: of a repeated name, the last value coun
 
 from collections.abc import Iterable, Mapping
 
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
+
 _VALUE_END = 0x02
 
 # Properties that users set with separate parameters, and those that clients set.
@@ -92,6 +95,14 @@ RESERVED_NAMES = frozenset(
         MQ2_FLAG, EXTEND_UNIQ_INFO, DUP_INFO, INNER_MULTI_QUEUE_OFFSET, BORN_HOST, BORN_TIMESTAMP,
     }
 )  # fmt: skip
+
+
+def too_long(properties: bytes) -> ProtocolError:
+    """Return the error for a string that RocketMQ's clients can't read, though the record format has room for it.
+
+    They read its length as a signed short, so the limit is PROPERTIES_BYTES_MAX.
+    """
+    return ProtocolError(f"its properties have {len(properties)} bytes, the limit is {PROPERTIES_BYTES_MAX}")
 
 
 def parse_properties(properties: bytes) -> dict[str, str]:

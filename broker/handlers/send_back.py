@@ -144,7 +144,8 @@ class SendBackHandlers:
             self._intake.put(record, on_stored, (call, sent_back))
         except (StorageError, ProtocolError) as error:
             log.error("send_back_failed", group=sent_back.group, topic=queue.topic, error=str(error))
-            self._finish(call, sent_back, "SERVICE_NOT_AVAILABLE")
+            is_message = isinstance(error, ProtocolError)  # The reason is the message, so another try fails, too.
+            self._finish(call, sent_back, str(error) if is_message else "SERVICE_NOT_AVAILABLE")
         except BrokerAnswer as error:
             self._finish(call, sent_back, error.remark or ResponseCode(error.code).name)
 

@@ -11,11 +11,12 @@ from typing import NamedTuple
 from staticfire.broker.clock.quiescence import PUSH
 from staticfire.broker.pop.events import NO_OFFSET, GroupQueue, OrderState
 from staticfire.broker.pop.fetching import REVIVE_QUEUE
-from staticfire.broker.pop.in_flight import GIVEN_BACK, CheckPoint, PoppedQueue
+from staticfire.broker.pop.in_flight import DUE_MS_MAX, GIVEN_BACK, CheckPoint, PoppedQueue
 from staticfire.broker.pop.orders import AckOutcome, acknowledged, free_at_ms, offset_behind, postponed
 from staticfire.broker.pop.tables import PopTables
 from staticfire.protocol.codes import ResponseCode
 from staticfire.protocol.errors import BrokerAnswer
+from staticfire.protocol.numbers import INT64_MAX, INT64_MIN
 from staticfire.protocol.pop_handles import PopHandle, flag_of
 from staticfire.protocol.requests.pop import ORDERLY_REVIVE_QUEUE
 from staticfire.runtime.connection import Connection
@@ -55,8 +56,9 @@ class Acknowledger:
         None if the message is given back."""
         invisible_ms, connection = times
         now_ms = self._state.clock.message_ms()
+        visible_ms = min(now_ms + invisible_ms, DUE_MS_MAX)
         if handle.revive_queue == ORDERLY_REVIVE_QUEUE:
-            return self._change_in_order(place, handle, offset, now_ms + invisible_ms)
+            return self._change_in_order(place, handle, offset, visible_ms)
         pop_ms = int(now_ms)
         found = self._find(place, handle)
         if found is not None and self._remove(*found, [offset]):
@@ -67,7 +69,7 @@ class Acknowledger:
                 owner = GIVEN_BACK
             else:
                 owner = self._tables.owners.number_of(connection)
-            self._put(queue, CheckPoint(offset, pop_ms, 1, now_ms + invisible_ms, owner))
+            self._put(queue, CheckPoint(offset, pop_ms, 1, visible_ms, owner))
         return Changed(pop_ms, invisible_ms, handle.revive_queue)
 
     # -- check-points --------------------------------------------------------------------------------------------
@@ -165,4 +167,6 @@ class Acknowledger:
         if state is not None and state.pop_ms == handle.pop_time_ms and offset in state.offsets:
             now_ms = self._state.clock.message_ms()
             self._put_order(place, postponed(state, offset, visible_ms, now_ms), NO_OFFSET)
-        return Changed(handle.pop_time_ms, visible_ms - handle.pop_time_ms, ORDERLY_REVIVE_QUEUE)
+        pop_ms = handle.pop_time_ms  # The client's: any 64 bits.
+        left_ms = max(INT64_MIN, min(visible_ms - pop_ms, INT64_MAX))
+        return Changed(pop_ms, left_ms, ORDERLY_REVIVE_QUEUE)

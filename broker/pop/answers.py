@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from staticfire.broker.store.outcomes import ReadResult
-from staticfire.protocol.pop_handles import PopHandle, format_handle
-from staticfire.protocol.properties import POP_CK, with_property
+from staticfire.protocol.limits import INT32_MAX, PROPERTIES_BYTES_MAX
+from staticfire.protocol.numbers import INT64_MAX, INT64_MIN
+from staticfire.protocol.pop_handles import RETRY_V2, PopHandle, format_handle
+from staticfire.protocol.properties import POP_CK, too_long, with_property
 from staticfire.protocol.record import peek_record
 from staticfire.protocol.record_copies import cut, renamed
 
@@ -31,7 +33,19 @@ def single_records(slices: list[bytes], sizes: Iterable[int]) -> Iterator[bytes]
 
 
 def rewritten(stored: bytes, packed_topic: bytes, handle: PopHandle) -> bytes:
-    """Return a record of a retry topic under another topic. `handle`: the check-point's. Raises: ProtocolError."""
+    """Return a record of a retry topic under another topic. `handle`: the check-point's.
+
+    Raises: ProtocolError (its properties have no room for the handle).
+    """
     parts = cut(stored)
     text = format_handle(handle._replace(queue_offset=parts.queue_offset))
-    return renamed(parts, packed_topic, with_property(parts.properties, POP_CK, text))
+    properties = with_property(parts.properties, POP_CK, text)
+    if len(properties) > PROPERTIES_BYTES_MAX:
+        raise too_long(properties)
+    return renamed(parts, packed_topic, properties)
+
+
+def handle_bytes_max(broker_name: str) -> int:
+    """Return how many bytes `rewritten` adds to the properties of a record at most."""
+    longest = PopHandle(INT64_MAX, INT64_MAX, INT64_MIN, 0, RETRY_V2, broker_name, INT32_MAX, INT64_MAX)
+    return len(with_property(b"", POP_CK, format_handle(longest)))

@@ -3,12 +3,17 @@
 A hundred thousand messages may be due in the same second. So the copies are packed next to each other from the stored
 bytes. A copy that doesn't fit at the current end of the log, and any copy on an IPv6 host, is stored as a normal
 record.
+
+A message whose properties have no room for those of a pop isn't copied: no RocketMQ client could read the response to
+the pop that takes its copy. RocketMQ: PROPERTIES_SIZE_EXCEEDED.
 """
 
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
 from staticfire.broker.store.queue_files import ENTRY
 from staticfire.broker.store.store import MessageStore
+from staticfire.protocol.errors import ProtocolError
+from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
 from staticfire.protocol.properties import FIRST_POP_TIME, POP_CK, find_property, with_property, without_property
 from staticfire.protocol.record import IPV4_HOST_BYTES, decode_record
 from staticfire.protocol.record_copies import CopyOf, Parts, consumed_again
@@ -22,12 +27,16 @@ _pack_entry = ENTRY.pack
 class Copies:
     """Makes copies for one retry queue. `flush` adds them to the burst; after that more can be added."""
 
-    def __init__(self, store: MessageStore, target: Queue, host: bytes, now_ms: MessageMs) -> None:
-        """`host`: the broker's, which is the born host of the copies."""
+    def __init__(
+        self, store: MessageStore, target: Queue, host: bytes, handle_bytes_max: int, now_ms: MessageMs
+    ) -> None:
+        """`host`: the broker's, which is the born host of the copies. `handle_bytes_max`: what a pop adds to a copy."""
         self._store = store
         self._target = target
         self._host = host
         self._is_v4 = len(host) == IPV4_HOST_BYTES
+        self._handle_bytes_max = handle_bytes_max
+        self._properties_bytes_max = PROPERTIES_BYTES_MAX - handle_bytes_max
         self._now_ms = now_ms
         self._begin()
 
@@ -42,6 +51,12 @@ class Copies:
         properties = without_property(parts.properties, POP_CK)
         if parts.reconsume_times == 0 or find_property(properties, FIRST_POP_TIME) is None:
             properties = with_property(properties, FIRST_POP_TIME, first_pop)
+        if len(properties) > self._properties_bytes_max:
+            words = (
+                f"a copy has {len(properties)} bytes of properties, and a pop adds up to {self._handle_bytes_max}: the "
+                f"limit is {PROPERTIES_BYTES_MAX}"
+            )
+            raise ProtocolError(words)
         target, position = self._target, self._position
         sys_flag = parts.sys_flag & ~BORN_HOST_V6
         if not self._is_v4 or target.deleted:

@@ -3,7 +3,11 @@
 The body of a record in the revive topic is the msgpack of [low_water, [event, ...]]. Records below the queue offset
 `low_water` are not needed any more to restore what is in flight (recovery.py). Sets of messages are sets of bits,
 little-endian, counted from the check-point's start offset.
+
+A record contains events of several groups. So an event that can't be decoded is left out, and the others are read.
 """
+
+from typing import NamedTuple
 
 import msgspec
 
@@ -70,15 +74,19 @@ class Ordered(msgspec.Struct, array_like=True, gc=False, tag=2):
 Event = Taken | Done | Ordered
 
 
-class PopRecord(msgspec.Struct, array_like=True, gc=False):
-    """The body of a record."""
+class PopRecord(NamedTuple):
+    """The content of a record."""
 
-    low_water: Int64
+    low_water: int
     events: list[Event]
+    errors: list[str]
+    """Why events are missing in `events`: one reason for each."""
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(PopRecord)
+_decoder = msgspec.msgpack.Decoder(tuple[Int64, list[Event]])
+_single_decoder = msgspec.msgpack.Decoder(tuple[Int64, list[msgspec.Raw]])
+_event_decoder = msgspec.msgpack.Decoder(Event)
 encode_event = _encoder.encode
 """Encodes an event for `join_events`."""
 
@@ -89,11 +97,27 @@ def join_events(low_water: int, events: list[bytes]) -> bytes:
 
 
 def read_events(body: bytes) -> PopRecord:
-    """Decode the body of a record. Raises: ProtocolError."""
+    """Decode the body of a record. Raises: ProtocolError (it isn't a list of events)."""
     try:
-        return _decoder.decode(body)
+        low_water, events = _decoder.decode(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return _read_one_by_one(body)
+    return PopRecord(low_water, events, [])
+
+
+def _read_one_by_one(body: bytes) -> PopRecord:
+    """Decode the events that can be decoded. Raises: ProtocolError."""
+    try:
+        low_water, encoded = _single_decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ProtocolError(f"these are not POP events: {error}") from error
+    events, errors = [], []
+    for one in encoded:
+        try:
+            events.append(_event_decoder.decode(one))
+        except (msgspec.MsgspecError, RecursionError) as error:
+            errors.append(str(error))
+    return PopRecord(low_water, events, errors)
 
 
 def pack_bits(mask: int) -> bytes:

@@ -174,26 +174,31 @@ class PopFetcher:
             return
         key = flag, queue_id
         slices = self._state.store.records(found)
-        offsets = offsets_of(found, slices)
+        offsets = shown = offsets_of(found, slices)
         if flag != NORMAL and topic != popped.request.topic:
-            slices = self._as_asked_for(popped, slices, found, (offset, queue_id, flag))
+            slices, shown = self._as_asked_for(popped, offsets, slices, found, (offset, queue_id, flag))
         if popped.is_order:
             self._take_in_order(popped, place, offset, offsets, order)
         else:
             self._take(popped, place, CheckPoint(offset, popped.pop_ms, 0, 0, owner), (offsets, found.next_offset))
-        popped.start_offsets[key] = offset
-        popped.message_offsets[key] = offsets
-        popped.slices += slices
-        popped.count += len(offsets)
         popped.left -= len(offsets)
-        self._tables.statistics.delivered(place.group, topic, len(offsets), found.record_bytes)
+        if not shown:
+            return
+        popped.start_offsets[key] = offset
+        popped.message_offsets[key] = shown
+        popped.slices += slices
+        popped.count += len(shown)
+        self._tables.statistics.delivered(place.group, topic, len(shown), found.record_bytes)
 
     def start_offset(self, place: GroupQueue, queue: Queue, is_from_min: bool) -> int:
-        """Return where a pop begins. This takes a pending reset, and commits an offset if there was none."""
+        """Return where a pop begins. This takes a pending reset, and commits an offset if there was none.
+
+        A reset also counts if server-side resets were switched off later: until it is taken, it is the group's offset.
+        """
         settings = self._state.settings
         offsets = self._tables.groups.offsets
         names = place.group, place.topic, place.queue_id
-        if offsets.has_reset(*names) and settings.use_server_side_reset_offset:
+        if offsets.has_reset(*names):
             reset = offsets.take_reset(*names)
             if self._tables.orders.find(place) is not None:
                 self._tables.put_order(place, None, reset if reset is not None else NO_OFFSET)
@@ -270,19 +275,34 @@ class PopFetcher:
             self._tables.commit(place, offset)
 
     def _as_asked_for(
-        self, popped: OnePop, slices: list[bytes], found: ReadResult, where: tuple[int, int, int]
-    ) -> list[bytes]:
-        """Return records of a retry topic as records of the requested topic, with their handles.
+        self,
+        popped: OnePop,
+        offsets: list[int],
+        slices: list[bytes],
+        found: ReadResult,
+        where: tuple[int, int, int],
+    ) -> tuple[list[bytes], list[int]]:
+        """Return records of a retry topic as records of the requested topic, with their handles, and their offsets.
 
-        `where`: start offset, queue id and flag. Raises: ProtocolError.
+        A message that has no room for its handle is left out. It counts as taken, and is redelivered later, if that is
+        possible. RocketMQ does the same. `where`: start offset, queue id and flag.
         """
         state = self._state
         if state.settings.pop_response_return_actual_retry_topic:
-            return slices
+            return slices, offsets
         start, queue_id, flag = where
         request = popped.request
         handle = PopHandle(
             start, popped.pop_ms, request.invisible_time, REVIVE_QUEUE, flag, state.settings.broker_name, queue_id, 0
         )  # fmt: skip
         topic = pack_topic(request.topic)
-        return [rewritten(record, topic, handle) for record in single_records(slices, found.sizes)]
+        records, shown = [], []
+        for offset, record in zip(offsets, single_records(slices, found.sizes), strict=True):
+            try:
+                records.append(rewritten(record, topic, handle))
+            except ProtocolError as error:
+                names = {"group": request.consumer_group, "topic": request.topic, "flag": flag, "queue_id": queue_id}
+                log.error("pop_message_left_out", **names, queue_offset=offset, error=str(error))
+            else:
+                shown.append(offset)
+        return records, shown

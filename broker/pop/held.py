@@ -3,6 +3,9 @@
 They are kept by topic, group and queue id of their request. Each ends once: woken, expired, or dropped with its
 connection. If an arrival could wake several, it wakes one: the pop with the earliest deadline, or the notification with
 the latest deadline.
+
+All deadlines are in one heap. Each hold has a number of its own, because a pop that was woken in vain is held again:
+its earlier entry in the heap isn't valid then. Such entries are removed when there are more of them than others.
 """
 
 from bisect import insort
@@ -28,7 +31,12 @@ class HeldPop(msgspec.Struct, gc=False, eq=False):
     key: Key
     deadline_ms: UptimeMs
     wanted: Wanted = None
-    is_held: bool = False
+    hold_number: int = 0
+    """The number of its current hold; 0 while it isn't held."""
+
+
+_Due = tuple[int, int, HeldPop]
+"""Deadline, the number of the hold, the pop."""
 
 
 class HeldPops:
@@ -38,8 +46,8 @@ class HeldPops:
         """`takes_last`: wake the one with the latest deadline first."""
         self._takes_last = takes_last
         self._by_topic: dict[str, dict[Key, list[HeldPop]]] = {}
-        self._dues: list[tuple[int, int, HeldPop]] = []
-        self._sequence = 0
+        self._dues: list[_Due] = []
+        self._last_number = 0
         self.count = 0
         """How many are held."""
 
@@ -58,12 +66,12 @@ class HeldPops:
     def hold(self, pop: HeldPop) -> None:
         """Hold a pop."""
         insort(self._by_topic.setdefault(pop.topic, {}).setdefault(pop.key, []), pop, key=_deadline_of)
-        pop.is_held = True
         self.count += 1
-        self._sequence += 1
-        heappush(self._dues, (pop.deadline_ms, self._sequence, pop))
+        self._last_number += 1
+        pop.hold_number = self._last_number
+        heappush(self._dues, (pop.deadline_ms, pop.hold_number, pop))
         if len(self._dues) > 2 * self.count + _STALE_MIN:
-            self._dues = [due for due in self._dues if due[2].is_held]
+            self._dues = [due for due in self._dues if _is_valid(due)]
             heapify(self._dues)
 
     def take(self, topic: str, key: Key, fits: Callable[[HeldPop], bool]) -> HeldPop | None:
@@ -79,7 +87,7 @@ class HeldPops:
 
     def next_deadline_ms(self) -> UptimeMs | None:
         """Return the earliest deadline."""
-        while self._dues and not self._dues[0][2].is_held:
+        while self._dues and not _is_valid(self._dues[0]):
             heappop(self._dues)
         return UptimeMs(self._dues[0][0]) if self._dues else None
 
@@ -92,21 +100,19 @@ class HeldPops:
 
     def take_all(self) -> list[HeldPop]:
         """Remove and return all pops."""
-        pops = []
-        for _, _, pop in sorted(self._dues, key=_order_of):
-            if pop.is_held:  # A pop that was held again is in the list more than once.
-                self._remove(pop)
-                pops.append(pop)
+        pops = [due[2] for due in sorted(self._dues, key=_order_of) if _is_valid(due)]
+        for pop in pops:
+            self._remove(pop)
         return pops
 
     def drop(self, is_gone: Callable[[HeldPop], bool]) -> None:
         """Drop the pops for which `is_gone` is true."""
-        for _, _, pop in self._dues:
-            if pop.is_held and is_gone(pop):
-                self._remove(pop)
+        for due in self._dues:
+            if _is_valid(due) and is_gone(due[2]):
+                self._remove(due[2])
 
     def _remove(self, pop: HeldPop) -> None:
-        pop.is_held = False
+        pop.hold_number = 0
         self.count -= 1
         keys = self._by_topic[pop.topic]
         waiting = keys[pop.key]
@@ -121,5 +127,9 @@ def _deadline_of(pop: HeldPop) -> int:
     return pop.deadline_ms
 
 
-def _order_of(due: tuple[int, int, HeldPop]) -> tuple[int, int]:
+def _is_valid(due: _Due) -> bool:
+    return due[2].hold_number == due[1]
+
+
+def _order_of(due: _Due) -> tuple[int, int]:
     return due[:2]

@@ -19,6 +19,7 @@ POP_MS_BITS = 50
 POP_MS_MAX = (1 << POP_MS_BITS) - 1
 DUE_BITS, OWNER_BITS = 64, 24
 DUE_MS_MAX = (1 << 62) - 1
+"""The limit of due times. Clients may request any invisible time, but records and responses contain 64 bits."""
 NEVER_MS = 1 << 63
 OWNERS_MAX = (1 << OWNER_BITS) - 1
 NOBODY = 0

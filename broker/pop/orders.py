@@ -12,11 +12,12 @@ from heapq import heappop, heappush
 from msgspec.structs import replace
 
 from staticfire.broker.pop.events import GroupQueue, OrderState
-from staticfire.broker.pop.in_flight import NEVER_MS
+from staticfire.broker.pop.in_flight import DUE_MS_MAX, NEVER_MS
 from staticfire.protocol.pop_handles import OrderCounts, QueueKey
 
 # A state is dropped if it wasn't used for this time.
 UNUSED_MS_MAX = 24 * 3_600_000
+_STALE_MIN = 1024
 
 
 PlaceKey = tuple[str, str, int]
@@ -36,7 +37,9 @@ class OrderStates:
 
     def __init__(self) -> None:
         self._states: dict[PlaceKey, OrderState] = {}
+        # A heap. An entry is valid if `_free_ms` has the same time. The others are removed when they are the majority.
         self._dues: list[tuple[int, PlaceKey]] = []
+        self._free_ms: dict[PlaceKey, int] = {}
         self._soonest_ms = NEVER_MS
 
     def take_soonest(self) -> int:
@@ -53,12 +56,18 @@ class OrderStates:
         key = (place.group, place.topic, place.queue_id)
         if state is None:
             self._states.pop(key, None)
+            self._free_ms.pop(key, None)
             return
         self._states[key] = state
         free_ms = free_at_ms(state)
-        if free_ms is not None:
+        if free_ms is None:
+            self._free_ms.pop(key, None)
+        elif free_ms != self._free_ms.get(key):
+            self._free_ms[key] = free_ms
             heappush(self._dues, (free_ms, key))
             self._soonest_ms = min(self._soonest_ms, free_ms)
+            if len(self._dues) > 2 * len(self._free_ms) + _STALE_MIN:
+                self._dues = sorted((free_ms, key) for key, free_ms in self._free_ms.items())
 
     def forget(self, is_gone: Callable[[GroupQueue], bool]) -> list[GroupQueue]:
         """Drop the states for which `is_gone` is true; return their queues."""
@@ -72,8 +81,7 @@ class OrderStates:
         dues = self._dues
         while dues:
             free_ms, key = dues[0]
-            state = self._states.get(key)
-            if state is not None and free_at_ms(state) == free_ms:
+            if self._free_ms.get(key) == free_ms:
                 return free_ms
             heappop(dues)
         return None
@@ -84,8 +92,7 @@ class OrderStates:
         if due_ms is None or due_ms > message_ms:
             return None
         _, key = heappop(self._dues)
-        while self._dues and self._dues[0] == (due_ms, key):
-            heappop(self._dues)
+        del self._free_ms[key]
         return GroupQueue(*key), self._states[key]
 
     def __iter__(self) -> Iterator[tuple[GroupQueue, OrderState]]:
@@ -98,7 +105,7 @@ class OrderStates:
 
 def free_at_ms(state: OrderState) -> int | None:
     """Return when all messages that aren't acknowledged are visible again; None if all are acknowledged."""
-    default_ms = state.pop_ms + state.invisible_ms
+    default_ms = min(state.pop_ms + state.invisible_ms, DUE_MS_MAX)
     left = [state.visible_ms.get(offset, default_ms) for offset in state.offsets if offset not in state.acked]
     return max(left) if left else None
 

@@ -120,10 +120,11 @@ class PopRecovery:
                     raise ProtocolError("it is damaged")
                 read = read_events(decode_record(data).body)
             except (ProtocolError, OSError) as error:
-                words = "popped messages may be redelivered or lost: their records can't be read"
-                log.error("pop_events_unreadable", log_position=entry.log_position, error=str(error), reason=words)
+                _report(entry.log_position, str(error))
                 yield None
             else:
+                for words in read.errors:
+                    _report(entry.log_position, words)
                 yield _Read(entry.log_position, read.low_water, read.events)
 
     def _take_in(self, event: Event) -> None:
@@ -213,6 +214,11 @@ class PopRecovery:
                 now = queue.find(start, pop_ms)
                 if now is not None:
                     yield Taken(queue.place, start, pop_ms, now.due_ms, pack_bits(now.messages))
+
+
+def _report(log_position: int, error: str) -> None:
+    words = "popped messages may be redelivered or lost: their records can't be read"
+    log.error("pop_events_unreadable", log_position=log_position, error=error, reason=words)
 
 
 def _below(state: OrderState, end: int) -> OrderState | None:

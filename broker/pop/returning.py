@@ -4,6 +4,8 @@ A message is copied to the POP retry topic of its group and topic, with its reco
 of that retry topic is copied to the same topic again. The copies and the end of their check-points are one burst, which
 is stored as a whole or not at all. Messages are handled when they are due, in slices, in the order of their due times.
 
+A message that can't be copied is tried again later, alone: the others of its check-point are redelivered.
+
 With `popDeadLetters` a message that was redelivered as often as its group allows becomes a dead letter; RocketMQ's
 brokers redeliver it forever.
 """
@@ -14,10 +16,10 @@ from typing import Any
 
 from staticfire.broker.groups.dead_letters import DeadLetters
 from staticfire.broker.groups.retries import is_dead
-from staticfire.broker.pop.answers import offsets_of, single_records
+from staticfire.broker.pop.answers import handle_bytes_max, offsets_of, single_records
 from staticfire.broker.pop.copying import Copies
 from staticfire.broker.pop.events import GroupQueue
-from staticfire.broker.pop.in_flight import CheckPoint, PoppedQueue
+from staticfire.broker.pop.in_flight import NOBODY, CheckPoint, PoppedQueue
 from staticfire.broker.pop.tables import PopTables
 from staticfire.broker.store.consume_queue import Queue
 from staticfire.broker.store.new_record import NewRecord
@@ -66,6 +68,7 @@ class Returner:
         self._settle = settle
         self._on_returned = on_returned
         self._host = pack_host(self._state.machine.identity.host_ip, self._state.settings.listen_port)
+        self._handle_bytes_max = handle_bytes_max(self._state.settings.broker_name)
 
     async def return_until(self, message_ms: MessageMs) -> int:
         """Redeliver everything due by then; return the number of messages. Raises: StorageError (not possible now)."""
@@ -94,17 +97,12 @@ class Returner:
         trouble: OSError | None = None
         for queue, check_point in due:
             try:
-                returned += self._return_all(queue, check_point)
+                returned += self._return_all(queue, check_point, message_ms)
             except OSError as error:
                 trouble = error  # The disk failed: no message may be dropped because of that.
                 break
             except (BrokerAnswer, ProtocolError, StorageError) as error:
-                tables.in_flight.put(queue, check_point._replace(due_ms=message_ms + UNWRITABLE_MS))
-                place = queue.place
-                log.error(
-                    "pop_not_returned", group=place.group, topic=place.topic, queue_id=place.queue_id,
-                    start_offset=check_point.start, error=str(error), retry_ms=UNWRITABLE_MS,
-                )  # fmt: skip
+                self._postpone(queue, check_point, message_ms, str(error))
             reached += 1
         tables.log.when_written(outcome.append)
         self._settle()
@@ -120,40 +118,67 @@ class Returner:
         for queue, check_point in due:
             self._tables.in_flight.put(queue, check_point)
 
+    def _postpone(self, queue: PoppedQueue, left: CheckPoint, message_ms: MessageMs, reason: str) -> None:
+        """Try the messages that are left of a check-point again later. Their client had its time and is done."""
+        self._tables.in_flight.put(queue, left._replace(due_ms=message_ms + UNWRITABLE_MS, owner=NOBODY))
+        place = queue.place
+        log.error(
+            "pop_not_returned", group=place.group, topic=place.topic, queue_id=place.queue_id, start_offset=left.start,
+            messages=left.messages.bit_count(), error=reason, retry_ms=UNWRITABLE_MS,
+        )  # fmt: skip
+
     # -- one check-point -----------------------------------------------------------------------------------------
 
-    def _return_all(self, popped: PoppedQueue, check_point: CheckPoint) -> int:
-        """Add the copies of a check-point, and its end, to the burst; return how many. Raises: as `_copy`, OSError."""
+    def _return_all(self, popped: PoppedQueue, check_point: CheckPoint, message_ms: MessageMs) -> int:
+        """Add the copies of a check-point, and its end, to the burst; return how many.
+
+        Messages that can't be copied are left in it. Raises: as `_target`, OSError, StorageError.
+        """
         place = popped.place
-        count = 0
+        count, unwritable = 0, dict[int, str]()
         if place.topic in self._tables.topics.topics and self._tables.groups.configs.find(place.group) is not None:
             records = self._records(popped, check_point)
-            self._copy(place, records, check_point.pop_ms)
-            count = len(records)
+            unwritable = self._copy(place, records, check_point.pop_ms)
+            count = len(records) - len(unwritable)
             self._on_returned(place.group, place.topic)
-        self._tables.remove(popped, check_point.start, check_point.pop_ms, check_point.messages)
+        left = 0
+        for offset in unwritable:
+            left |= 1 << (offset - check_point.start)
+        self._tables.remove(popped, check_point.start, check_point.pop_ms, check_point.messages & ~left)
+        if unwritable:
+            first_reason = next(iter(unwritable.values()))
+            self._postpone(popped, check_point._replace(messages=left), message_ms, first_reason)
         return count
 
-    def _copy(self, place: GroupQueue, records: list[bytes], pop_ms: int) -> None:
-        """Add copies, or dead letters, to the burst. Raises: BrokerAnswer, ProtocolError, StorageError."""
+    def _copy(self, place: GroupQueue, records: list[bytes], pop_ms: int) -> dict[int, str]:
+        """Add copies, or dead letters, to the burst; return the reason for each that can't be written, by its offset.
+
+        Raises: as `_target`.
+        """
         state, now_ms = self._state, self._state.clock.message_ms()
         has_dead, times_max = (
             state.settings.pop_dead_letters,
             self._tables.groups.configs.groups[place.group].retry_max_times,
         )
-        copies = Copies(self._store, self._target(place.group, place.topic), self._host, now_ms)
+        target = self._target(place.group, place.topic)
+        copies = Copies(self._store, target, self._host, self._handle_bytes_max, now_ms)
         first_pop = b"%d" % pop_ms
+        unwritable: dict[int, str] = {}
         for data in records:
             parts = cut(data)
-            if has_dead and is_dead(parts.reconsume_times, times_max, False):
-                copies.flush()
-                letter = self._dead_letter(place.group, decode_record(data))
-                on_stored = self._dead_letters.counted(place.group, letter.properties, _no_word)
-                self._store.put(letter, now_ms, on_stored)
-                copies.flush()
-            else:
-                copies.add(parts, first_pop)
+            try:
+                if has_dead and is_dead(parts.reconsume_times, times_max, False):
+                    copies.flush()
+                    letter = self._dead_letter(place.group, decode_record(data))
+                    on_stored = self._dead_letters.counted(place.group, letter.properties, _no_word)
+                    self._store.put(letter, now_ms, on_stored)
+                    copies.flush()
+                else:
+                    copies.add(parts, first_pop)
+            except (BrokerAnswer, ProtocolError, StorageError) as error:
+                unwritable[parts.queue_offset] = str(error)
         copies.flush()
+        return unwritable
 
     def _target(self, group: str, topic: str) -> Queue:
         """Return the queue of the retry topic, created if needed. Raises: ProtocolError (its name is too long)."""

@@ -6,7 +6,7 @@ import msgspec
 
 from staticfire.broker.groups.tables import GroupTables
 from staticfire.broker.pop.events import NO_OFFSET, Done, GroupQueue, Ordered, OrderState, Taken, pack_bits
-from staticfire.broker.pop.in_flight import GIVEN_BACK, NOBODY, CheckPoint, InFlight, PoppedQueue
+from staticfire.broker.pop.in_flight import DUE_MS_MAX, GIVEN_BACK, NOBODY, CheckPoint, InFlight, PoppedQueue
 from staticfire.broker.pop.orders import OrderStates
 from staticfire.broker.pop.pop_log import PopLog
 from staticfire.broker.state import BrokerState
@@ -64,7 +64,7 @@ class PopTables(msgspec.Struct):
         """Add a check-point, and note it. `committed`: the group's new offset."""
         self.in_flight.put(queue, new)
         bits = pack_bits(new.messages)
-        self.log.note(Taken(queue.place, new.start, new.pop_ms, min(new.due_ms, 1 << 62), bits, committed))
+        self.log.note(Taken(queue.place, new.start, new.pop_ms, min(new.due_ms, DUE_MS_MAX), bits, committed))
 
     def remove(self, queue: PoppedQueue, start: int, pop_ms: int, messages: int) -> int:
         """Remove messages from a check-point, and note it; return those that it contained."""

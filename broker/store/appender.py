@@ -21,6 +21,8 @@ from staticfire.broker.store.settings import StoreSettings
 from staticfire.broker.store.settling import Settling
 from staticfire.protocol.compiled import Packed
 from staticfire.protocol.errors import StorageError, os_words
+from staticfire.protocol.limits import PROPERTIES_BYTES_MAX
+from staticfire.protocol.properties import too_long
 from staticfire.protocol.record import (
     BLANK_BYTES_MIN,
     pack_blank,
@@ -117,7 +119,7 @@ class Appender:
         `new.wait_flush`.
 
         Raises: StorageError (the record is too large, the queue was deleted, or the store is closed or refuses
-        appends), ProtocolError (a field is out of range).
+        appends), ProtocolError (a field is out of range, the properties are too long for RocketMQ's clients).
         """
         queue = new.queue
         is_seen = enters_consume_queue(new.sys_flag)
@@ -275,6 +277,8 @@ class Appender:
 
 def _pack(new: NewRecord, position: int, queue_offset: int, stored_ms: MessageMs) -> bytes:
     queue = new.queue
+    if len(new.properties) > PROPERTIES_BYTES_MAX:
+        raise too_long(new.properties)
     return pack_record(
         position, queue.queue_id, queue_offset, stored_ms, new.born_ms, new.sys_flag, new.flag, new.reconsume_times,
         new.prepared_position, new.born_host, queue.packed_topic, new.properties, new.body,

@@ -46,7 +46,7 @@ async def _only_acknowledged(self: PopReturns, message: PoppedMessage, *_: objec
 POP_MUTANTS: dict[str, Callable[[Patch], None]] = {
     "half of what was popped isn't acknowledged": _first_acknowledgement_forgotten,
     "popped messages come again early": _come_early,
-    "popped messages never come again": lambda patch: patch.setattr(Returner, "_copy", lambda *_: None),
+    "popped messages never come again": lambda patch: patch.setattr(Returner, "_copy", lambda *_: {}),
     "a start forgets what was popped": lambda patch: patch.setattr(PopRecovery, "restore", lambda *_: None),
     "a popped message that has failed is acknowledged": lambda patch: patch.setattr(
         PopReturns, "give_back", _only_acknowledged

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from staticfire.protocol.requests.config import UpdateBrokerConfig
+from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.simulation.world.world import SimulatedWorld
 from tests.scenarios.broker_stand import BrokerStand, text
 from tests.scenarios.popping import INVISIBLE_MS, Popper, handles, offsets
@@ -134,3 +136,21 @@ async def test_a_restart_forgets_nothing(world: SimulatedWorld, stand: BrokerSta
     assert (await popper.ack(2, new)).code == 0
     await world.run_for(30_000)
     assert offsets(await popper.pop()) == []
+
+
+@pytest.mark.parametrize("order", [False, True])
+@pytest.mark.parametrize("how", ["live", "restart"])
+async def test_a_reset_that_waits_when_server_side_resets_are_switched_off_is_taken_once(
+    stand: BrokerStand, popper: Popper, order: bool, how: str
+) -> None:
+    await send(stand, "a", "b", "c")
+    await popper.ack_all(await popper.pop(order=order))
+    assert (await stand.ask(ResetOffset("billing", "orders", 0, False, 0, 1))).code == 0
+    if how == "live":
+        assert (await stand.ask(UpdateBrokerConfig(body=b"useServerSideResetOffset=false\n"))).code == 0
+    else:
+        await stand.restart(use_server_side_reset_offset=False)
+    again = await popper.pop(order=order)
+    assert offsets(again) == [1, 2]
+    await popper.ack_all(again)
+    assert (await popper.committed(), (await popper.pop(order=order)).code) == (3, EMPTY)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from staticfire.protocol.numbers import INT64_MAX, INT64_MIN
 from staticfire.protocol.requests.pop import Notification
 from staticfire.protocol.requests.reset_offset import ResetOffset
 from staticfire.simulation.world.world import SimulatedWorld
@@ -77,6 +78,37 @@ async def test_what_is_due_comes_again_from_its_queue_and_is_counted(
     await world.run_for(400)
     third = await take(popper)
     assert third.order_count_info == "0 qo0%3 2;0 qo0%4 2;0 qo0%5 1;0 0 1"
+
+
+async def test_the_largest_invisible_time_costs_no_other_group_its_messages(
+    world: SimulatedWorld, stand: BrokerStand, popper: Popper
+) -> None:
+    """Both events are in one record: if one can't be read at the next start, neither can the other."""
+    await send(stand, 1)
+    await stand.put_topic("payments")
+    await stand.send("payments", b"payment")
+    other = Popper(stand, "accounting", "payments")
+    (handle,) = handles(await take(popper))
+    changed, popped = await asyncio.gather(popper.change(0, handle, INT64_MAX), other.pop())
+    assert (changed.code, len(offsets(popped))) == (0, 1)
+    await world.run_for(seconds=8)  # The offsets are saved.
+    await stand.kill_and_start()
+    await world.run_for(INVISIBLE_MS)
+    assert await other.bodies() == [b"payment"]
+    assert (await take(popper)).code == 210
+
+
+@pytest.mark.parametrize("pop_ms", [INT64_MIN, INT64_MAX])
+@pytest.mark.parametrize("invisible_ms", [INT64_MIN, INT64_MAX])
+async def test_a_change_is_answered_whatever_its_numbers_are(
+    stand: BrokerStand, popper: Popper, pop_ms: int, invisible_ms: int
+) -> None:
+    await send(stand, 1)
+    (handle,) = handles(await take(popper))
+    parts = handle.split()
+    parts[1] = str(pop_ms)
+    changed = await popper.change(0, " ".join(parts), invisible_ms)
+    assert (changed.code, changed.pop_time) == (0, pop_ms)
 
 
 async def test_the_same_attempt_gets_the_same_again(world: SimulatedWorld, stand: BrokerStand, popper: Popper) -> None:

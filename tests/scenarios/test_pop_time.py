@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from staticfire.protocol.numbers import INT64_MAX
 from staticfire.protocol.pop_handles import parse_start_offsets
 from staticfire.protocol.requests.clients import ConsumerData, Heartbeat, HeartbeatData, SubscriptionData
 from staticfire.protocol.requests.pop import AckMessage, ChangeInvisibleTime, PopMessage
@@ -41,8 +42,8 @@ class Client:
         )
         await self.pool.ask(self._address, Heartbeat(body=HeartbeatData("c1", [], [consumer])), 3_000)
 
-    async def pop(self, invisible_ms: int = MINUTE_MS, poll_ms: int = 0) -> Any:
-        request = PopMessage("billing", "orders", -1, 32, invisible_ms, poll_ms, 0, 0)
+    async def pop(self, invisible_ms: int = MINUTE_MS, poll_ms: int = 0, order: bool = False) -> Any:
+        request = PopMessage("billing", "orders", -1, 32, invisible_ms, poll_ms, 0, 0, order=order)
         return await self.pool.ask(self._address, request, poll_ms + 3_000)
 
     async def ack(self, answer: Any, offset: int = 0) -> None:
@@ -80,6 +81,16 @@ async def test_an_advance_has_what_is_due_come_again(
     again = await client.pop()
     assert [record.body for record in again.body.records] == [b"a", b"c"]
     assert again.body.records[0].stored_ms - first.pop_time == pytest.approx(10 * MINUTE_MS, abs=5)
+
+
+@pytest.mark.parametrize("order", [False, True])
+async def test_an_advance_goes_past_a_pop_with_the_largest_invisible_time(
+    stand: Stand, client: Client, order: bool
+) -> None:
+    await stand.send("orders", b"a")
+    assert (await client.pop(INT64_MAX, order=order)).code == 0
+    advanced = await stand.clock("advance", by_ms=HOUR_MS)
+    assert (advanced.code, advanced.expired) == (0, 0)
 
 
 async def test_while_time_stands_each_change_has_a_name_of_its_own(stand: Stand, client: Client) -> None:
