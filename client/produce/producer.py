@@ -34,7 +34,7 @@ from staticfire.protocol.errors import (
     ClientError,
     StaticfireError,
 )
-from staticfire.protocol.messages import Message, ReceivedMessage
+from staticfire.protocol.messages import Message, ReceivedMessage, not_a_message
 from staticfire.protocol.names import DEFAULT_PRODUCER_GROUP, group_fault
 from staticfire.protocol.properties import UNIQ_KEY, text_property
 from staticfire.runtime.machine import Machine
@@ -182,9 +182,11 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         return future
 
     def _fitting(self, queue: MessageQueue | None, message: Message) -> MessageQueue | None:
-        """Return the queue with its plain name. Raises: ClientError if it belongs to another topic."""
+        """Return the queue with its plain name. Raises: ClientError (it belongs to another topic, not a message)."""
         if queue is None:
             return None
+        if not isinstance(message, Message):
+            raise not_a_message(message)
         namespace = self.client.namespace
         if queue.topic != message.topic and namespace.wrap(queue.topic) != namespace.wrap(message.topic):
             raise ClientError(f"the message's topic {message.topic} isn't that of the queue {queue}")
@@ -257,7 +259,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     async def send_batch(self, messages: Iterable[Message], *, queue: MessageQueue | None = None) -> SendResult:
         """Send messages of one topic as RocketMQ's batch: all are stored next to each other in one queue, or none is.
 
-        Raises: ClientError (nothing in it, mixed topics, delays, too large), and as `send`.
+        Raises: ClientError (nothing in it, mixed topics, a queue of another topic, delays, too large), and as `send`.
         """
         sender = self._open
         if sender.backpressure.is_full:
@@ -267,6 +269,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         sender = self._open
         if not batch:
             await sender.post_batch(batch, queue)  # It raises the reason.
+        queue = self._fitting(queue, batch[0])
         result = await self._hooked(batch[0], queue, lambda: sender.post_batch(batch, queue))
         if self._tracing is not None:
             self._tracing.sent(batch[0], result, began_ms)
