@@ -91,11 +91,17 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         """Refuse new messages, wait for those under way, unregister."""
         sender, self._sender = self._sender, None
         if sender is not None:
-            await sender.backpressure.idle()
-            if self._tracing is not None:
-                await self._tracing.writer.close()
-            sender.close()
-            await self.client.leave_producers(self.group)
+            try:
+                await sender.backpressure.idle()
+                if self._tracing is not None:
+                    await self._tracing.writer.close()
+            finally:
+                # A shared client continues: nothing of this producer may remain in it if the exit is cancelled.
+                if self._tracing is not None:
+                    self._tracing.writer.detach()
+                sender.close()
+                unregistered = self.client.unregister_producers(self.group)
+            await unregistered
 
     @property
     def _open(self) -> Sender:

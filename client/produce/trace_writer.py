@@ -80,6 +80,10 @@ class TraceWriter:
             # A cancelled loop would lose the traces that it is sending.
             await asyncio.wait([self._task])
         await self._flush()
+        self.detach()
+
+    def detach(self) -> None:
+        """Write nothing more; traces that wait are lost."""
         sender, self._sender = self._sender, None
         if sender is not None:
             sender.close()

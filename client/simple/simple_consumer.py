@@ -161,9 +161,12 @@ class SimpleConsumer(ClientService):
         self._is_joined = False
         working, self._working = self._working, None
         AdminRequests.of(self.client).consumers.pop(self.group, None)
-        if working is not None:
-            await working.leave()
-        await self.client.leave_consumers(self.group)
+        try:
+            if working is not None:
+                await working.leave()
+        finally:
+            unregistered = self.client.unregister_consumers(self.group)
+        await unregistered
 
     def _at_work(self) -> Receiving:
         if self._working is None:

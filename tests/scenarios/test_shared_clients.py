@@ -14,7 +14,10 @@ from staticfire.client import (
     ConsumeStatus,
     LitePullConsumer,
     Message,
+    OrderedContext,
+    OrderedStatus,
     Producer,
+    ProducerSettings,
     PushConsumer,
     PushSettings,
     ReceivedMessage,
@@ -116,3 +119,99 @@ async def test_a_producer_of_transactions_is_checked_after_a_second_one_was_refu
         await first.send_in_transaction(Message(TOPIC, b"paid"), lambda *_: TransactionState.UNKNOWN)
         await shop.advance(hours=1)
         await shop.world.until(lambda: heard == [b"paid"])
+
+
+# -- one whose end is cancelled ----------------------------------------------------------------------------------------
+
+
+def listeners_of(client: ClusterClient) -> list[int]:
+    """Return how many functions are called for each kind of event of a client."""
+    return [len(client.routes.listeners), len(client.broker_connected), len(client.broker_lost)]
+
+
+async def cancelled_in_its_end(world: SimulatedWorld, member: Consumer | Producer) -> None:
+    leaving = asyncio.ensure_future(member.__aexit__())
+    await world.run_for(ms=100)
+    assert not leaving.done()
+    leaving.cancel()
+    await asyncio.wait([leaving], timeout=1)
+    assert leaving.cancelled()
+
+
+def ordered(client: ClusterClient, _: list[bytes]) -> PushConsumer:
+    consumer = push(client, [])
+
+    @consumer.ordered_listener
+    async def listen(messages: tuple[ReceivedMessage, ...], _: OrderedContext) -> OrderedStatus:
+        await asyncio.get_running_loop().create_future()
+        return OrderedStatus.SUCCESS
+
+    return consumer
+
+
+def concurrent(client: ClusterClient, _: list[bytes]) -> PushConsumer:
+    consumer = push(client, [])
+
+    @consumer.listener
+    async def listen(messages: tuple[ReceivedMessage, ...], _: ConsumeContext) -> ConsumeStatus:
+        await asyncio.get_running_loop().create_future()
+        return ConsumeStatus.CONSUME_SUCCESS
+
+    return consumer
+
+
+@pytest.mark.parametrize("make", [concurrent, ordered])
+async def test_a_consumer_whose_end_is_cancelled_leaves_its_group(
+    world: SimulatedWorld, shop: Shop, client: ClusterClient, make: Callable[[ClusterClient, list[bytes]], PushConsumer]
+) -> None:
+    async with push(client, []):
+        pass
+    registered = listeners_of(client)
+    heard: list[bytes] = []
+    await shop.send(b"stuck")
+    stuck = await make(client, heard).__aenter__()
+    await world.until(lambda: any(stuck.cached.values()))
+    await cancelled_in_its_end(world, stuck)
+    await world.run_for(ms=100)
+    assert shop.brokers["broker-a"].tables.groups.consumers.client_ids(GROUP) == []
+    assert listeners_of(client) == registered
+    async with push(client, heard):
+        await world.until(lambda: b"stuck" in heard, within_ms=70_000)
+
+
+@pytest.mark.parametrize("make", [concurrent, lite_pull, simple])
+async def test_a_consumer_whose_end_is_cancelled_while_its_broker_is_frozen_can_be_replaced(
+    world: SimulatedWorld, shop: Shop, client: ClusterClient, make: Callable[[ClusterClient, list[bytes]], Consumer]
+) -> None:
+    async with push(client, []):
+        pass
+    registered = listeners_of(client)
+    member = await make(client, []).__aenter__()
+    if isinstance(member, LitePullConsumer):
+        await shop.send(b"before")
+        await member.poll()
+    world.freeze("broker-a")
+    await cancelled_in_its_end(world, member)
+    assert listeners_of(client) == registered
+    world.thaw("broker-a")
+    heard: list[bytes] = []
+    async with push(client, heard):
+        await shop.send(b"after")
+        await world.until(lambda: b"after" in heard)
+
+
+async def test_a_producer_whose_end_is_cancelled_leaves_its_group(
+    world: SimulatedWorld, shop: Shop, client: ClusterClient
+) -> None:
+    registered = listeners_of(client)
+    settings = ProducerSettings(enable_trace=True)
+    producer = await Producer("till", client=client, settings=settings).__aenter__()
+    await producer.send(Message(TOPIC, b"before"))
+    world.freeze("broker-a")
+    late = producer.post(Message(TOPIC, b"late"))
+    await cancelled_in_its_end(world, producer)
+    assert listeners_of(client) == registered
+    world.thaw("broker-a")
+    await late
+    async with Producer("till", client=client) as again:
+        await again.send(Message(TOPIC, b"after"))
