@@ -9,7 +9,7 @@ Every send has one result or one exception. Leaving `async with` waits for poste
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal, overload
 from uuid import UUID
@@ -291,7 +291,7 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
     ) -> None:
         """Send a message without a response: it may be lost without notice.
 
-        Raises: ClientError (can't be sent), TopicNotFound, NetworkError (no connection).
+        Raises: ClientError (can't be sent), TopicNotFound, NetworkError (no connection, or its broker reads no data).
         """
         chosen = self._fitting(await self._selected(message, queue, selector, key), message)
         if self._hooks is None:
@@ -310,8 +310,17 @@ class Producer(ClientService):  # house: the face of all sends: most of it says 
         connection = await self.client.pool.connection(await self.client.address_to_write(queue))
         writable = connection.writable()
         if writable is not None:
-            await writable
+            await self._written(writable, queue.broker_name)
         connection.tell(single_request(wire, queue.broker_name, self.group, self.settings))
+
+    async def _written(self, writable: Awaitable[None], broker_name: str) -> None:
+        """Wait until a broker reads data. Raises: AnswerTimeout after the timeout of a send."""
+        timeout_ms = self.settings.send_msg_timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await writable
+        except TimeoutError:
+            raise AnswerTimeout(f"not sent within {timeout_ms} ms: {broker_name} reads no data") from None
 
     async def recall(self, topic: str, handle: str) -> str:
         """Recall a delayed message that isn't delivered yet. Return its unique id.
